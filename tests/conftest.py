@@ -1,0 +1,64 @@
+"""What all tests share: the environment of the run, the real data and fresh processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Before any test imports TensorFlow, and inherited by every process that a test starts.
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("MPLBACKEND", "Agg")
+# Without bytecode every `import tensorflow` of a fresh process takes half a minute.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of the unpacked real data, or a skip that says how to give one."""
+    value = os.environ.get("USE_ST5_DATA")
+    if not value:
+        pytest.skip("needs real data: set USE_ST5_DATA to the folder it is unpacked in")
+    folder = Path(value)
+    if not folder.is_dir():
+        pytest.fail(f"USE_ST5_DATA names no folder: {folder}")
+    return folder
+
+
+@pytest.fixture
+def fresh_python(tmp_path: Path) -> Callable[..., str]:
+    """Runs Python in a fresh process, in an empty folder: `fresh_python("-c", code) -> stdout`.
+
+    A failure shows what the process wrote. Tests that use it carry `@pytest.mark.process`.
+    """
+
+    def run(*arguments: str | os.PathLike[str], timeout: float = 300) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        done = subprocess.run(
+            [sys.executable, *map(os.fspath, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=tmp_path,
+            env=environment,
+            check=False,
+        )
+        assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run

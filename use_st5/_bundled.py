@@ -1,0 +1,41 @@
+"""Where the models lie that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_MARK = "saved_model.pb"
+
+
+def bundled_names() -> tuple[str, ...]:
+    """Returns the names of the bundled models, sorted; empty where none came along."""
+    folder = _root()
+    if not folder.is_dir():
+        return ()
+    return tuple(sorted(entry.name for entry in folder.iterdir() if (entry / _MARK).is_file()))
+
+
+def bundled_folder(name: str) -> Path:
+    """Returns the folder of a bundled SavedModel.
+
+    Args:
+        name: one of `bundled_names()`.
+
+    Raises:
+        FileNotFoundError: no model of that name came with this installation.
+    """
+    names = bundled_names()
+    if name not in names:
+        there = ", ".join(names) or "none"
+        raise FileNotFoundError(
+            f"Expected the name of a bundled model, received {name!r}. Bundled here: {there}. "
+            "For a model of your own give the path of its folder."
+        )
+    return _root() / name
+
+
+def _root() -> Path:
+    """Returns the folder of the bundled models: inside an installed wheel, else in a checkout."""
+    installed = _PACKAGE / "saved_models"
+    return installed if installed.is_dir() else _PACKAGE.parent / "saved_models"

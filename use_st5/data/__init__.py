@@ -1,0 +1,1 @@
+"""Readers for public file formats, and examples prepared for training."""

@@ -1,0 +1,1 @@
+"""How good the embeddings are: the protocols of the published papers."""

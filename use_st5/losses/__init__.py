@@ -1,0 +1,1 @@
+"""One file per loss; each names the features that it reads from a batch."""

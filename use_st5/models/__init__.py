@@ -1,0 +1,1 @@
+"""One file per system, and the table of presets."""

@@ -1,0 +1,1 @@
+"""Experiments: one file is one experiment, with its settings and expected scores."""

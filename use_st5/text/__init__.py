@@ -1,0 +1,1 @@
+"""Strings to ids inside the graph: tokens, n-grams and their vocabularies."""
