@@ -1,0 +1,40 @@
+"""Vectors scaled to unit length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class L2Normalize(keras.layers.Layer):
+    """`x / sqrt(Σx² + epsilon)` over the last axis, in float32.
+
+    A zero vector stays zero and its gradient stays finite.
+
+    Args:
+        epsilon: Added to the squared length. The default is far below the squared length of any
+            trained embedding, so that unit length holds to 1e-6.
+
+    Call arguments:
+        x: `[..., dim]`.
+
+    Returns:
+        float32 `[..., dim]`.
+    """
+
+    def __init__(self, *, epsilon: float = 1e-12, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def call(self, x: Any) -> Any:
+        x = ops.cast(x, "float32")
+        return x * ops.rsqrt(ops.sum(ops.square(x), axis=-1, keepdims=True) + self.epsilon)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "epsilon": self.epsilon}

@@ -1,0 +1,96 @@
+"""The network behind the average of a deep averaging network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+LAYERS_PER_BLOCK = 2
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class ResidualFeedForward(keras.layers.Layer):
+    """Bias-free dense layers in residual blocks of two.
+
+    A block computes `f(f(x·W₁)·W₂) + skip(x)`; the skip is the identity, or a bias-free projection
+    where the block changes the width. This is the layout of the published USE-DAN graph, whose
+    layers are called `ResidualHidden_0 … ResidualHidden_3` and
+    `ResidualHidden_3/AdjustDepth/projection`.
+
+    Args:
+        hidden_dims: Width of each dense layer, an even number of them.
+        activation: Keras name of `f`.
+        dropout: Rate on the output of each block's nonlinear branch, in training.
+
+    Call arguments:
+        x: `[batch, dim]`.
+        training: Whether dropout acts.
+
+    Returns:
+        `[batch, hidden_dims[-1]]`.
+
+    Raises:
+        ValueError: `hidden_dims` is empty or odd in number.
+    """
+
+    def __init__(
+        self,
+        hidden_dims: Sequence[int],
+        *,
+        activation: str = "tanh",
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not hidden_dims or len(hidden_dims) % LAYERS_PER_BLOCK:
+            raise ValueError(
+                "hidden_dims must name an even number of layers, because a residual block holds "
+                f"two. Received: {tuple(hidden_dims)}"
+            )
+        self.hidden_dims = tuple(hidden_dims)
+        self.activation = activation
+        self.dropout = dropout
+        self.dense_layers = [
+            keras.layers.Dense(dim, activation=activation, use_bias=False, name=f"hidden_{i}")
+            for i, dim in enumerate(self.hidden_dims)
+        ]
+        self.projections: dict[str, keras.layers.Dense] = {}
+        self.dropout_layer = keras.layers.Dropout(dropout)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        width = input_shape[-1]
+        for block in range(len(self.hidden_dims) // LAYERS_PER_BLOCK):
+            first, second = self._block(block)
+            first.build((None, width))
+            second.build((None, first.units))
+            if width != second.units:
+                projection = keras.layers.Dense(
+                    second.units, use_bias=False, name=f"projection_{block}"
+                )
+                projection.build((None, width))
+                self.projections[str(block)] = projection
+            width = second.units
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        for block in range(len(self.hidden_dims) // LAYERS_PER_BLOCK):
+            first, second = self._block(block)
+            branch = self.dropout_layer(second(first(x)), training=training)
+            projection = self.projections.get(str(block))
+            x = branch + (x if projection is None else projection(x))
+        return x
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
+        return (*input_shape[:-1], self.hidden_dims[-1])
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "hidden_dims": self.hidden_dims,
+            "activation": self.activation,
+            "dropout": self.dropout,
+        }
+
+    def _block(self, block: int) -> list[keras.layers.Dense]:
+        return self.dense_layers[block * LAYERS_PER_BLOCK : (block + 1) * LAYERS_PER_BLOCK]

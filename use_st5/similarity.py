@@ -1,0 +1,125 @@
+"""Similarity of sentence vectors: cosine, dot product and the angular form of the USE paper.
+
+Every function takes vectors of any scale and works in float32. `angular` is Eq. 1 of the
+Universal Sentence Encoder (arXiv 1803.11175): `1 − arccos(cos(u, v)) / π`, in `[0, 1]`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from keras import ops
+
+Tensor = Any
+
+# Below this squared length a vector counts as zero: its cosine with anything is 0.
+_TINY = 1e-24
+
+
+def cosine(u: Tensor, v: Tensor) -> Tensor:
+    """Cosine of the angle between matching vectors.
+
+    Args:
+        u: Vectors, `[..., dim]`.
+        v: Vectors of a shape that broadcasts with `u`.
+
+    Returns:
+        float32 `[...]` in `[-1, 1]`; 0 where either vector is zero.
+    """
+    return ops.clip(ops.sum(_unit(u) * _unit(v), axis=-1), -1.0, 1.0)
+
+
+def dot(u: Tensor, v: Tensor) -> Tensor:
+    """Dot product of matching vectors, `[..., dim]` → float32 `[...]`."""
+    return ops.sum(_float32(u) * _float32(v), axis=-1)
+
+
+def angular(u: Tensor, v: Tensor) -> Tensor:
+    """Angular similarity, Eq. 1 of the USE paper: `1 − arccos(cos(u, v)) / π`.
+
+    `arccos` loses half of float32's digits near ±1 and its slope is infinite there. The angle is
+    computed as `2·atan2(|û − v̂|, |û + v̂|)` instead: accurate for parallel and opposite vectors, and
+    with a gradient that is finite (zero) at both.
+
+    Args:
+        u: Vectors, `[..., dim]`.
+        v: Vectors of a shape that broadcasts with `u`.
+
+    Returns:
+        float32 `[...]` in `[0, 1]`: 1 for the same direction, 0.5 for orthogonal vectors (and for a
+        zero vector, whose direction is unknown), 0 for opposite ones.
+    """
+    u, v = _unit(u), _unit(v)
+    apart, together = _length(u - v), _length(u + v)
+    directionless = apart + together == 0.0  # two zero vectors: atan2(0, 0) has no gradient
+    apart, together = (ops.where(directionless, 1.0, side) for side in (apart, together))
+    return 1.0 - (2.0 / math.pi) * ops.arctan2(apart, together)
+
+
+def pairwise(u: Tensor, v: Tensor, *, metric: str = "cosine") -> Tensor:
+    """Similarity of every row of `u` with every row of `v`.
+
+    The angular metric goes through a clipped `arccos` here, because `|û − v̂|` for all pairs would
+    need `n·m·dim` numbers: identical vectors give 1 to about 2e-4. Use `angular` where that
+    matters.
+
+    Args:
+        u: Vectors, `[n, dim]`.
+        v: Vectors, `[m, dim]`.
+        metric: "cosine", "angular" or "dot".
+
+    Returns:
+        float32 `[n, m]`.
+
+    Raises:
+        ValueError: The metric is unknown.
+    """
+    similarity_by_name(metric)
+    if metric == "dot":
+        return ops.matmul(_float32(u), ops.transpose(_float32(v)))
+    cosines = ops.clip(ops.matmul(_unit(u), ops.transpose(_unit(v))), -1.0, 1.0)
+    return cosines if metric == "cosine" else 1.0 - ops.arccos(cosines) / math.pi
+
+
+def similarity_by_name(metric: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """The row-wise similarity function called `metric`.
+
+    Raises:
+        ValueError: The metric is unknown.
+    """
+    try:
+        return _SIMILARITIES[metric]
+    except KeyError:
+        expected = ", ".join(repr(name) for name in _SIMILARITIES)
+        raise ValueError(f"Unknown metric: {metric!r}. Expected one of {expected}.") from None
+
+
+_SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cosine": cosine,
+    "angular": angular,
+    "dot": dot,
+}
+
+
+def _float32(x: Tensor) -> Tensor:
+    return ops.cast(ops.convert_to_tensor(x), "float32")
+
+
+def _length(x: Tensor) -> Tensor:
+    """Euclidean length `[..., dim]` → `[...]`; the gradient at zero is zero, not NaN."""
+    squared = ops.sum(ops.square(x), axis=-1)
+    positive = squared > _TINY
+    return ops.where(positive, ops.sqrt(ops.where(positive, squared, 1.0)), 0.0)
+
+
+def _unit(x: Tensor) -> Tensor:
+    """Vectors scaled to length 1, zero vectors left at zero."""
+    x = _float32(x)
+    # Scale by the largest entry first: squares of tiny or huge entries would under- or overflow.
+    largest = ops.max(ops.abs(x), axis=-1, keepdims=True)
+    x = x / ops.stop_gradient(ops.where(largest > 0, largest, 1.0))
+    squared = ops.sum(ops.square(x), axis=-1, keepdims=True)
+    positive = squared > 0
+    return ops.where(positive, x * ops.rsqrt(ops.where(positive, squared, 1.0)), 0.0)
