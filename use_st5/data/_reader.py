@@ -1,0 +1,122 @@
+"""The walk through files that all row readers share: counting, reporting, refusing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from use_st5.data._lines import as_paths
+from use_st5.data.read_report import ReadReport
+
+# A file of another format shows itself within so many rows; no need to read gigabytes first.
+_HOPELESS = 100
+
+
+class MalformedRowError(ValueError):
+    """A row breaks its format; the message is the reason, without the place."""
+
+
+class SkippedRowError(Exception):
+    """A row is not to be used, as the format says; the message is the reason."""
+
+
+class Reader(ABC):
+    """An iterable over the examples of one file or several, read as a stream.
+
+    Every pass starts at the beginning and fills a new `report`. Malformed rows are left out and
+    counted; too many of them are an error.
+
+    Args:
+        path: A file (gzip or plain) or a list of files.
+        strict: Whether the first malformed row is an error.
+        max_malformed: The share of malformed rows, in `[0, 1]`, above which the pass ends in an
+            error. It is checked at the end, and after 100 rows if none of them was good.
+
+    Attributes:
+        report: The `ReadReport` of the latest pass.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A path is a folder; during the pass: a file without rows, too many malformed
+            rows, any malformed row if `strict`, no example at all.
+    """
+
+    # What a file should hold, for error messages.
+    expects = "rows"
+
+    def __init__(
+        self,
+        path: str | Path | list[str] | list[Path],
+        *,
+        strict: bool = False,
+        max_malformed: float = 0.01,
+    ) -> None:
+        if not 0 <= max_malformed <= 1:
+            raise ValueError(f"max_malformed: expected a share in [0, 1], received {max_malformed}")
+        self.paths = as_paths(path)
+        self.strict = strict
+        self.max_malformed = max_malformed
+        self.report = ReadReport()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Starts a pass over all files."""
+        report = self.report = ReadReport()
+        for path in self.paths:
+            before = _seen(report)
+            yield from self._read(path, report)
+            if _seen(report) == before:
+                raise ValueError(f"{path}: the file has no rows. Expected {self.expects}.")
+        self._check_share(report)
+        if not report.examples:
+            raise ValueError(
+                f"{self._names()}: no usable row. Expected {self.expects}. Received:\n{report}"
+            )
+
+    @abstractmethod
+    def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
+        """Yields line numbers and raw rows; an exception in a row's place is raised."""
+
+    @abstractmethod
+    def _examples(self, row: Any) -> list[dict[str, Any]]:
+        """Turns a row into examples; raises MalformedRowError or SkippedRowError."""
+
+    def _read(self, path: Path, report: ReadReport) -> Iterator[dict[str, Any]]:
+        for line, row in self._rows(path):
+            try:
+                if isinstance(row, MalformedRowError | SkippedRowError):
+                    raise row
+                examples = self._examples(row)
+            except SkippedRowError as reason:
+                report.skipped[str(reason)] += 1
+            except MalformedRowError as reason:
+                self._refuse(path, line, str(reason), report)
+            else:
+                report.rows += 1
+                report.examples += len(examples)
+                yield from examples
+
+    def _refuse(self, path: Path, line: int, reason: str, report: ReadReport) -> None:
+        report.add_malformed(path, line, reason)
+        if self.strict:
+            raise ValueError(f"{path}:{line}: {reason}. Expected {self.expects}.")
+        if not report.rows and report.malformed_rows >= _HOPELESS:
+            self._check_share(report)
+
+    def _check_share(self, report: ReadReport) -> None:
+        if report.malformed_share > self.max_malformed:
+            raise ValueError(
+                f"{self._names()}: {report.malformed_share:.2%} of the rows are malformed, more "
+                f"than max_malformed={self.max_malformed:.2%}. Expected {self.expects}. "
+                f"Received:\n{report}\n"
+                "Mend the file, or raise max_malformed to leave these rows out."
+            )
+
+    def _names(self) -> str:
+        more = len(self.paths) - 1
+        return f"{self.paths[0]}" + (f" and {more} more" if more else "")
+
+
+def _seen(report: ReadReport) -> int:
+    return report.rows + report.malformed_rows + report.skipped.total() - report.skipped["blank"]

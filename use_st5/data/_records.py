@@ -1,0 +1,133 @@
+"""Records of jsonl, tsv and csv files: a row is a list of fields or a JSON object."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from use_st5.data._lines import read_lines
+from use_st5.data._reader import MalformedRowError, SkippedRowError
+
+Row = list[str] | dict[str, Any] | MalformedRowError | SkippedRowError
+
+_FORMATS = {
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".ndjson": "jsonl",
+    ".tsv": "tsv",
+    ".txt": "tsv",
+    ".csv": "csv",
+}
+
+
+def format_of(path: Path) -> str:
+    """The format by the file's name: "jsonl", "tsv" or "csv"; `.gz` at the end is ignored.
+
+    Raises:
+        ValueError: The name ends in none of the known suffixes.
+    """
+    name = path.name.lower().removesuffix(".gz")
+    suffix = Path(name).suffix
+    if suffix not in _FORMATS:
+        raise ValueError(
+            f"{path}: expected a name that ends in one of {', '.join(_FORMATS)} (.gz may follow), "
+            f"received {suffix!r}. Name the format: 'jsonl', 'tsv' or 'csv'."
+        )
+    return _FORMATS[suffix]
+
+
+def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterator[tuple[int, Row]]:
+    """Line numbers from 1 and rows; a row that cannot be read is an exception in its place.
+
+    Args:
+        path: The file.
+        file_format: "jsonl", "tsv" (no quoting: a quote is a character) or "csv" (RFC 4180, a
+            quoted field may span lines; the number is that of the record's first line).
+        encoding: Any codec name of Python.
+    """
+    if file_format == "jsonl":
+        return _line_records(path, encoding, _json_object)
+    if file_format == "tsv":
+        return _line_records(path, encoding, _tab_separated)
+    if file_format == "csv":
+        return _csv(path, encoding)
+    raise ValueError(f"Expected the format 'jsonl', 'tsv' or 'csv', received {file_format!r}.")
+
+
+def _decode(line: bytes, encoding: str) -> str | MalformedRowError:
+    try:
+        return line.decode(encoding)
+    except UnicodeDecodeError:
+        return MalformedRowError(f"invalid {encoding}")
+
+
+def _line_records(
+    path: Path, encoding: str, parse: Callable[[str], Row]
+) -> Iterator[tuple[int, Row]]:
+    """Records of a format in which every line is one."""
+    for number, line in read_lines(path):
+        text = _decode(line, encoding)
+        if isinstance(text, MalformedRowError):
+            yield number, text
+        elif not text.strip():
+            yield number, SkippedRowError("blank")
+        else:
+            yield number, parse(text)
+
+
+def _json_object(text: str) -> dict[str, Any] | MalformedRowError:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return MalformedRowError("invalid JSON")
+    if not isinstance(value, dict):
+        return MalformedRowError(f"JSON {type(value).__name__}, not an object")
+    return value
+
+
+def _tab_separated(text: str) -> list[str]:
+    return text.split("\t")
+
+
+class _DecodedLines:
+    """The lines of a csv file for `csv.reader`, remembering bad bytes since the last record."""
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        self.broken = False
+        self._lines = read_lines(path)
+        self._encoding = encoding
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        _, line = next(self._lines)
+        text = _decode(line, self._encoding)
+        if isinstance(text, MalformedRowError):
+            self.broken = True
+            text = line.decode(self._encoding, errors="replace")
+        return text + "\n"
+
+
+def _csv(path: Path, encoding: str) -> Iterator[tuple[int, Row]]:
+    lines = _DecodedLines(path, encoding)
+    reader = csv.reader(lines, strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield number, MalformedRowError(f"invalid csv ({error})")
+            continue
+        if lines.broken:
+            lines.broken = False
+            yield number, MalformedRowError(f"invalid {encoding}")
+        elif not any(field.strip() for field in fields):
+            yield number, SkippedRowError("blank")
+        else:
+            yield number, fields

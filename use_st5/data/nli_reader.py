@@ -1,0 +1,86 @@
+"""Natural language inference files: SNLI, MultiNLI and the corpora that follow their formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from use_st5.data._reader import MalformedRowError, SkippedRowError
+from use_st5.data.table_reader import Column, TableReader
+
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+
+_COLUMNS: dict[str, Column] = {
+    "premise": ("premise", "sentence1", "prem"),
+    "hypothesis": ("hypothesis", "sentence2", "hyp"),
+    "label": ("gold_label", "label"),
+}
+_BY_NAME = {name: number for number, name in enumerate(NLI_LABELS)} | {"e": 0, "n": 1, "c": 2}
+# "-": the annotators had no majority (SNLI, MultiNLI). -1: a hidden test label.
+_NO_LABEL = ("-", "-1")
+
+
+class NLIReader(TableReader):
+    """Reads `{"premise": str, "hypothesis": str, "label": int}` from NLI files.
+
+    Labels are 0 entailment, 1 neutral, 2 contradiction. Files: the official jsonl and tab-separated
+    txt of SNLI (Bowman et al. 2015) and MultiNLI (Williams et al. 2018), GLUE's tsv, and others
+    with the columns premise or sentence1 or prem, hypothesis or sentence2 or hyp, gold_label or
+    label. Labels are words, their first letters, or (JSON) the numbers 0, 1, 2 in the same order.
+    Rows without a gold label (`-`, `-1`) are skipped and counted.
+
+    Args:
+        path: A file (gzip or plain) or a list of files.
+        columns: Other columns for "premise", "hypothesis" and "label": name or position.
+        file_format: "jsonl", "tsv" or "csv"; by default as the file's suffix says.
+        strict: Whether the first malformed row is an error.
+        max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: `columns` has other keys; during the pass: what `TableReader` raises.
+    """
+
+    expects = "rows of premise, hypothesis and a label among entailment, neutral, contradiction"
+
+    def __init__(
+        self,
+        path: str | Path | list[str] | list[Path],
+        *,
+        columns: Mapping[str, Column] | None = None,
+        file_format: str | None = None,
+        strict: bool = False,
+        max_malformed: float = 0.01,
+    ) -> None:
+        columns = dict(columns or {})
+        if unknown := set(columns) - set(_COLUMNS):
+            raise ValueError(f"columns: expected keys among {[*_COLUMNS]}, received {[*unknown]}.")
+        super().__init__(
+            path,
+            _COLUMNS | columns,
+            file_format=file_format,
+            strict=strict,
+            max_malformed=max_malformed,
+        )
+
+    def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        label = _label(row.get("label"))
+        return [
+            {
+                "premise": self._text(row, "premise"),
+                "hypothesis": self._text(row, "hypothesis"),
+                "label": label,
+            }
+        ]
+
+
+def _label(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value in range(len(NLI_LABELS)):
+        return value
+    word = str(value).strip().casefold()
+    if word in _NO_LABEL:
+        raise SkippedRowError("no gold label")
+    if word not in _BY_NAME:
+        raise MalformedRowError(f"label {value!r}")
+    return _BY_NAME[word]

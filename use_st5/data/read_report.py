@@ -1,0 +1,64 @@
+"""What a reader met on its way through a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Enough to see what is wrong with a file; a report stays small however large the file is.
+MAX_OFFENCES = 10
+_MAX_REASONS = 50
+
+
+@dataclass
+class ReadReport:
+    """Counts of one pass over the files of a reader.
+
+    A row is *skipped* when the format itself says so (a label `-`, a blank line) and *malformed*
+    when it breaks the format. Both are counted by reason.
+
+    Attributes:
+        rows: Rows that were read well.
+        examples: Examples they gave (one dialogue gives many).
+        skipped: Reason → number of rows.
+        malformed: Reason → number of rows.
+        notes: Remarks on rows that were read all the same, such as a decoding fallback → number.
+        offences: The first malformed rows, as "file:line: reason".
+    """
+
+    rows: int = 0
+    examples: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    malformed: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    offences: list[str] = field(default_factory=list)
+
+    @property
+    def malformed_rows(self) -> int:
+        """Number of malformed rows."""
+        return self.malformed.total()
+
+    @property
+    def malformed_share(self) -> float:
+        """Malformed rows as a share of all that were neither skipped nor blank, in `[0, 1]`."""
+        return self.malformed_rows / max(1, self.rows + self.malformed_rows)
+
+    def add_malformed(self, path: Path, line: int, reason: str) -> None:
+        """Counts a malformed row and keeps its place if it is among the first."""
+        known = reason in self.malformed or len(self.malformed) < _MAX_REASONS
+        self.malformed[reason if known else "other reasons"] += 1
+        if len(self.offences) < MAX_OFFENCES:
+            self.offences.append(f"{path}:{line}: {reason}")
+
+    def __str__(self) -> str:
+        """One line of totals, then one line per reason and per kept offence."""
+        lines = [
+            f"{self.rows} rows read, {self.examples} examples, "
+            f"{self.skipped.total()} skipped, {self.malformed_rows} malformed"
+        ]
+        for name in ("skipped", "malformed", "notes"):
+            counts: Counter[str] = getattr(self, name)
+            lines += [f"  {name}: {reason}: {count}" for reason, count in counts.most_common()]
+        lines += [f"  {offence}" for offence in self.offences]
+        return "\n".join(lines)

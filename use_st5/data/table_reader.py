@@ -1,0 +1,155 @@
+"""Named columns of jsonl, tsv and csv files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from use_st5.data._reader import MalformedRowError, Reader
+from use_st5.data._records import format_of, records
+
+# A position from 0, a name, or several names of which the first one present is taken.
+Column = int | str | tuple[str, ...]
+
+
+class TableReader(Reader):
+    r"""Reads chosen columns of jsonl, tsv or csv rows as dicts of text.
+
+    `TableReader("qa.csv", {"question": "qtext", "answer": "atext"})` gives
+    `{"question": …, "answer": …}` per row, white space at both ends removed. Names are compared
+    without regard to case. A tsv has no quoting: quotes are characters and never join lines.
+
+    A row is malformed if it is not valid text, JSON or csv, lacks a column, has more fields than
+    the header (a stray tab shifts the columns), or holds no text in a column that must have it.
+
+    Args:
+        path: A file (gzip or plain) or a list of files of the same layout.
+        columns: Key of the example → name, alternative names, or position from 0. Positions are
+            for tsv and csv.
+        optional: Keys of `columns` that may be empty or missing in a row; such an example has "".
+        file_format: "jsonl", "tsv" or "csv"; by default as the file's suffix says.
+        header: Whether a tsv or csv starts with a header line; by default, whether a name is used.
+        encoding: The files' encoding.
+        strict: Whether the first malformed row is an error.
+        max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: `columns` is empty or does not fit the format; during the pass: what `Reader`
+            raises, or a header without a needed column.
+    """
+
+    expects = "rows with the named columns"
+
+    def __init__(
+        self,
+        path: str | Path | list[str] | list[Path],
+        columns: Mapping[str, Column],
+        *,
+        optional: tuple[str, ...] = (),
+        file_format: str | None = None,
+        header: bool | None = None,
+        encoding: str = "utf-8",
+        strict: bool = False,
+        max_malformed: float = 0.01,
+    ) -> None:
+        super().__init__(path, strict=strict, max_malformed=max_malformed)
+        if not columns:
+            raise ValueError("columns: expected at least one key → column, received none.")
+        if unknown := set(optional) - set(columns):
+            raise ValueError(f"optional: {sorted(unknown)} are not among {list(columns)}.")
+        self.columns = dict(columns)
+        self.optional = frozenset(optional)
+        self.file_format = file_format
+        self.encoding = encoding
+        named = any(not isinstance(column, int) for column in columns.values())
+        self.header = named if header is None else header
+        if named and not self.header:
+            raise ValueError(
+                f"columns: names need a header line, and header=False was given. "
+                f"Use positions instead of {self._wanted()}."
+            )
+
+    def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
+        file_format = self.file_format or format_of(path)
+        rows = records(path, file_format=file_format, encoding=self.encoding)
+        if file_format == "jsonl":
+            if any(isinstance(column, int) for column in self.columns.values()):
+                raise ValueError(
+                    f"{path}: positions are for tsv and csv. Expected the names of JSON keys, "
+                    f"received {self._wanted()}."
+                )
+            return ((line, self._from_object(row)) for line, row in rows)
+        return self._table_rows(path, rows)
+
+    def _table_rows(self, path: Path, rows: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        names: list[str] = []
+        places: dict[str, int] | None = None
+        for line, row in rows:
+            if places is None and isinstance(row, list):
+                names = row if self.header else []
+                places = self._places(path, names)
+                if self.header:
+                    continue
+            yield line, self._from_fields(row, places, len(names))
+
+    def _places(self, path: Path, names: list[str]) -> dict[str, int]:
+        """Key → position in a row."""
+        known = {name.strip().casefold(): place for place, name in reversed([*enumerate(names)])}
+        places: dict[str, int] = {}
+        for key, column in self.columns.items():
+            if isinstance(column, int):
+                places[key] = column
+                continue
+            found = [known[name] for name in _alternatives(column) if name in known]
+            if found:
+                places[key] = found[0]
+            elif key not in self.optional:
+                raise ValueError(
+                    f"{path}: the header has no column for {key!r}. Expected "
+                    f"{' or '.join(repr(name) for name in _alternatives(column))}, received {names}"
+                )
+        return places
+
+    def _from_fields(self, row: Any, places: dict[str, int] | None, width: int) -> Any:
+        if not isinstance(row, list) or places is None:
+            return row
+        needed = 1 + max((p for key, p in places.items() if key not in self.optional), default=0)
+        if len(row) < needed or width and len(row) > width:
+            return MalformedRowError(f"{len(row)} fields, expected {width or needed}")
+        return {key: row[place] if place < len(row) else "" for key, place in places.items()}
+
+    def _from_object(self, row: Any) -> Any:
+        if not isinstance(row, dict):
+            return row
+        folded = {name.casefold(): value for name, value in row.items()}
+        values: dict[str, Any] = {}
+        for key, column in self.columns.items():
+            found = [folded[name] for name in _alternatives(column) if name in folded]
+            if found:
+                values[key] = found[0]
+        return values
+
+    def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{key: self._text(row, key) for key in self.columns}]
+
+    def _text(self, row: dict[str, Any], key: str) -> str:
+        """The text of one column; MalformedRowError if it is not there."""
+        value = row.get(key)
+        if value is None:
+            value = ""
+        if not isinstance(value, str):
+            raise MalformedRowError(f"{key!r} is of type {type(value).__name__}, expected text")
+        value = value.strip()
+        if not value and key not in self.optional:
+            raise MalformedRowError(f"no text in {key!r}")
+        return value
+
+    def _wanted(self) -> list[Column]:
+        return list(self.columns.values())
+
+
+def _alternatives(column: Column) -> tuple[str, ...]:
+    names = column if isinstance(column, tuple) else (str(column),)
+    return tuple(name.casefold() for name in names)

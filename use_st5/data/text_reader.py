@@ -1,0 +1,135 @@
+"""Running text: sentences with their neighbours, out of plain files and folders of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+from use_st5.data._layout import Layout, detect_layout, paragraphs
+from use_st5.data._lines import as_paths, read_lines
+from use_st5.data.read_report import ReadReport
+from use_st5.data.sentence_splitter import split_sentences
+
+# Lines looked at to find out how a file is laid out; front matter alone would mislead.
+_SAMPLE = 2000
+
+
+class TextReader:
+    """An iterable over `{"previous": str, "sentence": str, "next": str}` of running text.
+
+    Paragraphs end at blank lines, or at each line's end where a line holds a whole paragraph; the
+    layout of each file is found from its first 2000 lines. Paragraphs are split into sentences by
+    `split_sentences`; a sentence without any letter or digit is dropped. Files are decoded as
+    UTF-8, a line that is no valid UTF-8 as windows-1252 (noted in the report).
+
+    Args:
+        path: A file (gzip or plain), a list of files, or a folder: all its `*.txt` and `*.txt.gz`
+            files at any depth, in the order of their paths.
+        within: "document": neighbours may stand in the next paragraph of the same file;
+            "paragraph": they may not. No triple reaches over the end of a file.
+        layout: "auto", "wrapped" (a paragraph spans several lines) or "lines" (each line is one).
+
+    Attributes:
+        report: The `ReadReport` of the latest pass: rows are paragraphs.
+
+    Raises:
+        FileNotFoundError: A file is missing, or a folder holds no text file.
+        ValueError: `within` or `layout` is none of the above; during the pass: no text at all.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | list[str] | list[Path],
+        *,
+        within: str = "document",
+        layout: str = "auto",
+    ) -> None:
+        if within not in ("document", "paragraph"):
+            raise ValueError(f"within: expected 'document' or 'paragraph', received {within!r}.")
+        if layout not in ("auto", "wrapped", "lines"):
+            raise ValueError(f"layout: expected 'auto', 'wrapped' or 'lines', received {layout!r}.")
+        self.paths = _text_files(path)
+        self.within = within
+        self.layout = layout
+        self.report = ReadReport()
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        """Starts a pass over all triples of neighbouring sentences."""
+        report = self._start()
+        for path in self.paths:
+            spans: Iterable[Iterable[str]] = self._paragraphs(path, report)
+            if self.within == "document":
+                spans = [chain.from_iterable(spans)]
+            for span in spans:
+                for example in _triples(span):
+                    report.examples += 1
+                    yield example
+        self._check(report)
+
+    def sentences(self) -> Iterator[str]:
+        """Starts a pass over all sentences, in order."""
+        report = self._start()
+        for path in self.paths:
+            for paragraph in self._paragraphs(path, report):
+                report.examples += len(paragraph)
+                yield from paragraph
+        self._check(report)
+
+    def _paragraphs(self, path: Path, report: ReadReport) -> Iterator[list[str]]:
+        """Yields paragraphs as lists of sentences."""
+        lines = _decoded(path, report)
+        sample = list(islice(lines, _SAMPLE))
+        layout = detect_layout(sample) if self.layout == "auto" else Layout(self.layout)
+        for paragraph in paragraphs(chain(sample, lines), layout):
+            sentences = [each for each in split_sentences(paragraph) if _has_word(each)]
+            if sentences:
+                report.rows += 1
+                yield sentences
+
+    def _start(self) -> ReadReport:
+        self.report = ReadReport()
+        return self.report
+
+    def _check(self, report: ReadReport) -> None:
+        if not report.rows:
+            raise ValueError(
+                f"{self.paths[0]}{' and more' if len(self.paths) > 1 else ''}: expected running "
+                "text, found no sentence."
+            )
+
+
+def _text_files(path: str | Path | list[str] | list[Path]) -> list[Path]:
+    if isinstance(path, str | Path) and Path(path).is_dir():
+        found = sorted(p for p in Path(path).rglob("*") if p.name.endswith((".txt", ".txt.gz")))
+        files = [p for p in found if p.is_file()]
+        if not files:
+            raise FileNotFoundError(f"{path}: expected *.txt or *.txt.gz files, found none.")
+        return files
+    return as_paths(path)
+
+
+def _decoded(path: Path, report: ReadReport) -> Iterator[str]:
+    for _, line in read_lines(path):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError:
+            report.notes["line decoded as windows-1252"] += 1
+            # Five bytes mean nothing in windows-1252; latin-1 gives every byte a meaning.
+            try:
+                yield line.decode("cp1252")
+            except UnicodeDecodeError:
+                yield line.decode("latin-1")
+
+
+def _triples(sentences: Iterable[str]) -> Iterator[dict[str, str]]:
+    window: deque[str] = deque(maxlen=3)
+    for sentence in sentences:
+        window.append(sentence)
+        if len(window) == 3:
+            yield dict(zip(("previous", "sentence", "next"), window, strict=True))
+
+
+def _has_word(sentence: str) -> bool:
+    return any(character.isalnum() for character in sentence)
