@@ -1,0 +1,79 @@
+# use_st5: the verbs of a checkout. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --retries 10 --timeout 120
+RUFF := ruff>=0.14
+
+# Without bytecode every `import tensorflow` would take half a minute.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help
+help: ## Say what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: demo
+demo: $(VENV)/.demo ## Install into .venv, compare sentences with the bundled model, draw heatmap.png
+	$(BIN)/use-st5 similarity --file examples/sentences.txt --heatmap heatmap.png
+
+.PHONY: test
+test: $(VENV)/.test ## Install what the tests need into .venv and run them all
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.lint ## Check the style of the code and its format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: fix
+fix: $(VENV)/.lint ## Mend what the linter can mend, and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: benchmark
+benchmark: $(VENV)/.test ## Measure the speed and the memory of the bundled model
+	$(BIN)/python benchmarks/encode.py
+
+.PHONY: wheel
+wheel: $(VENV)/.python ## Build the wheel, bundled models inside, into dist/
+	$(BIN)/python -m pip wheel --quiet --retries 10 --no-deps --wheel-dir dist .
+
+.PHONY: build-file
+build-file: $(VENV)/.python ## Write BUILD anew from the files on disk
+	$(BIN)/python tools/update_build.py
+
+.PHONY: clean
+clean: ## Remove .venv and everything built
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache heatmap.png
+
+# Each candidate is run, not only looked up: a version manager's stand-in may exist and fail.
+$(VENV)/.python:
+	@for candidate in $${PYTHON:-python3.13 python3.12 python3.11 python3 python}; do \
+	  if "$$candidate" -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	      2>/dev/null; then \
+	    echo "Making $(VENV) with $$("$$candidate" --version)"; \
+	    "$$candidate" -m venv $(VENV); touch $@; exit 0; \
+	  fi; \
+	done; \
+	echo "Expected Python 3.11, 3.12 or 3.13 with the module venv on the PATH and found none." \
+	  "Install one, or name it: make demo PYTHON=/path/to/python3.12" >&2; \
+	exit 1
+
+$(VENV)/.demo: $(VENV)/.python setup.py pyproject.toml
+	@echo "Installing use_st5 with TensorFlow into $(VENV) (minutes, once)"
+	$(PIP) --editable '.[plots]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.python setup.py pyproject.toml
+	@echo "Installing use_st5 with all that its tests need into $(VENV) (minutes, once)"
+	$(PIP) --editable '.[data,dev,hub,plots,text]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.lint: $(VENV)/.python
+	$(PIP) '$(RUFF)'
+	@touch $@

@@ -1,0 +1,88 @@
+"""How the package is built; `pyproject.toml` names the build system and configures the tools."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).resolve().parent
+MODELS = ROOT / "saved_models"
+
+# No wheels of tensorflow-text exist for Windows; USE models need none.
+NOT_WINDOWS = "platform_system != 'Windows'"
+# tensorflow-hub 0.16.1 and tf-models-official import pkg_resources, which setuptools 82 removed.
+PKG_RESOURCES = "setuptools<82"
+
+EXTRAS = {
+    "hub": ["tensorflow-hub>=0.16.1", "tf-keras>=2.20,<2.22", PKG_RESOURCES],
+    # It requires the TensorFlow of its own minor version, so that the pair always fits.
+    "text": [f"tensorflow-text>=2.20,<2.22; {NOT_WINDOWS}"],
+    "data": ["tensorflow-datasets>=4.9.9"],
+    # Brings TensorFlow 2.20, whatever is installed.
+    "tfmodels": [f"tf-models-official>=2.20,<2.21; {NOT_WINDOWS}", PKG_RESOURCES],
+    "plots": ["matplotlib>=3.9"],
+}
+EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
+EXTRAS["dev"] = [
+    "ipykernel>=6.29",
+    "nbclient>=0.10",
+    "nltk>=3.9",
+    "pytest>=8.3",
+    "ruff>=0.14",
+    "setuptools>=70.1,<82",
+]
+
+
+def version() -> str:
+    """Reads the version from the package without importing it."""
+    tree = ast.parse((ROOT / "use_st5" / "__init__.py").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__":
+            return ast.literal_eval(node.value)
+    raise ValueError("use_st5/__init__.py assigns no __version__")
+
+
+def model_files() -> list[str]:
+    """Lists the files of the models that ship, relative to `saved_models/`."""
+    files = (path.relative_to(MODELS) for path in MODELS.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in files if not path.name.startswith("."))
+
+
+setup(
+    name="use_st5",
+    version=version(),
+    description="Universal sentence encoders with TensorFlow and Keras: train, export, use",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    keywords="sentence embeddings, universal sentence encoder, sentence-t5, tensorflow, keras",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: OS Independent",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+    ],
+    python_requires=">=3.11,<3.14",
+    # The models lie at the root of the repository and inside the package in a wheel.
+    packages=[*find_packages(include=["use_st5", "use_st5.*"]), "use_st5.saved_models"],
+    package_dir={"use_st5": "use_st5", "use_st5.saved_models": "saved_models"},
+    package_data={"use_st5.saved_models": model_files()},
+    install_requires=[
+        "tensorflow>=2.20,<2.22",
+        "keras>=3.12",
+        "numpy>=1.26",
+        "scipy>=1.13",
+        "typer>=0.15",
+        "rich>=13.8",
+    ],
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": ["use-st5 = use_st5.cli:main"]},
+)

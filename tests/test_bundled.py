@@ -1,0 +1,54 @@
+"""Where bundled models are found: in a wheel, in a checkout, and when there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from use_st5 import _bundled
+
+
+def make_model(folder: Path) -> None:
+    """Makes what looks like a SavedModel."""
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package folder in an otherwise empty checkout."""
+    folder = tmp_path / "use_st5"
+    folder.mkdir()
+    monkeypatch.setattr(_bundled, "_PACKAGE", folder)
+    return folder
+
+
+def test_none(package: Path) -> None:
+    assert _bundled.bundled_names() == ()
+    with pytest.raises(FileNotFoundError, match="'use_dan_en'. Bundled here: none"):
+        _bundled.bundled_folder("use_dan_en")
+
+
+def test_in_a_checkout(package: Path) -> None:
+    models = package.parent / "saved_models"
+    make_model(models / "b")
+    make_model(models / "a")
+    (models / "not_a_model").mkdir()
+    (models / "README.md").write_text("")
+    assert _bundled.bundled_names() == ("a", "b")
+    assert _bundled.bundled_folder("a") == models / "a"
+
+
+def test_in_a_wheel_the_package_has_its_own(package: Path) -> None:
+    make_model(package.parent / "saved_models" / "somebody_elses")
+    make_model(package / "saved_models" / "a")
+    assert _bundled.bundled_names() == ("a",)
+    assert _bundled.bundled_folder("a") == package / "saved_models" / "a"
+
+
+@pytest.mark.parametrize("name", ["c", "", ".", "../saved_models/a", "a/"])
+def test_other_names_are_refused(package: Path, name: str) -> None:
+    make_model(package.parent / "saved_models" / "a")
+    with pytest.raises(FileNotFoundError, match="Bundled here: a"):
+        _bundled.bundled_folder(name)

@@ -1,0 +1,206 @@
+"""`atomic_path`: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5._files import atomic_path
+
+
+class BrokenError(Exception):
+    """What the tests raise inside a block."""
+
+
+def names(folder: Path) -> list[str]:
+    """Lists everything below a folder, hidden names too."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def test_file_appears_only_at_the_end(tmp_path: Path) -> None:
+    target = tmp_path / "notes.txt"
+    with atomic_path(target) as temporary:
+        temporary.write_text("new")
+        assert temporary.parent == tmp_path
+        assert not target.exists()
+    assert target.read_text() == "new"
+    assert names(tmp_path) == ["notes.txt"]
+
+
+def test_suffix_is_kept_for_writers_that_look_at_it(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "vectors.npy") as temporary:
+        np.save(temporary, np.ones(3))
+    assert names(tmp_path) == ["vectors.npy"]
+
+
+def test_older_file_is_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "notes.txt"
+    target.write_text("old")
+    with atomic_path(target) as temporary:
+        temporary.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_error_leaves_the_older_file_and_no_rest(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    target = tmp_path / "notes.txt"
+    target.write_text("old")
+    with pytest.raises(error), atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise error
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["notes.txt"]
+
+
+def test_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    (target / "deep").mkdir(parents=True)
+    (target / "deep" / "old").write_text("old")
+    with atomic_path(target) as temporary:
+        (temporary / "deep").mkdir(parents=True)
+        (temporary / "deep" / "new").write_text("new")
+    assert names(tmp_path) == ["model", "model/deep", "model/deep/new"]
+
+
+@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
+def test_error_leaves_the_older_folder_and_no_rest(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").write_text("old")
+    with pytest.raises(error), atomic_path(target) as temporary:
+        temporary.mkdir()
+        (temporary / "half").write_text("half")
+        raise error
+    assert names(tmp_path) == ["model", "model/old"]
+
+
+def test_older_folder_comes_back_when_the_rename_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").write_text("old")
+    rename = Path.rename
+
+    def fail_onto_target(path: Path, new: Path) -> Path:
+        if new == target and not (path / "old").exists():
+            raise OSError("no")
+        return rename(path, new)
+
+    monkeypatch.setattr(Path, "rename", fail_onto_target)
+    with pytest.raises(OSError, match="no"), atomic_path(target) as temporary:
+        temporary.mkdir()
+    assert names(tmp_path) == ["model", "model/old"]
+
+
+def test_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
+    target = tmp_path / "notes.txt"
+    target.write_text("old")
+    with pytest.raises(FileNotFoundError, match="found nothing there"), atomic_path(target):
+        pass
+    assert target.read_text() == "old"
+
+
+def test_file_for_folder_and_folder_for_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "folder").mkdir()
+    with (
+        pytest.raises(FileExistsError, match="found a file"),
+        atomic_path(tmp_path / "file") as temporary,
+    ):
+        temporary.mkdir()
+    with (
+        pytest.raises(FileExistsError, match="found a folder"),
+        atomic_path(tmp_path / "folder") as temporary,
+    ):
+        temporary.write_text("new")
+    assert names(tmp_path) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_parents_are_made_and_the_current_folder_may_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with atomic_path("a/b/notes.txt") as temporary:
+        temporary.write_text("new")
+        monkeypatch.chdir(tmp_path / "elsewhere")
+    assert (tmp_path / "a" / "b" / "notes.txt").read_text() == "new"
+
+
+def test_symbolic_link_is_followed(tmp_path: Path) -> None:
+    real = tmp_path / "real.txt"
+    real.write_text("old")
+    link = tmp_path / "link.txt"
+    try:
+        link.symlink_to(real)
+    except OSError:
+        pytest.skip("this system or user cannot make symbolic links")
+    with atomic_path(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+def test_two_writers_of_one_path_do_not_meet(tmp_path: Path) -> None:
+    target = tmp_path / "notes.txt"
+    with atomic_path(target) as first, atomic_path(target) as second:
+        assert first != second
+        first.write_text("first")
+        second.write_text("second")
+    assert target.read_text() == "first"  # the outer block ends last
+    assert names(tmp_path) == ["notes.txt"]
+
+
+def test_content_is_flushed_before_it_is_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "model"
+    flushed_too_late = []
+    fsync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (flushed_too_late.append(target.exists()), fsync(fd))[1]
+    )
+    with atomic_path(target) as temporary:
+        (temporary / "deep").mkdir(parents=True)
+        (temporary / "deep" / "weights").write_text("new")
+    # The file, its folder and the folder above it; then the name of the whole.
+    assert flushed_too_late == [False, False, False, True]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
+def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
+    code = """
+        import sys, time
+        from use_st5._files import atomic_path
+        with atomic_path(sys.argv[1]) as temporary:
+            temporary.write_text("half")
+            print("writing", flush=True)
+            time.sleep(60)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), tmp_path / "notes.txt"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+    )
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) != 0
+    assert names(tmp_path) == []

@@ -1,0 +1,110 @@
+"""What importing the package costs, what it offers, and what it says when something is missing."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import use_st5
+from use_st5._imports import require
+
+HEAVY = ("tensorflow", "keras", "numpy", "scipy", "typer", "rich", "matplotlib")
+OPTIONAL = (
+    "matplotlib",
+    "nltk",
+    "sklearn",
+    "tensorflow_datasets",
+    "tensorflow_hub",
+    "tensorflow_models",
+    "tensorflow_text",
+    "tf_keras",
+    "torch",
+)
+
+
+@pytest.mark.process
+def test_import_is_light(fresh_python: Callable[..., str]) -> None:
+    code = "import use_st5, sys; print(sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = set(ast.literal_eval(fresh_python("-c", code)))
+    assert "use_st5" in loaded
+    assert not loaded & set(HEAVY)
+
+
+@pytest.mark.process
+def test_command_line_starts_without_tensorflow(fresh_python: Callable[..., str]) -> None:
+    code = "import use_st5.cli, sys; print(sorted({'tensorflow', 'keras'} & set(sys.modules)))"
+    assert fresh_python("-c", code).strip() == "[]"
+
+
+@pytest.mark.process
+def test_every_module_imports_without_optional_packages(
+    fresh_python: Callable[..., str],
+) -> None:
+    code = f"""
+import importlib, pkgutil, sys
+for name in {OPTIONAL}:
+    sys.modules[name] = None  # makes any import of it raise ModuleNotFoundError
+import use_st5
+for module in pkgutil.walk_packages(use_st5.__path__, "use_st5."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+        print(module.name)
+"""
+    assert "use_st5.models.use_dan" in fresh_python("-c", code).split()
+
+
+def test_public_names_are_found_and_listed() -> None:
+    assert set(use_st5.__all__) <= set(dir(use_st5))
+    for name in use_st5.__all__:
+        assert getattr(use_st5, name) is getattr(use_st5, name)
+    assert use_st5.USEDAN.__module__ == "use_st5.models.use_dan"
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Encoder'"):
+        use_st5.Encoder  # noqa: B018
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(Path(use_st5.__file__).read_text(encoding="utf-8"))
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: node.module
+        for node in guarded.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == use_st5._HOMES
+
+
+def test_require_gives_the_module() -> None:
+    assert require("ast", "dev") is ast
+
+
+def test_require_says_which_line_installs() -> None:
+    with pytest.raises(
+        ImportError, match=r"no_such_module.*pip install \"use_st5\[hub\]\""
+    ) as info:
+        require("no_such_module", "hub")
+    assert info.value.name == "no_such_module"
+
+
+def test_require_tells_why_a_broken_package_does_not_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_native.py").write_text("raise RuntimeError('undefined symbol: _ZN10')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match="RuntimeError: undefined symbol: _ZN10") as info:
+        require("broken_native", "text")
+    assert isinstance(info.value.__cause__, RuntimeError)
+
+
+def test_require_gives_a_submodule() -> None:
+    module = require("xml.dom", "dev")
+    assert isinstance(module, ModuleType)
+    assert module is sys.modules["xml.dom"]
