@@ -1,0 +1,79 @@
+"""Checking, cleaning and batching of what users give as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def check_sentences(sentences: Iterable[Any]) -> list[str]:
+    """Turns any iterable of strings and bytes into strings that UTF-8 can hold.
+
+    Args:
+        sentences: A list, a NumPy array, a pandas column, a generator, a string tensor …; `bytes`
+            are read as UTF-8. Invalid bytes and lone surrogates become U+FFFD.
+
+    Raises:
+        TypeError: It is no such thing, or an item is neither a string nor bytes; the message names
+            the item's index.
+    """
+    if hasattr(sentences, "numpy"):  # a TensorFlow tensor; iterating over it is slow
+        sentences = sentences.numpy()
+    if not isinstance(sentences, Iterable) or isinstance(sentences, Mapping):
+        raise TypeError(
+            "Expected a string or a sequence of strings, received "
+            f"{type(sentences).__name__}: {_short(sentences)}"
+        )
+    texts = list(sentences)
+    for index, text in enumerate(texts):
+        if isinstance(text, bytes):
+            texts[index] = text.decode("utf-8", "replace")
+        elif not isinstance(text, str):
+            raise TypeError(
+                f"Expected strings, received {type(text).__name__} at index {index}: "
+                f"{_short(text)}. Convert or remove it first."
+            )
+        elif not text.isascii():
+            texts[index] = _without_lone_surrogates(text)
+    return texts
+
+
+def length_sorted_batches(
+    texts: Sequence[str], *, sentences: int, characters: int
+) -> Iterator[np.ndarray]:
+    """Cuts texts into batches of similar length, longest first.
+
+    Longest first, so that memory runs out at once or not at all.
+
+    Args:
+        texts: Strings.
+        sentences: Sentences in a batch at most.
+        characters: Characters in a batch at most, each text counted at the length of the batch's
+            longest; a text beyond that makes a batch of its own.
+
+    Yields:
+        Indices into `texts`, int64 `[batch]`; each index once.
+    """
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        longest = max(int(lengths[order[start]]), 1)
+        count = max(1, min(sentences, characters // longest))
+        yield order[start : start + count]
+        start += count
+
+
+def _without_lone_surrogates(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

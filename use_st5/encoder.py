@@ -1,0 +1,248 @@
+"""Strings to vectors: the face of an exported model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from use_st5 import similarity as similarities
+from use_st5._sentences import check_sentences, length_sorted_batches
+from use_st5.export.loading import load_saved_model, model_folder, text_function
+from use_st5.export.model_manifest import CARD_NAME, ModelManifest
+from use_st5.export.saved_model import count_weights, write_folder
+
+OnEmpty = Literal["encode", "zero", "raise"]
+
+# A batch holds at most this many characters per sentence that `batch_size` allows, so that a batch
+# of long texts takes no more memory than one of average texts.
+_CHARACTERS_PER_SENTENCE = 200
+# Shorter inputs are done before a progress bar could be read.
+_LONG_INPUT = 20_000
+
+_loaded: dict[Path, tuple[tuple[int, int], SentenceEncoder]] = {}
+
+
+class SentenceEncoder:
+    """A sentence encoder out of a SavedModel.
+
+    `use_st5.load` makes it. It works with every SavedModel that can be called with strings, those
+    of TensorFlow Hub among them; name, card and limits are known for those of use_st5 alone.
+
+    Args:
+        folder: The SavedModel's folder.
+
+    Attributes:
+        folder: The SavedModel's folder.
+        manifest: Its description `use_st5.json`; None for a SavedModel of another origin.
+        model: The loaded SavedModel: callable on strings, with `variables` and `signatures`.
+
+    Raises:
+        FileNotFoundError: The folder holds no SavedModel.
+        ValueError: The SavedModel is damaged, or does not turn strings into vectors.
+        ImportError: It needs ops that no installed package has.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = model_folder(folder)
+        self.manifest = ModelManifest.read(self.folder)
+        if self.manifest is not None:
+            self.manifest.check_sizes(self.folder)
+        self.model = load_saved_model(self.folder)
+        self._embed = text_function(self.model)
+        static = self._embed.structured_outputs.shape
+        self._dimension = static[1] if static.rank and static[1] else self._run(["a"]).shape[1]
+
+    @property
+    def name(self) -> str:
+        """The model's name; the folder's for a SavedModel of another origin."""
+        return self.manifest.name if self.manifest else self.folder.name
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the sentence vectors."""
+        return self._dimension
+
+    @property
+    def max_length(self) -> int | None:
+        """Tokens of a text beyond this number are not read; None: no limit, or none known."""
+        return self.manifest.max_length if self.manifest else None
+
+    @property
+    def card(self) -> str:
+        """The model card, Markdown; empty where there is none."""
+        path = self.folder / CARD_NAME
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+    def encode(
+        self,
+        sentences: str | bytes | Iterable[str | bytes],
+        *,
+        batch_size: int = 512,
+        show_progress: bool | None = None,
+        on_empty: OnEmpty = "encode",
+    ) -> np.ndarray:
+        """Turns sentences into vectors.
+
+        The sentences are sorted by length and cut into batches, so that memory stays bounded by a
+        batch (and the result) for any number of them; the result is in the order given. A text
+        that alone exceeds the batch's characters travels alone. All sentences are checked before
+        any is encoded. `bytes` are read as UTF-8; invalid bytes and lone surrogates count as the
+        replacement character U+FFFD.
+
+        Args:
+            sentences: One string, or any number of strings, zero included.
+            batch_size: Sentences in a batch at most; a batch also holds at most 200 characters per
+                such sentence.
+            show_progress: Whether a progress bar is drawn on standard error. None: for long inputs
+                in a terminal.
+            on_empty: What a text of nothing but white space gives. "encode": the vector that the
+                model was trained to give it; "zero": zeros; "raise": a ValueError.
+
+        Returns:
+            float32 `[n, dimension]`; `[dimension]` for one string.
+
+        Raises:
+            TypeError: Something is neither a string nor bytes; the message names its index.
+            ValueError: An empty text where `on_empty="raise"`, or an argument out of range.
+        """
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1. Received: {batch_size}")
+        if on_empty not in ("encode", "zero", "raise"):
+            raise ValueError(
+                f'Unknown on_empty: {on_empty!r}. Expected one of "encode", "zero", "raise".'
+            )
+        if isinstance(sentences, (str, bytes)):
+            return self.encode(
+                [sentences], batch_size=batch_size, show_progress=False, on_empty=on_empty
+            )[0]
+        texts = check_sentences(sentences)
+        empty = [] if on_empty == "encode" else [i for i, t in enumerate(texts) if not t.strip()]
+        if empty and on_empty == "raise":
+            raise ValueError(
+                f"Expected texts that are not empty, found {len(empty)} empty ones, the first at "
+                f'index {empty[0]}. Remove them, or choose on_empty="encode" or "zero".'
+            )
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        characters = batch_size * _CHARACTERS_PER_SENTENCE
+        batches = length_sorted_batches(texts, sentences=batch_size, characters=characters)
+        for batch in _with_progress(batches, len(texts), show_progress):
+            vectors[batch] = self._run([texts[i] for i in batch])
+        vectors[empty] = 0.0
+        return vectors
+
+    def similarity(
+        self,
+        a: str | Sequence[str] | np.ndarray,
+        b: str | Sequence[str] | np.ndarray | None = None,
+        *,
+        metric: Literal["cosine", "angular", "dot"] = "cosine",
+    ) -> np.ndarray:
+        """Compares every sentence of `a` with every sentence of `b`.
+
+        Args:
+            a: `n` sentences (one string counts as one), or their vectors `[n, dimension]`.
+            b: `m` sentences or vectors; None compares `a` with itself.
+            metric: "cosine" in −1 … 1; "angular", `1 − arccos(cosine) / π` in 0 … 1 (Eq. 1 of the
+                USE paper); "dot".
+
+        Returns:
+            float32 `[n, m]`.
+
+        Raises:
+            ValueError: The metric is unknown, or vectors are not `[n, dimension]`.
+        """
+        similarities.similarity_by_name(metric)
+        left = self._vectors(a)
+        right = left if b is None else self._vectors(b)
+        return np.asarray(similarities.pairwise(left, right, metric=metric))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as it is now, with its card, into a new folder.
+
+        Weights of `self.model` that were fine-tuned are written as they are. An older model in
+        `path` is replaced in one step.
+
+        Args:
+            path: The folder to write.
+        """
+        manifest = self.manifest
+        weights = getattr(self.model, "variables", ())
+        trainable = getattr(self.model, "trainable_variables", ())
+        facts = {
+            "name": self.name,
+            "dimension": self.dimension,
+            "max_length": self.max_length,
+            "storage": manifest.storage if manifest else "unknown",
+            "parameters": count_weights(weights),
+            "trainable_parameters": count_weights(trainable),
+            "metadata": manifest.metadata if manifest else {},
+        }
+        write_folder(self.model, self.model.signatures, path, facts=facts, card=self.card)
+
+    def _vectors(self, given: Any) -> np.ndarray:
+        """Vectors `[n, dimension]` of sentences, or of vectors that are given already."""
+        if not isinstance(given, np.ndarray) or given.dtype.kind not in "fiu":
+            return np.atleast_2d(self.encode(given))
+        if given.ndim != 2 or given.shape[1] != self.dimension:
+            raise ValueError(
+                f"Expected vectors [n, {self.dimension}], received an array {list(given.shape)}."
+            )
+        return given
+
+    def _run(self, texts: list[str]) -> np.ndarray:
+        """Encodes one batch in one call of the graph."""
+        return self._embed(tf.constant(texts, tf.string)).numpy()
+
+
+def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
+    """Loads a sentence encoder: a bundled one by its name, any other from its folder.
+
+    A model is loaded once in a process: a second call gives the same object, unless the folder's
+    model was replaced meanwhile. For an object of one's own use `SentenceEncoder(folder)`.
+
+    Args:
+        name_or_folder: A bundled model's name, such as "use_dan_en", or the folder of a SavedModel
+            that turns strings into vectors, by use_st5 or another.
+
+    Raises:
+        FileNotFoundError: There is no such name or folder, or the folder holds no SavedModel.
+        ValueError: The SavedModel is damaged, or does not turn strings into vectors.
+        ImportError: It needs ops that no installed package has.
+
+    Example:
+        >>> encoder = load("use_dan_en")
+        >>> encoder.encode(["How old are you?", "What is your age?"]).shape
+        (2, 512)
+    """
+    folder = model_folder(name_or_folder)
+    status = (folder / "saved_model.pb").stat()
+    version = (status.st_mtime_ns, status.st_ino)
+    if folder not in _loaded or _loaded[folder][0] != version:
+        _loaded[folder] = (version, SentenceEncoder(folder))
+    return _loaded[folder][1]
+
+
+def _with_progress(
+    batches: Iterable[np.ndarray], total: int, show: bool | None
+) -> Iterator[np.ndarray]:
+    """Passes the batches through, drawing a bar of sentences on standard error if it is wanted."""
+    if show is None:
+        show = total >= _LONG_INPUT and sys.stderr.isatty()
+    if not show:
+        yield from batches
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("Encoding", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("Encoding", total=total)
+        for batch in batches:
+            yield batch
+            progress.advance(task, len(batch))

@@ -1,0 +1,133 @@
+"""The file `use_st5.json` of an exported model: what it is and which files belong to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+FILE_NAME = "use_st5.json"
+CARD_NAME = "README.md"
+FORMAT = 1
+
+# fingerprint.pb holds a random number; the two others are about the model, not part of it.
+_NOT_THE_MODEL = {FILE_NAME, CARD_NAME, "fingerprint.pb"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelManifest:
+    """What a folder with an exported encoder says about itself.
+
+    Attributes:
+        name: Name of the model.
+        dimension: Dimension of the sentence vector.
+        max_length: Tokens beyond this number are cut; None where nothing is.
+        storage: "float32" or "int8", how the embedding table is stored.
+        parameters: Number of the model's numbers, those of the table included.
+        trainable_parameters: Number of those that fine-tuning changes.
+        versions: Version of each package that wrote the model, by package name.
+        files: For each file (path with "/" relative to the folder): its `bytes` and `sha256`.
+        model_hash: sha256 over the files that make the model; equal for moved and copied folders,
+            so that caches may be keyed by it.
+        metadata: Free facts, such as `languages`, `license` and scores.
+        format: Version of this file's layout.
+    """
+
+    name: str
+    dimension: int
+    max_length: int | None
+    storage: str
+    parameters: int
+    trainable_parameters: int
+    versions: dict[str, str]
+    files: dict[str, dict[str, Any]]
+    model_hash: str
+    metadata: dict[str, Any]
+    format: int = FORMAT
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all files together."""
+        return sum(entry["bytes"] for entry in self.files.values())
+
+    def write(self, folder: Path) -> None:
+        """Writes the manifest into `folder`."""
+        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
+        (folder / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> ModelManifest | None:
+        """Reads the manifest of a folder; None where there is none (a foreign SavedModel).
+
+        Raises:
+            ValueError: The file is damaged, or of a later format than this version knows.
+        """
+        path = folder / FILE_NAME
+        if not path.is_file():
+            return None
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            found = content["format"]
+            if found == FORMAT:
+                return cls(**content)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                f"Expected a model's description in {path}, found something else ({error!r}). "
+                "Copy or export the model again."
+            ) from error
+        raise ValueError(
+            f"Expected format {FORMAT} in {path}, found {found!r}. Update use_st5 (pip install -U "
+            "use_st5) or export the model again."
+        )
+
+    def check_sizes(self, folder: Path) -> None:
+        """Holds the files against their sizes: quick, and finds copies that broke off.
+
+        Raises:
+            ValueError: A file is missing or of another size.
+        """
+        for name, entry in self.files.items():
+            path = folder / name
+            found = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
+            if found != f"{entry['bytes']} bytes":
+                raise ValueError(
+                    f"Expected {entry['bytes']} bytes in {path}, found {found}: the copy is "
+                    "incomplete or the file was changed. Copy or export the model again."
+                )
+
+    def check_contents(self, folder: Path) -> None:
+        """Holds the files against their sizes and their sha256: reads them all.
+
+        Raises:
+            ValueError: A file is missing or differs.
+        """
+        self.check_sizes(folder)
+        for name, entry in self.files.items():
+            found = file_sha256(folder / name)
+            if found != entry["sha256"]:
+                raise ValueError(
+                    f"Expected sha256 {entry['sha256']} of {folder / name}, found {found}: the "
+                    "file was changed. Copy or export the model again."
+                )
+
+
+def describe_files(folder: Path) -> tuple[dict[str, dict[str, Any]], str]:
+    """The `files` and the `model_hash` of the model in `folder`."""
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path != folder / FILE_NAME:
+            entry = {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
+            files[path.relative_to(folder).as_posix()] = entry
+    digest = hashlib.sha256()
+    for name, entry in files.items():
+        if name not in _NOT_THE_MODEL:
+            digest.update(f"{name}\0{entry['sha256']}\n".encode())
+    return files, digest.hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """sha256 of a file's content, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,191 @@
+"""Writing an encoder as a SavedModel that takes strings and gives vectors."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from use_st5 import __version__
+from use_st5._files import atomic_path
+from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.export.model_manifest import CARD_NAME, ModelManifest, describe_files
+from use_st5.export.pooled_graph import use_dan_graph
+from use_st5.models.use_dan import USEDAN
+
+STORAGES = ("float32", "int8")
+
+_TEXT = tf.TensorSpec([None], tf.string, name="text")
+_IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
+
+
+def export_saved_model(
+    model: keras.Model,
+    vectorizer: Any,
+    path: str | os.PathLike[str],
+    *,
+    name: str,
+    storage: str = "float32",
+    max_length: int | None = None,
+    card: str = "",
+    metadata: dict[str, Any] | None = None,
+) -> ModelManifest:
+    """Writes a trained encoder as a folder that TensorFlow alone can load and run.
+
+    What `tf.saved_model.load` (and so `hub.load`) gives back can be called with strings `[batch]`
+    and gives float32 `[batch, dimension]`; it takes `training=`; it has `encode_ids` (int32
+    `[batch, length]` → embeddings) and `preprocess` (strings → ids); `variables`,
+    `trainable_variables` and `regularization_losses`, which `hub.KerasLayer` and
+    `use_st5.layers.saved_model_layer.SavedModelLayer` train. Its signatures are `serving_default`
+    (`text` → `embeddings`), `ids` (`ids` → `embeddings`, free of string ops) and `preprocess`
+    (`text` → `ids`). The vocabulary is an asset inside the folder. Beside them lie `use_st5.json`
+    (see `ModelManifest`) and `README.md`, the card.
+
+    Args:
+        model: A `USEDAN`, or any Keras model int32 `[batch, length]` → float32
+            `[batch, dimension]` with an attribute `dimension`.
+        vectorizer: Trackable, with `padded(text, max_length)`, and `flat(text)` for a `USEDAN`.
+        path: The folder to write; an older model there is replaced in one step.
+        name: Name of the model.
+        storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
+            scales, not entries, can be fine-tuned (`Int8Table`). "int8" is for `USEDAN`.
+        max_length: Tokens beyond this number are cut; None cuts nothing. Not for `USEDAN`.
+        card: The model card, Markdown.
+        metadata: Facts for `use_st5.json`, such as `languages` and `license`.
+
+    Returns:
+        The written description.
+
+    Raises:
+        ValueError: The storage is unknown or does not fit the model, or Keras does not run on
+            TensorFlow.
+    """
+    if storage not in STORAGES:
+        raise ValueError(f"Unknown storage: {storage!r}. Expected one of {STORAGES}.")
+    if isinstance(model, USEDAN):
+        if max_length is not None:
+            raise ValueError(
+                "A USE-DAN reads texts of any length: leave max_length out. "
+                f"Received: max_length={max_length}"
+            )
+        graph = use_dan_graph(model, vectorizer, storage=storage)
+    elif storage == "float32":
+        graph = padded_graph(model, vectorizer, max_length=max_length)
+    else:
+        raise ValueError(
+            f'storage="{storage}" is for the embedding table of a USEDAN; export a '
+            f'{type(model).__name__} with storage="float32".'
+        )
+    return write_graph(graph, path, name=name, card=card, metadata=metadata)
+
+
+def write_graph(
+    graph: EncoderGraph,
+    path: str | os.PathLike[str],
+    *,
+    name: str,
+    card: str = "",
+    metadata: dict[str, Any] | None = None,
+) -> ModelManifest:
+    """Writes an encoder's graph; `export_saved_model` says what the folder holds."""
+    root, signatures = _root(graph)
+    facts = {
+        "name": name,
+        "dimension": graph.dimension,
+        "max_length": graph.max_length,
+        "storage": graph.storage,
+        "parameters": count_weights(graph.variables),
+        "trainable_parameters": count_weights(graph.trainable_variables),
+        "metadata": metadata or {},
+    }
+    return write_folder(root, signatures, path, facts=facts, card=card)
+
+
+def write_folder(
+    root: Any,
+    signatures: dict[str, Any],
+    path: str | os.PathLike[str],
+    *,
+    facts: dict[str, Any],
+    card: str,
+) -> ModelManifest:
+    """Writes a SavedModel's root with its card and its description, in one step.
+
+    Args:
+        root: What `tf.saved_model.save` takes, for example a loaded SavedModel.
+        signatures: Concrete functions by name.
+        path: The folder to write.
+        facts: The fields of `ModelManifest` that are not about files and versions.
+        card: The model card, Markdown.
+    """
+    with atomic_path(path) as temporary:
+        tf.saved_model.save(root, os.fspath(temporary), signatures=signatures)
+        folder = Path(temporary)
+        if card:
+            (folder / CARD_NAME).write_text(card, encoding="utf-8")
+        files, model_hash = describe_files(folder)
+        manifest = ModelManifest(**facts, versions=_versions(), files=files, model_hash=model_hash)
+        manifest.write(folder)
+    return manifest
+
+
+def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
+    """The tracked object of the SavedModel and its signatures."""
+    # A Checkpoint, because it tracks whatever is set on it; a tf.Module's `variables` is read-only.
+    root = tf.train.Checkpoint()
+
+    def call(text: tf.Tensor, training: bool = False) -> tf.Tensor:
+        return graph.embed_text(text, training)
+
+    def encode_ids(ids: tf.Tensor, training: bool = False) -> tf.Tensor:
+        return graph.embed_ids(ids, training)
+
+    root.__call__ = tf.function(call)
+    root.encode_ids = tf.function(encode_ids)
+    root.preprocess = tf.function(graph.preprocess)
+    for training in (False, True):
+        root.__call__.get_concrete_function(_TEXT, training=training)
+        root.encode_ids.get_concrete_function(_IDS, training=training)
+    root.preprocess.get_concrete_function(_TEXT)
+    root.variables = list(graph.variables)
+    root.trainable_variables = list(graph.trainable_variables)
+    root.regularization_losses = [
+        tf.function(loss, input_signature=[]) for loss in graph.regularization_losses
+    ]
+    for attribute, value in graph.tracked.items():
+        setattr(root, attribute, value)
+    return root, _signatures(graph)
+
+
+def _signatures(graph: EncoderGraph) -> dict[str, Any]:
+    """The named functions for servers and command lines."""
+
+    def serving_default(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"embeddings": graph.embed_text(text, False)}
+
+    def ids(ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"embeddings": graph.embed_ids(ids, False)}
+
+    def preprocess(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"ids": graph.preprocess(text)}
+
+    return {
+        "serving_default": tf.function(serving_default).get_concrete_function(_TEXT),
+        "ids": tf.function(ids).get_concrete_function(_IDS),
+        "preprocess": tf.function(preprocess).get_concrete_function(_TEXT),
+    }
+
+
+def count_weights(variables: Sequence[tf.Variable]) -> int:
+    """How many weights the variables hold; states of seed generators (int64) are none."""
+    return sum(v.shape.num_elements() for v in variables if v.dtype != tf.int64)
+
+
+def _versions() -> dict[str, str]:
+    installed = {name: importlib.metadata.version(name) for name in ("tensorflow", "keras")}
+    return {"use_st5": __version__, **installed}
