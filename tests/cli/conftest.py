@@ -1,0 +1,73 @@
+"""A model that costs nothing, and the command line in this process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import use_st5
+from use_st5.cli import app
+
+
+class FakeEncoder:
+    """Vectors out of a hash of the text: every text has its own, and the same one each time."""
+
+    name = "fake"
+    dimension = 8
+
+    def __init__(self, model_hash: str = "0") -> None:
+        self.manifest = SimpleNamespace(model_hash=model_hash)
+        self.batch_sizes: list[int] = []
+        self.encoded: list[str] = []
+        self.fails_after: int | None = None
+
+    def encode(
+        self, sentences: Iterable[str], *, batch_size: int = 512, show_progress: bool | None = None
+    ) -> np.ndarray:
+        sentences = list(sentences)
+        self.batch_sizes.append(batch_size)
+        if self.fails_after is not None and len(self.encoded) >= self.fails_after:
+            raise KeyboardInterrupt
+        self.encoded += sentences
+        vectors = np.zeros((len(sentences), self.dimension), np.float32)
+        for row, sentence in enumerate(sentences):
+            digest = hashlib.sha256(sentence.encode()).digest()[: self.dimension]
+            vectors[row] = np.frombuffer(digest, np.uint8) - 127.5
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def similarity(self, sentences: list[str], *, metric: str) -> np.ndarray:
+        vectors = self.encode(sentences)
+        assert metric in ("cosine", "dot")
+        return vectors @ vectors.T
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEncoder:
+    """The encoder that `use_st5.load` gives for every name but "absent"."""
+    encoder = FakeEncoder()
+
+    def load(name: str) -> FakeEncoder:
+        if name == "absent":
+            raise FileNotFoundError("Expected a model,\nfound none.")
+        return encoder
+
+    monkeypatch.setattr(use_st5, "load", load, raising=False)
+    return encoder
+
+
+@pytest.fixture
+def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs `use-st5` in an empty folder: `use("embed", "texts.txt", input=…) -> Result`."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, **options: Any) -> Result:
+        return CliRunner().invoke(app, list(arguments), **options)
+
+    return run

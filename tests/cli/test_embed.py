@@ -1,0 +1,246 @@
+"""`use-st5 embed`: rows, formats, errors, and work that is continued."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from use_st5._cli import embed as embed_module
+from use_st5._cli.lines import read_lines
+
+TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "  spaces  "]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rows in a chunk, so that a few lines make several."""
+    monkeypatch.setattr(embed_module, "_CHUNK_ROWS", 2)
+
+
+def write(path: Path, texts: list[str]) -> None:
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_npy_has_one_row_per_line_in_order(use: Callable, fake: Any, tmp_path: Path) -> None:
+    write(tmp_path / "texts.txt", TEXTS)
+    result = use("embed", "texts.txt", "-o", "vectors.npy")
+    assert result.exit_code == 0, result.stderr
+    vectors = np.load(tmp_path / "vectors.npy")
+    assert vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors, fake.encode(TEXTS))
+    assert names(tmp_path) == ["texts.txt", "vectors.npy"]
+    assert "6 rows of 8" in result.stderr
+    assert result.stdout == ""
+
+
+def test_jsonl_gives_texts_and_every_float_back(use: Callable, fake: Any, tmp_path: Path) -> None:
+    write(tmp_path / "texts.txt", TEXTS)
+    assert use("embed", "texts.txt", "-o", "vectors.jsonl").exit_code == 0
+    lines = (tmp_path / "vectors.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    rows = [json.loads(line) for line in lines]
+    assert [row["text"] for row in rows] == TEXTS
+    vectors = np.array([row["embedding"] for row in rows], np.float32)
+    np.testing.assert_array_equal(vectors, fake.encode(TEXTS))
+
+
+def test_without_output_json_lines_go_to_stdout(use: Callable, fake: Any) -> None:
+    result = use("embed", "-", input="one\ntwo\n")
+    assert result.exit_code == 0
+    assert [json.loads(line)["text"] for line in result.stdout.splitlines()] == ["one", "two"]
+
+
+def test_stdin_and_format_and_batch_size(use: Callable, fake: Any, tmp_path: Path) -> None:
+    arguments = ("embed", "-", "-o", "vectors.dat", "--format", "npy", "--batch-size", "3")
+    assert use(*arguments, input="one\r\ntwo").exit_code == 0
+    with (tmp_path / "vectors.dat").open("rb") as stream:
+        np.testing.assert_array_equal(np.load(stream), fake.encode(["one", "two"]))
+    assert fake.batch_sizes[0] == 3
+
+
+@pytest.mark.parametrize("name", ["none.npy", "none.jsonl"])
+def test_no_lines_give_no_rows(use: Callable, fake: Any, tmp_path: Path, name: str) -> None:
+    assert use("embed", "-", "-o", name, input="").exit_code == 0
+    if name.endswith(".npy"):
+        assert np.load(tmp_path / name).shape == (0, 8)
+    else:
+        assert (tmp_path / name).read_bytes() == b""
+
+
+def test_existing_output_needs_overwrite(use: Callable, fake: Any, tmp_path: Path) -> None:
+    (tmp_path / "vectors.npy").write_text("precious")
+    result = use("embed", "-", "-o", "vectors.npy", input="one\n")
+    assert result.exit_code == 1
+    assert "--overwrite" in result.stderr
+    assert (tmp_path / "vectors.npy").read_text() == "precious"
+    assert use("embed", "-", "-o", "vectors.npy", "--overwrite", input="one\n").exit_code == 0
+    assert np.load(tmp_path / "vectors.npy").shape == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("absent.txt", "-o", "v.npy"), 1, "found no absent.txt"),
+        ((".", "-o", "v.npy"), 1, "expected a text file"),
+        (("-", "-o", "v.doc"), 2, ".npy or .jsonl"),
+        (("-", "-o", "no/v.npy"), 1, "no folder"),
+        (("-", "-o", "v.npy", "--model", "absent"), 1, "Expected a model, found none."),
+        (("-", "--format", "npy"), 2, "jsonl alone"),
+        (("-", "-o", "v.npy", "--batch-size", "0"), 2, "--batch-size"),
+        ((), 2, "INPUT"),
+    ],
+)
+def test_errors_are_one_line(
+    use: Callable, fake: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    result = use("embed", *arguments, input="one\n")
+    assert result.exit_code == code
+    assert message.replace("no folder", "expected a folder") in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert names(tmp_path) == []
+
+
+def test_a_line_that_is_not_utf8_is_named_before_any_work(
+    use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "latin.txt").write_bytes(b"good\ncaf\xe9\n")
+    result = use("embed", "latin.txt", "-o", "v.npy")
+    assert result.exit_code == 1
+    assert "latin.txt, line 2" in result.stderr
+    assert "0xe9" in result.stderr
+    assert fake.encoded == []
+
+
+def test_lines_end_at_line_feeds_alone_and_a_mark_is_no_text() -> None:
+    import io
+
+    stream = io.BytesIO("\ufeffone\u2028still one\x0bstill\r\n\r\nthree".encode())
+    assert list(read_lines(stream, source="x")) == ["one\u2028still one\x0bstill", "", "three"]
+
+
+@pytest.mark.parametrize("name", ["v.npy", "v.jsonl"])
+def test_interrupted_work_is_continued(
+    use: Callable, fake: Any, tmp_path: Path, small_chunks: None, name: str
+) -> None:
+    texts = [f"text {number}" for number in range(9)]
+    write(tmp_path / "texts.txt", texts)
+    fake.fails_after = 4
+    first = use("embed", "texts.txt", "-o", name)
+    assert first.exit_code == 130
+    assert "interrupted: 4 of 9 rows" in first.stderr
+    assert not (tmp_path / name).exists()
+    # What a process leaves that is killed between its two writes.
+    with (tmp_path / f"{name}.partial" / "data").open("ab") as data:
+        data.write(b"half a row")
+
+    fake.fails_after, fake.encoded = None, []
+    second = use("embed", "texts.txt", "-o", name)
+    assert second.exit_code == 0
+    assert "continuing" in second.stderr
+    assert fake.encoded == texts[4:]
+    resumed = (tmp_path / name).read_bytes()
+    assert use("embed", "texts.txt", "-o", f"whole{Path(name).suffix}").exit_code == 0
+    assert resumed == (tmp_path / f"whole{Path(name).suffix}").read_bytes()
+    assert not (tmp_path / f"{name}.partial").exists()
+
+
+@pytest.mark.parametrize("change", ["text", "model", "format", "damage"])
+def test_work_of_another_description_is_not_continued(
+    use: Callable, fake: Any, tmp_path: Path, small_chunks: None, change: str
+) -> None:
+    texts = ["a", "b", "c", "d", "e"]
+    write(tmp_path / "texts.txt", texts)
+    fake.fails_after = 2
+    assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 130
+    fake.fails_after, fake.encoded = None, []
+    options: tuple[str, ...] = ()
+    if change == "text":
+        texts[0] = "z"
+        write(tmp_path / "texts.txt", texts)
+    elif change == "model":
+        fake.manifest.model_hash = "another"
+    elif change == "format":
+        options = ("--format", "jsonl")
+    else:
+        (tmp_path / "v.npy.partial" / "state.json").write_text("{")
+    result = use("embed", "texts.txt", "-o", "v.npy", *options)
+    assert result.exit_code == 0, result.stderr
+    assert "starting anew" in result.stderr
+    assert fake.encoded == texts
+    assert not (tmp_path / "v.npy.partial").exists()
+
+
+def test_chunks_are_bounded_by_rows_and_characters() -> None:
+    assert [len(chunk) for chunk in embed_module._chunks(iter("abcde"), rows=2)] == [2, 2, 1]
+    long = ["x" * (embed_module._CHUNK_CHARACTERS // 2)] * 5
+    assert [len(chunk) for chunk in embed_module._chunks(iter(long), rows=9)] == [2, 2, 1]
+    assert list(embed_module._chunks(iter([]), rows=9)) == []
+
+
+SLOW = """
+import time
+import numpy as np
+from types import SimpleNamespace
+import use_st5
+
+class Slow:
+    name, dimension, manifest = "slow", 4, SimpleNamespace(model_hash="0")
+    def encode(self, sentences, **options):
+        time.sleep(0.15)
+        return np.array([[len(s), 1, 2, 3] for s in sentences], np.float32)
+
+use_st5.load = lambda name: Slow()
+from use_st5.cli import main
+main()
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to a process")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_signal_leaves_no_output_and_the_next_call_continues(
+    tmp_path: Path, repository: Path, sent: signal.Signals
+) -> None:
+    texts = ["x" * (number % 97) for number in range(40_000)]
+    write(tmp_path / "texts.txt", texts)
+    command = [sys.executable, "-c", SLOW, "embed", "texts.txt", "-o", "v.npy"]
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    state = tmp_path / "v.npy.partial" / "state.json"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if state.exists() and json.loads(state.read_text())["rows_done"] > 0:
+            break
+        time.sleep(0.02)
+    process.send_signal(sent)
+    _, stderr = process.communicate(timeout=60)
+    done = json.loads(state.read_text())["rows_done"]
+    assert 0 < done < 40_000
+    if sent is signal.SIGINT:
+        assert process.returncode == 130, stderr
+        assert stderr.startswith("interrupted: ")
+        assert "Traceback" not in stderr
+    assert not (tmp_path / "v.npy").exists()
+
+    again = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert f"after {done:,} of 40,000 rows" in again.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy")[:, 0], [len(t) for t in texts])
+    assert names(tmp_path) == ["texts.txt", "v.npy"]

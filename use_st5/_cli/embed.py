@@ -1,0 +1,192 @@
+"""`use-st5 embed`: texts to vectors."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from use_st5._cli.embedding_job import EmbeddingJob, Format, JobDescription, to_bytes
+from use_st5._cli.lines import STDIN, open_input, open_seekable, read_lines, survey
+from use_st5._cli.manual import manual
+from use_st5._cli.models import (
+    DEFAULT_MODEL,
+    ModelOption,
+    load_encoder,
+    model_identity,
+)
+from use_st5._cli.output import say
+
+if TYPE_CHECKING:
+    from use_st5.encoder import SentenceEncoder
+
+# A chunk is what one call of the encoder gets and what an interruption can lose: whichever of the
+# two is reached first.
+_CHUNK_ROWS = 4096
+_CHUNK_CHARACTERS = 4_000_000
+# What goes to standard output comes sooner in smaller pieces.
+_STREAMED_ROWS = 256
+
+HELP = manual(
+    r"""Turn texts, one a line, into vectors.
+
+    Row i of the result belongs to line i of the input; an empty line is an empty text and has a row
+    too. Texts are UTF-8.
+
+    With [bold]-o FILE[/bold] the vectors go to a NumPy array (.npy: float32, \[lines, dimension])
+    or to JSON lines (.jsonl: an object with "text" and "embedding" a line). FILE appears when it
+    is whole. Unfinished work waits in FILE.partial: after an interruption the same command
+    continues where the last one stopped, also when the texts come through a pipe.
+
+    Without -o JSON lines go to standard output as they are ready.""",
+    "use-st5 embed sentences.txt -o vectors.npy",
+    "zcat corpus.gz | use-st5 embed - -o vectors.npy --batch-size 256",
+    'echo "How old are you?" | use-st5 embed - | jq .embedding',
+    "use-st5 embed sentences.txt -o vectors.jsonl --model path/to/my_model",
+)
+
+
+class FormatOption(StrEnum):
+    """The formats that `--format` takes."""
+
+    NPY = "npy"
+    JSONL = "jsonl"
+
+
+def embed(
+    source: Annotated[
+        str, typer.Argument(metavar="INPUT", help="A text file, or - for standard input.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write. Default: JSON lines to stdout."),
+    ] = None,
+    model: ModelOption = DEFAULT_MODEL,
+    form: Annotated[
+        FormatOption | None,
+        typer.Option("--format", help="Default: by the suffix of the output."),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the output if it exists.")
+    ] = False,
+) -> None:
+    """Turns the lines of a text into vectors."""
+    options = {} if batch_size is None else {"batch_size": batch_size}
+    if output is None or str(output) == STDIN:
+        _to_standard_output(source, model, form or FormatOption.JSONL, options)
+        return
+    layout = form.value if form else _format_by_suffix(output)
+    if output.exists() and not overwrite:
+        raise FileExistsError(f"{output} exists; give --overwrite to replace it")
+    if not output.absolute().parent.is_dir():
+        raise FileNotFoundError(f"expected a folder to write to, found no {output.parent}")
+    with open_seekable(source, beside=output.absolute()) as stream:
+        _to_file(stream, source, output, model, layout, options)
+
+
+def _format_by_suffix(output: Path) -> Format:
+    suffix = output.suffix.removeprefix(".")
+    if suffix in list(FormatOption):
+        return FormatOption(suffix).value
+    raise typer.BadParameter(
+        f"expected an output that ends in .npy or .jsonl, received {output.name}; "
+        "or choose with --format.",
+        param_hint="--output",
+    )
+
+
+def _to_file(
+    stream: IO[bytes],
+    source: str,
+    output: Path,
+    model: str,
+    layout: Format,
+    options: dict[str, Any],
+) -> None:
+    """Embeds a seekable `stream` into `output`, continuing what an earlier call left."""
+    found = survey(stream, source=source)
+    encoder = load_encoder(model)
+    job = EmbeddingJob(
+        output,
+        JobDescription(
+            found.sha256,
+            found.lines,
+            model_identity(encoder),
+            encoder.dimension,
+            layout,
+        ),
+    )
+    if not job.open():
+        say(f"{job.folder} was of other texts, another model or another format: starting anew")
+    if job.rows_done:
+        say(f"continuing {output} after {job.rows_done:,} of {found.lines:,} rows")
+    started, before = time.monotonic(), job.rows_done
+    try:
+        _run(job, stream, source, encoder, options)
+        job.finish()
+    except KeyboardInterrupt as interrupt:
+        say(
+            f"interrupted: {job.rows_done:,} of {found.lines:,} rows wait in {job.folder}; "
+            "the same command continues"
+        )
+        raise typer.Exit(130) from interrupt
+    seconds = time.monotonic() - started
+    speed = (found.lines - before) / max(seconds, 1e-9)
+    say(f"{output}: {found.lines:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
+
+
+def _run(
+    job: EmbeddingJob,
+    stream: IO[bytes],
+    source: str,
+    encoder: SentenceEncoder,
+    options: dict[str, Any],
+) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    lines = itertools.islice(read_lines(stream, source=source), job.rows_done, None)
+    terminal = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal, disable=not terminal.is_terminal) as progress:
+        task = progress.add_task("rows", total=job.description.rows, completed=job.rows_done)
+        for texts in _chunks(lines, rows=_CHUNK_ROWS):
+            job.append(texts, encoder.encode(texts, show_progress=False, **options))
+            progress.update(task, completed=job.rows_done)
+
+
+def _to_standard_output(
+    source: str, model: str, layout: FormatOption, options: dict[str, Any]
+) -> None:
+    if layout is not FormatOption.JSONL:
+        raise typer.BadParameter("standard output takes jsonl alone.", param_hint="--format")
+    with open_input(source) as stream:
+        encoder = load_encoder(model)
+        for texts in _chunks(read_lines(stream, source=source), rows=_STREAMED_ROWS):
+            vectors = encoder.encode(texts, show_progress=False, **options)
+            sys.stdout.buffer.write(to_bytes(texts, vectors, layout.value))
+            sys.stdout.buffer.flush()
+
+
+def _chunks(lines: Iterator[str], *, rows: int) -> Iterator[list[str]]:
+    """Groups `lines` into lists of at most `rows` texts and about `_CHUNK_CHARACTERS`."""
+    chunk: list[str] = []
+    characters = 0
+    for line in lines:
+        chunk.append(line)
+        characters += len(line)
+        if len(chunk) == rows or characters >= _CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk

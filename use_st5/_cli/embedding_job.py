@@ -1,0 +1,156 @@
+"""The unfinished work of `use-st5 embed`: kept beside the output, continued by the next call."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from use_st5._files import atomic_path
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Format = Literal["npy", "jsonl"]
+
+
+@dataclass(frozen=True)
+class JobDescription:
+    """What must agree for unfinished work to be continued.
+
+    Attributes:
+        input_sha256: hash of the input's bytes.
+        rows: number of texts, which is the number of rows of the output.
+        model: what identifies the model's files.
+        dimension: length of a vector.
+        format: "npy" or "jsonl".
+    """
+
+    input_sha256: str
+    rows: int
+    model: str
+    dimension: int
+    format: Format
+
+
+class EmbeddingJob:
+    """Appends rows to a file in a side folder and moves it to its place when it is whole.
+
+    The side folder `NAME.partial` holds the growing file and a state: the description, and how
+    many rows and bytes are safely on the disk. A process that dies between the two writes leaves
+    surplus bytes, which the next one cuts off. For the same texts and model the finished file is
+    the same, however often the work was interrupted.
+    """
+
+    def __init__(self, output: Path, description: JobDescription) -> None:
+        self.output = output
+        self.description = description
+        self.folder = output.with_name(f"{output.name}.partial")
+        self.rows_done = 0
+        self._data = self.folder / "data"
+        self._state = self.folder / "state.json"
+
+    def open(self) -> bool:
+        """Continues the unfinished work if it is of this description, else starts anew.
+
+        Returns:
+            False if work of another description was thrown away, else True.
+        """
+        existed = self.folder.exists()
+        state = self._read_state()
+        if state is not None:
+            os.truncate(self._data, state["bytes"])
+            self.rows_done = state["rows_done"]
+            return True
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        self._data.write_bytes(self._header())
+        self._write_state()
+        return not existed
+
+    def append(self, texts: list[str], vectors: np.ndarray) -> None:
+        """Adds float32 `vectors` `[texts, dimension]`; on return they are on the disk.
+
+        Raises:
+            ValueError: the model gave another shape than it had announced.
+        """
+        expected = (len(texts), self.description.dimension)
+        if vectors.shape != expected:
+            raise ValueError(
+                f"expected vectors of shape {expected} from the model, received {vectors.shape}"
+            )
+        with self._data.open("ab") as data:
+            data.write(to_bytes(texts, vectors, self.description.format))
+            data.flush()
+            os.fsync(data.fileno())
+        self.rows_done += len(texts)
+        self._write_state()
+
+    def finish(self) -> None:
+        """Moves the whole file onto the output and removes the side folder.
+
+        Raises:
+            ValueError: rows are missing, because the input changed while it was read.
+        """
+        if self.rows_done != self.description.rows:
+            raise ValueError(
+                f"expected {self.description.rows} texts, read {self.rows_done}: the input changed "
+                "while it was read; start the command again"
+            )
+        self._data.replace(self.output)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _read_state(self) -> dict[str, int] | None:
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+            same = state["description"] == dataclasses.asdict(self.description)
+            if same and self._data.stat().st_size >= state["bytes"]:
+                return state
+        return None
+
+    def _write_state(self) -> None:
+        state = {
+            "description": dataclasses.asdict(self.description),
+            "rows_done": self.rows_done,
+            "bytes": self._data.stat().st_size,
+        }
+        with atomic_path(self._state) as temporary:
+            temporary.write_text(json.dumps(state, indent=1), encoding="utf-8")
+
+    def _header(self) -> bytes:
+        if self.description.format == "jsonl":
+            return b""
+        import io
+
+        import numpy as np
+
+        header = io.BytesIO()
+        shape = (self.description.rows, self.description.dimension)
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": "<f4", "fortran_order": False, "shape": shape}
+        )
+        return header.getvalue()
+
+
+def to_bytes(texts: list[str], vectors: np.ndarray, layout: Format) -> bytes:
+    """The rows of an output file, without its header.
+
+    Args:
+        texts: the texts.
+        vectors: float32, `[texts, dimension]`.
+        layout: "npy": little-endian numbers; "jsonl": an object with `text` and `embedding` a line.
+    """
+    if layout == "npy":
+        return vectors.astype("<f4").tobytes()
+    # Nine digits give every float32 back exactly.
+    numbers = ",".join(["%.9g"] * vectors.shape[1])
+    lines = [
+        f'{{"text":{json.dumps(text, ensure_ascii=False)},"embedding":[{numbers % tuple(row)}]}}\n'
+        for text, row in zip(texts, vectors.tolist(), strict=True)
+    ]
+    return "".join(lines).encode("utf-8")

@@ -1,0 +1,100 @@
+"""Reading texts, one a line, from a file or from standard input."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from use_st5._cli.output import say
+
+STDIN = "-"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass over the input tells: `sha256` of its bytes and the number of `lines`."""
+
+    sha256: str
+    lines: int
+
+
+def read_lines(stream: IO[bytes], *, source: str) -> Iterator[str]:
+    """Yields the lines of a UTF-8 `stream`, without their ends, empty ones included.
+
+    Raises:
+        ValueError: if a line is not UTF-8; names `source` and the line.
+    """
+    for number, line in enumerate(stream, start=1):
+        if number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        try:
+            yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{source}, line {number}: expected UTF-8 text, found the byte "
+                f"0x{line[error.start]:02x}; convert the file, for example with iconv"
+            ) from error
+
+
+@contextmanager
+def open_input(name: str) -> Iterator[IO[bytes]]:
+    """Opens a text file, or standard input for `-`, for reading bytes.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
+    if name == STDIN:
+        if sys.stdin.isatty():
+            say("reading texts from the keyboard, one a line; Ctrl-D ends")
+        yield sys.stdin.buffer
+        return
+    if not Path(name).is_file():
+        raise FileNotFoundError(f"expected a text file (or - for standard input), found no {name}")
+    with Path(name).open("rb") as stream:
+        yield stream
+
+
+@contextmanager
+def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
+    """Like `open_input`, but what comes through a pipe is first copied to a nameless file.
+
+    Args:
+        name: a file, or `-`.
+        beside: the copy lies in this file's folder, which will hold something of its size anyway.
+    """
+    with open_input(name) as stream:
+        if stream.seekable():
+            yield stream
+            return
+        with tempfile.TemporaryFile(dir=beside.parent) as copy:
+            shutil.copyfileobj(stream, copy)
+            copy.seek(0)
+            yield copy
+
+
+def survey(stream: IO[bytes], *, source: str) -> Survey:
+    """Reads a seekable `stream` once, to its end, and rewinds it.
+
+    Raises:
+        ValueError: if a line is not UTF-8.
+    """
+    digest = hashlib.sha256()
+    lines = 0
+
+    def hashed() -> Iterator[bytes]:
+        for line in stream:
+            digest.update(line)
+            yield line
+
+    for _ in read_lines(hashed(), source=source):
+        lines += 1
+    stream.seek(0)
+    return Survey(digest.hexdigest(), lines)

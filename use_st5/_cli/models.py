@@ -1,0 +1,59 @@
+"""Finding and loading the model that a command names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import use_st5
+from use_st5._bundled import bundled_folder
+from use_st5._cli.output import waiting
+from use_st5.export.model_manifest import describe_files
+
+if TYPE_CHECKING:
+    from use_st5.encoder import SentenceEncoder
+
+DEFAULT_MODEL = "use_dan_en"
+
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", help="The name of a bundled model, or a folder.")
+]
+
+
+def hush_tensorflow() -> None:
+    """Keeps TensorFlow's notes about the processor off standard error, once it is imported."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def load_encoder(model: str) -> SentenceEncoder:
+    """Loads a model by name or folder; says what it is waiting for.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+        ValueError: the folder holds something else.
+    """
+    hush_tensorflow()
+    with waiting(f"loading {model}"):
+        return use_st5.load(model)
+
+
+def model_folder(model: str) -> Path:
+    """The folder of a model: `model` itself where it holds one, else the bundled model's.
+
+    The same choice as in `use_st5.load`, without importing TensorFlow.
+
+    Raises:
+        FileNotFoundError: it is neither.
+    """
+    folder = Path(model).expanduser()
+    return folder if (folder / "saved_model.pb").is_file() else bundled_folder(model)
+
+
+def model_identity(encoder: SentenceEncoder) -> str:
+    """A text that changes with the content of the model's files, and with nothing else."""
+    if encoder.manifest is not None:
+        return encoder.manifest.model_hash
+    return describe_files(encoder.folder)[1]

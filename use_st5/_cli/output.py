@@ -1,0 +1,50 @@
+"""What the commands share: tables for people, tab-separated lines for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+
+
+def say(message: str) -> None:
+    """Writes one line of news to standard error, which leaves standard output to the results."""
+    typer.echo(message, err=True)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+    """Prints a table: drawn in a terminal, tab-separated (with a header line) in a pipe.
+
+    Args:
+        columns: the headings.
+        rows: one text per heading; tabs and line breaks inside become spaces in a pipe.
+        title: printed above the table, in a terminal only.
+    """
+    if not sys.stdout.isatty():
+        for row in [columns, *rows]:
+            typer.echo("\t".join(" ".join(cell.split()) for cell in row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title) if title else None, title_justify="left")
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+@contextmanager
+def waiting(message: str) -> Iterator[None]:
+    """Shows a spinner with `message` on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(message):
+        yield

@@ -1,0 +1,69 @@
+"""The command line: `use-st5 embed`, `similarity`, `train`, `export`, `info`, `doctor`.
+
+The commands live in `use_st5/_cli/`; nothing imports TensorFlow before a command needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import use_st5
+from use_st5._cli import doctor, embed, info, similarity, train
+from use_st5._cli.manual import manual
+from use_st5._cli.one_line_errors import OneLineErrors
+
+_HELP = manual(
+    """Universal sentence encoders: embed, compare, train, export.
+
+    The English model use_dan_en comes with the package: no network, no key, no download. Where a
+    command takes a model, it takes the name of a bundled one or a folder.
+
+    [bold]Exit codes[/bold]: 0 done, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C. An error
+    is one line on standard error.""",
+    "use-st5 embed sentences.txt -o vectors.npy",
+    'use-st5 similarity "How old are you?" "What is your age?"',
+    "use-st5 doctor",
+)
+
+app = typer.Typer(
+    name="use-st5",
+    cls=OneLineErrors,
+    help=_HELP,
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("embed", help=embed.HELP)(embed.embed)
+app.command("similarity", help=similarity.HELP)(similarity.similarity)
+app.command("train", help=train.HELP)(train.train)
+app.command("info", help=info.HELP)(info.info)
+app.command("doctor", help=doctor.HELP)(doctor.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(use_st5.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")
+    ] = False,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line; `use-st5` and `python -m use_st5` both come here."""
+    app(prog_name="use-st5")

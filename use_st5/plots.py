@@ -1,0 +1,115 @@
+"""Pictures of similarities; needs matplotlib (the extra `plots`)."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from use_st5._files import atomic_path
+from use_st5._imports import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The labels of the rows have two lines; those of the columns, which are slanted, have one.
+_ROW_CHARACTERS = 56
+_COLUMN_CHARACTERS = 28
+# Up to this many rows the cells are large and hold their number.
+_LARGE_CELL_ROWS = 16
+_LARGE_CELL_INCHES = 0.6
+_SMALL_CELL_INCHES = 0.3
+_DOTS_PER_INCH = 150
+
+
+def similarity_heatmap(
+    sentences: Sequence[str],
+    matrix: np.ndarray,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    label: str = "similarity",
+) -> Figure:
+    """Draws similarities of sentences as a coloured matrix.
+
+    The figure belongs to no window and to no global state of matplotlib; a notebook shows it when
+    it is the last value of a cell.
+
+    Args:
+        sentences: `n` texts, which label the rows and the columns; long ones are shortened.
+        matrix: `[n, n]` similarities, one row per sentence.
+        path: where to write the picture, in the format that its suffix names (.png, .svg, .pdf).
+            The file appears when it is whole.
+        label: what the colours mean, written beside their scale.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: the matrix does not match the sentences, or matplotlib does not know the suffix.
+        ImportError: matplotlib is missing.
+    """
+    values = np.asarray(matrix, dtype=np.float64)
+    count = len(sentences)
+    if not count or values.shape != (count, count):
+        raise ValueError(
+            f"expected a matrix of shape {(count, count)} for {count} sentences (at least one), "
+            f"received {values.shape}"
+        )
+    require("matplotlib", "plots")
+    figure, axes = _figure(count)
+    # Similarities are compared by colour, so the scale ends at 1 where they do; values beyond
+    # (dot products) widen it.
+    image = axes.imshow(
+        values, cmap="YlGnBu", vmin=min(0.0, values.min()), vmax=max(1.0, values.max())
+    )
+    _label_axes(axes, sentences)
+    if count <= _LARGE_CELL_ROWS:
+        _write_values(axes, values, image.norm)
+    figure.colorbar(image, ax=axes, label=label, fraction=0.04, pad=0.02)
+    if path is not None:
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, dpi=_DOTS_PER_INCH)
+    return figure
+
+
+def _figure(count: int) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    cell = _LARGE_CELL_INCHES if count <= _LARGE_CELL_ROWS else _SMALL_CELL_INCHES
+    side = cell * max(count, 4)
+    # The margins hold two inches of labels and the colour bar.
+    figure = Figure(figsize=(side + 3.5, side + 2.0), layout="compressed")
+    return figure, figure.add_subplot()
+
+
+def _label_axes(axes: Axes, sentences: Sequence[str]) -> None:
+    ticks = range(len(sentences))
+    size = 9 if len(sentences) <= _LARGE_CELL_ROWS else 7
+    columns = [_shorten(sentence, _COLUMN_CHARACTERS) for sentence in sentences]
+    rows = [
+        textwrap.fill(_shorten(sentence, _ROW_CHARACTERS), _ROW_CHARACTERS // 2 + 4)
+        for sentence in sentences
+    ]
+    axes.set_xticks(ticks, columns, rotation=45, ha="left", rotation_mode="anchor", fontsize=size)
+    axes.set_yticks(ticks, rows, fontsize=size)
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _shorten(sentence: str, characters: int) -> str:
+    text = " ".join(sentence.split()) or "(empty)"
+    if len(text) > characters:
+        text = text[: characters - 1].rstrip() + "…"
+    # A dollar sign would start a formula.
+    return text.replace("$", r"\$")
+
+
+def _write_values(axes: Axes, values: np.ndarray, norm: Any) -> None:
+    for (row, column), value in np.ndenumerate(values):
+        # The colour map is dark at its upper end.
+        colour = "white" if norm(value) > 0.5 else "black"
+        axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=9)
