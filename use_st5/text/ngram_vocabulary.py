@@ -1,0 +1,128 @@
+"""The terms an n-gram encoder knows, their ids, and the text file that holds them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from pathlib import Path
+
+from use_st5._files import atomic_path
+
+PADDING_ID = 0
+EMPTY_ID = 1
+FIRST_TERM_ID = 2
+
+# No tokenizer of this package can give it: `<` and `>` always stand alone.
+EMPTY_TERM = "<empty>"
+
+_HEADER = (
+    "<use_st5 n-gram vocabulary 1> unigrams={} bigrams={} unigram_buckets={} bigram_buckets={}"
+)
+_HEADER_PATTERN = re.compile(re.escape(_HEADER).replace(r"\{\}", r"(\d+)"))
+
+
+@dataclasses.dataclass(frozen=True)
+class NGramVocabulary:
+    """Unigrams, bi-grams and hash buckets, each with one row of an embedding table.
+
+    The ids, in order: 0 padding; 1 a text without any token; the unigrams; the bi-grams; the
+    unigram buckets; the bi-gram buckets.
+
+    The file is UTF-8 text with one line per term, so that a term's line number (from 0) is its
+    id: line 0, where the padding would stand, describes the file, line 1 is `<empty>`.
+    A TensorFlow lookup table can read it as it is.
+
+    Args:
+        unigrams: distinct tokens without white space, by falling frequency.
+        bigrams: distinct pairs, each two tokens with one space between, by falling frequency.
+        unigram_buckets: rows that unknown unigrams are hashed into, at least 1.
+        bigram_buckets: rows that unknown bi-grams are hashed into; 0 drops them.
+
+    Raises:
+        ValueError: a term occurs twice or is malformed, or a number of buckets is out of range.
+    """
+
+    unigrams: tuple[str, ...]
+    bigrams: tuple[str, ...] = ()
+    unigram_buckets: int = 1
+    bigram_buckets: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unigrams", tuple(self.unigrams))
+        object.__setattr__(self, "bigrams", tuple(self.bigrams))
+        if self.unigram_buckets < 1 or self.bigram_buckets < 0:
+            raise ValueError(
+                "Expected unigram_buckets >= 1 and bigram_buckets >= 0, received "
+                f"{self.unigram_buckets} and {self.bigram_buckets}. Unknown words need a row."
+            )
+        _check_terms("unigram", self.unigrams, words=1)
+        _check_terms("bi-gram", self.bigrams, words=2)
+
+    @property
+    def size(self) -> int:
+        """Number of ids, which is the number of rows of the embedding table."""
+        return self.unigram_bucket_id + self.unigram_buckets + self.bigram_buckets
+
+    @property
+    def unigram_bucket_id(self) -> int:
+        """The first id of the unigram buckets."""
+        return FIRST_TERM_ID + len(self.unigrams) + len(self.bigrams)
+
+    @property
+    def bigram_bucket_id(self) -> int:
+        """The first id of the bi-gram buckets (`size` where there are none)."""
+        return self.unigram_bucket_id + self.unigram_buckets
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the vocabulary as one text file; the bytes depend on the vocabulary alone."""
+        header = _HEADER.format(
+            len(self.unigrams), len(self.bigrams), self.unigram_buckets, self.bigram_buckets
+        )
+        lines = (header, EMPTY_TERM, *self.unigrams, *self.bigrams, "")
+        with atomic_path(path) as temporary:
+            temporary.write_bytes("\n".join(lines).encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> NGramVocabulary:
+        """Reads what `save` wrote.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is no vocabulary, or is cut short or altered.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"Expected a vocabulary file at {path}, found none.")
+        # Not splitlines(), which would also break at characters that a term may hold.
+        header, *lines = path.read_bytes().decode(errors="replace").split("\n")
+        match = _HEADER_PATTERN.fullmatch(header)
+        if match is None:
+            raise ValueError(
+                f"Expected {path} to begin with '{_HEADER.split('>')[0]}>', found "
+                f"'{header[:80]}'. Give a file that NGramVocabulary.save wrote."
+            )
+        unigrams, bigrams, unigram_buckets, bigram_buckets = map(int, match.groups())
+        if len(lines) != 1 + unigrams + bigrams + 1 or lines[0] != EMPTY_TERM or lines[-1]:
+            raise ValueError(
+                f"Expected {path} to hold '{EMPTY_TERM}', {unigrams} unigrams and {bigrams} "
+                f"bi-grams, one a line, found {len(lines) - 1} lines. Copy or build it anew."
+            )
+        return cls(
+            unigrams=tuple(lines[1 : 1 + unigrams]),
+            bigrams=tuple(lines[1 + unigrams : -1]),
+            unigram_buckets=unigram_buckets,
+            bigram_buckets=bigram_buckets,
+        )
+
+
+def _check_terms(kind: str, terms: tuple[str, ...], *, words: int) -> None:
+    """Refuses terms that are not `words` tokens with one space between, or not distinct."""
+    for term in terms:
+        if len(term.split()) != words or len(term.split(" ")) != words or term == EMPTY_TERM:
+            expected = "a token without white space" if words == 1 else "two tokens and one space"
+            raise ValueError(f"Expected every {kind} to be {expected}, received {term!r}.")
+    if len(set(terms)) != len(terms):
+        seen: set[str] = set()
+        twice = next(term for term in terms if term in seen or seen.add(term))
+        raise ValueError(f"Expected distinct {kind}s, received {twice!r} twice. Remove one.")
