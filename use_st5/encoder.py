@@ -14,7 +14,7 @@ import tensorflow as tf
 from use_st5 import similarity as similarities
 from use_st5._sentences import check_sentences, length_sorted_batches
 from use_st5.export.loading import load_saved_model, model_folder, text_function
-from use_st5.export.model_manifest import CARD_NAME, ModelManifest
+from use_st5.export.model_manifest import ModelManifest, read_card
 from use_st5.export.saved_model import count_weights, write_folder
 
 OnEmpty = Literal["encode", "zero", "raise"]
@@ -76,8 +76,7 @@ class SentenceEncoder:
     @property
     def card(self) -> str:
         """The model card, Markdown; empty where there is none."""
-        path = self.folder / CARD_NAME
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        return read_card(self.folder)
 
     def encode(
         self,

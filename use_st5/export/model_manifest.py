@@ -113,6 +113,12 @@ class ModelManifest:
                 )
 
 
+def read_card(folder: Path) -> str:
+    """The model card of a folder, Markdown; empty where there is none."""
+    path = folder / CARD_NAME
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
 def describe_files(folder: Path) -> tuple[dict[str, dict[str, Any]], str]:
     """The `files` and the `model_hash` of the model in `folder`."""
     files = {}

@@ -56,7 +56,17 @@ class PooledParts:
 
 
 def use_dan_graph(model: USEDAN, vectorizer: Any, *, storage: str) -> EncoderGraph:
-    """The graph of a USE-DAN with its table in the given storage, "float32" or "int8"."""
+    """The graph of a USE-DAN with its table in the given storage, "float32" or "int8".
+
+    Raises:
+        ValueError: The vocabulary has more ids than the table has rows.
+    """
+    if vectorizer.vocabulary.size > model.config.num_embeddings:
+        raise ValueError(
+            f"The vocabulary has {vectorizer.vocabulary.size} ids, but the model's table has "
+            f"{model.config.num_embeddings} rows. Export with the vocabulary of the training, or "
+            "build the model with num_embeddings=vocabulary.size."
+        )
     embeddings = model.embedding.embeddings
     if storage == "int8":
         table: _Table = Int8Table.from_float(embeddings.numpy())

@@ -1,0 +1,117 @@
+"""Any text-embedding SavedModel as a layer of Keras 3."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from use_st5.export.loading import load_saved_model, model_folder, text_function
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class SavedModelLayer(keras.layers.Layer):
+    """Strings to vectors inside a Keras 3 model, by a SavedModel, frozen or trained along.
+
+    What `hub.KerasLayer` is to Keras 2: it takes the SavedModels of use_st5 and those of TensorFlow
+    Hub that can be called with strings ("Common SavedModel APIs for Text Tasks"). The layer's
+    weights are the SavedModel's own variables, not copies. Runs on Keras's TensorFlow backend.
+
+    A saved `.keras` file holds the weights and the folder's path (or the bundled name), not the
+    SavedModel: the folder must still be there when the file is loaded.
+
+    Args:
+        folder: The SavedModel's folder, or the name of a bundled model.
+        trainable: Whether training changes the SavedModel's trainable variables.
+
+    Call arguments:
+        text: string `[batch]`; `[batch, 1]` is taken too, with a warning.
+        training: Whether dropout acts; it never does where the layer is frozen.
+
+    Returns:
+        `[batch, dimension]` in the layer's compute dtype, float32 by default.
+
+    Raises:
+        FileNotFoundError: There is no such folder or name, or the folder holds no SavedModel.
+        ImportError: The SavedModel needs ops that no installed package has.
+        ValueError: It does not turn strings into vectors, Keras runs on another backend than
+            TensorFlow, or `trainable` is asked of a model without trainable variables.
+
+    Example:
+        >>> model = keras.Sequential([
+        ...     keras.Input(shape=(), dtype="string"),
+        ...     SavedModelLayer("use_dan_en", trainable=True),
+        ...     keras.layers.Dense(1, activation="sigmoid"),
+        ... ])
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, trainable: bool = False, **kwargs: Any
+    ) -> None:
+        if keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                "SavedModelLayer runs inside TensorFlow graphs, but Keras runs on "
+                f"{keras.backend.backend()!r}. Start again with KERAS_BACKEND=tensorflow."
+            )
+        super().__init__(**kwargs)
+        self.folder = os.fspath(folder)
+        self.model = load_saved_model(model_folder(folder))
+        self.supports_jit = False  # XLA knows no strings
+        self._infer = text_function(self.model, training=False)
+        self._train = text_function(self.model, training=True)
+        self.dimension: int | None = self._infer.structured_outputs.shape[1]
+        self.adopted_weights = _adopted(self.model)
+        if trainable and not self.trainable_weights:
+            raise ValueError(
+                f"Expected a SavedModel with trainable variables in {self.folder}, found none. "
+                "Use trainable=False."
+            )
+        self.trainable = trainable
+        self.built = True
+
+    def call(self, text: Any, training: bool = False) -> Any:
+        text = tf.convert_to_tensor(text)
+        _check_shape(tuple(text.shape))
+        if text.shape.rank > 1:
+            text = tf.squeeze(text, axis=1)
+        embed = self._train if training and self.trainable else self._infer
+        if self.trainable:
+            for loss in getattr(self.model, "regularization_losses", ()):
+                self.add_loss(loss())
+        return tf.cast(embed(text), self.compute_dtype)
+
+    def compute_output_spec(self, text: Any, training: bool = False) -> keras.KerasTensor:
+        _check_shape(text.shape)
+        return keras.KerasTensor((text.shape[0], self.dimension), dtype=self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "folder": self.folder, "trainable": self.trainable}
+
+
+def _adopted(model: Any) -> list[keras.Variable]:
+    """Keras variables around the SavedModel's own: assigning to one is assigning to the other."""
+    trainable = {id(variable) for variable in getattr(model, "trainable_variables", ())}
+    return [
+        keras.Variable(
+            initializer=variable,
+            trainable=id(variable) in trainable,
+            dtype=variable.dtype.name,
+            name=variable.name.split(":")[0].replace("/", "_"),
+        )
+        for variable in getattr(model, "variables", ())
+    ]
+
+
+def _check_shape(shape: tuple[int | None, ...]) -> None:
+    """Warns of `[batch, 1]` and refuses what is neither that nor `[batch]`."""
+    if len(shape) == 2 and shape[1] in (None, 1):
+        warnings.warn(
+            f"Expected strings [batch], received {list(shape)}: the second axis is removed. "
+            'Use keras.Input(shape=(), dtype="string").',
+            stacklevel=3,
+        )
+    elif len(shape) != 1:
+        raise ValueError(f"Expected strings [batch], received a tensor {list(shape)}.")
