@@ -1,0 +1,112 @@
+"""Conversation as a task: find the response to an input among those of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from use_st5.losses.feature import Feature
+from use_st5.losses.gather import LOCAL, Gather
+from use_st5.losses.task_loss import (
+    TaskLoss,
+    build_stack,
+    dense_stack,
+    encode_together,
+    unit_rows,
+)
+
+# A logit that takes a candidate out of a float32 softmax, and whose gradient stays finite.
+_EXCLUDED = -1e9
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class InputResponseLoss(TaskLoss):
+    """`−log softmax_j(scale · (uᵢ·vⱼ − margin·[i = j]))[i]`, mean over rows i.
+
+    `u = encoder(input)` and `v = FFN(encoder(response))`, both of length 1. The conversational
+    input-response task of the USE paper; the response has its own feed-forward network because a
+    response is not a paraphrase of its input (Henderson et al. 2017, section 4; Yang et al. 2018,
+    section 3.1). The negatives are the other responses of the batch, under `tf.distribute` those
+    of all replicas. A candidate with the same ids as the true response is no negative.
+
+    Inputs:
+        | feature | kind |
+        |---|---|
+        | input | ids `[batch, length]` |
+        | response | ids `[batch, length]` |
+
+    Args:
+        hidden_dims: Widths of the response network's hidden layers; a linear layer to the
+            encoder's dimension follows. Empty: no network, `v = encoder(response)`, which suits
+            pairs of equal meaning.
+        activation: Keras name of the hidden layers' activation.
+        scale: Factor on the cosines, the inverse of the softmax's temperature.
+        margin: Subtracted from the true response's cosine (additive margin, Yang et al. 2019).
+    """
+
+    features = (Feature("input", "ids"), Feature("response", "ids"))
+    metric_names = ("accuracy",)
+
+    def __init__(
+        self,
+        *,
+        hidden_dims: Sequence[int] = (512, 512),
+        activation: str = "tanh",
+        scale: float = 20.0,
+        margin: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.hidden_dims = tuple(hidden_dims)
+        self.activation = activation
+        self.scale = scale
+        self.margin = margin
+        self.hidden_layers = dense_stack(self.hidden_dims, activation)
+
+    def build(self, embedding_shape: tuple[int | None, int]) -> None:
+        dimension = embedding_shape[-1]
+        width = build_stack(self.hidden_layers, dimension)
+        self.output_layer = None
+        if self.hidden_layers:
+            self.output_layer = keras.layers.Dense(dimension, dtype="float32")
+            self.output_layer.build((None, width))
+
+    def call(
+        self,
+        encoder: keras.Model,
+        batch: dict[str, Any],
+        training: bool = False,
+        gather: Gather = LOCAL,
+    ) -> tuple[Any, dict[str, Any]]:
+        u, v = encode_together(encoder, [batch["input"], batch["response"]], training)
+        for layer in self.hidden_layers:
+            v = layer(v)
+        if self.output_layer is not None:
+            v = self.output_layer(v)
+        cosines = ops.matmul(unit_rows(u), ops.transpose(gather(unit_rows(v))))
+        rows = ops.shape(u)[0]
+        labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
+        true = ops.arange(ops.shape(cosines)[1], dtype="int32")[None, :] == labels[:, None]
+        repeated = _equal_rows(batch["response"], gather(batch["response"]))
+        logits = self.scale * (cosines - self.margin * ops.cast(true, "float32"))
+        logits = ops.where(ops.logical_and(repeated, ops.logical_not(true)), _EXCLUDED, logits)
+        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        right = ops.cast(ops.argmax(logits, axis=-1), "int32") == labels
+        return ops.mean(losses), {"accuracy": ops.mean(ops.cast(right, "float32"))}
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "hidden_dims": self.hidden_dims,
+            "activation": self.activation,
+            "scale": self.scale,
+            "margin": self.margin,
+        }
+
+
+def _equal_rows(a: Any, b: Any) -> Any:
+    """Whether row i of `a [n, length]` equals row j of `b [m, length]`: bool `[n, m]`."""
+    return ops.all(a[:, None, :] == b[None, :, :], axis=-1)

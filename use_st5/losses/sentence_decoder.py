@@ -1,0 +1,135 @@
+"""The Transformer decoder of the Skip-Thought task."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+
+class SentenceDecoder(keras.layers.Layer):
+    """Predicts a sentence token by token from one vector.
+
+    Pre-norm blocks of causal self-attention, conditioning and feed-forward network over token
+    embeddings with sinusoidal positions (Vaswani et al. 2017); the output layer shares the token
+    embeddings. The conditioning is cross-attention: over a single vector its softmax is 1, and what
+    remains of it is a linear map of that vector, added at every position.
+
+    Targets are padded at the end, so causality alone keeps padding away from real tokens.
+
+    Args:
+        vocabulary_size: Number of token ids.
+        num_directions: Number of kinds of sentence that it decodes (previous, next).
+        hidden_dim: Width; even.
+        num_layers: Blocks.
+        num_heads: Attention heads; divides `hidden_dim`.
+        intermediate_dim: Width of the feed-forward network.
+
+    Call arguments:
+        tokens: int32 `[batch, length]`, the target itself; position t sees tokens before t alone.
+        vectors: float32 `[batch, dim]`.
+        directions: int32 `[batch]`.
+
+    Returns:
+        float32 logits `[batch, length, vocabulary_size]`.
+
+    Raises:
+        ValueError: The width is odd or no multiple of the heads.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary_size: int,
+        num_directions: int,
+        hidden_dim: int,
+        num_layers: int,
+        num_heads: int,
+        intermediate_dim: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if hidden_dim % 2 or hidden_dim % num_heads:
+            raise ValueError(
+                "hidden_dim must be even and a multiple of num_heads. Received: "
+                f"hidden_dim={hidden_dim}, num_heads={num_heads}"
+            )
+        self.vocabulary_size = vocabulary_size
+        self.num_directions = num_directions
+        self.hidden_dim = hidden_dim
+        self.blocks = [
+            _Block(hidden_dim, num_heads, intermediate_dim, dtype=self.dtype_policy)
+            for _ in range(num_layers)
+        ]
+        self.norm = keras.layers.LayerNormalization(dtype=self.dtype_policy)
+
+    def build(self, vectors_shape: tuple[int | None, int]) -> None:
+        stddev = 1.0 / math.sqrt(self.hidden_dim)
+        initializer = keras.initializers.RandomNormal(mean=0.0, stddev=stddev)
+        self.tokens = self.add_weight(
+            name="tokens", shape=(self.vocabulary_size, self.hidden_dim), initializer=initializer
+        )
+        self.directions = self.add_weight(
+            name="directions", shape=(self.num_directions, self.hidden_dim), initializer=initializer
+        )
+        self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
+        for block in self.blocks:
+            block.build(vectors_shape)
+        self.norm.build((None, None, self.hidden_dim))
+
+    def __call__(self, tokens: Any, *, vectors: Any, directions: Any) -> Any:
+        """Builds on the vectors' width at the first call, then runs `call` (see the class)."""
+        if not self.built:
+            self.build(tuple(vectors.shape))
+        return super().__call__(tokens, vectors=vectors, directions=directions)
+
+    def call(self, tokens: Any, vectors: Any, directions: Any) -> Any:
+        length = tokens.shape[1]
+        # Scaled so that token and position weigh alike (Vaswani et al. 2017, section 3.4).
+        x = ops.take(self.tokens, tokens[:, : length - 1], axis=0) * math.sqrt(self.hidden_dim)
+        x = ops.pad(x, [[0, 0], [1, 0], [0, 0]])
+        x = x + ops.convert_to_tensor(_sinusoids(length, self.hidden_dim))[None]
+        x = x + ops.take(self.directions, directions, axis=0)[:, None, :]
+        for block in self.blocks:
+            x = block(x, vectors=vectors)
+        return ops.matmul(self.norm(x), ops.transpose(self.tokens)) + self.bias
+
+
+class _Block(keras.layers.Layer):
+    """`x + attention(norm(x))`, `+ W·vector`, `+ feed_forward(norm(x))`."""
+
+    def __init__(self, width: int, num_heads: int, intermediate_dim: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        same = {"dtype": self.dtype_policy}
+        self.width = width
+        self.attention_norm = keras.layers.LayerNormalization(**same)
+        self.attention = keras.layers.MultiHeadAttention(num_heads, width // num_heads, **same)
+        self.condition = keras.layers.Dense(width, **same)
+        self.feed_forward_norm = keras.layers.LayerNormalization(**same)
+        self.expand = keras.layers.Dense(intermediate_dim, activation="gelu", **same)
+        self.contract = keras.layers.Dense(width, **same)
+
+    def build(self, vectors_shape: tuple[int | None, int]) -> None:
+        shape = (None, None, self.width)
+        self.attention_norm.build(shape)
+        self.attention.build(shape, shape)
+        self.condition.build(vectors_shape)
+        self.feed_forward_norm.build(shape)
+        self.expand.build(shape)
+        self.contract.build((None, None, self.expand.units))
+
+    def call(self, x: Any, vectors: Any) -> Any:
+        normal = self.attention_norm(x)
+        x = x + self.attention(normal, normal, use_causal_mask=True)
+        x = x + self.condition(vectors)[:, None, :]
+        return x + self.contract(self.expand(self.feed_forward_norm(x)))
+
+
+def _sinusoids(length: int, width: int) -> np.ndarray:
+    """Positions as sines and cosines, float32 `[length, width]` (Vaswani et al. 2017, 3.5)."""
+    rates = 10_000.0 ** (-np.arange(0, width, 2) / width)
+    angles = np.arange(length)[:, None] * rates[None, :]
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)

@@ -1,0 +1,94 @@
+"""What every training task offers the trainer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from use_st5.losses.feature import Feature
+from use_st5.losses.gather import LOCAL, Gather
+
+
+class TaskLoss(keras.layers.Layer):
+    """Base class: a loss over a batch of ids, with the layers that only its task needs.
+
+    A subclass names its `features` and its `metric_names`, creates the weights of its head in
+    `build(embedding_shape)`, and computes in
+    `call(encoder, batch, training, gather) -> (loss, metrics)`, everything in float32.
+    The loss is a mean over the rows of the batch: then micro-batches, replicas and one large batch
+    agree.
+
+    Attributes:
+        features: The columns that the loss reads from the batch.
+        metric_names: The keys of the metrics, in the order in which they are shown.
+
+    Call arguments:
+        encoder: A model `ids [batch, length] → [batch, dimension]` with an attribute `dimension`.
+        batch: The features by name.
+        training: Whether dropout acts, in the encoder and the head.
+        gather: Gives the rows of all replicas (see `Gather`).
+
+    Returns:
+        The float32 scalar loss, and a dict of float32 scalars with the keys `metric_names`.
+    """
+
+    features: tuple[Feature, ...] = ()
+    metric_names: tuple[str, ...] = ()
+
+    def __init__(self, **kwargs: Any) -> None:
+        # Float32 whatever the encoder's policy: softmaxes and norms do not survive half precision.
+        super().__init__(**{"dtype": "float32", **kwargs})
+
+    def __call__(
+        self,
+        encoder: keras.Model,
+        batch: dict[str, Any],
+        *,
+        training: bool = False,
+        gather: Gather = LOCAL,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Builds the head at the first call, then runs `call` (see the class)."""
+        if not self.built:
+            self.build((None, encoder.dimension))
+        # By keyword: Keras takes nothing but tensors by position.
+        return super().__call__(encoder=encoder, batch=batch, training=training, gather=gather)
+
+
+def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> list[Any]:
+    """Encodes several id arrays in one call of the encoder.
+
+    One call means one gradient of the embedding table, which is the large one.
+
+    Args:
+        encoder: Model `ids → [batch, dimension]`.
+        ids: Arrays of int `[batch, length]`; the lengths may differ (0 is padding).
+        training: Whether dropout acts.
+
+    Returns:
+        Float32 `[batch, dimension]` for each array.
+    """
+    longest = max(array.shape[1] for array in ids)
+    padded = [ops.pad(array, [[0, 0], [0, longest - array.shape[1]]]) for array in ids]
+    vectors = encoder(ops.concatenate(padded, axis=0), training=training)
+    return ops.split(ops.cast(vectors, "float32"), len(ids), axis=0)
+
+
+def dense_stack(widths: tuple[int, ...], activation: str) -> list[keras.layers.Dense]:
+    """Float32 dense layers of these widths, all with the activation."""
+    return [keras.layers.Dense(width, activation=activation, dtype="float32") for width in widths]
+
+
+def build_stack(layers: list[keras.layers.Dense], width: int) -> int:
+    """Builds dense layers one behind the other on inputs of `width`; returns the last width."""
+    for layer in layers:
+        layer.build((None, width))
+        width = layer.units
+    return width
+
+
+def unit_rows(x: Any) -> Any:
+    """Rows of `[batch, dim]` scaled to length 1 in float32; a zero row stays zero."""
+    x = ops.cast(x, "float32")
+    return x * ops.rsqrt(ops.sum(ops.square(x), axis=-1, keepdims=True) + 1e-12)

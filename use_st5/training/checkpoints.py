@@ -1,0 +1,115 @@
+"""Checkpoints of a training run on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from use_st5._files import atomic_path
+
+_VALUES, _STATE = "values", "state.json"
+_NAME = re.compile(r"checkpoint-(\d{9})")
+# `atomic_path` writes beside its target under a hidden name: what a killed run leaves behind.
+_LEFTOVER = re.compile(r"\.checkpoint-\d{9}\.[0-9a-f]+")
+
+
+class Checkpoints:
+    """A folder of numbered checkpoints, each complete or not there at all.
+
+    `checkpoint-STEP/` holds the variables (a TensorFlow checkpoint of plain lists) and
+    `state.json`. It is written under another name and renamed when whole.
+
+    Args:
+        folder: Where the checkpoints are.
+        variables: The variables by group; restored by position in their list.
+        keep: How many of the newest to keep.
+        writes: Whether this process is the one whose checkpoint stays. Under a multi-worker
+            strategy all must call `save`, because reading the variables may be a joint operation.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        variables: dict[str, Sequence[tf.Variable]],
+        *,
+        keep: int = 2,
+        writes: bool = True,
+    ) -> None:
+        self.folder = Path(folder)
+        self.keep = keep
+        self.writes = writes
+        self._variables = variables
+
+    def steps(self) -> list[int]:
+        """The steps of the checkpoints that exist, ascending."""
+        if not self.folder.is_dir():
+            return []
+        matches = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        return sorted(int(match[1]) for match in matches if match)
+
+    def save(self, step: int, state: dict[str, Any], *, also_keep: int | None = None) -> None:
+        """Writes the checkpoint of `step` and removes those that are no longer kept.
+
+        Args:
+            step: Its number.
+            state: JSON values to keep beside the variables.
+            also_keep: A step to keep beside the newest ones (the best).
+        """
+        checkpoint = _checkpoint(self._variables)
+        if not self.writes:
+            with tempfile.TemporaryDirectory() as scratch:
+                checkpoint.write(str(Path(scratch, _VALUES)))
+            return
+        with atomic_path(self._path(step)) as temporary:
+            temporary.mkdir()
+            checkpoint.write(str(temporary / _VALUES))
+            text = json.dumps(state, indent=1, ensure_ascii=False)
+            (temporary / _STATE).write_text(text, encoding="utf-8")
+        self._remove_old(also_keep)
+
+    def state(self, step: int) -> dict[str, Any]:
+        """The JSON values of the checkpoint of `step`."""
+        return json.loads((self._path(step) / _STATE).read_text(encoding="utf-8"))
+
+    def restore(self, step: int, groups: Sequence[str] | None = None) -> None:
+        """Reads the variables of the checkpoint of `step`.
+
+        Args:
+            step: Its number.
+            groups: The groups to read; None for all.
+
+        Raises:
+            FileNotFoundError: There is no such checkpoint.
+        """
+        if step not in self.steps():
+            raise FileNotFoundError(
+                f"Expected the checkpoint of step {step} in {self.folder}. "
+                f"Found checkpoints of steps: {self.steps()}"
+            )
+        names = self._variables if groups is None else groups
+        checkpoint = _checkpoint({name: self._variables[name] for name in names})
+        status = checkpoint.read(str(self._path(step) / _VALUES))
+        status.assert_existing_objects_matched().expect_partial()
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"checkpoint-{step:09d}"
+
+    def _remove_old(self, also_keep: int | None) -> None:
+        for step in self.steps()[: -self.keep]:
+            if step != also_keep:
+                shutil.rmtree(self._path(step))
+        for path in self.folder.iterdir():
+            if _LEFTOVER.fullmatch(path.name):
+                shutil.rmtree(path)
+
+
+def _checkpoint(variables: dict[str, Sequence[tf.Variable]]) -> tf.train.Checkpoint:
+    return tf.train.Checkpoint(**{name: list(group) for name, group in variables.items()})

@@ -1,0 +1,77 @@
+"""What a training run shows: a progress bar and TensorBoard."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import rich.console
+import rich.progress
+import tensorflow as tf
+
+# What TensorBoard's own `scalar` would write; TensorFlow 2.21 comes without TensorBoard.
+_SCALAR = tf.compat.v1.SummaryMetadata(
+    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
+)
+
+
+class Reporter:
+    """Shows a run on the terminal and writes it for TensorBoard.
+
+    On a terminal it is a bar; into a file or a pipe it is a line at each evaluation.
+
+    Args:
+        folder: Where TensorBoard's files go; None for none.
+        progress: Whether anything is shown.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None, *, progress: bool) -> None:
+        self.console = rich.console.Console(stderr=True, quiet=not progress)
+        self.bar = rich.progress.Progress(
+            rich.progress.TextColumn("{task.description}"),
+            rich.progress.BarColumn(),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.TextColumn("{task.fields[losses]}"),
+            rich.progress.TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.writer = None if folder is None else tf.summary.create_file_writer(str(Path(folder)))
+        self.losses: dict[str, float] = {}
+
+    def start(self, step: int, steps: int) -> None:
+        """Begins to show a run that stands at `step` of `steps`."""
+        self.bar.start()
+        self.row = self.bar.add_task("training", total=steps, completed=step, losses="")
+
+    def step(self, step: int, task: str, values: dict[str, float], learning_rate: float) -> None:
+        """Shows one call from the host: means over its steps, ending at `step`."""
+        self.losses[task] = values["loss"]
+        shown = "  ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
+        self.bar.update(self.row, completed=step, losses=shown)
+        scalars = {f"{task}/{name}": value for name, value in values.items()}
+        self._write(step, {**scalars, "learning_rate": learning_rate})
+
+    def evaluation(self, step: int, metrics: dict[str, float], best: bool) -> None:
+        """Shows the metrics of an evaluation."""
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        losses = "  ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
+        self.console.print(
+            f"step {step}  {shown}{' (best)' if best else ''}  losses: {losses}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        self._write(step, {f"development/{name}": value for name, value in metrics.items()})
+
+    def stop(self) -> None:
+        """Ends the bar and writes what is buffered."""
+        self.bar.stop()
+        if self.writer is not None:
+            self.writer.flush()
+
+    def _write(self, step: int, scalars: dict[str, float]) -> None:
+        if self.writer is None:
+            return
+        with self.writer.as_default(step=step):
+            for name, value in scalars.items():
+                tf.summary.write(name, tf.constant(value), metadata=_SCALAR)

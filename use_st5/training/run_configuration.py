@@ -1,0 +1,76 @@
+"""What must be the same for a run to continue from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+
+from use_st5.training.task import Task
+
+
+def run_configuration(
+    encoder: keras.Model,
+    tasks: Sequence[Task],
+    optimizer: keras.optimizers.Optimizer,
+    **options: Any,
+) -> dict[str, str]:
+    """Describes a run by everything that its steps depend on.
+
+    The number of replicas is not part of it: they share a batch, whatever their number.
+
+    Args:
+        encoder: Built.
+        tasks: Their heads built.
+        optimizer: The optimizer.
+        **options: Further values, such as the seed.
+
+    Returns:
+        JSON text of each value by dotted name, such as `tasks.nli.batch_size`.
+    """
+    described = {
+        **options,
+        "encoder": {
+            # By position: Keras numbers names by process, a name proves nothing.
+            str(i): f"{variable.dtype} {list(variable.shape)}"
+            for i, variable in enumerate(encoder.variables)
+        },
+        "optimizer": keras.saving.serialize_keras_object(optimizer),
+        "tasks": {task.name: _task(task) for task in tasks},
+    }
+    return dict(_flat(described, ""))
+
+
+def differences(saved: Mapping[str, str], current: Mapping[str, str]) -> list[str]:
+    """One line for each value in which two configurations differ, empty if they agree."""
+    missing = "nothing"
+    return [
+        f"{name}: the checkpoint has {saved.get(name, missing)}, "
+        f"this run {current.get(name, missing)}"
+        for name in sorted({*saved, *current})
+        if saved.get(name) != current.get(name)
+    ]
+
+
+def _task(task: Task) -> dict[str, Any]:
+    loss = task.loss.get_config()
+    loss.pop("name")  # numbered by process
+    return {
+        "rate": task.rate,
+        "batch_size": task.batch_size,
+        "examples": len(task.data),
+        "loss": {"class": type(task.loss).__name__, **loss},
+    }
+
+
+def _flat(value: Any, name: str) -> list[tuple[str, str]]:
+    """The leaves of nested mappings, each with its dotted name, as JSON text."""
+    if isinstance(value, Mapping) and value:
+        return [
+            leaf
+            for key, item in value.items()
+            for leaf in _flat(item, f"{name}.{key}" if name else str(key))
+        ]
+    return [(name, json.dumps(value, default=str))]

@@ -1,0 +1,154 @@
+"""Where a training runs: `tf.distribute` strategies by name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+
+import keras
+import tensorflow as tf
+
+from use_st5.training.array_data import ArrayData
+
+
+def strategy_by_name(
+    name: str, *, devices: Sequence[str] | None = None, tpu: str | None = None
+) -> tf.distribute.Strategy:
+    """Makes a strategy; the encoder and the optimizer are to be made in its `scope()`.
+
+    - `"one_device"`: the first GPU, or the CPU; `devices` may name another.
+    - `"mirrored"`: all GPUs of this machine, or the CPU; `devices` may name some.
+    - `"multi_worker"`: several machines, listed in the environment variable `TF_CONFIG` as
+      `{"cluster": {"worker": ["host:port", …]}, "task": {"type": "worker", "index": 0}}`.
+      Every machine runs the same program with its own index. Make it before anything else touches
+      TensorFlow.
+    - `"tpu"`: a TPU; `tpu` is its name or address, None for the one of this virtual machine.
+
+    Args:
+        name: One of the names above.
+        devices: Device names such as `"/gpu:0"`, for the first two.
+        tpu: Which TPU, for the last.
+
+    Raises:
+        ValueError: The name is unknown, an argument does not go with it, `TF_CONFIG` is missing
+            or wrong, or there is no TPU.
+    """
+    makers: dict[str, Callable[[], tf.distribute.Strategy]] = {
+        "one_device": lambda: _one_device(devices),
+        "mirrored": lambda: tf.distribute.MirroredStrategy(list(devices) if devices else None),
+        "multi_worker": _multi_worker,
+        "tpu": lambda: _tpu(tpu),
+    }
+    if name not in makers:
+        raise ValueError(f"Unknown strategy: {name!r}. Expected one of {sorted(makers)}.")
+    if devices and name not in ("one_device", "mirrored"):
+        raise ValueError(f"Strategy '{name}' finds its devices itself. Received: devices={devices}")
+    if tpu and name != "tpu":
+        raise ValueError(f"Strategy '{name}' does not run on a TPU. Received: tpu={tpu!r}")
+    return makers[name]()
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process is the one that writes files: the only one, or worker 0."""
+    resolver = strategy.cluster_resolver
+    if resolver is None or resolver.task_type is None:
+        return True
+    return resolver.task_type in ("chief", "worker") and (resolver.task_id or 0) == 0
+
+
+def check_scope(
+    strategy: tf.distribute.Strategy,
+    encoder: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+) -> None:
+    """Checks that the encoder is built and that both were made in the strategy's scope.
+
+    Raises:
+        ValueError: They were not.
+    """
+    if not encoder.built or not encoder.trainable_variables:
+        raise ValueError(
+            "Expected a built encoder with trainable variables. Call encoder.build((None, None)) "
+            "in the strategy's scope."
+        )
+    for what, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
+        for variable in variables:
+            if not strategy.extended.variable_created_in_scope(variable.value):
+                raise ValueError(
+                    f"Expected the {what} to be made within `with strategy.scope():`. "
+                    f"Its variable {variable.path} was made outside."
+                )
+
+
+def distributed_batches(
+    strategy: tf.distribute.Strategy,
+    data: ArrayData,
+    batch_size: int,
+    *,
+    seed: int,
+    start_step: int,
+) -> tf.data.Dataset | tf.distribute.DistributedDataset:
+    """The batches of `data`, replica r of R with rows `r·B/R …` of each batch of B.
+
+    The batch of all replicas together is the one that a single device would get.
+    """
+
+    def of_this_host(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        replicas = context.num_replicas_in_sync
+        local = replicas // context.num_input_pipelines
+        first = context.input_pipeline_id * local
+        return data.dataset(
+            batch_size,
+            seed=seed,
+            start_step=start_step,
+            replica_count=replicas,
+            replicas=range(first, first + local),
+        )
+
+    return strategy.distribute_datasets_from_function(of_this_host)
+
+
+def _one_device(devices: Sequence[str] | None) -> tf.distribute.Strategy:
+    if devices and len(devices) > 1:
+        raise ValueError(f"Expected one device. Received: {list(devices)}")
+    default = "/gpu:0" if tf.config.list_physical_devices("GPU") else "/cpu:0"
+    return tf.distribute.OneDeviceStrategy(devices[0] if devices else default)
+
+
+def _multi_worker() -> tf.distribute.Strategy:
+    example = (
+        '{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+    text = os.environ.get("TF_CONFIG")
+    if not text:
+        raise ValueError(
+            "Strategy 'multi_worker' needs the environment variable TF_CONFIG on every machine, "
+            f"for example TF_CONFIG='{example}'"
+        )
+    try:
+        configuration = json.loads(text)
+        workers = configuration["cluster"]["worker"]
+        index = configuration["task"]["index"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"Expected TF_CONFIG to be like {example}. Received: {text}") from error
+    if not isinstance(index, int) or not 0 <= index < len(workers):
+        raise ValueError(
+            f"Expected TF_CONFIG to give a task index from 0 to {len(workers) - 1}. "
+            f"Received: {index!r}"
+        )
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _tpu(name: str | None) -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name or "local")
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Found no TPU (tpu={name!r}): {error}. A TPU virtual machine needs TensorFlow for "
+            "TPUs (pip install tensorflow-tpu, not tensorflow); elsewhere give the TPU's name."
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)

@@ -1,0 +1,90 @@
+"""One of the tasks that train an encoder together."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from use_st5.losses.feature import RANKS, Feature
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.training.array_data import ArrayData
+
+_DTYPE_KINDS = {"ids": "iu", "label": "iu", "vector": "f"}
+
+
+@dataclasses.dataclass
+class Task:
+    """A loss, the data it learns from, and how often it is drawn.
+
+    Attributes:
+        name: Short name in logs, metrics and checkpoints.
+        loss: What is minimised; its head belongs to this task alone.
+        data: Arrays that hold the loss's features (others are ignored).
+        rate: Weight of the task in the draw; the trainer divides by the sum over all tasks.
+        batch_size: Examples per step over all replicas.
+
+    Raises:
+        ValueError: The name is empty, or rate or batch size is not positive.
+    """
+
+    name: str
+    loss: TaskLoss
+    data: ArrayData
+    rate: float = 1.0
+    batch_size: int = 128
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise ValueError(
+                f"Expected a task name of letters, digits and underscores. Received: {self.name!r}"
+            )
+        if not (self.rate > 0 and np.isfinite(self.rate)) or self.batch_size < 1:
+            raise ValueError(
+                f"Expected task '{self.name}' to have a positive rate and batch size. "
+                f"Received: rate={self.rate}, batch_size={self.batch_size}"
+            )
+
+    def check_features(self) -> None:
+        """Checks that the data holds what the loss reads.
+
+        Raises:
+            ValueError: A feature is missing or of another kind; both sides are listed.
+        """
+        problems = [
+            problem
+            for feature in self.loss.features
+            if (problem := _problem(feature, self.data.arrays.get(feature.name)))
+        ]
+        if not problems:
+            return
+        needed = "\n".join(f"  {feature}" for feature in self.loss.features)
+        held = "\n".join(
+            f"  {name}: {array.dtype} {list(array.shape)}"
+            for name, array in self.data.arrays.items()
+        )
+        raise ValueError(
+            f"The data of task '{self.name}' does not fit {type(self.loss).__name__}: "
+            f"{'; '.join(problems)}.\nThe loss needs\n{needed}\nthe data holds\n{held}"
+        )
+
+
+def _problem(feature: Feature, array: np.ndarray | None) -> str | None:
+    """What is wrong with a column, or None."""
+    if array is None:
+        return f"'{feature.name}' is missing"
+    if array.ndim != RANKS[feature.kind]:
+        return f"'{feature.name}' has rank {array.ndim} instead of {RANKS[feature.kind]}"
+    if array.dtype.kind not in _DTYPE_KINDS[feature.kind]:
+        return f"'{feature.name}' holds {array.dtype}"
+    return _size_problem(feature, array)
+
+
+def _size_problem(feature: Feature, array: np.ndarray) -> str | None:
+    if feature.kind == "vector" and feature.size not in (None, array.shape[1]):
+        return f"'{feature.name}' is {array.shape[1]} wide instead of {feature.size}"
+    if feature.kind == "label" and feature.size is not None:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high >= feature.size:
+            return f"'{feature.name}' holds labels {low}…{high}, the classes are {feature.size}"
+    return None

@@ -1,0 +1,133 @@
+"""The compiled step of one task: several optimizer steps per call from the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import keras
+import tensorflow as tf
+
+from use_st5.training.replica_gather import ReplicaGather
+from use_st5.training.task import Task
+
+Batch = dict[str, tf.Tensor]
+
+
+class TrainStep:
+    """Gradient, reduction over replicas and update for one task, as one `tf.function`.
+
+    Args:
+        encoder: The model that all tasks train.
+        task: The task; its head is built.
+        optimizer: Built on the variables of the encoder and of all heads.
+        strategy: Where it runs.
+        accumulation: Micro-batches whose mean gradient makes one update.
+        jit_compile: Whether XLA compiles gradient and update (one replica only).
+    """
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        task: Task,
+        optimizer: keras.optimizers.Optimizer,
+        *,
+        strategy: tf.distribute.Strategy,
+        accumulation: int,
+        jit_compile: bool,
+    ) -> None:
+        self.encoder = encoder
+        self.loss = task.loss
+        self.optimizer = optimizer
+        self.strategy = strategy
+        self.accumulation = accumulation
+        self.names = ("loss", *task.loss.metric_names)
+        self._feature_names = [feature.name for feature in task.loss.features]
+        self._variables = [*encoder.trainable_variables, *task.loss.trainable_variables]
+        self._gather = ReplicaGather()
+        # Without XLA an inner function would keep the replicas' threads from meeting in it.
+        self._replica_step = (
+            tf.function(self._step, jit_compile=True) if jit_compile else self._step
+        )
+        self._steps = tf.function(self._run, reduce_retracing=True)
+
+    def __call__(self, batches: Iterator[Batch], steps: int) -> dict[str, float]:
+        """Runs `steps` updates.
+
+        Args:
+            batches: Iterator over (distributed) batches of the task.
+            steps: Updates to make, one batch each.
+
+        Returns:
+            Mean of the loss and of each metric over the steps.
+        """
+        means = self._steps(batches, tf.constant(steps)).numpy()
+        return dict(zip(self.names, map(float, means), strict=True))
+
+    def _run(self, batches: Iterator[Batch], steps: tf.Tensor) -> tf.Tensor:
+        total = tf.zeros([len(self.names)])
+        for _ in tf.range(steps):
+            values = self.strategy.run(self._replica_step, args=(next(batches),))
+            total += self.strategy.reduce(tf.distribute.ReduceOp.MEAN, values, axis=None)
+        return total / tf.cast(steps, tf.float32)
+
+    def _step(self, batch: Batch) -> tf.Tensor:
+        """One update on one replica; the loss and the metrics, float32 `[names]`."""
+        batch = {name: batch[name] for name in self._feature_names}
+        parts = _split(batch, self.accumulation)
+        values, gradients = self._gradients(parts[0])
+        for part in parts[1:]:
+            more_values, more = self._gradients(part)
+            values += more_values
+            gradients = [_add(a, b) for a, b in zip(gradients, more, strict=True)]
+        self._apply(gradients)
+        return values / self.accumulation
+
+    def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
+        """Values of one micro-batch, and its share of the gradient over all of them."""
+        with tf.GradientTape() as tape:
+            loss, metrics = self.loss(self.encoder, batch, training=True, gather=self._gather)
+            share = loss / (self.accumulation * self.strategy.num_replicas_in_sync)
+        gradients = tape.gradient(share, [variable.value for variable in self._variables])
+        return tf.stack([loss, *(metrics[name] for name in self.names[1:])]), gradients
+
+    def _apply(self, gradients: list[tf.Tensor | None]) -> None:
+        replicas = self.strategy.num_replicas_in_sync
+        pairs = [
+            (gradient, variable)
+            for gradient, variable in zip(gradients, self._variables, strict=True)
+            if gradient is not None
+        ]
+        gradients, variables = (list(column) for column in zip(*pairs, strict=True))
+        if replicas > 1 and _clips(self.optimizer):
+            # Keras clips before it sums over the replicas, which is not clipping the gradient.
+            # Clip the sum; each replica's share of it is then too small to be clipped again.
+            context = tf.distribute.get_replica_context()
+            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+            gradients = [gradient / replicas for gradient in _clip(self.optimizer, sums)]
+        self.optimizer.apply(gradients, variables)
+
+
+def _split(batch: Batch, parts: int) -> list[Batch]:
+    """Cuts `[rows, …]` tensors into `parts` micro-batches of equal size, in order."""
+    columns = {name: tf.split(tensor, parts, axis=0) for name, tensor in batch.items()}
+    return [{name: columns[name][part] for name in batch} for part in range(parts)]
+
+
+def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:
+    """Sum of two gradients, dense (a sum of sparse ones would keep growing)."""
+    if a is None or b is None:
+        return a if b is None else b
+    return tf.convert_to_tensor(a) + tf.convert_to_tensor(b)
+
+
+def _clips(optimizer: keras.optimizers.Optimizer) -> bool:
+    return any((optimizer.clipnorm, optimizer.global_clipnorm, optimizer.clipvalue))
+
+
+def _clip(optimizer: keras.optimizers.Optimizer, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Clips as the optimizer's settings say (Keras allows one of the three)."""
+    if optimizer.global_clipnorm:
+        return tf.clip_by_global_norm(gradients, optimizer.global_clipnorm)[0]
+    if optimizer.clipnorm:
+        return [tf.clip_by_norm(gradient, optimizer.clipnorm) for gradient in gradients]
+    return [tf.clip_by_value(g, -optimizer.clipvalue, optimizer.clipvalue) for g in gradients]

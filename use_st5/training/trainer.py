@@ -1,0 +1,347 @@
+"""The training loop: one encoder, several tasks, any `tf.distribute` strategy."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from use_st5.training.checkpoints import Checkpoints
+from use_st5.training.history import History
+from use_st5.training.reporter import Reporter
+from use_st5.training.run_configuration import differences, run_configuration
+from use_st5.training.strategies import check_scope, distributed_batches, is_chief
+from use_st5.training.task import Task
+from use_st5.training.train_step import Batch, TrainStep
+
+Metrics = dict[str, float]
+
+
+class Trainer:
+    """Trains one encoder on several tasks, each batch of one task (USE paper, "Encoders").
+
+    Every `steps_per_call` steps run in one call from the host and belong to one task, drawn by the
+    tasks' rates. The draw, and each task's batches, are functions of the seed and the step: a run
+    that is killed and started again with the same arguments continues from its last checkpoint and
+    ends with the weights of one never killed. Initial weights are the caller's affair: call
+    `keras.utils.set_random_seed` before the encoder is made.
+
+    One optimizer serves all tasks; a step leaves the heads of other tasks, and their slots, alone.
+    Gradients are clipped by the optimizer's own `clipnorm`, `global_clipnorm` or `clipvalue`.
+
+    Args:
+        encoder: Model `ids [batch, length] → [batch, dimension]` with an attribute `dimension`,
+            built; made in the strategy's scope, like the optimizer.
+        tasks: What to train on.
+        optimizer: A Keras optimizer, its learning rate a number or a Keras schedule.
+        folder: Where checkpoints and TensorBoard's files go; a run whose folder holds a checkpoint
+            continues from it. None: nothing is written.
+        strategy: Where to run (see `strategy_by_name`); None: the one in scope.
+        seed: Of the draw of tasks and of the shuffling.
+        steps_per_call: Steps per call from the host; divides all other numbers of steps.
+        accumulation: Micro-batches that each batch is cut into on its replica; the update is made
+            from their mean gradient. In-batch negatives then come from the micro-batch alone.
+        jit_compile: Whether XLA compiles the whole step. "auto": with one replica, since XLA cannot
+            compile the collectives of several on CPUs and GPUs (`merge_call` needs Python between
+            the replicas); on TPUs everything is compiled anyhow.
+        evaluate: Gives development metrics of the encoder as it stands.
+        evaluate_every: Steps between evaluations; there is one at the end in any case.
+        monitor: The metric whose best checkpoint is kept; may be left out where there is just one.
+        mode: Whether more of it is better, `"max"`, or less, `"min"`.
+        checkpoint_every: Steps between checkpoints; None: at evaluations that improve and the end.
+        keep_checkpoints: How many of the newest to keep beside the best.
+        callbacks: Keras callbacks; a "batch" is a call from the host, an "epoch" the time between
+            two evaluations, the model is the encoder. What they hold themselves is not in
+            checkpoints, and the encoder has no `optimizer`: use Keras's schedules.
+        tensorboard: Whether to write TensorBoard's files to `folder/logs`.
+        progress: Whether to show progress on the standard error output.
+
+    Raises:
+        ValueError: An argument is out of range, the data of a task do not fit its loss, or the
+            encoder or the optimizer is not in the strategy's scope.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        tasks: Sequence[Task],
+        optimizer: keras.optimizers.Optimizer,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        strategy: tf.distribute.Strategy | None = None,
+        seed: int = 0,
+        steps_per_call: int = 10,
+        accumulation: int = 1,
+        jit_compile: bool | Literal["auto"] = "auto",
+        evaluate: Callable[[], Metrics] | None = None,
+        evaluate_every: int | None = None,
+        monitor: str | None = None,
+        mode: Literal["max", "min"] = "max",
+        checkpoint_every: int | None = None,
+        keep_checkpoints: int = 2,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        tensorboard: bool = False,
+        progress: bool = True,
+    ) -> None:
+        self.encoder = encoder
+        self.tasks = {task.name: task for task in tasks}
+        self.optimizer = optimizer
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self.seed = seed
+        self.steps_per_call = steps_per_call
+        self.accumulation = accumulation
+        self.evaluate = evaluate
+        self.evaluate_every = evaluate_every
+        self.monitor = monitor
+        self.mode = mode
+        self.checkpoint_every = checkpoint_every
+        self.callbacks = list(callbacks)
+        self.history = History(task_steps=dict.fromkeys(self.tasks, 0))
+        self._check(len(tasks), folder, tensorboard)
+        self._build()
+        one_replica = self.strategy.num_replicas_in_sync == 1
+        self.jit_compile = one_replica if jit_compile == "auto" else jit_compile
+        self._train_steps = {name: self._train_step(task) for name, task in self.tasks.items()}
+        self._batches: dict[str, Iterator[Batch]] = {}
+        self._checkpoints = self._open_checkpoints(folder, keep_checkpoints)
+        chief = is_chief(self.strategy)
+        logs = Path(folder, "logs") if folder and tensorboard and chief else None
+        self._reporter = Reporter(logs, progress=progress and chief)
+
+    def run(self, steps: int) -> History:
+        """Trains up to step `steps`, from the last checkpoint if the folder holds one.
+
+        Args:
+            steps: Updates in all, those of earlier calls and of the checkpoint included.
+
+        Returns:
+            The run's history; `history.best_step` is the best checkpoint's step.
+
+        Raises:
+            ValueError: `steps` is no multiple of `steps_per_call`, or the checkpoint is of a run
+                with other settings (they are listed).
+            FloatingPointError: The loss is no longer finite.
+        """
+        self._check_multiple("steps", steps)
+        if self.history.step == 0:
+            self._resume()
+        self.encoder.stop_training = False
+        callbacks = keras.callbacks.CallbackList(
+            self.callbacks, model=self.encoder, steps=self._calls_per_epoch(steps)
+        )
+        self._reporter.start(self.history.step, steps)
+        try:
+            self._loop(steps, callbacks)
+        finally:
+            self._reporter.stop()
+        return self.history
+
+    def restore_best(self) -> None:
+        """Gives the encoder the weights of the best evaluation's checkpoint.
+
+        Raises:
+            ValueError: Nothing was evaluated, or the run has no folder.
+        """
+        if self._checkpoints is None or self.history.best_step is None:
+            raise ValueError(
+                "Expected a run with a folder and at least one evaluation. Received: "
+                f"folder={getattr(self._checkpoints, 'folder', None)}, "
+                f"evaluations={len(self.history.evaluations)}"
+            )
+        self._checkpoints.restore(self.history.best_step, groups=["encoder"])
+
+    def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
+        callbacks.on_train_begin()
+        logs: Metrics = {}
+        while self.history.step < steps and not self.encoder.stop_training:
+            if self._due(self.evaluate_every, self.history.step):
+                callbacks.on_epoch_begin(self._epoch())
+            logs = self._call(callbacks)
+            ends = self.history.step >= steps or self.encoder.stop_training
+            if ends or self._due(self.evaluate_every, self.history.step):
+                logs = {**logs, **self._evaluate(ends)}
+                callbacks.on_epoch_end(self._epoch() - 1, logs)
+            elif self._due(self.checkpoint_every, self.history.step):
+                self._save()
+        callbacks.on_train_end(logs)
+
+    def _call(self, callbacks: keras.callbacks.CallbackList) -> Metrics:
+        """Runs `steps_per_call` steps of one task; its values as `task/name`, and the loss."""
+        history, name = self.history, self._drawn_task()
+        callbacks.on_train_batch_begin(history.step)
+        values = self._train_steps[name](self._batches_of(name), self.steps_per_call)
+        history.step += self.steps_per_call
+        history.task_steps[name] += self.steps_per_call
+        if not math.isfinite(values["loss"]):
+            raise FloatingPointError(
+                f"Expected a finite loss. Received {values['loss']} from task '{name}' in steps "
+                f"{history.step - self.steps_per_call + 1} to {history.step}. Lower the learning "
+                "rate, or clip gradients (the optimizer's global_clipnorm). The last checkpoint "
+                "is untouched."
+            )
+        history.records.append({"step": history.step, "task": name, **values})
+        self._reporter.step(history.step, name, values, float(self.optimizer.learning_rate))
+        logs = {"loss": values["loss"], **{f"{name}/{key}": v for key, v in values.items()}}
+        callbacks.on_train_batch_end(history.step - 1, logs)
+        return logs
+
+    def _drawn_task(self) -> str:
+        """The task of the next call: a function of the seed and the step alone."""
+        draw = np.random.default_rng([self.seed, self.history.step]).random()
+        names = list(self.tasks)
+        shares = np.cumsum([self.tasks[name].rate for name in names])
+        return names[min(int(np.searchsorted(shares, draw * shares[-1], "right")), len(names) - 1)]
+
+    def _batches_of(self, name: str) -> Iterator[Batch]:
+        if name not in self._batches:
+            task = self.tasks[name]
+            # Tasks over the same data shall not see it in the same order.
+            seed = int(np.random.SeedSequence([self.seed, *name.encode()]).generate_state(1)[0])
+            self._batches[name] = iter(
+                distributed_batches(
+                    self.strategy,
+                    task.data,
+                    task.batch_size,
+                    seed=seed,
+                    start_step=self.history.task_steps[name],
+                )
+            )
+        return self._batches[name]
+
+    def _evaluate(self, ends: bool) -> Metrics:
+        """Evaluates, keeps the best, and checkpoints where one is due."""
+        metrics: Metrics = {}
+        best = False
+        if self.evaluate is not None:
+            metrics = {name: float(value) for name, value in self.evaluate().items()}
+            best = self.history.improve(self._monitored(metrics), mode=self.mode)
+            self.history.evaluations.append({"step": self.history.step, **metrics})
+            self._reporter.evaluation(self.history.step, metrics, best)
+        if best or ends or self._due(self.checkpoint_every, self.history.step):
+            self._save()
+        return metrics
+
+    def _monitored(self, metrics: Metrics) -> float:
+        if self.monitor is None and len(metrics) == 1:
+            return next(iter(metrics.values()))
+        if self.monitor not in metrics:
+            raise ValueError(
+                f"Expected monitor to name one of the metrics {sorted(metrics)}. "
+                f"Received: {self.monitor!r}"
+            )
+        return metrics[self.monitor]
+
+    def _save(self) -> None:
+        if self._checkpoints is not None:
+            state = {**self.history.to_state(), "configuration": self.configuration}
+            self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
+
+    def _resume(self) -> None:
+        steps = [] if self._checkpoints is None else self._checkpoints.steps()
+        if not steps:
+            return
+        state = self._checkpoints.state(steps[-1])
+        lines = differences(state.pop("configuration"), self.configuration)
+        if lines:
+            raise ValueError(
+                f"Expected the settings of the checkpoint in {self._checkpoints.folder}, to "
+                "continue from it. Use them, or choose another folder. The differences:\n  "
+                + "\n  ".join(lines)
+            )
+        self._checkpoints.restore(steps[-1])
+        self.history = History(**state)
+
+    def _build(self) -> None:
+        """Builds every head and the optimizer in the strategy's scope."""
+        check_scope(self.strategy, self.encoder, self.optimizer)
+        with self.strategy.scope():
+            for task in self.tasks.values():
+                if not task.loss.built:
+                    task.loss.build((None, self.encoder.dimension))
+            if not self.optimizer.built:
+                self.optimizer.build(self._trainable_variables())
+        self.configuration = run_configuration(
+            self.encoder,
+            list(self.tasks.values()),
+            self.optimizer,
+            seed=self.seed,
+            steps_per_call=self.steps_per_call,
+            accumulation=self.accumulation,
+        )
+
+    def _trainable_variables(self) -> list[keras.Variable]:
+        heads = (task.loss.trainable_variables for task in self.tasks.values())
+        return [*self.encoder.trainable_variables, *(v for head in heads for v in head)]
+
+    def _train_step(self, task: Task) -> TrainStep:
+        return TrainStep(
+            self.encoder,
+            task,
+            self.optimizer,
+            strategy=self.strategy,
+            accumulation=self.accumulation,
+            jit_compile=self.jit_compile,
+        )
+
+    def _open_checkpoints(
+        self, folder: str | os.PathLike[str] | None, keep: int
+    ) -> Checkpoints | None:
+        if folder is None:
+            return None
+        layers = {f"head_{name}": task.loss for name, task in self.tasks.items()}
+        layers |= {"encoder": self.encoder, "optimizer": self.optimizer}
+        variables = {
+            name: [variable.value for variable in layer.variables] for name, layer in layers.items()
+        }
+        return Checkpoints(folder, variables, keep=keep, writes=is_chief(self.strategy))
+
+    def _due(self, every: int | None, step: int) -> bool:
+        return every is not None and step % every == 0
+
+    def _epoch(self) -> int:
+        """Number of evaluation intervals behind the run."""
+        every = self.evaluate_every or self.history.step or 1
+        return -(-self.history.step // every)
+
+    def _calls_per_epoch(self, steps: int) -> int:
+        return (self.evaluate_every or steps) // self.steps_per_call
+
+    def _check(self, number: int, folder: str | os.PathLike[str] | None, tensorboard: bool) -> None:
+        if not number or len(self.tasks) != number:
+            raise ValueError(
+                f"Expected at least one task, each of another name. Received: {number} tasks "
+                f"with the names {sorted(self.tasks)}"
+            )
+        if len({id(task.loss) for task in self.tasks.values()}) != number:
+            raise ValueError("Expected each task to have a loss of its own: losses hold weights.")
+        if tensorboard and folder is None:
+            raise ValueError("TensorBoard's files need a folder. Received: folder=None")
+        if self.evaluate_every is not None and self.evaluate is None:
+            raise ValueError("evaluate_every needs a function to evaluate with: set evaluate.")
+        if self.mode not in ("max", "min"):
+            raise ValueError(f"Expected mode 'max' or 'min'. Received: {self.mode!r}")
+        for name in ("evaluate_every", "checkpoint_every"):
+            if getattr(self, name) is not None:
+                self._check_multiple(name, getattr(self, name))
+        replicas = self.strategy.num_replicas_in_sync
+        for task in self.tasks.values():
+            task.check_features()
+            if task.batch_size % (replicas * self.accumulation):
+                raise ValueError(
+                    f"Expected the batch size of task '{task.name}' to be a multiple of "
+                    f"{replicas} replicas x {self.accumulation} micro-batches. "
+                    f"Received: {task.batch_size}"
+                )
+
+    def _check_multiple(self, name: str, number: int) -> None:
+        if number < 1 or number % self.steps_per_call:
+            raise ValueError(
+                f"Expected {name} to be a positive multiple of steps_per_call, "
+                f"{self.steps_per_call}. Received: {number}"
+            )
