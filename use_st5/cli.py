@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import use_st5
-from use_st5._cli import doctor, embed, info, similarity, train
+from use_st5._cli import doctor, embed, export, info, similarity, train
 from use_st5._cli.manual import manual
 from use_st5._cli.one_line_errors import OneLineErrors
 
@@ -39,6 +39,7 @@ app = typer.Typer(
 app.command("embed", help=embed.HELP)(embed.embed)
 app.command("similarity", help=similarity.HELP)(similarity.similarity)
 app.command("train", help=train.HELP)(train.train)
+app.command("export", help=export.HELP)(export.export)
 app.command("info", help=info.HELP)(info.info)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
 

@@ -1,0 +1,176 @@
+"""The command line as a whole: help, errors, exit codes, what it imports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from typer.testing import CliRunner
+
+import use_st5
+from use_st5._cli.manual import manual
+from use_st5._cli.one_line_errors import OneLineErrors
+from use_st5._cli.output import print_table
+from use_st5.cli import app
+
+COMMANDS = ("embed", "similarity", "train", "export", "info", "doctor")
+
+
+def plain(text: str) -> str:
+    """Help without colours, frames and line breaks."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", text).split())
+
+
+def test_help_lists_every_command_and_the_exit_codes(use: Callable) -> None:
+    result = use("--help")
+    assert result.exit_code == 0
+    text = plain(result.stdout)
+    for command in COMMANDS:
+        assert command in text
+    assert "0 done, 1 failure, 2 wrong usage, 130 interrupted" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_is_a_manual(use: Callable, command: str) -> None:
+    for flag in ("--help", "-h"):
+        result = use(command, flag)
+        assert result.exit_code == 0
+        text = plain(result.stdout)
+        examples = text.split("Examples")[1]
+        assert f"use-st5 {command}" in examples
+        assert len(text) > 400
+
+
+def test_version(use: Callable) -> None:
+    assert use("--version").stdout == f"{use_st5.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [("embe",), ("--nonsense",), ("embed", "--nonsense")])
+def test_wrong_usage_is_one_line_and_2(use: Callable, arguments: tuple[str, ...]) -> None:
+    result = use(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: No such")
+    assert result.stderr.endswith("--help`.\n")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_no_command_shows_the_help_and_fails(use: Callable) -> None:
+    result = use()
+    assert result.exit_code == 2
+    assert "Usage: use-st5" in result.output
+    assert "error" not in result.stderr
+
+
+@pytest.fixture
+def failing() -> Callable:
+    """A command line whose one command raises what its argument names."""
+    import typer
+
+    errors = {
+        "value": ValueError("expected a,\nreceived b"),
+        "key": KeyError("text"),
+        "empty": OSError(),
+        "interrupt": KeyboardInterrupt(),
+        "pipe": BrokenPipeError(),
+    }
+    line = typer.Typer(cls=OneLineErrors)
+
+    @line.command()
+    def fail(kind: str) -> None:
+        raise errors[kind]
+
+    @line.callback()
+    def options(debug: bool = False) -> None:
+        pass
+
+    return lambda *arguments: CliRunner().invoke(line, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "message"),
+    [
+        ("value", 1, "error: expected a, received b\n"),
+        ("key", 1, "error: KeyError: 'text' (--debug shows where)\n"),
+        ("empty", 1, "error: OSError\n"),
+        ("interrupt", 130, "interrupted\n"),
+    ],
+)
+def test_exceptions_become_one_line(failing: Callable, kind: str, code: int, message: str) -> None:
+    result = failing("fail", kind)
+    assert (result.exit_code, result.stderr) == (code, message)
+
+
+@pytest.mark.parametrize("arguments", [("--debug", "fail", "value"), ("fail", "value", "--debug")])
+def test_debug_shows_the_traceback(failing: Callable, arguments: tuple[str, ...]) -> None:
+    result = failing(*arguments)
+    assert result.exit_code == 1
+    assert "Traceback (most recent call last)" in result.stderr
+    assert result.stderr.endswith("error: expected a, received b\n")
+
+
+def test_debug_after_two_dashes_is_a_text(failing: Callable) -> None:
+    assert "Traceback" not in failing("fail", "--", "--debug").stderr
+
+
+def test_examples_and_paragraphs_of_a_manual() -> None:
+    text = manual("First\n    line.\n\n    Second.", "run x[0]")
+    assert text == "First line.\n\nSecond.\n\n\b\n[bold]Examples[/bold]\n  run x\\[0]"
+
+
+def test_cells_cannot_break_the_lines_of_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["a", "b"], [("x\ty", "line\nbreak")], title="unseen")
+    assert capsys.readouterr().out == "a\tb\nx y\tline break\n"
+
+
+def test_a_terminal_gets_a_drawn_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    print_table(["text"], [("[bold]kept[/bold]",)], title="Title")
+    drawn = capsys.readouterr().out
+    assert "[bold]kept[/bold]" in drawn
+    assert "┃" in drawn
+    assert drawn.startswith("Title")
+
+
+@pytest.mark.process
+def test_help_in_a_fresh_process_imports_nothing_heavy(fresh_python: Callable) -> None:
+    assert "Usage: use-st5" in fresh_python("-m", "use_st5", "--help")
+    code = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from use_st5.cli import app\n"
+        "assert CliRunner().invoke(app, ['embed', '--help']).exit_code == 0\n"
+        "heavy = {'tensorflow', 'keras', 'numpy', 'scipy', 'matplotlib', 'sklearn'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    assert fresh_python("-c", code) == "[]\n"
+
+
+@pytest.mark.process
+def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
+    """`use-st5 … | head -1`: the reader leaves, nothing is complained about."""
+    code = (
+        "import subprocess, sys\n"
+        "command = [sys.executable, '-c', '''\n"
+        "import sys, numpy as np, use_st5\n"
+        "class Fake:\n"
+        "    def encode(self, texts, **options):\n"
+        "        return np.ones((len(texts), 4), np.float32)\n"
+        "use_st5.load = lambda name: Fake()\n"
+        "from use_st5.cli import main\n"
+        "main()''', 'embed', '-']\n"
+        "run = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,\n"
+        "                       stderr=subprocess.PIPE)\n"
+        "run.stdout.close()\n"
+        "run.stdin.write(b'text\\n' * 10_000)\n"
+        "run.stdin.close()\n"
+        "print(run.stderr.read().decode(), run.wait())\n"
+    )
+    assert fresh_python("-c", code) == " 1\n"
+
+
+def test_the_installed_command_is_this_one() -> None:
+    assert app.info.name == "use-st5"

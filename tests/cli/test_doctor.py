@@ -1,0 +1,157 @@
+"""`use-st5 doctor`: what it finds wrong, and the line that helps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from use_st5._cli import doctor as doctor_module
+from use_st5._cli import packages
+from use_st5._cli.finding import Finding, Status
+
+# Two alike vectors and another one, and the same where the wrong two are alike.
+SOUND = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+NONSENSE = SOUND[[0, 2, 1]]
+GOOD = {
+    "tensorflow": "2.21.0",
+    "keras": "3.15.1",
+    "numpy": "2.4.6",
+    "scipy": "1.17.1",
+    "tensorflow-hub": "0.16.1",
+    "tf-keras": "2.21.0",
+    "setuptools": "81.0.0",
+    "tensorflow-text": "2.21.1",
+}
+
+
+def findings(changes: dict[str, str | None]) -> dict[str, Finding]:
+    installed = {**GOOD, **changes}
+    return {each.subject: each for each in packages.check_packages(installed.get)}
+
+
+def wrong(changes: dict[str, str | None]) -> dict[str, str]:
+    """The remedies of what is wrong, by subject."""
+    found = findings(changes)
+    return {name: each.remedy for name, each in found.items() if each.status is Status.WRONG}
+
+
+def test_a_good_environment_has_nothing_wrong() -> None:
+    found = findings({})
+    assert wrong({}) == {}
+    assert found["tensorflow-text"].status is Status.OK
+    assert found["matplotlib"].status is Status.ABSENT
+    assert found["matplotlib"].remedy == 'pip install "use_st5[plots]"'
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "remedy"),
+    [
+        ({"tensorflow": None}, "tensorflow", 'pip install "tensorflow>=2.20,<2.22"'),
+        ({"keras": "2.15.0"}, "keras", 'pip install "keras>=3.12"'),
+        ({"tensorflow-text": "2.20.1"}, "tensorflow-text", 'pip install "tensorflow-text==2.21.*"'),
+        ({"tf-keras": "2.20.1"}, "tf-keras", 'pip install "tf-keras==2.21.*"'),
+        ({"setuptools": "82.0"}, "setuptools", 'pip install "setuptools<82"'),
+        ({"setuptools": None}, "setuptools", 'pip install "setuptools<82"'),
+        (
+            {"tf-models-official": "2.20.0"},
+            "tf-models-official",
+            'pip install "tf-models-official==2.21.*"',
+        ),
+    ],
+)
+def test_what_is_wrong_comes_with_the_line_that_helps(
+    changes: dict[str, str | None], subject: str, remedy: str
+) -> None:
+    assert wrong(changes) == {subject: remedy}
+
+
+def test_too_new_a_tensorflow_is_wrong() -> None:
+    assert "tensorflow" in wrong({"tensorflow": "2.22.0"})
+
+
+def test_tensorflow_has_several_names_and_setuptools_matters_with_hub_alone() -> None:
+    assert wrong({"tensorflow": None, "tensorflow-cpu": "2.21.0"}) == {}
+    assert wrong({"tensorflow-hub": None, "setuptools": "90"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [("2.21.0", (2, 21, 0)), ("2.22.0rc1", (2, 22, 0)), ("0.16.1.post1", (0, 16, 1)), ("x", ())],
+)
+def test_versions_are_read_as_numbers(version: str, numbers: tuple[int, ...]) -> None:
+    assert packages.parse(version) == numbers
+
+
+def test_ranges_are_those_of_setup_py(repository: Path) -> None:
+    """Every requirement in setup.py of a package that doctor knows has doctor's bounds."""
+    tree = ast.parse((repository / "setup.py").read_text())
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    declared = [text for text in constants if isinstance(text, str)]
+    for package in (packages.TENSORFLOW, *packages.PACKAGES):
+        expected = f"{package.name}>={'.'.join(map(str, package.lowest))}"
+        if package.below is not None:
+            expected += f",<{'.'.join(map(str, package.below))}"
+        matching = [text for text in declared if text.split(";")[0].strip() == expected]
+        assert matching, f"setup.py has no {expected}"
+    assert "setuptools<82" in declared
+
+
+def test_a_whole_installation_passes(
+    use: Callable, fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = [Finding(Status.OK, "everything", "1.0")]
+    monkeypatch.setattr(doctor_module, "check_packages", lambda: good)
+    monkeypatch.setattr(doctor_module, "_check_models", list)
+    monkeypatch.setattr(fake, "encode", lambda texts: SOUND[: len(texts)])
+    result = use("doctor")
+    assert result.exit_code == 0, result.stderr
+    assert "ok\teverything\t1.0" in result.stdout
+    assert "ok\tembedding\tready in" in result.stdout
+    assert "embedding" not in use("doctor", "--no-run").stdout
+
+
+@pytest.mark.parametrize("fault", ["nonsense", "exception"])
+def test_a_model_that_fails_is_wrong(
+    use: Callable, fake: Any, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(doctor_module, "check_packages", list)
+    monkeypatch.setattr(doctor_module, "_check_models", list)
+
+    def encode(texts: list[str]) -> np.ndarray:
+        if fault == "exception":
+            raise RuntimeError("no such op\nsecond line")
+        return NONSENSE[: len(texts)]
+
+    monkeypatch.setattr(fake, "encode", encode)
+    result = use("doctor")
+    assert result.exit_code == 1
+    expected = "RuntimeError: no such op" if fault == "exception" else "unexpected similarities"
+    assert expected in result.stdout
+    assert result.stderr.startswith("error: 1 wrong: embedding")
+
+
+def test_a_damaged_bundled_model_is_wrong(
+    use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "use_dan_en"
+    folder.mkdir()
+    monkeypatch.setattr(doctor_module, "bundled_names", lambda: ("use_dan_en",))
+    monkeypatch.setattr(doctor_module, "bundled_folder", lambda name: folder)
+    result = use("doctor")
+    assert result.exit_code == 1
+    assert "wrong\tuse_dan_en\tthere is no description" in result.stdout
+
+
+def test_environment_variables_that_hurt_are_noted(
+    use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    output = use("doctor", "--no-run").stdout
+    assert "note\tKERAS_BACKEND\tjax" in output
+    assert "note\tPYTHONDONTWRITEBYTECODE" in output

@@ -1,0 +1,111 @@
+"""`use-st5 export`: copies, other storages, what is not overwritten; on a tiny real USE-DAN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.export.model_manifest import ModelManifest
+
+TEXTS = ["how old are you ?", "the train is late", "", "unseen words everywhere"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training run's folder that holds the exported model `tiny`, float32."""
+    from use_st5.export.saved_model import export_saved_model
+    from use_st5.models.presets import USEDANConfig
+    from use_st5.models.use_dan import USEDAN
+    from use_st5.text.ngram_vectorizer import NGramVectorizer
+    from use_st5.text.ngram_vocabulary import NGramVocabulary
+
+    vocabulary = NGramVocabulary(
+        unigrams=("how", "old", "are", "you", "train"),
+        bigrams=("how old",),
+        unigram_buckets=3,
+        bigram_buckets=2,
+    )
+    config = USEDANConfig(num_embeddings=vocabulary.size, embedding_dim=8, hidden_dims=(8, 12))
+    run = tmp_path_factory.mktemp("runs") / "tiny_run"
+    run.mkdir()
+    (run / "checkpoints").mkdir()
+    encoder = USEDAN(config)
+    encoder(np.ones((1, 1), np.int32))
+    export_saved_model(
+        encoder, NGramVectorizer(vocabulary), run / "tiny", name="tiny", card="# Tiny\n\nIs tiny."
+    )
+    return run
+
+
+def vectors(folder: Path) -> np.ndarray:
+    from use_st5.encoder import SentenceEncoder
+
+    return SentenceEncoder(folder).encode(TEXTS)
+
+
+def test_to_int8_and_back(use: Callable, model: Path, tmp_path: Path) -> None:
+    result = use("export", str(model), "--to", "small", "--storage", "int8")
+    assert result.exit_code == 0, result.stderr
+    assert "storage int8" in result.stderr
+    assert use("export", "small", "--to", "large", "--storage", "float32").exit_code == 0
+    for name, storage in (("small", "int8"), ("large", "float32")):
+        manifest = ModelManifest.read(tmp_path / name)
+        assert (manifest.name, manifest.storage) == ("tiny", storage)
+        manifest.check_contents(tmp_path / name)
+        assert "Is tiny." in (tmp_path / name / "README.md").read_text()
+    original, small = vectors(model / "tiny"), vectors(tmp_path / "small")
+    assert (original * small).sum(axis=1).min() > 0.999
+    assert np.abs(original - small).max() > 0
+    np.testing.assert_allclose(vectors(tmp_path / "large"), small, atol=1e-6)
+
+
+def test_the_same_storage_is_a_copy(use: Callable, model: Path, tmp_path: Path) -> None:
+    for options in ((), ("--storage", "float32")):
+        result = use("export", str(model / "tiny"), "--to", "copy", "--overwrite", *options)
+        assert result.exit_code == 0, result.stderr
+        copied = ModelManifest.read(tmp_path / "copy")
+        assert copied == ModelManifest.read(model / "tiny")
+        copied.check_contents(tmp_path / "copy")
+
+
+def test_nothing_is_overwritten_unasked(use: Callable, model: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("years")
+    for options in ((), ("--overwrite",)):  # a folder without a model never is
+        result = use("export", str(model), "--to", "precious", *options)
+        assert result.exit_code == 1
+        assert "holds no model" in result.stderr
+    assert (precious / "thesis.txt").read_text() == "years"
+    assert use("export", str(model), "--to", "mine").exit_code == 0
+    assert "--overwrite" in use("export", str(model), "--to", "mine").stderr
+    assert use("export", str(model), "--to", "mine", "--overwrite").exit_code == 0
+
+
+def test_a_damaged_model_is_not_passed_on(use: Callable, model: Path, tmp_path: Path) -> None:
+    assert use("export", str(model), "--to", "copy").exit_code == 0
+    with (tmp_path / "copy" / "saved_model.pb").open("ab") as file:
+        file.write(b"x")
+    result = use("export", "copy", "--to", "second")
+    assert result.exit_code == 1
+    assert "saved_model.pb" in result.stderr
+    assert not (tmp_path / "second").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "message"),
+    [("absent", 1, "'absent'"), ("empty", 1, "found inside: none"), ("run", 2, "another folder")],
+)
+def test_errors_are_one_line(
+    use: Callable, model: Path, tmp_path: Path, source: str, code: int, message: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    name = str(model) if source == "run" else source
+    target = str(model / "tiny") if source == "run" else "new"
+    result = use("export", name, "--to", target)
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,105 @@
+"""`use-st5 train`: finding recipes and handing them their options."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from use_st5 import recipes
+
+FULL = '''"""Counts to three.
+
+More about it.
+"""
+import json
+
+def run(data, output, *, seed=0, steps=None, teacher=None, resume=True):
+    """Trains."""
+    if steps == 99:
+        raise KeyboardInterrupt
+    output.mkdir(parents=True)
+    got = [str(data), seed, steps, str(teacher), resume]
+    (output / "got.json").write_text(json.dumps(got))
+    return {"dev": 0.5, "test": 0.25}
+'''
+SMALL = '''"""Has few settings."""
+def run(data, output, *, seed=0):
+    """Trains."""
+    return {"seed": float(seed)}
+'''
+
+
+@pytest.fixture(autouse=True)
+def stub_recipes(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("recipes")
+    (folder / "stub_full.py").write_text(FULL)
+    (folder / "stub_small.py").write_text(SMALL)
+    (folder / "_stub_private.py").write_text('"""No recipe."""')
+    monkeypatch.setattr(recipes, "__path__", [*recipes.__path__, str(folder)])
+    monkeypatch.delenv("USE_ST5_DATA", raising=False)
+    yield
+    for name in ("stub_full", "stub_small"):
+        sys.modules.pop(f"use_st5.recipes.{name}", None)
+
+
+def test_list_shows_first_lines_without_importing(use: Callable) -> None:
+    result = use("train", "--list")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert "stub_full\tCounts to three." in lines
+    assert "stub_small\tHas few settings." in lines
+    assert "private" not in result.stdout
+    assert "use_st5.recipes.stub_full" not in sys.modules
+
+
+def test_options_reach_the_recipe_and_scores_are_printed(use: Callable, tmp_path: Path) -> None:
+    result = use(
+        *("train", "stub_full", "--data", ".", "--out", "runs/one", "--steps", "7"),
+        *("--seed", "3", "--teacher", "teacher", "--no-resume"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines() == ["score\tvalue", "dev\t0.5000", "test\t0.2500"]
+    got = json.loads((tmp_path / "runs/one/got.json").read_text())
+    assert got == [".", 3, 7, "teacher", False]
+
+
+def test_defaults_and_the_data_variable(
+    use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USE_ST5_DATA", str(tmp_path))
+    assert use("train", "stub_full").exit_code == 0
+    got = json.loads((tmp_path / "runs/stub_full/got.json").read_text())
+    assert got == [str(tmp_path), 0, None, "None", True]
+    assert use("train", "stub_small", "--seed", "5").stdout.splitlines()[1] == "seed\t5.0000"
+
+
+def test_interruption_says_how_to_continue(use: Callable) -> None:
+    result = use("train", "stub_full", "--data", ".", "--steps", "99")
+    assert result.exit_code == 130
+    assert "the same command continues" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "--list"),
+        (("nothing", "--data", "."), 2, "stub_full, stub_small"),
+        (("stub_full",), 2, "USE_ST5_DATA"),
+        (("stub_full", "--data", "absent"), 1, "found no absent"),
+        (("stub_small", "--data", ".", "--steps", "5"), 2, "no such setting"),
+        (("stub_full", "--data", ".", "--steps", "0"), 2, "--steps"),
+    ],
+)
+def test_errors_are_one_line(
+    use: Callable, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    result = use("train", *arguments)
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,98 @@
+"""`use-st5 export`: a model's folder, checked, copied and stored as wanted."""
+
+from __future__ import annotations
+
+import shutil
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from use_st5._bundled import bundled_folder
+from use_st5._cli.manual import manual
+from use_st5._cli.models import hush_tensorflow
+from use_st5._cli.output import say, waiting
+from use_st5._files import atomic_path
+from use_st5.export.model_manifest import ModelManifest
+
+_MARK = "saved_model.pb"
+
+HELP = manual(
+    """Write a model to a folder that hub.load, Keras and TensorFlow Serving can use.
+
+    MODEL is a bundled model's name, an exported model's folder, or the output folder of a training
+    run, in which the exported model is found. Its files are held against their sha256 first.
+
+    --storage int8 stores the embedding table in a quarter of the space (the vectors change a
+    little), float32 lets every embedding be fine-tuned. Without it the storage stays as it is.
+
+    The folder appears when it is whole; an older model in it is replaced only with --overwrite.""",
+    "use-st5 export use_dan_en --to my_model --storage float32",
+    "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --storage int8",
+)
+
+
+class Storage(StrEnum):
+    """The storages that `--storage` takes."""
+
+    FLOAT32 = "float32"
+    INT8 = "int8"
+
+
+def export(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name or a folder.")],
+    to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
+    storage: Annotated[Storage | None, typer.Option("--storage", help="Default: as it is.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the folder if it exists.")
+    ] = False,
+) -> None:
+    """Writes a model to a folder."""
+    source = _find(model)
+    manifest = ModelManifest.read(source)
+    if manifest is not None:
+        manifest.check_contents(source)
+    if to.resolve() == source.resolve():
+        raise typer.BadParameter("expected another folder than the model's own.", param_hint="--to")
+    if to.exists() and not (overwrite and (to / _MARK).is_file()):
+        kind = "give --overwrite" if (to / _MARK).is_file() else "it holds no model: remove it"
+        raise FileExistsError(f"{to} exists; {kind} or choose another folder")
+    found = manifest.storage if manifest else "unknown"
+    if storage is None or storage == found:
+        with atomic_path(to) as temporary:
+            shutil.copytree(source, temporary)
+    else:
+        _convert(source, to, storage)
+    size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
+    say(f"{to}: {size / 1e6:.1f} MB, storage {storage or found}")
+
+
+def _convert(source: Path, to: Path, storage: Storage) -> None:
+    hush_tensorflow()
+    with waiting(f"storing as {storage}"):
+        if storage is Storage.INT8:
+            from use_st5.export.quantize import quantize
+
+            quantize(source, to)
+        else:
+            from use_st5.export.dequantize import dequantize
+
+            dequantize(source, to)
+
+
+def _find(model: str) -> Path:
+    """The folder of an exported model, which may lie inside a training run's folder."""
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        return bundled_folder(model)
+    if (folder / _MARK).is_file():
+        return folder
+    inside = sorted(file.parent for file in folder.glob(f"*/{_MARK}"))
+    if len(inside) == 1:
+        return inside[0]
+    names = ", ".join(entry.name for entry in inside) or "none"
+    raise FileNotFoundError(
+        f"expected {folder} to be, or to hold, one exported model (a folder with {_MARK}); "
+        f"found inside: {names}"
+    )
