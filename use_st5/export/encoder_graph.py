@@ -93,8 +93,8 @@ def regularization_losses(
     variables: Sequence[keras.Variable],
 ) -> list[Callable[[], tf.Tensor]]:
     """One function per regularised variable, as `hub.KerasLayer` collects them."""
-    return [
-        lambda variable=variable: tf.cast(variable.regularizer(variable.value), tf.float32)
-        for variable in variables
-        if variable.regularizer is not None
-    ]
+    return [_regularization(v) for v in variables if v.regularizer is not None]
+
+
+def _regularization(variable: keras.Variable) -> Callable[[], tf.Tensor]:
+    return lambda: tf.cast(variable.regularizer(variable.value), tf.float32)

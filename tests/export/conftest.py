@@ -1,0 +1,53 @@
+"""A small USE-DAN, exported once in each storage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from use_st5.export.saved_model import export_saved_model
+from use_st5.models.presets import USEDANConfig
+from use_st5.models.use_dan import USEDAN
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+
+WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat", "how", "old", "are", "you", "what", "is")
+PAIRS = ("the cat", "how old", "old are", "what is", "a dog")
+
+
+class Toy(NamedTuple):
+    """The model that was exported, and the folders it was exported to, by storage."""
+
+    model: USEDAN
+    vectorizer: NGramVectorizer
+    folders: dict[str, Path]
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """A USE-DAN of 27 rows x 8 and 16 dimensions, with both kinds of dropout."""
+    vocabulary = NGramVocabulary(WORDS, PAIRS, unigram_buckets=4, bigram_buckets=3)
+    config = USEDANConfig(
+        num_embeddings=vocabulary.size,
+        embedding_dim=8,
+        hidden_dims=(12, 16),
+        term_dropout=0.3,
+        dropout=0.3,
+    )
+    model, vectorizer = USEDAN(config), NGramVectorizer(vocabulary)
+    model.build()
+    folders = {}
+    for storage in ("float32", "int8"):
+        folders[storage] = tmp_path_factory.mktemp("exported") / storage
+        export_saved_model(
+            model,
+            vectorizer,
+            folders[storage],
+            name="toy",
+            storage=storage,
+            card="# Toy\n",
+            metadata={"languages": ["en"]},
+        )
+    return Toy(model, vectorizer, folders)

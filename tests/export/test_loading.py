@@ -1,0 +1,114 @@
+"""Finding and loading SavedModels, those of others among them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from use_st5.export import loading
+from use_st5.export.loading import load_saved_model, model_folder, text_function
+
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+
+
+def save(folder: Path, call: Any) -> Path:
+    """A SavedModel of somebody else, whose call is `call`."""
+    root = tf.train.Checkpoint()
+    root.__call__ = tf.function(call)
+    root.__call__.get_concrete_function(TEXT)
+    tf.saved_model.save(root, str(folder))
+    return folder
+
+
+def lengths(text: tf.Tensor) -> tf.Tensor:
+    length = tf.cast(tf.strings.length(tf.strings.lower(text)), tf.float32)
+    return tf.stack([length, -length], axis=1)
+
+
+def test_a_folder_goes_before_a_bundled_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "bundled_names", lambda: ("mine",))
+    monkeypatch.setattr(loading, "bundled_folder", lambda name: tmp_path / "bundled" / name)
+    monkeypatch.chdir(tmp_path)
+    assert model_folder("mine") == tmp_path / "bundled" / "mine"
+    (tmp_path / "mine").mkdir()
+    assert model_folder("mine") == tmp_path / "bundled" / "mine"  # no SavedModel there
+    (tmp_path / "mine" / "saved_model.pb").touch()
+    assert model_folder("mine") == tmp_path / "mine"
+
+
+def test_what_was_expected_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "bundled_names", lambda: ("use_dan_en",))
+    with pytest.raises(FileNotFoundError, match="Did you mean 'use_dan_en'"):
+        model_folder("use-dan-en")
+    with pytest.raises(FileNotFoundError, match="downloads nothing"):
+        model_folder("https://tfhub.dev/google/universal-sentence-encoder/4")
+    with pytest.raises(FileNotFoundError, match="the folder is empty"):
+        model_folder(tmp_path)
+    (tmp_path / "variables").mkdir()
+    (tmp_path / "config.json").touch()
+    with pytest.raises(FileNotFoundError, match="found config.json, variables/"):
+        model_folder(tmp_path)
+    with pytest.raises(FileNotFoundError, match="found a file"):
+        model_folder(tmp_path / "config.json")
+
+
+def test_a_call_without_training(tmp_path: Path) -> None:
+    loaded = load_saved_model(save(tmp_path / "model", lengths))
+    for training in (False, True):
+        function = text_function(loaded, training=training)
+        assert function(tf.constant(["abc"])).numpy().tolist() == [[3.0, -3.0]]
+
+
+def test_refuses_what_gives_no_vectors(tmp_path: Path) -> None:
+    dictionary = save(tmp_path / "dictionary", lambda text: {"default": lengths(text)})
+    with pytest.raises(ValueError, match="gives one tensor"):
+        text_function(load_saved_model(dictionary))
+    scalar = save(tmp_path / "scalar", lambda text: lengths(text)[:, 0])
+    with pytest.raises(ValueError, match="gives one tensor"):
+        text_function(load_saved_model(scalar))
+    root = tf.train.Checkpoint()
+    tf.saved_model.save(root, str(tmp_path / "mute"))
+    with pytest.raises(ValueError, match="can be called with a batch of strings.*: none"):
+        text_function(load_saved_model(tmp_path / "mute"))
+
+
+def test_damage(tmp_path: Path) -> None:
+    folder = save(tmp_path / "model", lengths)
+    (folder / "saved_model.pb").write_bytes(b"not a protocol buffer")
+    with pytest.raises(ValueError, match="Expected a SavedModel in"):
+        load_saved_model(folder)
+
+
+@pytest.fixture
+def unknown_op(tmp_path: Path) -> Path:
+    """A SavedModel with an op that no installed package has."""
+    folder = save(tmp_path / "model", lengths)
+    graph = (folder / "saved_model.pb").read_bytes()
+    assert b"StringLower" in graph
+    (folder / "saved_model.pb").write_bytes(graph.replace(b"StringLower", b"StringLowex"))
+    return folder
+
+
+def test_names_the_package_of_a_missing_op(
+    unknown_op: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+    minor = ".".join(tf.__version__.split(".")[:2])
+    expected = rf"'StringLowex'.*pip install \"tensorflow-text=={minor}\.\*\""
+    with pytest.raises(ImportError, match=expected) as caught:
+        load_saved_model(unknown_op)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_op_that_tensorflow_text_lacks_too(
+    unknown_op: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_tensorflow_text_loads", lambda: True)
+    with pytest.raises(ImportError, match="neither tensorflow .* nor tensorflow-text"):
+        load_saved_model(unknown_op)

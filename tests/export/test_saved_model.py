@@ -1,0 +1,212 @@
+"""What an exported folder promises, held in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from use_st5.export.saved_model import export_saved_model
+
+TEXTS = [
+    "The cat sat on the mat.",
+    "How old are you?",
+    "",
+    "What is your age?",
+    "   \t\n",
+    "the river bank, the river bank, the river bank",
+    "\U0001f600 你好 \u200d",
+    b"broken \xff\xfe bytes",
+    "unheard-of words everywhere",
+]
+
+
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def storage(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def loaded(toy: Any, storage: str) -> Any:
+    return tf.saved_model.load(str(toy.folders[storage]))
+
+
+def test_gives_unit_vectors_for_every_text(loaded: Any) -> None:
+    vectors = loaded(TEXTS).numpy()
+    assert vectors.shape == (len(TEXTS), 16)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+
+
+def test_no_text_gives_no_vector(loaded: Any) -> None:
+    assert loaded(tf.constant([], tf.string)).shape == (0, 16)
+
+
+def test_last_empty_text_keeps_its_row(loaded: Any) -> None:
+    vectors = loaded(["the cat", "", ""]).numpy()
+    assert vectors.shape == (3, 16)
+    np.testing.assert_array_equal(vectors[1], vectors[2])
+    np.testing.assert_allclose(vectors[1:2], loaded([""]).numpy(), atol=1e-6)
+
+
+def test_flat_path_equals_ids_path(loaded: Any) -> None:
+    ids = loaded.preprocess(TEXTS)
+    assert ids.dtype == tf.int32
+    np.testing.assert_allclose(loaded.encode_ids(ids), loaded(TEXTS), atol=1e-5)
+
+
+def test_float32_equals_the_keras_model(toy: Any) -> None:
+    loaded = tf.saved_model.load(str(toy.folders["float32"]))
+    expected = toy.model(toy.vectorizer.padded(tf.constant(TEXTS)))
+    np.testing.assert_allclose(loaded(TEXTS), expected, atol=1e-5)
+
+
+def test_int8_is_near_the_keras_model(toy: Any) -> None:
+    loaded = tf.saved_model.load(str(toy.folders["int8"]))
+    expected = toy.model(toy.vectorizer.padded(tf.constant(TEXTS)))
+    cosines = np.sum(loaded(TEXTS) * expected, axis=1)
+    assert cosines.min() > 0.999
+    assert cosines.min() < 1 - 1e-9  # it is rounded, or this test compares a thing with itself
+
+
+def test_padding_changes_nothing(loaded: Any) -> None:
+    ids = loaded.preprocess(TEXTS)
+    for length in (64, 128):
+        padded = tf.pad(ids, [[0, 0], [0, length - ids.shape[1]]])
+        np.testing.assert_allclose(loaded.encode_ids(padded), loaded(TEXTS), atol=1e-5)
+
+
+def test_neighbours_and_order_change_nothing(loaded: Any) -> None:
+    together = loaded(TEXTS).numpy()
+    alone = np.concatenate([loaded([text]).numpy() for text in TEXTS])
+    np.testing.assert_allclose(alone, together, atol=1e-5)
+    np.testing.assert_allclose(loaded(TEXTS[::-1]).numpy()[::-1], together, atol=1e-5)
+    np.testing.assert_allclose(loaded(TEXTS * 7).numpy()[-len(TEXTS) :], together, atol=1e-5)
+
+
+def test_a_long_text(loaded: Any) -> None:
+    known = ["the", "a", "cat", "dog", "sat", "on", "mat", "unknown", "."]
+    words = np.random.default_rng(0).choice(known, 10_000)
+    text = " ".join(words)
+    assert loaded.preprocess([text]).shape[1] > 10_000
+    np.testing.assert_allclose(
+        loaded([text, "a cat"]), loaded.encode_ids(loaded.preprocess([text, "a cat"])), atol=5e-5
+    )
+
+
+def test_training_drops_at_random(loaded: Any) -> None:
+    first, second = (loaded(TEXTS, training=True).numpy() for _ in range(2))
+    assert np.abs(first - second).max() > 1e-3
+    np.testing.assert_array_equal(loaded(TEXTS, training=False), loaded(TEXTS))
+
+
+def test_every_trainable_variable_gets_a_finite_gradient(loaded: Any, storage: str) -> None:
+    assert len(loaded.trainable_variables) == 4
+    target = tf.random.stateless_normal([len(TEXTS), 16], seed=(0, 1))
+    for inputs in (tf.constant(TEXTS), loaded.preprocess(TEXTS)):
+        call = loaded if inputs.dtype == tf.string else loaded.encode_ids
+        for training in (False, True):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(call(inputs, training=training) * target)
+            for gradient in tape.gradient(loss, loaded.trainable_variables):
+                dense = tf.convert_to_tensor(gradient).numpy()
+                assert np.isfinite(dense).all()
+                assert np.abs(dense).max() > 0
+    assert [v.dtype for v in loaded.variables].count(tf.int8) == (storage == "int8")
+
+
+def test_signatures(loaded: Any) -> None:
+    text = tf.constant(["the cat", "how old are you"])
+    signatures = loaded.signatures
+    assert set(signatures) == {"serving_default", "ids", "preprocess"}
+    ids = signatures["preprocess"](text=text)["ids"]
+    expected = loaded(text).numpy()
+    served = signatures["serving_default"](text=text)["embeddings"]
+    np.testing.assert_allclose(served, expected, atol=1e-6)
+    np.testing.assert_allclose(signatures["ids"](ids=ids)["embeddings"], expected, atol=1e-5)
+
+
+def test_ids_signature_is_free_of_strings_and_tables(loaded: Any) -> None:
+    graph = loaded.signatures["ids"].graph.as_graph_def()
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    kinds = {node.op for node in nodes}
+    assert "ResourceGather" in kinds
+    assert not [kind for kind in kinds if "String" in kind or "Table" in kind or "Regex" in kind]
+
+
+def test_no_dense_read_of_the_table(loaded: Any, toy: Any) -> None:
+    """Reading a whole table in each call costs more than all the rest (100 MB: 200 ms)."""
+    function = loaded.signatures["serving_default"]
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    gathers = sum(node.op == "ResourceGather" for node in nodes)
+    reads = sum(node.op == "ReadVariableOp" for node in nodes)
+    assert gathers == len(loaded.variables) - 5  # the table, or codes and scales
+    assert reads == 3  # the network's matrices
+
+
+def test_vocabulary_is_an_asset(toy: Any, storage: str) -> None:
+    assert (toy.folders[storage] / "assets" / "vocabulary.txt").is_file()
+
+
+def test_a_replaced_model_leaves_nothing_of_the_older(toy: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "older").write_text("older")
+    export_saved_model(toy.model, toy.vectorizer, folder, name="new")
+    assert not (folder / "older").exists()
+    assert (folder / "saved_model.pb").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_refusals(toy: Any, tmp_path: Path) -> None:
+    def export(model: Any = toy.model, **options: Any) -> None:
+        export_saved_model(model, toy.vectorizer, tmp_path / "model", name="x", **options)
+
+    with pytest.raises(ValueError, match="Unknown storage: 'int4'"):
+        export(storage="int4")
+    with pytest.raises(ValueError, match="any length"):
+        export(max_length=3)
+    with pytest.raises(ValueError, match="27 ids, but the model's table has 26 rows"):
+        config = toy.model.get_config() | {"config": {**toy.model.get_config()["config"]}}
+        config["config"]["num_embeddings"] = 26
+        export(type(toy.model).from_config(config))
+    with pytest.raises(ValueError, match="is for the embedding table of a USEDAN"):
+        export(keras.Sequential(), storage="int8")
+    assert not list(tmp_path.iterdir())
+
+
+class TransposedMean(keras.Model):
+    """An encoder of another family: a regularised table, averaged with its padding."""
+
+    dimension = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = keras.layers.Embedding(40, 3, embeddings_regularizer="l2")
+        self.drop = keras.layers.Dropout(0.5)
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        return keras.ops.mean(self.drop(self.embedding(ids), training=training), axis=1)
+
+
+def test_any_encoder_over_padded_ids(toy: Any, tmp_path: Path) -> None:
+    model = TransposedMean()
+    model(np.ones((1, 1), np.int32))
+    manifest = export_saved_model(
+        model, toy.vectorizer, tmp_path / "model", name="mean", max_length=2
+    )
+    assert (manifest.dimension, manifest.max_length) == (3, 2)
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    text = tf.constant(["the cat sat on the mat", "a dog"])
+    expected = model(toy.vectorizer.padded(text, 2))
+    np.testing.assert_allclose(loaded(text), expected, atol=1e-6)
+    assert loaded.preprocess(text).shape == (2, 3)
+    assert np.abs(loaded(text, training=True) - loaded(text)).max() > 1e-3
+    [regularization] = loaded.regularization_losses
+    loaded.trainable_variables[0].assign(tf.fill([40, 3], 2.0))
+    np.testing.assert_allclose(regularization(), 0.01 * 4 * 120, rtol=1e-5)
