@@ -7,18 +7,19 @@ import tensorflow as tf
 # Where the Turkish locale's lower case differs from everyone else's, written out.
 _DOTTED_CAPITAL_I = ("İ", "i\u0307")
 
-# Control characters and every Unicode white space, the byte-order mark and the zero-width space.
+# What word processors and telephones write for the characters of a keyboard. The control
+# characters among them are Windows-1252 read as Latin-1, which browsers understand so too.
+_TYPOGRAPHY = (
+    (r"[\x{2018}\x{2019}\x{201b}\x{02bc}\x{91}\x{92}]", "'"),
+    (r"[\x{201c}-\x{201f}\x{93}\x{94}]", '"'),
+    (r"[\x{2012}-\x{2015}\x{96}\x{97}]", "--"),
+    (r"\x{2026}", "..."),
+)
+
+# Control characters, every Unicode white space, the zero-width space and the byte-order mark.
 _WHITE_SPACE = (
     r"[\x00-\x1f\x7f-\xa0\x{1680}\x{2000}-\x{200b}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]",
     " ",
-)
-
-# What word processors and telephones write for the characters of a keyboard.
-_TYPOGRAPHY = (
-    (r"[\x{2018}\x{2019}\x{201b}\x{02bc}]", "'"),
-    (r"[\x{201c}-\x{201f}]", '"'),
-    (r"[\x{2012}-\x{2015}]", "--"),
-    (r"\x{2026}", "..."),
 )
 
 # The Treebank's rules in an order that lets independent ones share a rewrite. A rewrite that
@@ -85,11 +86,13 @@ class PTBTokenizer:
 
     def spaced(self, text: tf.Tensor) -> tf.Tensor:
         """Returns the tokens of each text with white space between them, a string `[batch]`."""
-        # ICU's lower case obeys the locale (Turkish: I to dotless ı), the ASCII one does not: it
-        # goes first. The Unicode one also replaces what is no UTF-8 by U+FFFD.
-        text = tf.strings.regex_replace(tf.strings.lower(text), *_DOTTED_CAPITAL_I)
-        text = tf.strings.lower(text, encoding="utf-8")
         typography = _TYPOGRAPHY if self.typography else ()
-        for pattern, rewrite in (_WHITE_SPACE, *typography, *_RULES):
+        for pattern, rewrite in (*typography, _WHITE_SPACE, _DOTTED_CAPITAL_I):
+            text = tf.strings.regex_replace(text, pattern, rewrite)
+        # Unicode's lower case obeys the locale (Turkish: I to dotless i), the ASCII one does not:
+        # it goes first. The Unicode one would cut the text at a NUL, now a space, and replaces
+        # what is no UTF-8 by U+FFFD.
+        text = tf.strings.lower(tf.strings.lower(text), encoding="utf-8")
+        for pattern, rewrite in _RULES:
             text = tf.strings.regex_replace(text, pattern, rewrite)
         return text
