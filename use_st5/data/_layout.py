@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-# Prose wrapped at a fixed width has lines of at most so many characters.
-_MAX_WIDTH = 120
+# Prose wrapped at a fixed width has full lines of so many characters; a list of names has fewer.
+_MIN_WIDTH, _MAX_WIDTH = 40, 120
 # In wrapped prose about two thirds of the lines start in the middle of a sentence, with a small
 # letter; where each line is a paragraph or a sentence, hardly any does.
 _MIN_SMALL_STARTS = 0.25
@@ -39,7 +39,7 @@ def detect_layout(lines: list[str]) -> Layout:
         before.strip() != "" and not before.rstrip().endswith(_FINAL) and _starts_small(line)
         for before, line in zip(lines, lines[1:], strict=False)
     )
-    if width > _MAX_WIDTH or inside < _MIN_SMALL_STARTS * len(texts):
+    if not _MIN_WIDTH <= width <= _MAX_WIDTH or inside < _MIN_SMALL_STARTS * len(texts):
         return Layout("lines")
     blanks = len(lines) - len(texts)
     return Layout("wrapped", width=0 if blanks >= _MIN_BLANKS * len(lines) else width)

@@ -105,13 +105,7 @@ class Reader(ABC):
             self._check_share(report)
 
     def _check_share(self, report: ReadReport) -> None:
-        if report.malformed_share > self.max_malformed:
-            raise ValueError(
-                f"{self._names()}: {report.malformed_share:.2%} of the rows are malformed, more "
-                f"than max_malformed={self.max_malformed:.2%}. Expected {self.expects}. "
-                f"Received:\n{report}\n"
-                "Mend the file, or raise max_malformed to leave these rows out."
-            )
+        report.check(self._names(), max_malformed=self.max_malformed, expects=self.expects)
 
     def _names(self) -> str:
         more = len(self.paths) - 1

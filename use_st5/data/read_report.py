@@ -51,6 +51,21 @@ class ReadReport:
         if len(self.offences) < MAX_OFFENCES:
             self.offences.append(f"{path}:{line}: {reason}")
 
+    def check(self, source: str, *, max_malformed: float, expects: str) -> None:
+        """Raises ValueError if too many rows were malformed.
+
+        Args:
+            source: What was read, for the message.
+            max_malformed: The share of malformed rows, in `[0, 1]`, that is still allowed.
+            expects: What the rows should have been, for the message.
+        """
+        if self.malformed_share > max_malformed:
+            raise ValueError(
+                f"{source}: {self.malformed_share:.2%} of the rows are malformed, more than "
+                f"max_malformed={max_malformed:.2%}. Expected {expects}. Received:\n{self}\n"
+                "Mend the data, or raise max_malformed to leave these rows out."
+            )
+
     def __str__(self) -> str:
         """One line of totals, then one line per reason and per kept offence."""
         lines = [

@@ -32,15 +32,18 @@ _STARTERS = _words(
     "every both"
 )
 
+# Possessive, and tried at the start of a run alone: a run of any length takes linear time.
 # Terminators, what may close after them, then white space and what may open before a first word.
 _CANDIDATE = re.compile(
-    r"""(?P<end>[.!?…]+|[。！？]+)
-        (?P<close>["'”’»)\]}」』”）]*)
+    r"""(?<![.!?…。！？])(?P<end>[.!?…]++|[。！？]++)
+        (?P<close>["'”’»)\]}」』”）]*+)
         (?P<space>\s+|(?<=[。！？」』”）])(?=\S))
         (?=(?P<open>["'“‘«(\[{¿¡「『（—–-]*\s?)(?P<next>[^\W_]+))""",
     re.VERBOSE,
 )
 _LAST_WORD = re.compile(r"[^\s\"'“”‘’«»()\[\]{}—–]*\Z")
+# Characters before a full stop that are looked at: longer than any abbreviation.
+_WINDOW = 40
 _WHITE_SPACE = re.compile(r"\s+")
 
 
@@ -83,11 +86,12 @@ def _ends_sentence(text: str, start: int, candidate: re.Match[str]) -> bool:
         return False
     if end != "." or candidate["close"]:
         return True
-    return _full_stop_ends(text[start : candidate.start("end")], following)
+    stop = candidate.start("end")
+    return _full_stop_ends(text[max(start, stop - _WINDOW) : stop], following)
 
 
 def _full_stop_ends(before: str, following: str) -> bool:
-    """Whether a single full stop after `before`, the sentence so far, ends it."""
+    """Whether a single full stop after `before`, the end of the sentence so far, ends it."""
     word = _LAST_WORD.search(before).group()  # type: ignore[union-attr]
     lower = word.casefold()
     if lower in _TITLES:

@@ -1,0 +1,268 @@
+"""Examples as arrays on disk: text becomes ids once, training maps the files into memory.
+
+A prepared folder holds one raw little-endian file `NAME.bin` per array and `prepared.json`: types,
+shapes, the columns' settings and fingerprints of the vocabulary and of the vectorizer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from use_st5._files import atomic_path
+from use_st5.data.prepared_column import PreparedColumn, Vectorizer
+
+_FORMAT = 1
+_HEADER = "prepared.json"
+# The vectorizer's ids of these tell whether it still does what it did: words, a repeated one, an
+# unknown one, punctuation, contractions, numbers, other scripts, nothing.
+_PROBE = [
+    "The cat sat on the mat, and the dog didn't.",
+    'He said: "It costs $3.50 -- isn\'t that 1,000 too many...?"',
+    "Zyxwvut é 東京 🙂 e-mail@example.org",
+    "",
+]
+
+
+def prepare(
+    examples: Iterable[Mapping[str, Any]],
+    columns: Mapping[str, PreparedColumn],
+    vectorizer: Vectorizer,
+    folder: str | Path,
+    *,
+    chunk_size: int = 4096,
+    reuse: bool = False,
+) -> dict[str, np.memmap]:
+    """Writes examples as arrays into a new folder and opens it.
+
+    Examples are taken as a stream, `chunk_size` at a time, so memory is bounded by a chunk. The
+    folder appears when it is complete, or not at all.
+
+    Args:
+        examples: Dicts, for example from a reader; keys that no column names are left out.
+        columns: Array name → column.
+        vectorizer: Turns texts into ids.
+        folder: Where to write; parent folders are made.
+        chunk_size: Examples held in memory and vectorized at once.
+        reuse: Whether a folder that is already there, made with the same columns, vocabulary and
+            vectorizer, is opened instead; the examples are then not looked at.
+
+    Returns:
+        Array name → read-only memory map `[rows, …]`.
+
+    Raises:
+        FileExistsError: The folder exists and `reuse` is False.
+        ValueError: No columns or no examples; an example lacks a key or a value is not of its
+            column's kind (with the example's number); what `open_prepared` raises.
+    """
+    folder = Path(folder)
+    if not columns:
+        raise ValueError("columns: expected at least one array name → column, received none.")
+    if bad := [name for name in columns if not name.isidentifier()]:
+        raise ValueError(f"columns: names become file names; expected identifiers, received {bad}.")
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size: expected 1 or more, received {chunk_size}.")
+    if folder.exists():
+        if reuse:
+            return open_prepared(folder, columns=columns, vectorizer=vectorizer)
+        raise FileExistsError(
+            f"{folder} exists. Remove it to prepare the examples anew, or pass reuse=True to use "
+            "what it holds."
+        )
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        arrays = _write_arrays(examples, columns, vectorizer, temporary, chunk_size)
+        header = {
+            "format": _FORMAT,
+            "arrays": arrays,
+            "settings": _settings(columns),
+            "vectorizer": fingerprint(vectorizer),
+        }
+        text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
+        (temporary / _HEADER).write_text(text, encoding="utf-8")
+    return open_prepared(folder)
+
+
+def open_prepared(
+    folder: str | Path,
+    *,
+    columns: Mapping[str, PreparedColumn] | None = None,
+    vectorizer: Vectorizer | None = None,
+) -> dict[str, np.memmap]:
+    """Maps the arrays of a prepared folder into memory.
+
+    Args:
+        folder: What `prepare` wrote.
+        columns: If given, the folder must have been made with the same.
+        vectorizer: If given, the folder must have been made with the same vocabulary and with a
+            vectorizer that gives the same ids.
+
+    Returns:
+        Array name → read-only memory map `[rows, …]`.
+
+    Raises:
+        FileNotFoundError: There is no prepared folder.
+        ValueError: It is damaged, of another format, or made with other columns, another vocabulary
+            or another vectorizer; the message lists both sides.
+    """
+    folder = Path(folder)
+    header = _read_header(folder)
+    if columns is not None:
+        _check_same(folder, "columns", header["settings"], _settings(columns))
+    if vectorizer is not None:
+        _check_same(folder, "vectorizer", header["vectorizer"], fingerprint(vectorizer))
+    return {name: _open_array(folder, name, each) for name, each in header["arrays"].items()}
+
+
+def fingerprint(vectorizer: Vectorizer) -> dict[str, Any]:
+    """What tells one vectorizer from another.
+
+    Returns:
+        "vocabulary": SHA-256 over all fields of `vectorizer.vocabulary`; "sizes": the numbers
+        among them, and the lengths of its lists; "ids": SHA-256 over the ids of four fixed
+        sentences, which changes when tokenization does.
+    """
+    fields = {
+        field.name: getattr(vectorizer.vocabulary, field.name)
+        for field in dataclasses.fields(vectorizer.vocabulary)
+    }
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
+    ids = hashlib.sha256()
+    for values in (vectorizer.padded(_PROBE, 32), vectorizer.unigram_ids(_PROBE, 32)):
+        ids.update(np.asarray(values).astype("<i4").tobytes())
+    return {
+        "vocabulary": hashlib.sha256(text.encode()).hexdigest(),
+        "sizes": {
+            name: value if isinstance(value, int) else len(value) for name, value in fields.items()
+        },
+        "ids": ids.hexdigest(),
+    }
+
+
+def _write_arrays(
+    examples: Iterable[Mapping[str, Any]],
+    columns: Mapping[str, PreparedColumn],
+    vectorizer: Vectorizer,
+    folder: Path,
+    chunk_size: int,
+) -> dict[str, dict[str, Any]]:
+    """Appends chunk after chunk to the arrays' files; returns their types and shapes."""
+    row_shapes: dict[str, tuple[int, ...]] = {}
+    count = 0
+    with ExitStack() as stack:
+        files = {
+            name: stack.enter_context(_array_path(folder, name).open("wb")) for name in columns
+        }
+        for chunk in _chunks(examples, chunk_size):
+            for name, column in columns.items():
+                place = f"'{name}', examples {count} to {count + len(chunk) - 1}"
+                array = _array(chunk, name, column, vectorizer, place)
+                shape = row_shapes.setdefault(name, array.shape[1:])
+                if array.shape != (len(chunk), *shape):
+                    raise ValueError(
+                        f"{place}: expected an array of shape {(len(chunk), *shape)}, "
+                        f"received {array.shape}."
+                    )
+                _append(files[name], array)
+            count += len(chunk)
+    if not count:
+        raise ValueError("examples: expected at least one, received none.")
+    return {
+        name: {"dtype": column.dtype.str, "shape": [count, *row_shapes[name]]}
+        for name, column in columns.items()
+    }
+
+
+def _chunks(examples: Iterable[Mapping[str, Any]], size: int) -> Iterator[list[Mapping[str, Any]]]:
+    stream = iter(examples)
+    while chunk := list(islice(stream, size)):
+        yield chunk
+
+
+def _array(
+    chunk: list[Mapping[str, Any]],
+    name: str,
+    column: PreparedColumn,
+    vectorizer: Vectorizer,
+    place: str,
+) -> np.ndarray:
+    key = column.key or name
+    try:
+        values = [example[key] for example in chunk]
+    except KeyError:
+        keys = next(sorted(example) for example in chunk if key not in example)
+        raise ValueError(
+            f"{place}: an example has no key {key!r}; its keys are {keys}. "
+            "Name the right one by PreparedColumn(key=…)."
+        ) from None
+    try:
+        return column.array(values, vectorizer)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+
+
+def _append(file: BinaryIO, array: np.ndarray) -> None:
+    file.write(np.ascontiguousarray(array).tobytes())
+
+
+def _array_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.bin"
+
+
+def _settings(columns: Mapping[str, PreparedColumn]) -> dict[str, dict[str, Any]]:
+    return {
+        name: dataclasses.asdict(column) | {"key": column.key or name}
+        for name, column in columns.items()
+    }
+
+
+def _read_header(folder: Path) -> dict[str, Any]:
+    path = folder / _HEADER
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder}: expected a folder made by use_st5.data.prepared.prepare, "
+            f"found no {_HEADER} in it."
+        )
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+        version = header["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({error!r}). Prepare the examples anew.") from error
+    if version != _FORMAT:
+        raise ValueError(
+            f"{path}: expected format {_FORMAT}, found {version}. Prepare the examples anew."
+        )
+    return header
+
+
+def _check_same(folder: Path, what: str, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    if found == wanted:
+        return
+    names = [key for key in {**found, **wanted} if found.get(key) != wanted.get(key)]
+    raise ValueError(
+        f"{folder} was made with another {what} (they differ in {', '.join(names)}).\n"
+        f"  the folder: {json.dumps(found, ensure_ascii=False)}\n"
+        f"  wanted now: {json.dumps(wanted, ensure_ascii=False)}\n"
+        "Prepare the examples anew in another folder, or go back to what the folder was made with."
+    )
+
+
+def _open_array(folder: Path, name: str, described: dict[str, Any]) -> np.memmap:
+    path = _array_path(folder, name)
+    dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
+    expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    size = path.stat().st_size if path.is_file() else None
+    if size != expected:
+        raise ValueError(
+            f"{path}: expected {expected} bytes for {dtype} of shape {shape}, "
+            f"found {'no file' if size is None else f'{size} bytes'}. Prepare the examples anew."
+        )
+    return np.memmap(path, dtype=dtype, mode="r", shape=shape)

@@ -1,0 +1,150 @@
+"""TensorFlow Datasets by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._imports import require
+from use_st5.data._reader import MalformedRowError, SkippedRowError
+from use_st5.data.read_report import ReadReport
+
+
+class TFDSReader:
+    """An iterable over the examples of a TensorFlow data set, as a stream.
+
+    `TFDSReader("snli", split="train", columns={"premise": "premise", "hypothesis": "hypothesis",
+    "label": "label"}, skip_label=-1)`. Byte strings become `str`, integer and float scalars `int`
+    and `float`, tensors NumPy arrays. A text that is no valid UTF-8 makes its example malformed: it
+    is left out and counted.
+
+    Args:
+        name: Name as `tfds.load` takes it: "snli", "glue/mnli", "snli:1.1.0".
+        split: One split, slices included: "train", "validation[:10%]".
+        columns: Key of the example → the data set's own, "a/b" for nested ones; None: all keys of
+            the outermost level as they are.
+        skip_label: If given, examples whose "label" has this value are skipped and counted.
+        data_dir: Where prepared data sets lie; None: TFDS's own default.
+        download: Whether a data set that is not there is downloaded and prepared.
+        max_malformed: The share of malformed examples that is an error, in `[0, 1]`.
+
+    Attributes:
+        report: The `ReadReport` of the latest pass; its offences name the split and the example's
+            number from 1.
+
+    Raises:
+        ImportError: tensorflow-datasets is not installed (with the line that installs it).
+        ValueError: The data set, the split or a column does not exist; during the pass: an empty
+            split, too many malformed examples.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        split: str,
+        columns: Mapping[str, str] | None = None,
+        skip_label: int | None = None,
+        data_dir: str | Path | None = None,
+        download: bool = False,
+        max_malformed: float = 0.01,
+    ) -> None:
+        self._tfds = require("tensorflow_datasets", "data")
+        self.name = name
+        self.split = split
+        self.skip_label = skip_label
+        self.max_malformed = max_malformed
+        self.report = ReadReport()
+        self._builder = self._find(data_dir)
+        if download:
+            self._builder.download_and_prepare()
+        self._check_prepared()
+        available = list(self._builder.info.features)
+        self.columns = dict(columns) if columns is not None else {key: key for key in available}
+        self._check_columns()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Starts a pass over the split, in the order it is stored in."""
+        report = self.report = ReadReport()
+        dataset = self._builder.as_dataset(split=self.split, shuffle_files=False)
+        for number, raw in enumerate(self._tfds.as_numpy(dataset), start=1):
+            try:
+                example = {key: _value(_at(raw, path)) for key, path in self.columns.items()}
+                self._check_label(example)
+            except SkippedRowError as reason:
+                report.skipped[str(reason)] += 1
+            except MalformedRowError as reason:
+                report.add_malformed(Path(f"{self.name}[{self.split}]"), number, str(reason))
+            else:
+                report.rows += 1
+                report.examples += 1
+                yield example
+        source = f"{self.name}[{self.split}]"
+        report.check(source, max_malformed=self.max_malformed, expects="texts in UTF-8")
+        if not report.examples:
+            raise ValueError(
+                f"{self.name}: expected examples in split {self.split!r}.\nReceived:\n{report}"
+            )
+
+    def _find(self, data_dir: str | Path | None) -> Any:
+        folder = None if data_dir is None else str(data_dir)
+        try:
+            return self._tfds.builder(self.name, data_dir=folder)
+        except (self._tfds.core.DatasetNotFoundError, ValueError) as error:
+            # The rest of TFDS's message is a list of a thousand names.
+            reason = str(error).split("\n")[0]
+            raise ValueError(
+                f"Expected the name of a TensorFlow data set (or of one in data_dir={folder}), "
+                f"received {self.name!r}: {reason}"
+            ) from error
+
+    def _check_prepared(self) -> None:
+        splits = dict(self._builder.info.splits)
+        if not splits:
+            raise ValueError(
+                f"{self.name} is not prepared in {self._builder.data_path}. Pass download=True, or "
+                "the data_dir it was prepared in."
+            )
+        if self.split.split("[")[0] not in {*splits, "all"} and "+" not in self.split:
+            raise ValueError(f"{self.name} has the splits {[*splits]}, received {self.split!r}.")
+
+    def _check_columns(self) -> None:
+        features = self._builder.info.features
+        for path in self.columns.values():
+            inside: Any = features
+            for key in path.split("/"):
+                if not hasattr(inside, "keys") or key not in inside:
+                    raise ValueError(
+                        f"{self.name} has no column {path!r}. Its columns: {[*features]}."
+                    )
+                inside = inside[key]
+
+    def _check_label(self, example: dict[str, Any]) -> None:
+        if self.skip_label is not None and example.get("label") == self.skip_label:
+            raise SkippedRowError(f"label {self.skip_label}")
+
+
+def _at(raw: Any, path: str) -> Any:
+    for key in path.split("/"):
+        raw = raw[key]
+    return raw
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise MalformedRowError("invalid utf-8") from None
+    if isinstance(value, np.ndarray):
+        return [_value(each) for each in value] if value.dtype == object else value
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _value(each) for key, each in value.items()}
+    return value
