@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.ptb_tokenizer import PTBTokenizer
+
+# ids: the 2, cat 3, sat 4, n't 5, "the cat" 6, "cat sat" 7, buckets 8-10.
+VOCABULARY = NGramVocabulary(
+    unigrams=("the", "cat", "sat", "n't"), bigrams=("the cat", "cat sat"), unigram_buckets=3
+)
+TEXTS = [
+    "The cat sat",
+    "",
+    "sat The cat! Didn't the cat sit?",
+    " \u3000\n",
+    "zebra",
+    "cat",
+    "the",
+    "<empty>",
+    "cat <use_st5 n-gram vocabulary 1> sat",
+]
+
+
+@pytest.fixture(scope="module")
+def vectorizer() -> NGramVectorizer:
+    return NGramVectorizer(VOCABULARY)
+
+
+def test_flat_by_hand(vectorizer: NGramVectorizer) -> None:
+    ids, rows = vectorizer.flat(tf.constant(["The cat sat", "", "sat the", "the the cat"]))
+    np.testing.assert_array_equal(ids, [2, 6, 3, 7, 4, 1, 4, 2, 2, 2, 6, 3])
+    np.testing.assert_array_equal(rows, [0, 0, 0, 0, 0, 1, 2, 2, 3, 3, 3, 3])
+    assert ids.dtype == rows.dtype == tf.int32
+
+
+def test_padded_by_hand(vectorizer: NGramVectorizer) -> None:
+    text = tf.constant(["The cat sat", "", "sat the cat"])
+    expected = [[2, 6, 3, 7, 4], [1, 0, 0, 0, 0], [4, 2, 6, 3, 0]]
+    np.testing.assert_array_equal(vectorizer.padded(text), expected)
+    # Two tokens: "sat the" is unknown, so that the third token must not slip in behind.
+    expected = [[2, 6, 3], [1, 0, 0], [4, 2, 0]]
+    np.testing.assert_array_equal(vectorizer.padded(text, 2), expected)
+    np.testing.assert_array_equal(vectorizer.padded(text, 1), [[2], [1], [4]])
+    assert vectorizer.padded(text, 50).shape == (3, 99)
+
+
+def test_unigram_ids_by_hand(vectorizer: NGramVectorizer) -> None:
+    text = tf.constant(["The cat sat the", "", "sat"])
+    expected = [[2, 3, 4], [1, 0, 0], [4, 0, 0]]
+    np.testing.assert_array_equal(vectorizer.unigram_ids(text, 3), expected)
+
+
+@pytest.mark.parametrize("bigram_buckets", [0, 7])
+@pytest.mark.parametrize("max_tokens", [None, 1, 4])
+def test_equals_plain_python(bigram_buckets: int, max_tokens: int | None) -> None:
+    vocabulary = NGramVocabulary(
+        unigrams=VOCABULARY.unigrams,
+        bigrams=VOCABULARY.bigrams,
+        unigram_buckets=3,
+        bigram_buckets=bigram_buckets,
+    )
+    words = ["the", "cat", "sat", "zebra", "don't", "dog.", ",", "(", "the cat", "", "\u3000"]
+    generator = random.Random(1)
+    texts = [" ".join(generator.choices(words, k=generator.randint(0, 7))) for _ in range(300)]
+    found = NGramVectorizer(vocabulary).padded(tf.constant(texts + TEXTS), max_tokens)
+    expected = _reference(vocabulary, texts + TEXTS, max_tokens)
+    assert [[i for i in row if i] for row in found.numpy().tolist()] == expected
+
+
+def test_unknown_tokens_have_stable_buckets(vectorizer: NGramVectorizer) -> None:
+    words = [f"word{k}" for k in range(200)]
+    ids = vectorizer.padded(tf.constant(words)).numpy()[:, 0]
+    assert set(ids) == {8, 9, 10}
+    assert ids.max() < VOCABULARY.size
+    np.testing.assert_array_equal(vectorizer.unigram_ids(tf.constant(words), 1)[:, 0], ids)
+    # The hash is part of the model: ids that were trained on must not move.
+    assert ids[:6].tolist() == [8, 8, 8, 10, 10, 9]
+
+
+def test_no_text_gives_no_ids(vectorizer: NGramVectorizer) -> None:
+    none = tf.constant([], tf.string)
+    assert [part.shape for part in vectorizer.flat(none)] == [[0], [0]]
+    assert vectorizer.padded(none).shape[0] == 0
+    assert vectorizer.padded(none, 3).shape == (0, 5)
+    assert vectorizer.unigram_ids(none, 3).shape == (0, 3)
+
+
+def test_one_text_alone_has_the_ids_it_has_in_a_batch(vectorizer: NGramVectorizer) -> None:
+    batch = vectorizer.padded(tf.constant(TEXTS)).numpy()
+    for text, row in zip(TEXTS, batch, strict=True):
+        np.testing.assert_array_equal(vectorizer.padded(tf.constant([text]))[0], row[row > 0])
+
+
+def test_limits_below_one_are_refused(vectorizer: NGramVectorizer) -> None:
+    for method in (vectorizer.padded, vectorizer.unigram_ids):
+        with pytest.raises(ValueError, match="at least 1, received 0"):
+            method(tf.constant(["a"]), 0)
+
+
+def test_static_shapes(vectorizer: NGramVectorizer) -> None:
+    signature = [tf.TensorSpec([None], tf.string)]
+    padded = tf.function(lambda text: vectorizer.padded(text, 4), input_signature=signature)
+    assert padded.get_concrete_function().output_shapes.as_list() == [None, 7]
+    targets = tf.function(lambda text: vectorizer.unigram_ids(text, 4), input_signature=signature)
+    assert targets.get_concrete_function().output_shapes.as_list() == [None, 4]
+
+
+def test_the_pipeline_and_the_exported_graph_give_the_same_ids(
+    vectorizer: NGramVectorizer, tmp_path: Path
+) -> None:
+    loaded = tf.saved_model.load(_export(vectorizer, tmp_path / "model"))
+    piped = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2).map(vectorizer.padded)
+    eager = vectorizer.padded(tf.constant(TEXTS)).numpy()
+    exported = loaded.preprocess(tf.constant(TEXTS)).numpy()
+    np.testing.assert_array_equal(exported, eager)
+    assert _rows(piped) == [[i for i in row if i] for row in eager.tolist()]
+    for ours, theirs in zip(vectorizer.flat(TEXTS), loaded.flat(tf.constant(TEXTS)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_vocabulary_survives_a_moved_folder_and_a_second_round_trip(tmp_path: Path) -> None:
+    vectorizer = NGramVectorizer(VOCABULARY)
+    expected = vectorizer.padded(tf.constant(TEXTS)).numpy()
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    _export(vectorizer, first)
+    del vectorizer  # and with it the file that the table was made from
+    first.rename(second)
+    loaded = tf.saved_model.load(second)
+    tf.saved_model.save(loaded, third)
+    del loaded
+    shutil.rmtree(second)
+    third.rename(first)
+    found = tf.saved_model.load(first).preprocess(tf.constant(TEXTS))
+    np.testing.assert_array_equal(found, expected)
+    assert NGramVocabulary.load(first / "assets" / "vocabulary.txt") == VOCABULARY
+
+
+def test_no_python_and_no_foreign_ops_in_the_graph(
+    vectorizer: NGramVectorizer, tmp_path: Path
+) -> None:
+    _export(vectorizer, tmp_path)
+    graph = tf.function(vectorizer.flat, input_signature=[tf.TensorSpec([None], tf.string)])
+    operations = graph.get_concrete_function().graph.get_operations()
+    assert not {kind for kind in (op.type for op in operations) if "PyFunc" in kind or ">" in kind}
+    assert len(operations) < 100  # lean: one sentence costs more in ops than in work
+
+
+def _export(vectorizer: NGramVectorizer, folder: Path) -> str:
+    module = tf.Module()
+    module.vectorizer = vectorizer
+    signature = [tf.TensorSpec([None], tf.string)]
+    module.preprocess = tf.function(vectorizer.padded, input_signature=signature)
+    module.flat = tf.function(vectorizer.flat, input_signature=signature)
+    tf.saved_model.save(module, str(folder))
+    return str(folder)
+
+
+def _rows(dataset: Iterable[tf.Tensor]) -> list[list[int]]:
+    return [[i for i in row if i] for batch in dataset for row in batch.numpy().tolist()]
+
+
+def _reference(
+    vocabulary: NGramVocabulary, texts: list[str], max_tokens: int | None
+) -> list[list[int]]:
+    """The definition of the ids, in plain Python."""
+    known = {term: 2 + k for k, term in enumerate(vocabulary.unigrams + vocabulary.bigrams)}
+
+    def hashed(term: bytes, buckets: int, first: int) -> int:
+        return first + int(tf.strings.to_hash_bucket_fast([term], buckets)[0])
+
+    rows = []
+    for tokens in PTBTokenizer()(tf.constant(texts)).to_list():
+        tokens = tokens[:max_tokens]
+        row = [] if tokens else [1]
+        for k, token in enumerate(tokens):
+            if k:
+                pair = tokens[k - 1] + b" " + token
+                if pair.decode() in known:
+                    row.append(known[pair.decode()])
+                elif vocabulary.bigram_buckets:
+                    row.append(hashed(pair, vocabulary.bigram_buckets, vocabulary.bigram_bucket_id))
+            if token.decode() in known:
+                row.append(known[token.decode()])
+            else:
+                row.append(hashed(token, vocabulary.unigram_buckets, vocabulary.unigram_bucket_id))
+        rows.append(row)
+    return rows
