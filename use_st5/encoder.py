@@ -159,6 +159,8 @@ class SentenceEncoder:
         similarities.similarity_by_name(metric)
         left = self._vectors(a)
         right = left if b is None else self._vectors(b)
+        if not len(left) or not len(right):
+            return np.zeros((len(left), len(right)), np.float32)
         return np.asarray(similarities.pairwise(left, right, metric=metric))
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras.src.saving import serialization_lib  # the safe mode has no public name
 
+from use_st5._bundled import bundled_names
 from use_st5.export.loading import load_saved_model, model_folder, text_function
 
 
@@ -21,7 +23,9 @@ class SavedModelLayer(keras.layers.Layer):
     weights are the SavedModel's own variables, not copies. Runs on Keras's TensorFlow backend.
 
     A saved `.keras` file holds the weights and the folder's path (or the bundled name), not the
-    SavedModel: the folder must still be there when the file is loaded.
+    SavedModel: the folder must still be there when the file is loaded. A SavedModel is a program,
+    and a `.keras` file of unknown origin could name any; so `keras.models.load_model` loads bundled
+    models alone unless it is given `safe_mode=False`.
 
     Args:
         folder: The SavedModel's folder, or the name of a bundled model.
@@ -86,6 +90,15 @@ class SavedModelLayer(keras.layers.Layer):
     def compute_output_spec(self, text: Any, training: bool = False) -> keras.KerasTensor:
         _check_shape(text.shape)
         return keras.KerasTensor((text.shape[0], self.dimension), dtype=self.compute_dtype)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:
+        if serialization_lib.in_safe_mode() and config["folder"] not in bundled_names():
+            raise ValueError(
+                f"This file names the SavedModel in {config['folder']!r}. If you trust both, load "
+                "it with safe_mode=False."
+            )
+        return cls(**config)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "folder": self.folder, "trainable": self.trainable}

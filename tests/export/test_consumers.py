@@ -1,0 +1,141 @@
+"""What others do with an exported folder, each in a fresh process, from a moved folder.
+
+The processes see neither use_st5 (except where the layer under test is ours) nor tensorflow-text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+TEXTS = ["the cat sat", "how old are you", "", "what is a dog"]
+
+HUB = """
+import json, sys
+sys.modules["tensorflow_text"] = None
+import numpy as np, tensorflow as tf, tensorflow_hub as hub, tf_keras
+folder, texts = sys.argv[1], tf.constant(json.loads(sys.argv[2]))
+
+loaded = hub.load(folder)
+plain = loaded(texts).numpy()
+tf.saved_model.save(loaded, "second", signatures=loaded.signatures)
+second = hub.load("second")(texts).numpy()
+
+encoder = hub.KerasLayer(folder, trainable=True, input_shape=[], dtype=tf.string)
+model = tf_keras.Sequential([encoder, tf_keras.layers.Dense(1)])
+model.compile(tf_keras.optimizers.Adam(0.01), "mse")
+variables = encoder.resolved_object.trainable_variables
+before = [v.numpy() for v in variables]
+model.fit(texts, np.array([0.0, 1.0, 1.0, 0.0]), epochs=1, verbose=0)
+changed = {v.name: bool((v.numpy() != old).any()) for v, old in zip(variables, before)}
+tuned = model.predict(texts, verbose=0)
+model.save("tuned")  # the second round trip of the encoder's own SavedModel
+again = tf_keras.models.load_model("tuned").predict(texts, verbose=0)
+frozen = hub.KerasLayer(folder)
+print(json.dumps({
+    "plain": plain.tolist(), "second": second.tolist(), "changed": changed,
+    "kept": float(np.abs(again - tuned).max()), "weights": len(encoder.trainable_weights),
+    "frozen": float(np.abs(frozen(texts) - plain).max()) + len(frozen.trainable_weights),
+    "ours": "use_st5" in sys.modules,
+}))
+"""
+
+KERAS = """
+import json, sys
+sys.modules["tensorflow_text"] = None
+import keras, numpy as np, tensorflow as tf
+from use_st5.layers.saved_model_layer import SavedModelLayer
+folder, texts = sys.argv[1], tf.constant(json.loads(sys.argv[2]))
+
+results = {}
+for name, make in {
+    "ours": lambda: SavedModelLayer(folder, trainable=True),
+    "TFSMLayer": lambda: keras.layers.TFSMLayer(folder, call_endpoint="__call__"),
+}.items():
+    # TFSMLayer's variables have names that Keras's optimizers with a state refuse ("…:0").
+    optimizer = keras.optimizers.Adam(0.01) if name == "ours" else keras.optimizers.SGD(1.0)
+    sequential = keras.Sequential([keras.Input(shape=(), dtype="string"), make()])
+    text = keras.Input(shape=(), dtype="string")
+    encoder = make()
+    functional = keras.Model(text, keras.layers.Dense(1)(encoder(text)))
+    functional.compile(optimizer, "mse", jit_compile=False)
+    before = [w.numpy() for w in encoder.trainable_weights]
+    functional.fit(texts, np.array([0.0, 1.0, 1.0, 0.0]), verbose=0)
+    changed = [bool((w.numpy() != b).any())
+               for w, b in zip(encoder.trainable_weights, before, strict=True)]
+    results[name] = {
+        "vectors": sequential(texts).numpy().tolist(), "changed": changed,
+        "trained": float(np.abs(encoder(texts) - sequential(texts)).max()),
+    }
+served = keras.layers.TFSMLayer(folder, call_endpoint="serving_default")
+results["served"] = served(texts)["embeddings"].numpy().tolist()
+print(json.dumps(results))
+"""
+
+
+@pytest.fixture
+def moved(toy: Any, tmp_path: Path) -> Path:
+    """The int8 model at a place where it was not written, the only copy there."""
+    copy = tmp_path / "first"
+    shutil.copytree(toy.folders["int8"], copy)
+    (tmp_path / "elsewhere").mkdir()
+    return Path(shutil.move(copy, tmp_path / "elsewhere" / "a folder"))
+
+
+@pytest.fixture
+def expected(toy: Any) -> np.ndarray:
+    import tensorflow as tf
+
+    return tf.saved_model.load(str(toy.folders["int8"]))(TEXTS).numpy()
+
+
+@pytest.mark.process
+def test_hub_load_and_hub_keras_layer(
+    fresh_python: Callable[..., str], moved: Path, expected: np.ndarray
+) -> None:
+    results = json.loads(fresh_python("-c", HUB, moved, json.dumps(TEXTS)).splitlines()[-1])
+    np.testing.assert_allclose(results["plain"], expected, atol=1e-6)
+    np.testing.assert_allclose(results["second"], expected, atol=1e-6)
+    assert results["weights"] == 4
+    assert len(results["changed"]) == 4
+    assert "embedding_scales:0" in results["changed"]
+    assert all(results["changed"].values())
+    assert results["kept"] < 1e-6
+    assert results["frozen"] < 1e-6
+    assert not results["ours"]
+
+
+@pytest.mark.process
+def test_layers_of_keras_3(
+    fresh_python: Callable[..., str], moved: Path, expected: np.ndarray
+) -> None:
+    results = json.loads(fresh_python("-c", KERAS, moved, json.dumps(TEXTS)).splitlines()[-1])
+    for name in ("ours", "TFSMLayer"):
+        np.testing.assert_allclose(results[name]["vectors"], expected, atol=1e-6)
+        assert results[name]["changed"] == [True] * 4
+        assert results[name]["trained"] > 1e-4
+    np.testing.assert_allclose(results["served"], expected, atol=1e-6)
+
+
+@pytest.mark.process
+def test_saved_model_cli_run(moved: Path, expected: np.ndarray, tmp_path: Path) -> None:
+    command = Path(sys.executable).with_name("saved_model_cli")
+    arguments = ["--dir", moved, "--tag_set", "serve", "--signature_def", "serving_default"]
+    inputs = ["--input_exprs", f"text={TEXTS}", "--outdir", tmp_path]
+    done = subprocess.run(
+        [command, "run", *map(os.fspath, [*arguments, *inputs])],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(np.load(tmp_path / "embeddings.npy"), expected, atol=1e-6)

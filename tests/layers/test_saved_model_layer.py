@@ -1,0 +1,149 @@
+"""`SavedModelLayer` over a SavedModel that use_st5 did not write."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from use_st5.layers.saved_model_layer import SavedModelLayer
+
+TEXTS = tf.constant(["a", "abc", "", "abcdef"])
+LABELS = np.array([0.0, 1.0, 0.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """`training` doubles `length · weights + offset`; the offset is not trainable."""
+    root = tf.train.Checkpoint()
+    weights = tf.Variable([1.0, -1.0, 0.5], name="scope/weights")
+    offset = tf.Variable([0.0, 0.0, 1.0], trainable=False, name="offset")
+
+    @tf.function
+    def call(text: tf.Tensor, training: bool = False) -> tf.Tensor:
+        lengths = tf.cast(tf.strings.length(text), tf.float32)
+        return (lengths[:, None] * weights + offset) * (2.0 if training else 1.0)
+
+    for training in (False, True):
+        call.get_concrete_function(tf.TensorSpec([None], tf.string), training=training)
+    root.__call__ = call
+    root.variables, root.trainable_variables = [weights, offset], [weights]
+    penalty = tf.function(lambda: tf.reduce_sum(weights**2), input_signature=[])
+    root.regularization_losses = [penalty]
+    path = tmp_path_factory.mktemp("models") / "lengths"
+    tf.saved_model.save(root, str(path))
+    return str(path)
+
+
+def test_training_reaches_the_saved_models_own_variables(folder: str) -> None:
+    layer = SavedModelLayer(folder, trainable=True)
+    model = keras.Sequential([keras.Input(shape=(), dtype="string"), layer, keras.layers.Dense(1)])
+    assert [weight.shape for weight in layer.trainable_weights] == [(3,)]
+    assert [weight.shape for weight in layer.non_trainable_weights] == [(3,)]
+    before = layer.model.variables[0].numpy()
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    model.fit(TEXTS, LABELS, epochs=1, verbose=0)
+    after = layer.model.variables[0].numpy()
+    assert (after != before).all()
+    np.testing.assert_array_equal(layer.trainable_weights[0], after)
+    np.testing.assert_allclose(layer(TEXTS), layer.model(TEXTS), atol=1e-6)
+
+
+def test_regularisation_is_collected(folder: str) -> None:
+    layer = SavedModelLayer(folder, trainable=True)
+    layer(TEXTS)
+    np.testing.assert_allclose(layer.losses, [2.25])
+    frozen = SavedModelLayer(folder)
+    frozen(TEXTS)
+    assert not frozen.losses
+
+
+def test_frozen_layers_neither_learn_nor_drop(folder: str) -> None:
+    frozen, trained = SavedModelLayer(folder), SavedModelLayer(folder, trainable=True)
+    assert not frozen.trainable_weights
+    assert len(frozen.non_trainable_weights) == 2
+    np.testing.assert_array_equal(frozen(TEXTS, training=True), frozen(TEXTS))
+    np.testing.assert_array_equal(trained(TEXTS, training=True), 2 * frozen(TEXTS))
+    frozen.trainable = True
+    assert len(frozen.trainable_weights) == 1
+
+
+def test_functional_model_and_keras_file(folder: str, tmp_path: Path) -> None:
+    text = keras.Input(shape=(), dtype="string")
+    vectors = SavedModelLayer(folder, trainable=True, name="encoder")(text)
+    assert vectors.shape == (None, 3)
+    model = keras.Model(text, keras.layers.Dense(1)(vectors))
+    model.get_layer("encoder").trainable_weights[0].assign([5.0, 6.0, 7.0])
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="safe_mode=False"):
+        keras.models.load_model(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras", safe_mode=False)
+    np.testing.assert_allclose(again(TEXTS), model(TEXTS), atol=1e-6)
+    encoder = again.get_layer("encoder")
+    assert encoder.trainable
+    np.testing.assert_array_equal(encoder.model.variables[0], [5.0, 6.0, 7.0])
+
+
+def test_export_of_a_model_around_it(folder: str, tmp_path: Path) -> None:
+    layer = SavedModelLayer(folder)
+    model = keras.Sequential([keras.Input(shape=(), dtype="string"), layer, keras.layers.Dense(2)])
+    model.export(tmp_path / "served", verbose=False)
+    served = tf.saved_model.load(str(tmp_path / "served"))
+    np.testing.assert_allclose(served.serve(TEXTS), model(TEXTS), atol=1e-6)
+
+
+def test_column_of_texts_is_squeezed_with_a_warning(folder: str) -> None:
+    layer = SavedModelLayer(folder)
+    with pytest.warns(UserWarning, match=r"Expected strings \[batch\], received \[4, 1\]"):
+        vectors = layer(TEXTS[:, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(vectors, layer(TEXTS))
+    with pytest.warns(UserWarning, match="the second axis is removed"):
+        assert layer(keras.Input(shape=(1,), dtype="string")).shape == (None, 3)
+    for bad in (tf.constant([["a", "b"]]), keras.Input(shape=(2,), dtype="string")):
+        with pytest.raises(ValueError, match=r"Expected strings \[batch\], received a tensor"):
+            layer(bad)
+
+
+def test_half_precision(folder: str) -> None:
+    layer = SavedModelLayer(folder, dtype="mixed_bfloat16")
+    assert layer(TEXTS).dtype == tf.bfloat16
+    assert layer.weights[0].dtype == "float32"
+
+
+def test_config_round_trip(folder: str) -> None:
+    layer = SavedModelLayer(folder, trainable=True, name="encoder")
+    again = SavedModelLayer.from_config(layer.get_config())
+    assert (again.name, again.folder, again.trainable) == ("encoder", folder, True)
+
+
+def test_nothing_to_train(tmp_path: Path) -> None:
+    root = tf.train.Checkpoint()
+    root.__call__ = tf.function(lambda text: tf.cast(tf.strings.length(text), tf.float32)[:, None])
+    root.__call__.get_concrete_function(tf.TensorSpec([None], tf.string))
+    tf.saved_model.save(root, str(tmp_path))
+    assert SavedModelLayer(tmp_path)(TEXTS).shape == (4, 1)
+    with pytest.raises(ValueError, match="trainable variables in .*found none"):
+        SavedModelLayer(tmp_path, trainable=True)
+    with pytest.raises(FileNotFoundError, match="neither"):
+        SavedModelLayer("absent")
+
+
+def test_no_new_trace_for_another_batch_size(folder: str) -> None:
+    def traces(model: Any, call: Callable[[tf.Tensor], Any]) -> int:
+        before = model.__call__.experimental_get_tracing_count()
+        for count in range(1, 9):
+            call(tf.fill([count], "abc"))
+        return model.__call__.experimental_get_tracing_count() - before
+
+    layer = SavedModelLayer(folder, trainable=True)
+    assert traces(layer.model, layer) == 0
+    plain = tf.saved_model.load(folder)
+    assert traces(plain, plain) == 8

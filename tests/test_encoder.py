@@ -1,0 +1,222 @@
+"""`load` and `SentenceEncoder`."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from use_st5.encoder import SentenceEncoder, load
+from use_st5.export.saved_model import export_saved_model
+from use_st5.models.presets import USEDANConfig
+from use_st5.models.use_dan import USEDAN
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+
+TEXTS = ["How old are you?", "", "the cat", "  \n", "what is the age of the cat", "\U0001f600"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = ("how", "old", "are", "you", "the", "cat", "what", "is", "age", "of")
+    vocabulary = NGramVocabulary(words, ("the cat",), unigram_buckets=5)
+    model = USEDAN(USEDANConfig(vocabulary.size, embedding_dim=6, hidden_dims=(8, 10)))
+    model.build()
+    folder = tmp_path_factory.mktemp("models") / "toy"
+    export_saved_model(
+        model, NGramVectorizer(vocabulary), folder, name="toy", storage="int8", card="# Toy\n"
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> SentenceEncoder:
+    return SentenceEncoder(folder)
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """A SavedModel of somebody else, whose dimension its graph does not tell."""
+    root = tf.train.Checkpoint()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def call(text: tf.Tensor) -> tf.Tensor:
+        lengths = tf.cast(tf.strings.length(text), tf.float32)
+        return tf.ensure_shape(tf.tile(lengths[:, None], [1, tf.size("abc") + 2]), [None, None])
+
+    root.__call__ = call
+    tf.saved_model.save(root, str(tmp_path / "foreign"))
+    return tmp_path / "foreign"
+
+
+def test_what_it_knows(encoder: SentenceEncoder) -> None:
+    assert (encoder.name, encoder.dimension, encoder.max_length) == ("toy", 10, None)
+    assert encoder.card == "# Toy\n"
+    assert encoder.manifest is not None
+
+
+def test_encode_gives_the_graphs_vectors_in_the_given_order(encoder: SentenceEncoder) -> None:
+    vectors = encoder.encode(TEXTS)
+    assert (vectors.shape, vectors.dtype) == ((len(TEXTS), 10), np.float32)
+    np.testing.assert_allclose(vectors, encoder.model(TEXTS), atol=1e-6)
+    for batch_size in (1, 2, 5):
+        np.testing.assert_allclose(encoder.encode(TEXTS, batch_size=batch_size), vectors, atol=1e-6)
+    backwards = encoder.encode(TEXTS[::-1], batch_size=2)
+    np.testing.assert_allclose(backwards[::-1], vectors, atol=1e-6)
+
+
+def test_one_string_and_none_at_all(encoder: SentenceEncoder) -> None:
+    np.testing.assert_allclose(encoder.encode("the cat"), encoder.encode(TEXTS)[2], atol=1e-6)
+    assert encoder.encode([]).shape == (0, 10)
+    assert encoder.encode([]).dtype == np.float32
+
+
+def test_bytes_and_lone_surrogates(encoder: SentenceEncoder) -> None:
+    vectors = encoder.encode([b"the cat", "the cat", b"the \xff cat", "the \ud800 cat"])
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-6)
+    np.testing.assert_allclose(vectors[2], vectors[3], atol=1e-6)
+    assert encoder.encode(b"the cat").shape == (10,)
+
+
+def test_empty_texts(encoder: SentenceEncoder) -> None:
+    encoded = encoder.encode(TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(encoded, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_array_equal(encoded[1], encoded[3])
+    zero = encoder.encode(TEXTS, on_empty="zero")
+    assert not zero[[1, 3]].any()
+    np.testing.assert_allclose(zero[[0, 2, 4, 5]], encoded[[0, 2, 4, 5]], atol=1e-6)
+    with pytest.raises(ValueError, match="found 2 empty ones, the first at index 1"):
+        encoder.encode(TEXTS, on_empty="raise")
+    with pytest.raises(ValueError, match="Unknown on_empty: 'drop'"):
+        encoder.encode(TEXTS, on_empty="drop")
+
+
+def test_errors_come_before_any_work(
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_texts: list[str]) -> None:
+        raise AssertionError("worked before checking")
+
+    monkeypatch.setattr(encoder, "_run", run)
+    with pytest.raises(TypeError, match="received NoneType at index 999"):
+        encoder.encode(["a"] * 999 + [None])
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        encoder.encode(["a"], batch_size=0)
+
+
+def test_a_hundred_thousand_sentences_in_bounded_memory(encoder: SentenceEncoder) -> None:
+    random = np.random.default_rng(0)
+    words = np.array(["how", "old", "are", "you", "the", "cat", "zzz", "?"])
+    picked = words[random.integers(0, len(words), 600_000)]
+    ends = np.sort(random.integers(0, len(picked), 99_999))
+    texts = [" ".join(part) for part in np.split(picked, ends)]
+    encoder.encode(texts[:5000])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    vectors = encoder.encode(texts)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert vectors.shape == (100_000, 10)
+    some = random.integers(0, 100_000, 50)
+    np.testing.assert_allclose(vectors[some], encoder.model([texts[i] for i in some]), atol=1e-5)
+    kilobytes = 1 if sys.platform != "darwin" else 1024
+    assert grown < 150_000 * kilobytes
+
+
+def test_no_trace_and_no_memory_per_call(encoder: SentenceEncoder) -> None:
+    def resident() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize()
+
+    random = np.random.default_rng(1)
+    traces = encoder.model.__call__.experimental_get_tracing_count()
+    for turn in range(1200):
+        count = int(random.integers(1, 40))
+        encoder.encode(["the cat " * int(n) for n in random.integers(0, 30, count)])
+        if turn == 200:
+            early = resident() if sys.platform == "linux" else 0
+    assert encoder.model.__call__.experimental_get_tracing_count() == traces
+    if sys.platform == "linux":
+        assert resident() - early < 20e6
+
+
+def test_progress(encoder: SentenceEncoder, capfd: pytest.CaptureFixture[str]) -> None:
+    encoder.encode(["a"] * 30_000)
+    assert not capfd.readouterr().err  # no terminal here
+    encoder.encode(["a"] * 10, show_progress=True)
+    shown = capfd.readouterr()
+    assert "10/10" in shown.err
+    assert not shown.out
+
+
+def test_similarity(encoder: SentenceEncoder) -> None:
+    a, b = TEXTS[:3], TEXTS[1:]
+    u, v = encoder.encode(a).astype(np.float64), encoder.encode(b).astype(np.float64)
+    np.testing.assert_allclose(encoder.similarity(a, b), u @ v.T, atol=1e-6)
+    np.testing.assert_allclose(encoder.similarity(u, v, metric="dot"), u @ v.T, atol=1e-6)
+    expected = 1 - np.arccos(np.clip(u @ v.T, -1, 1)) / np.pi
+    np.testing.assert_allclose(encoder.similarity(a, b, metric="angular"), expected, atol=5e-4)
+    assert encoder.similarity("the cat", TEXTS).shape == (1, len(TEXTS))
+    np.testing.assert_allclose(np.diag(encoder.similarity(TEXTS)), 1.0, atol=1e-6)
+    assert encoder.similarity([], TEXTS).shape == (0, len(TEXTS))
+    with pytest.raises(ValueError, match="Unknown metric"):
+        encoder.similarity(a, b, metric="euclidean")
+    with pytest.raises(ValueError, match=r"Expected vectors \[n, 10\]"):
+        encoder.similarity(np.zeros((2, 9)))
+
+
+def test_save_writes_the_model_as_it_is_now(folder: Path, tmp_path: Path) -> None:
+    encoder = SentenceEncoder(folder)
+    encoder.save(tmp_path / "copy")
+    copy = SentenceEncoder(tmp_path / "copy")
+    np.testing.assert_allclose(copy.encode(TEXTS), encoder.encode(TEXTS), atol=1e-6)
+    assert (copy.card, copy.name, copy.max_length) == (encoder.card, encoder.name, None)
+    assert copy.manifest.parameters == encoder.manifest.parameters
+    before = encoder.encode(TEXTS)
+    scales = encoder.model.trainable_variables[0]
+    scales.assign(scales * tf.range(1.0, scales.shape[0] + 1.0))
+    encoder.save(tmp_path / "copy")
+    tuned = SentenceEncoder(tmp_path / "copy").encode(TEXTS)
+    np.testing.assert_allclose(tuned, encoder.encode(TEXTS), atol=1e-6)
+    assert np.abs(tuned - before).max() > 1e-3
+
+
+def test_load_keeps_one_object_for_each_model(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    first = load(copy)
+    assert load(str(copy)) is first
+    assert use_st5.load(tmp_path / "." / "copy") is first
+    time.sleep(0.01)
+    first.save(copy)
+    assert load(copy) is not first
+
+
+def test_a_bundled_name(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(folder, tmp_path / "toy_en")
+    monkeypatch.setattr("use_st5._bundled._root", lambda: tmp_path)
+    assert load("toy_en").encode("the cat").shape == (10,)
+    with pytest.raises(FileNotFoundError, match="Did you mean 'toy_en'"):
+        load("toy_em")
+
+
+def test_somebody_elses_model(foreign: Path, tmp_path: Path) -> None:
+    encoder = load(foreign)
+    assert (encoder.name, encoder.dimension, encoder.max_length) == ("foreign", 3, None)
+    assert (encoder.manifest, encoder.card) == (None, "")
+    assert encoder.encode(["ab", "abcd"]).tolist() == [[2.0] * 3, [4.0] * 3]
+    encoder.save(tmp_path / "copy")
+    assert load(tmp_path / "copy").encode("abc").tolist() == [3.0] * 3
+
+
+def test_damaged_folders(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "assets" / "vocabulary.txt").write_text("cut")
+    with pytest.raises(ValueError, match=r"bytes in .*vocabulary.txt, found 3 bytes"):
+        load(copy)
+    with pytest.raises(FileNotFoundError, match="found copy/"):
+        load(tmp_path)

@@ -1,0 +1,68 @@
+"""What counts as sentences, and how they are cut into batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from use_st5._sentences import check_sentences, length_sorted_batches
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["a", "b"],
+        ("a", "b"),
+        np.array(["a", "b"]),
+        np.array(["a", "b"], object),
+        (letter for letter in "ab"),
+        {"a": 1, "b": 2}.keys(),
+        [b"a", np.str_("b")],
+    ],
+)
+def test_any_iterable_of_strings(given: object) -> None:
+    assert check_sentences(given) == ["a", "b"]
+
+
+def test_what_utf_8_cannot_hold() -> None:
+    assert check_sentences([b"\xff\xfea", "x\ud800y", "\ud83d\ude00", "é"]) == [
+        "\ufffd\ufffda",
+        "x\ufffdy",
+        "\U0001f600",
+        "é",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "received NoneType: None"),
+        (3, "received int: 3"),
+        ({"a": 1}, "received dict"),
+        (["a", None], "received NoneType at index 1: None"),
+        (["a", 2.5], "received float at index 1: 2.5"),
+        ([["a"]], "received list at index 0"),
+        (np.zeros((2, 2)), "received ndarray at index 0"),
+    ],
+)
+def test_everything_else_is_an_error_that_names_the_place(given: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        check_sentences(given)
+
+
+def test_batches_by_hand() -> None:
+    texts = ["aa", "", "aaaaaaa", "a", "aaaa", "a"]
+    batches = length_sorted_batches(texts, sentences=3, characters=6)
+    assert [batch.tolist() for batch in batches] == [[2], [4], [0, 3, 5], [1]]
+
+
+def test_batches_of_anything_hold_each_text_once_within_bounds() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        texts = ["x" * length for length in random.integers(0, 40, random.integers(0, 30))]
+        batches = list(length_sorted_batches(texts, sentences=4, characters=50))
+        assert sorted(np.concatenate([[], *batches])) == list(range(len(texts)))
+        for batch in batches:
+            longest = max(len(texts[i]) for i in batch)
+            assert len(batch) <= 4
+            assert len(batch) == 1 or longest * len(batch) <= 50
