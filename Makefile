@@ -41,6 +41,7 @@ benchmark: $(VENV)/.test ## Measure the speed and the memory of the bundled mode
 
 .PHONY: wheel
 wheel: $(VENV)/.python ## Build the wheel, bundled models inside, into dist/
+	rm -rf .build
 	$(BIN)/python -m pip wheel --quiet --retries 10 --no-deps --wheel-dir dist .
 
 .PHONY: build-file
@@ -49,7 +50,7 @@ build-file: $(VENV)/.python ## Write BUILD anew from the files on disk
 
 .PHONY: clean
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache heatmap.png
+	rm -rf $(VENV) .build dist *.egg-info .pytest_cache .ruff_cache heatmap.png
 
 # Each candidate is run, not only looked up: a version manager's stand-in may exist and fail.
 $(VENV)/.python:

@@ -44,6 +44,12 @@ def version() -> str:
     raise ValueError("use_st5/__init__.py assigns no __version__")
 
 
+def packages() -> list[str]:
+    """Lists the packages; the models are one where a checkout has some."""
+    found = find_packages(include=["use_st5", "use_st5.*"])
+    return [*found, "use_st5.saved_models"] if MODELS.is_dir() else found
+
+
 def model_files() -> list[str]:
     """Lists the files of the models that ship, relative to `saved_models/`."""
     files = (path.relative_to(MODELS) for path in MODELS.rglob("*") if path.is_file())
@@ -72,7 +78,7 @@ setup(
     ],
     python_requires=">=3.11,<3.14",
     # The models lie at the root of the repository and inside the package in a wheel.
-    packages=[*find_packages(include=["use_st5", "use_st5.*"]), "use_st5.saved_models"],
+    packages=packages(),
     package_dir={"use_st5": "use_st5", "use_st5.saved_models": "saved_models"},
     package_data={"use_st5.saved_models": model_files()},
     install_requires=[
@@ -85,4 +91,6 @@ setup(
     ],
     extras_require=EXTRAS,
     entry_points={"console_scripts": ["use-st5 = use_st5.cli:main"]},
+    # Not "build": where file names ignore case it would collide with the file BUILD.
+    options={"build": {"build_base": ".build"}},
 )

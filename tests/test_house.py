@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import use_st5
+
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 320
@@ -123,6 +125,15 @@ def test_files_and_functions_stay_short(source: str) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = node.end_lineno - node.lineno + 1
             assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
+
+
+def test_version_is_the_same_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    module = (ROOT / "MODULE.bazel").read_text(encoding="utf-8")
+    assert f"\nversion: {use_st5.__version__}\n" in citation
+    assert f"\n## [{use_st5.__version__}]" in changelog
+    assert f'version = "{use_st5.__version__}")\nbazel_dep' in module.replace("\n\n", "\n")
 
 
 def test_tracked_files_are_small_and_name_no_machine() -> None:
