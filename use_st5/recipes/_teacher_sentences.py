@@ -1,0 +1,78 @@
+"""The sentences that the teacher of `use_dan_en` is asked about."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from use_st5.evaluation.sts_data import sts_suite
+from use_st5.recipes._generated_text import generate_captions, generate_spans
+from use_st5.recipes._permissive_corpora import sentences_by_source
+
+MAX_WORDS = 60
+# Novels and dialogues are the bulk, and far from what people compare; the others are whole.
+LIMITS = {"novels": 200_000, "dialogues": 400_000}
+CAPTIONS = 160_000
+SPANS = 420_000
+# The sources that spans are cut from.
+SPAN_SOURCES = (
+    "inference", "definitions", "examples", "medical", "trivia", "stack_exchange", "wikitext",
+    "novels", "dialogues",
+)  # fmt: skip
+SPAN_LIMIT = 100_000
+_NOT_WORDS = re.compile(r"\W+")
+
+
+def teacher_sentences(data: Path, *, seed: int = 0) -> list[str]:
+    """Distinct sentences of all corpora, and generated ones, none of them from an STS set.
+
+    Args:
+        data: The folder of the corpora; STS sets that lie there too are held out.
+        seed: Of the samples and of the generated text.
+    """
+    held_out = held_out_sentences(data)
+    sources = {
+        name: _sample(read(), LIMITS.get(name), seed=seed)
+        for name, read in sentences_by_source(data).items()
+    }
+    material = [s for name in SPAN_SOURCES for s in sources[name][:SPAN_LIMIT]]
+    sources["captions"] = list(generate_captions(CAPTIONS, seed=seed))
+    sources["spans"] = list(generate_spans(material, SPANS, seed=seed))
+    every = dict.fromkeys(sentence for source in sources.values() for sentence in source)
+    return [sentence for sentence in every if normalized(sentence) not in held_out]
+
+
+def held_out_sentences(data: Path) -> set[str]:
+    """The sentences of every STS set in the folder, normalized; empty where there is none."""
+    try:
+        suite, _ = sts_suite(data)
+    except FileNotFoundError:
+        return set()
+    return {
+        normalized(sentence)
+        for sts_set in suite.values()
+        for pairs in sts_set.subsets.values()
+        for pair in pairs
+        for sentence in (pair.first, pair.second)
+    }
+
+
+def normalized(sentence: str) -> str:
+    """Lowercase words alone: what two copies of a sentence share."""
+    return _NOT_WORDS.sub(" ", sentence.lower()).strip()
+
+
+def _sample(sentences: Iterable[str], limit: int | None, *, seed: int) -> list[str]:
+    """Distinct usable sentences in random order, at most `limit`."""
+    usable = list(dict.fromkeys(_usable(sentences)))
+    random.Random(seed).shuffle(usable)
+    return usable[:limit]
+
+
+def _usable(sentences: Iterable[str]) -> Iterator[str]:
+    for sentence in sentences:
+        words = sentence.split()
+        if 0 < len(words) <= MAX_WORDS:
+            yield " ".join(words)

@@ -1,0 +1,256 @@
+"""USE-DAN for English on three tasks and a teacher: the model that ships as `use_dan_en`.
+
+The three tasks are the USE paper's (section "Encoders"): Skip-Thought-like on novels,
+input-response on dialogues, classification on inference pairs. The fourth learns from
+all-MiniLM-L6-v2.
+
+    python -m use_st5.recipes._embed_teacher --data DATA --to TEACHER
+    use-st5 train use_dan_en --data DATA --teacher TEACHER --out runs/use_dan_en
+
+DATA holds the corpora of `_permissive_corpora.py` and, for the development metric, the STS
+Benchmark (its development split alone is scored). Written are `checkpoints/`, `model/` (the
+SavedModel, int8 table) and `scores.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from use_st5._files import atomic_path
+from use_st5.data.prepared import prepare
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.distillation.teacher_vectors import TeacherVectors
+from use_st5.evaluation.sts import evaluate_sts
+from use_st5.evaluation.sts_data import STSSet, read_stsb
+from use_st5.export.saved_model import export_saved_model
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.input_response_loss import InputResponseLoss
+from use_st5.losses.skip_thought_loss import SkipThoughtLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.teacher_loss import TeacherLoss
+from use_st5.models.use_dan import USEDAN
+from use_st5.recipes._minilm_teacher import DIMENSION, minilm_teacher
+from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
+from use_st5.recipes._teacher_sentences import teacher_sentences
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.vocabulary_builder import build_vocabulary
+from use_st5.training.array_data import ArrayData
+from use_st5.training.task import Task
+from use_st5.training.trainer import Trainer
+
+TASKS = ("skip_thought", "input_response", "inference", "teacher")
+
+NUM_UNIGRAMS, NUM_BIGRAMS, UNIGRAM_BUCKETS = 50_000, 29_000, 3_000
+MAX_TOKENS = 28  # of a sentence in training; the encoder itself has no limit
+DECODER_TOKENS, DECODER_VOCABULARY = 20, 4_000
+
+# Task: (rate in the draw, batch size).
+MIXTURE = {
+    "skip_thought": (0.02, 128),
+    "input_response": (0.05, 512),
+    "inference": (0.05, 512),
+    "teacher": (0.88, 2048),
+}
+STEPS = 8_000
+LEARNING_RATE, WARMUP_STEPS = 2e-3, 200
+EVALUATE_EVERY = 400
+_EVALUATION_BATCH = 512
+
+
+def run(
+    data: Path,
+    output: Path,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    teacher: Path | None = None,
+    resume: bool = True,
+    tasks: Sequence[str] = TASKS,
+    prepared: Path | None = None,
+) -> dict[str, float]:
+    """Trains, exports and scores on the development split.
+
+    Args:
+        data: Folder of the corpora.
+        output: Folder for checkpoints, the SavedModel and the scores.
+        seed: Of the initial weights, the draw of tasks and the shuffling.
+        steps: Optimizer steps; the recipe's own by default.
+        teacher: Folder of the teacher's vectors; those that are missing are computed.
+        resume: Whether an interrupted run in `output` continues.
+        tasks: Which tasks to train on (rates are relative, so any subset will do).
+        prepared: Folder of vocabulary and id arrays, shared by runs; in `output` by default.
+
+    Returns:
+        Development scores by name.
+    """
+    if unknown := set(tasks) - set(TASKS):
+        raise ValueError(f"Expected tasks among {TASKS}. Received: {sorted(unknown)}")
+    checkpoints = output / "checkpoints"
+    if not resume and checkpoints.exists():
+        raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
+    prepared = prepared or output / "prepared"
+    steps = steps or STEPS
+    development = read_stsb(_stsb_dev(data))
+    sentences = _cached_lines(prepared / "sentences.txt", lambda: teacher_sentences(data))
+    vectorizer = NGramVectorizer(_vocabulary(prepared / "vocabulary.txt", sentences))
+    arrays = {
+        name: _arrays(name, data, sentences, teacher or output / "teacher", vectorizer, prepared)
+        for name in tasks
+    }
+
+    keras.utils.set_random_seed(seed)
+    model = USEDAN.from_preset("use_dan_en", num_embeddings=vectorizer.vocabulary.size)
+    model.build()
+    encode = padded_encoder(model, vectorizer)
+    trainer = Trainer(
+        model,
+        [_task(name, arrays[name]) for name in tasks],
+        _optimizer(steps),
+        folder=checkpoints,
+        seed=seed,
+        evaluate=lambda: _scores(encode, development),
+        evaluate_every=min(EVALUATE_EVERY, steps),
+        monitor="stsb_dev_pearson",
+        tensorboard=True,
+    )
+    trainer.run(steps)
+    trainer.restore_best()
+    scores = _scores(encode, development)
+    export_saved_model(
+        model,
+        vectorizer,
+        output / "model",
+        name="use_dan_en",
+        storage="int8",
+        metadata={"languages": ["en"], "license": "Apache-2.0", "seed": seed, "tasks": [*tasks]},
+    )
+    with atomic_path(output / "scores.json") as temporary:
+        temporary.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    return scores
+
+
+def padded_encoder(
+    model: keras.Model, vectorizer: NGramVectorizer
+) -> Callable[[list[str]], np.ndarray]:
+    """`list[str] → [n, dimension]` by the model as it stands, in training or after."""
+    encode_ids = tf.function(
+        lambda ids: model(ids, training=False),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    )
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        starts = range(0, len(sentences), _EVALUATION_BATCH)
+        batches = (sentences[i : i + _EVALUATION_BATCH] for i in starts)
+        return np.concatenate([encode_ids(vectorizer.padded(batch)).numpy() for batch in batches])
+
+    return encode
+
+
+def _scores(encode: Callable[[list[str]], np.ndarray], development: STSSet) -> dict[str, float]:
+    (score,) = evaluate_sts(encode, development)
+    return {
+        "stsb_dev_pearson": score.pearson["all"],
+        "stsb_dev_spearman": score.spearman["all"],
+    }
+
+
+def _stsb_dev(data: Path) -> Path:
+    found = sorted(data.glob("**/sts-dev.csv"))
+    if not found:
+        raise FileNotFoundError(
+            f"Expected the STS Benchmark's sts-dev.csv below {data}: the best checkpoint is chosen "
+            "by it. Found none."
+        )
+    return found[0]
+
+
+def _vocabulary(path: Path, sentences: Iterable[str]) -> NGramVocabulary:
+    if not path.exists():
+        vocabulary = build_vocabulary(
+            sentences,
+            show_progress=True,
+            num_unigrams=NUM_UNIGRAMS,
+            num_bigrams=NUM_BIGRAMS,
+            unigram_buckets=UNIGRAM_BUCKETS,
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        vocabulary.save(path)
+    return NGramVocabulary.load(path)
+
+
+def _arrays(
+    name: str,
+    data: Path,
+    sentences: list[str],
+    teacher: Path,
+    vectorizer: NGramVectorizer,
+    prepared: Path,
+) -> dict[str, np.ndarray]:
+    """The task's data as id arrays, made once."""
+    ids = PreparedColumn("ids", max_tokens=MAX_TOKENS)
+    words = PreparedColumn("unigram_ids", max_tokens=DECODER_TOKENS)
+    sources: dict[str, tuple[Callable[[], Iterable[Any]], dict[str, PreparedColumn]]] = {
+        "skip_thought": (
+            lambda: running_text(data),
+            {"sentence": ids, "previous": words, "next": words},
+        ),
+        "input_response": (lambda: dialogue_pairs(data), {"input": ids, "response": ids}),
+        "inference": (
+            lambda: inference_pairs(data),
+            {"premise": ids, "hypothesis": ids, "label": PreparedColumn("label")},
+        ),
+        "teacher": (
+            lambda: _teacher_examples(teacher, sentences),
+            {"sentence": ids, "teacher": PreparedColumn("vector")},
+        ),
+    }
+    examples, columns = sources[name]
+    folder = prepared / name
+    return prepare([] if folder.exists() else examples(), columns, vectorizer, folder, reuse=True)
+
+
+def _teacher_examples(folder: Path, sentences: list[str]) -> Iterable[dict[str, Any]]:
+    """Sentences short enough to be read whole in training, with the teacher's vectors."""
+    vectors = TeacherVectors(folder)
+    if any(sentence not in vectors for sentence in sentences):
+        vectors.extend(minilm_teacher(), sentences, show_progress=True)
+    return vectors.examples(s for s in sentences if s.count(" ") < MAX_TOKENS)
+
+
+def _task(name: str, arrays: dict[str, np.ndarray]) -> Task:
+    losses: dict[str, Callable[[], TaskLoss]] = {
+        "skip_thought": lambda: SkipThoughtLoss(
+            vocabulary_size=DECODER_VOCABULARY, hidden_dim=128, intermediate_dim=512
+        ),
+        "input_response": InputResponseLoss,
+        "inference": lambda: ClassificationLoss(num_classes=3),
+        "teacher": lambda: TeacherLoss(teacher_dim=DIMENSION, similarity_weight=10.0),
+    }
+    rate, batch_size = MIXTURE[name]
+    return Task(name, losses[name](), ArrayData(arrays), rate=rate, batch_size=batch_size)
+
+
+def _optimizer(steps: int) -> keras.optimizers.Optimizer:
+    schedule = keras.optimizers.schedules.CosineDecay(
+        initial_learning_rate=0.0,
+        warmup_target=LEARNING_RATE,
+        warmup_steps=WARMUP_STEPS,
+        decay_steps=max(1, steps - WARMUP_STEPS),
+    )
+    return keras.optimizers.Adam(schedule, beta_2=0.98, global_clipnorm=1.0)
+
+
+def _cached_lines(path: Path, make: Callable[[], list[str]]) -> list[str]:
+    if not path.exists():
+        with atomic_path(path) as temporary:
+            temporary.write_text("".join(f"{line}\n" for line in make()), encoding="utf-8")
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        return [line.rstrip("\n") for line in lines]
