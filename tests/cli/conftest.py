@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import use_st5
+from use_st5._cli import models
 from use_st5.cli import app
 
 
@@ -59,6 +60,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEncoder:
         return encoder
 
     monkeypatch.setattr(use_st5, "load", load, raising=False)
+    monkeypatch.setattr(models, "start_tensorflow", lambda: None)
     return encoder
 
 

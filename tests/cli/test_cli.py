@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +13,7 @@ from typer.testing import CliRunner
 import use_st5
 from use_st5._cli.manual import manual
 from use_st5._cli.one_line_errors import OneLineErrors
-from use_st5._cli.output import print_table
+from use_st5._cli.output import print_table, unheard_stderr
 from use_st5.cli import app
 
 COMMANDS = ("embed", "similarity", "train", "export", "info", "doctor")
@@ -124,6 +126,31 @@ def test_cells_cannot_break_the_lines_of_a_pipe(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "a\tb\nx y\tline break\n"
 
 
+def test_stderr_is_dropped_and_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
+    """At the level of the descriptor, where native code writes; after an error, too."""
+    with pytest.raises(ValueError, match="inside"), unheard_stderr():
+        os.write(2, b"noise\n")
+        raise ValueError("inside")
+    os.write(2, b"news\n")
+    assert capfd.readouterr().err == "news\n"
+
+
+def test_tensorflow_that_does_not_load_is_one_line_with_the_next_step(
+    use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+
+    def fail(name: str) -> None:
+        raise RuntimeError(f"no {name}\ntoday")
+
+    monkeypatch.setattr("use_st5._cli.models.importlib.import_module", fail)
+    result = use("similarity", "a", "b")
+    assert result.exit_code == 1
+    assert "RuntimeError: no tensorflow today" in result.stderr
+    assert "use-st5 doctor" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_terminal_gets_a_drawn_table(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +187,7 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
         "    def encode(self, texts, **options):\n"
         "        return np.ones((len(texts), 4), np.float32)\n"
         "use_st5.load = lambda name: Fake()\n"
+        "sys.modules['tensorflow'] = None\n"
         "from use_st5.cli import main\n"
         "main()''', 'embed', '-']\n"
         "run = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,\n"

@@ -192,6 +192,7 @@ def test_chunks_are_bounded_by_rows_and_characters() -> None:
 
 
 SLOW = """
+import sys
 import time
 import numpy as np
 from types import SimpleNamespace
@@ -204,6 +205,7 @@ class Slow:
         return np.array([[len(s), 1, 2, 3] for s in sentences], np.float32)
 
 use_st5.load = lambda name: Slow()
+sys.modules["tensorflow"] = None
 from use_st5.cli import main
 main()
 """

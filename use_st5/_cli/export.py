@@ -11,7 +11,7 @@ import typer
 
 from use_st5._bundled import bundled_folder
 from use_st5._cli.manual import manual
-from use_st5._cli.models import hush_tensorflow
+from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
 from use_st5._files import atomic_path
 from use_st5.export.model_manifest import ModelManifest
@@ -69,7 +69,7 @@ def export(
 
 
 def _convert(source: Path, to: Path, storage: Storage) -> None:
-    hush_tensorflow()
+    start_tensorflow()
     with waiting(f"storing as {storage}"):
         if storage is Storage.INT8:
             from use_st5.export.quantize import quantize

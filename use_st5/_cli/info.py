@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from use_st5._cli.manual import manual
-from use_st5._cli.models import DEFAULT_MODEL, hush_tensorflow, model_folder
-from use_st5._cli.output import print_table, waiting
+from use_st5._cli.models import DEFAULT_MODEL, model_folder, start_tensorflow
+from use_st5._cli.output import print_table
 from use_st5.export.model_manifest import CARD_NAME, ModelManifest
 
 HELP = manual(
@@ -49,7 +49,7 @@ def info(
             rows += [(f"{name}: {key}", _readable(inner)) for key, inner in value.items()]
         else:
             rows.append((name, _readable(value)))
-    print_table(["", "value"], rows)
+    print_table(["what", "value"], rows)
 
 
 def _print_card(folder: Path) -> None:
@@ -99,10 +99,9 @@ def _summary(folder: Path) -> str:
 
 def _signatures(folder: Path) -> dict[str, str]:
     """The signatures as `name[shape] type → name[shape] type`, read without building the graph."""
-    hush_tensorflow()
-    with waiting("reading the signatures"):
-        from tensorflow.core.protobuf import saved_model_pb2
-        from tensorflow.dtypes import as_dtype
+    start_tensorflow()
+    from tensorflow.core.protobuf import saved_model_pb2
+    from tensorflow.dtypes import as_dtype
 
     content = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
 

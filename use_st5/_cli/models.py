@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 import use_st5
 from use_st5._bundled import bundled_folder
-from use_st5._cli.output import waiting
+from use_st5._cli.output import unheard_stderr, waiting
 from use_st5.export.model_manifest import describe_files
 
 if TYPE_CHECKING:
@@ -23,9 +25,24 @@ ModelOption = Annotated[
 ]
 
 
-def hush_tensorflow() -> None:
-    """Keeps TensorFlow's notes about the processor off standard error, once it is imported."""
+def start_tensorflow() -> None:
+    """Imports TensorFlow, which takes seconds, without its notes about the processor.
+
+    Raises:
+        ImportError: it is missing or does not load.
+    """
+    if "tensorflow" in sys.modules:
+        return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        # The variable does not silence what is said while the library is being loaded.
+        with waiting("starting TensorFlow"), unheard_stderr():
+            importlib.import_module("tensorflow")
+    except Exception as error:
+        raise ImportError(
+            f"TensorFlow could not be imported ({type(error).__name__}: {error}); "
+            "`use-st5 doctor` says what to do"
+        ) from error
 
 
 def load_encoder(model: str) -> SentenceEncoder:
@@ -35,7 +52,7 @@ def load_encoder(model: str) -> SentenceEncoder:
         FileNotFoundError: there is no such model.
         ValueError: the folder holds something else.
     """
-    hush_tensorflow()
+    start_tensorflow()
     with waiting(f"loading {model}"):
         return use_st5.load(model)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from use_st5._cli.manual import manual
-from use_st5._cli.models import hush_tensorflow
+from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import print_table, say
 
 _PACKAGE = "use_st5.recipes"
@@ -93,7 +93,7 @@ def train(
     if not data.is_dir():
         raise FileNotFoundError(f"expected a folder with data, found no {data}")
     output = output or Path("runs", recipe)
-    hush_tensorflow()
+    start_tensorflow()
     module = _import(recipe)
     wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume}
     options = _understood(module, recipe, wanted)

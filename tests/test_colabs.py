@@ -1,0 +1,61 @@
+"""The notebooks: kept without outputs, and run from top to bottom on the bundled model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from use_st5._bundled import bundled_names
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "colabs").glob("*.ipynb"))
+
+
+def run(notebook: Path, folder: Path) -> nbformat.NotebookNode:
+    """Executes a notebook in a kernel of its own whose current folder is `folder`."""
+    from nbclient import NotebookClient
+
+    content = nbformat.read(notebook, as_version=4)
+    client = NotebookClient(
+        content, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute(env={**os.environ, "PYTHONPATH": str(notebook.parents[1])})
+    return content
+
+
+def outputs(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [output for cell in content.cells for output in cell.get("outputs", [])]
+
+
+def test_there_are_notebooks() -> None:
+    assert "quickstart.ipynb" in [notebook.name for notebook in NOTEBOOKS]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebook_is_valid_and_kept_without_outputs(notebook: Path) -> None:
+    content = nbformat.read(notebook, as_version=4)
+    nbformat.validate(content)
+    assert outputs(content) == []
+    code = [cell for cell in content.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == [None] * len(code)
+    assert all(len(line) <= 110 for cell in content.cells for line in cell.source.splitlines())
+
+
+@pytest.mark.process
+@pytest.mark.skipif("use_dan_en" not in bundled_names(), reason="use_dan_en is not bundled yet")
+def test_quickstart_runs_on_the_bundled_model(tmp_path: Path) -> None:
+    content = run(next(path for path in NOTEBOOKS if path.name == "quickstart.ipynb"), tmp_path)
+    shown = outputs(content)
+    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    assert "(8, 512) float32" in printed
+    assert "serving_default" in printed
+    pictures = [output for output in shown if "image/png" in output.get("data", {})]
+    assert len(pictures) == 1
+    loss = next(line for line in printed.splitlines() if line.startswith("loss: "))
+    first, last = (float(word) for word in loss.replace(",", "").split() if word[0].isdigit())
+    assert last < first / 2
+    # Three topics: a guess would reach a third.
+    assert float(shown[-1].data["text/plain"]) >= 0.75
+    assert list(tmp_path.iterdir()) == []
