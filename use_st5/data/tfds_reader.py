@@ -60,6 +60,8 @@ class TFDSReader:
         self.report = ReadReport()
         self._builder = self._find(data_dir)
         if download:
+            # TFDS 4.9.10 needs it for any download and does not declare it (etils 1.15 neither).
+            require("importlib_resources", "data")
             self._builder.download_and_prepare()
         self._check_prepared()
         available = list(self._builder.info.features)

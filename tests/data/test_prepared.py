@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from use_st5.data.prepared import open_prepared, prepare
+from use_st5.data.prepared_column import PreparedColumn
+
+
+@dataclasses.dataclass(frozen=True)
+class ToyVocabulary:
+    unigrams: tuple[str, ...] = ("the", "cat", "sat")
+    unigram_buckets: int = 1
+
+
+class ToyVectorizer:
+    """Ids by position in the vocabulary, unknown words at its end; notes its batch sizes."""
+
+    def __init__(self, *words: str) -> None:
+        self.vocabulary = ToyVocabulary(words) if words else ToyVocabulary()
+        self.batches: list[int] = []
+
+    def padded(self, text: list[str], max_tokens: int) -> np.ndarray:
+        return self._rows(text, 2 * max_tokens - 1)
+
+    def unigram_ids(self, text: list[str], max_tokens: int) -> np.ndarray:
+        return self._rows(text, max_tokens)
+
+    def _rows(self, text: list[str], length: int) -> np.ndarray:
+        self.batches.append(len(text))
+        words = [*self.vocabulary.unigrams]
+        rows = np.zeros((len(text), length), dtype=np.int64)
+        for row, each in zip(rows, text, strict=True):
+            ids = [2 + (words.index(w) if w in words else len(words)) for w in each.split()]
+            row[: len(ids)] = ids[:length]
+        return rows
+
+
+COLUMNS = {
+    "sentence": PreparedColumn("ids", max_tokens=2),
+    "next": PreparedColumn("unigram_ids", max_tokens=2, key="after"),
+    "label": PreparedColumn("label"),
+    "teacher": PreparedColumn("vector"),
+}
+EXAMPLES = [
+    {"sentence": "the cat", "after": "sat down now", "label": 2, "teacher": [0.5, -1], "more": 1},
+    {"sentence": "", "after": "the", "label": 0, "teacher": [1, 2]},
+    {"sentence": "dog", "after": "", "label": 1, "teacher": np.array([3, 4], dtype=np.float16)},
+]
+
+
+def test_arrays_hold_the_examples_in_order(tmp_path: Path) -> None:
+    arrays = prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a" / "b", chunk_size=2)
+    assert {name: (array.dtype, array.shape) for name, array in arrays.items()} == {
+        "sentence": (np.int32, (3, 3)),
+        "next": (np.int32, (3, 2)),
+        "label": (np.int32, (3,)),
+        "teacher": (np.float32, (3, 2)),
+    }
+    assert arrays["sentence"].tolist() == [[2, 3, 0], [0, 0, 0], [5, 0, 0]]
+    assert arrays["next"].tolist() == [[4, 5], [2, 0], [0, 0]]
+    assert arrays["label"].tolist() == [2, 0, 1]
+    assert arrays["teacher"].tolist() == [[0.5, -1], [1, 2], [3, 4]]
+    assert not any(array.flags.writeable for array in arrays.values())
+    assert {
+        name: array.tolist() for name, array in open_prepared(tmp_path / "a" / "b").items()
+    } == {name: array.tolist() for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 100])
+def test_files_do_not_depend_on_the_chunk_size(tmp_path: Path, chunk_size: int) -> None:
+    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "whole")
+    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "cut", chunk_size=chunk_size)
+    files = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert files == ["label.bin", "next.bin", "prepared.json", "sentence.bin", "teacher.bin"]
+    for name in files:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes()
+
+
+def test_examples_are_a_stream(tmp_path: Path) -> None:
+    vectorizer = ToyVectorizer()
+    taken = 0
+
+    def examples() -> Iterator[dict[str, Any]]:
+        nonlocal taken
+        for i in range(1000):
+            # All that was taken before this chunk has been vectorized.
+            assert sum(vectorizer.batches) >= taken // 64 * 64
+            taken += 1
+            yield {"sentence": "the " * (i % 3)}
+
+    columns = {"sentence": COLUMNS["sentence"]}
+    prepare(examples(), columns, vectorizer, tmp_path / "a", chunk_size=64)
+    assert max(vectorizer.batches) == 64
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_broken_off_run_leaves_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    def examples() -> Iterator[dict[str, Any]]:
+        yield from EXAMPLES
+        raise error
+
+    with pytest.raises(error):
+        prepare(examples(), COLUMNS, ToyVectorizer(), tmp_path / "a", chunk_size=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_kept_or_reused(tmp_path: Path) -> None:
+    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    with pytest.raises(FileExistsError, match="pass reuse=True"):
+        prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    arrays = prepare(iter(()), COLUMNS, ToyVectorizer(), tmp_path / "a", reuse=True)
+    assert len(arrays["label"]) == 3
+
+
+def test_another_vocabulary_is_refused_and_both_are_listed(tmp_path: Path) -> None:
+    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    other = ToyVectorizer("the", "cat", "sat", "mat")
+    with pytest.raises(ValueError) as caught:
+        prepare(EXAMPLES, COLUMNS, other, tmp_path / "a", reuse=True)
+    message = str(caught.value)
+    assert "made with another vectorizer (they differ in vocabulary, sizes, ids)" in message
+    assert '"unigrams": 3' in message
+    assert '"unigrams": 4' in message
+    # As many words, others.
+    with pytest.raises(ValueError, match="differ in vocabulary"):
+        open_prepared(tmp_path / "a", vectorizer=ToyVectorizer("the", "cat", "mat"))
+
+
+def test_another_tokenization_of_the_same_vocabulary_is_refused(tmp_path: Path) -> None:
+    class Lowercasing(ToyVectorizer):
+        def _rows(self, text: list[str], length: int) -> np.ndarray:
+            return super()._rows([each.lower() for each in text], length)
+
+    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    with pytest.raises(ValueError, match=r"they differ in ids\)"):
+        open_prepared(tmp_path / "a", vectorizer=Lowercasing())
+
+
+def test_other_columns_are_refused(tmp_path: Path) -> None:
+    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    longer = COLUMNS | {"sentence": PreparedColumn("ids", max_tokens=3)}
+    with pytest.raises(ValueError, match=r"another columns? \(they differ in sentence\)"):
+        prepare(EXAMPLES, longer, ToyVectorizer(), tmp_path / "a", reuse=True)
+    named = COLUMNS | {"sentence": PreparedColumn("ids", max_tokens=2, key="sentence")}
+    assert open_prepared(tmp_path / "a", columns=named)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sentence": None}, "'sentence', examples 2 to 2: expected text, received NoneType"),
+        ({"label": True}, "'label', examples 2 to 2: expected an int32 label, received True"),
+        ({"label": 1.0}, "expected an int32 label, received 1.0"),
+        ({"label": 2**31}, "expected an int32 label, received 2147483648"),
+        ({"teacher": [1.0]}, r"expected an array of shape \(1, 2\), received \(1, 1\)"),
+        ({"teacher": [1.0, float("nan")]}, "finite numbers, received NaN"),
+        ({"teacher": ["1", "2"]}, "expected a numeric vector"),
+        ({"teacher": 3.0}, "expected a numeric vector"),
+    ],
+)
+def test_values_of_another_kind(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    examples = [*EXAMPLES[:2], EXAMPLES[2] | change]
+    with pytest.raises(ValueError, match=message):
+        prepare(examples, COLUMNS, ToyVectorizer(), tmp_path / "a", chunk_size=2)
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    def run(examples: list[Any], columns: dict[str, Any], **options: Any) -> None:
+        prepare(examples, columns, ToyVectorizer(), tmp_path / "a", **options)
+
+    with pytest.raises(ValueError, match=r"no key 'after'; its keys are \['before', 'label'\]"):
+        run([{"before": "x", "label": 1}], {"next": COLUMNS["next"]})
+    with pytest.raises(ValueError, match="examples: expected at least one, received none"):
+        run([], COLUMNS)
+    with pytest.raises(ValueError, match="columns: expected at least one"):
+        run(EXAMPLES, {})
+    with pytest.raises(ValueError, match=r"expected identifiers, received \['\.\./x'\]"):
+        run(EXAMPLES, {"../x": COLUMNS["label"]})
+    with pytest.raises(ValueError, match="chunk_size: expected 1 or more"):
+        run(EXAMPLES, COLUMNS, chunk_size=0)
+    with pytest.raises(ValueError, match="kind: expected one of"):
+        PreparedColumn("text")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'ids' needs max_tokens"):
+        PreparedColumn("ids")
+    with pytest.raises(ValueError, match="'label' must not have max_tokens"):
+        PreparedColumn("label", max_tokens=3)
+    with pytest.raises(ValueError, match="max_tokens: expected 1 or more, received 0"):
+        PreparedColumn("ids", max_tokens=0)
+
+
+def test_damaged_and_foreign_folders(tmp_path: Path) -> None:
+    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    with (tmp_path / "a" / "sentence.bin").open("ab") as file:
+        file.write(b"\0")
+    with pytest.raises(ValueError, match="expected 36 bytes .* found 37 bytes"):
+        open_prepared(tmp_path / "a")
+    (tmp_path / "a" / "sentence.bin").unlink()
+    with pytest.raises(ValueError, match="found no file"):
+        open_prepared(tmp_path / "a")
+    header = tmp_path / "a" / "prepared.json"
+    header.write_text(json.dumps({"format": 9}))
+    with pytest.raises(ValueError, match="expected format 1, found 9"):
+        open_prepared(tmp_path / "a")
+    header.write_text("{")
+    with pytest.raises(ValueError, match="is damaged"):
+        open_prepared(tmp_path / "a")
+    with pytest.raises(FileNotFoundError, match=r"found no prepared\.json"):
+        open_prepared(tmp_path)
+
+
+def test_the_real_vectorizer_and_training_data(tmp_path: Path) -> None:
+    from use_st5.text.ngram_vectorizer import NGramVectorizer
+    from use_st5.text.ngram_vocabulary import NGramVocabulary
+    from use_st5.training.array_data import ArrayData
+
+    vocabulary = NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0)
+    vectorizer = NGramVectorizer(vocabulary)
+    columns = {
+        "sentence": PreparedColumn("ids", max_tokens=4),
+        "next": PreparedColumn("unigram_ids", max_tokens=4),
+    }
+    texts = ["The cat.", "", "the the cat cat cat"]
+    examples = [{"sentence": a, "next": b} for a in texts for b in texts]
+    arrays = prepare(examples, columns, vectorizer, tmp_path / "a", chunk_size=4)
+    whole = vectorizer.padded([each["sentence"] for each in examples], 4)
+    np.testing.assert_array_equal(arrays["sentence"], whole.numpy())
+    assert arrays["sentence"][0].tolist() == [2, 5, 3, 4, 0, 0, 0]
+    assert arrays["next"][:3].tolist() == [[2, 3, 4, 0], [1, 0, 0, 0], [2, 2, 3, 3]]
+    batch = next(iter(ArrayData(arrays).dataset(3, seed=0)))
+    assert batch["sentence"].shape == (3, 7)
+    # The same vocabulary in a new object, as in another process.
+    same = NGramVectorizer(NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0))
+    assert open_prepared(tmp_path / "a", vectorizer=same, columns=columns)

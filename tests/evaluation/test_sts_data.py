@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from use_st5.evaluation.sts_data import (
+    STSPair,
+    read_semeval_sts,
+    read_sick,
+    read_stsb,
+    sts_suite,
+)
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\r\n"
+
+
+def test_semeval_skips_lines_without_gold(tmp_path: Path) -> None:
+    write(tmp_path / "STS.input.news.txt", 'a "b\tc\nd\u2028e\tf\x85g\nh\ti\n')
+    write(tmp_path / "STS.gs.news.txt", "4.5\n\n0\n")
+    write(tmp_path / "STS.input.surprise.OnWN.txt", "j\tk \n")
+    write(tmp_path / "STS.gs.surprise.OnWN.txt", "5.000")
+    write(tmp_path / "STS.gs.SMT.txt", "1\n")
+    write(tmp_path / "STS.gs.ALL.txt", "1\n2\n")
+    data = read_semeval_sts(tmp_path)
+    assert data.name == tmp_path.name
+    assert data.subsets == {
+        "news": [STSPair('a "b', "c", 4.5), STSPair("h", "i", 0.0)],
+        "surprise.OnWN": [STSPair("j", "k", 5.0)],
+    }
+    assert len(data) == 3
+
+
+def test_semeval_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    write(tmp_path / "STS.input.x.txt", "d\u2028e\tf\x85g\nh\ti\n")
+    write(tmp_path / "STS.gs.x.txt", "1\n2\n")
+    first, _ = read_semeval_sts(tmp_path).subsets["x"]
+    assert first == STSPair("d\u2028e", "f\x85g", 1.0)
+
+
+def test_semeval_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"expected files STS\.input"):
+        read_semeval_sts(tmp_path)
+    write(tmp_path / "STS.input.x.txt", "a\tb\nc\td\n")
+    with pytest.raises(FileNotFoundError, match="expected the gold scores of STS.input.x.txt"):
+        read_semeval_sts(tmp_path)
+    gold = write(tmp_path / "STS.gs.x.txt", "1\n2\n3\n")
+    with pytest.raises(ValueError, match="has 2 lines, its gold scores STS.gs.x.txt have 3"):
+        read_semeval_sts(tmp_path)
+    write(gold, "1\nhigh\n")
+    with pytest.raises(
+        ValueError, match=r"STS\.input\.x\.txt:2: expected a score, received 'high'"
+    ):
+        read_semeval_sts(tmp_path)
+    write(tmp_path / "STS.input.x.txt", "a\tb\nc d\n")
+    with pytest.raises(ValueError, match=r"x\.txt:2: expected at least 2 tab-separated fields"):
+        read_semeval_sts(tmp_path)
+
+
+def test_stsb_has_no_quoting_and_may_have_more_columns(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "sts-dev.csv",
+        'main-news\tMSRpar\t2012test\t0001\t5.000\t"A, b\tC "d"\n'
+        "main-captions\tMSRvid\t2012test\t0002\t0.5\te\tf\tlicence\tmore\n"
+        "main-news\tMSRpar\t2012test\t0003\t1\tg\th\n",
+    )
+    data = read_stsb(path)
+    assert data.name == "sts-dev"
+    assert data.subsets == {
+        "main-news": [STSPair('"A, b', 'C "d"', 5.0), STSPair("g", "h", 1.0)],
+        "main-captions": [STSPair("e", "f", 0.5)],
+    }
+    with pytest.raises(ValueError, match=r"b\.csv:1: expected at least 7 .* received 1: 'a,b,c'"):
+        read_stsb(write(tmp_path / "b.csv", "a,b,c\n"))
+    with pytest.raises(ValueError, match="expected pairs of sentences, found none"):
+        read_stsb(write(tmp_path / "c.csv", "\n"))
+    with pytest.raises(FileNotFoundError, match="expected a file"):
+        read_stsb(tmp_path / "none.csv")
+
+
+def test_sick_by_its_header(tmp_path: Path) -> None:
+    path = write(tmp_path / "SICK_trial.txt", SICK + "4\tA b\tC d\t3.6\tCONTRADICTION\r\n\r\n")
+    assert read_sick(path).subsets == {"all": [STSPair("A b", "C d", 3.6)]}
+    bad = write(tmp_path / "b.txt", "pair_ID\tsentence_A\n1\ta\n")
+    with pytest.raises(ValueError, match=r"\['sentence_B', 'relatedness_score'\] missing in"):
+        read_sick(bad)
+
+
+def test_suite_finds_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
+    write(tmp_path / "sts" / "STS14-en-test" / "STS.input.x.txt", "a\tb\n")
+    write(tmp_path / "sts" / "STS14-en-test" / "STS.gs.x.txt", "1\n")
+    write(tmp_path / "SICK" / "SICK_test_annotated.txt", SICK + "1\ta\tb\t3\tNEUTRAL\r\n")
+    sets, missing = sts_suite(tmp_path)
+    assert {name: (data.name, len(data)) for name, data in sets.items()} == {
+        "STS14": ("STS14", 1),
+        "SICK-R test": ("SICK-R test", 1),
+    }
+    assert list(missing) == ["STS12", "STS13", "STS15", "STS16", "STS-B dev", "STS-B test"]
+    assert missing["STS-B dev"] == "stsbenchmark/sts-dev.csv or STSBenchmark/sts-dev.csv"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="expected at least one of STS12-en-test or STS12"):
+        sts_suite(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError, match="expected a folder with STS sets"):
+        sts_suite(tmp_path / "nowhere")
+
+
+# As published.
+STS12 = {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750}
+COUNTS = {
+    "STS12": STS12 | {"surprise.SMTnews": 399},
+    "STS13": {"FNWN": 189, "OnWN": 561, "headlines": 750},
+    "STS15": {
+        "answers-forums": 375,
+        "answers-students": 750,
+        "belief": 375,
+        "headlines": 750,
+        "images": 750,
+    },
+}
+
+
+def test_published_counts(data_dir: Path) -> None:
+    sets, missing = sts_suite(data_dir)
+    assert list(missing) == ["STS14", "STS16"]
+    for name, counts in COUNTS.items():
+        assert {subset: len(each) for subset, each in sets[name].subsets.items()} == counts
+    assert {name: len(data) for name, data in sets.items()} == {
+        "STS12": 3108,
+        "STS13": 1500,
+        "STS15": 3000,
+        "STS-B dev": 1500,
+        "STS-B test": 1379,
+        "SICK-R test": 4927,
+    }
+    stsb = data_dir / "sts_raw" / "stsbenchmark"
+    assert len(read_stsb(stsb / "sts-train.csv")) == 5749
+    assert len(read_sick(data_dir / "sick2014" / "SICK_train.txt")) == 4500
+    assert len(read_sick(data_dir / "sick2014" / "SICK_trial.txt")) == 500
+    for data in sets.values():
+        for pair in (pair for subset in data.subsets.values() for pair in subset):
+            assert 0 <= pair.score <= 5
+            assert pair.first
+            assert pair.second
