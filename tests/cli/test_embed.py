@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from use_st5._cli import embed as embed_module
-from use_st5._cli.lines import read_lines
+from use_st5._cli.lines import open_seekable, read_lines, survey
 
 TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "  spaces  "]
 
@@ -130,6 +130,21 @@ def test_lines_end_at_line_feeds_alone_and_a_mark_is_no_text() -> None:
 
     stream = io.BytesIO("\ufeffone\u2028still one\x0bstill\r\n\r\nthree".encode())
     assert list(read_lines(stream, source="x")) == ["one\u2028still one\x0bstill", "", "three"]
+
+
+def test_a_pipe_is_copied_to_a_file_that_has_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two passes over standard input, and nothing left behind even by SIGKILL."""
+    reader, writer = os.pipe()
+    os.write(writer, b"one\ntwo\n")
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
+        with open_seekable("-", beside=tmp_path / "v.npy") as stream:
+            assert survey(stream, source="-").lines == 2
+            assert stream.read() == b"one\ntwo\n"
+            assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["v.npy", "v.jsonl"])

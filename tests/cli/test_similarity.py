@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,9 @@ def test_pairs_row_by_row_and_every_metric(use: Callable, fake: Any, tmp_path: P
 
 
 def test_heat_map_is_written(use: Callable, fake: Any, tmp_path: Path) -> None:
-    result = use("similarity", *TEXTS, "--heatmap", "map.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = use("similarity", *TEXTS, "日本語", "--heatmap", "map.png")
     assert result.exit_code == 0, result.stderr
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["map.png"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +15,7 @@ from use_st5._cli.lines import open_input, read_lines
 from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, ModelOption, load_encoder
 from use_st5._cli.output import print_table, say
+from use_st5._imports import require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,6 +141,8 @@ def _all_against_all(
             f"expected at most {_HEATMAP_LIMIT} texts for a heat map, received {len(texts)}; "
             "choose some of them"
         )
+    if heatmap is not None:
+        require("matplotlib", "plots")  # Its absence is said before the model is loaded.
     encoder = load_encoder(model)
     import numpy as np
 
@@ -157,10 +161,17 @@ def _all_against_all(
     else:
         _print_closest(texts, matrix, metric)
     if heatmap is not None:
-        from use_st5.plots import similarity_heatmap
+        _draw(texts, matrix, heatmap, metric)
 
-        similarity_heatmap(texts, matrix, path=heatmap, label=f"{metric.value} similarity")
-        say(f"heat map: {heatmap}")
+
+def _draw(texts: list[str], matrix: np.ndarray, path: Path, metric: Metric) -> None:
+    from use_st5.plots import similarity_heatmap
+
+    with warnings.catch_warnings():
+        # Scripts that matplotlib's font lacks show as boxes, which says it as well.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        similarity_heatmap(texts, matrix, path=path, label=f"{metric.value} similarity")
+    say(f"heat map: {path}")
 
 
 def _print_matrix(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:

@@ -24,12 +24,13 @@ HELP = manual(
     the head of each recipe's file says what it costs and which scores to expect.
 
     Checkpoints go to the output folder. A run that was interrupted continues from its last one when
-    the same command is given again; --no-resume starts anew. At the end the scores are printed.
+    the same command is given again; with --no-resume an output folder that holds checkpoints is
+    refused. At the end the scores are printed.
 
     The data is looked for in --data, else in the folder that the environment variable
     {_DATA_VARIABLE} names.""",
     "use-st5 train --list",
-    "use-st5 train use_dan_en --data data --out runs/use_dan_en",
+    "use-st5 train use_dan_en --data data --teacher teacher --out runs/use_dan_en",
     "use-st5 train use_dan_en --data data --steps 200 --seed 1 --out runs/short",
 )
 
@@ -67,9 +68,7 @@ def train(
         int | None, typer.Option(min=1, help="Optimizer steps. Default: the recipe's.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    teacher: Annotated[
-        Path | None, typer.Option(help="The folder of a teacher's vectors or weights.")
-    ] = None,
+    teacher: Annotated[Path | None, typer.Option(help="The folder of a teacher's vectors.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Continue an interrupted run.")
     ] = True,
