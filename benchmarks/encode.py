@@ -1,17 +1,18 @@
 """How fast and how large is a model: cold start, latency, sentences per second, memory.
 
-    python benchmarks/encode.py [MODEL]          (or: make benchmark)
+    python benchmarks/encode.py [MODEL] [--peer PYTHON]          (or: make benchmark)
 
 MODEL is the name of a bundled model or a folder. Each figure is the median of several runs; the
 share of the machine that neighbours take moves them all, so compare only what one run printed.
 The text is English: pieces of this repository's LICENSE, short (about 12 words) and long (about
-100). Where `sentence_transformers` is installed, its StaticEmbedding (averaged word vectors of the
-same width, random) runs beside it on the same sentences.
+100). PYTHON is the interpreter of an environment with sentence-transformers: its StaticEmbedding
+(averaged word vectors, as wide and random) reads the same sentences, in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import resource
 import statistics
@@ -23,10 +24,11 @@ from pathlib import Path
 
 import use_st5
 
+ROOT = Path(__file__).resolve().parents[1]
 RUNS = 5
 BATCHES = (32, 512)
 LENGTHS = {"short": 12, "long": 100}
-WORDS = Path(__file__).resolve().parents[1].joinpath("LICENSE").read_text("utf-8").split()
+WORDS = (ROOT / "LICENSE").read_text("utf-8").split()
 COLD_START = "import sys, use_st5; use_st5.load(sys.argv[1]).encode(['How old are you?'])"
 
 Encode = Callable[[list[str]], object]
@@ -38,30 +40,33 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", nargs="?", default="use_dan_en", help="bundled name or folder")
-    model = parser.parse_args().model
+    parser.add_argument("--peer", metavar="PYTHON", help="where sentence-transformers is installed")
+    parser.add_argument("--as-peer", type=int, metavar="DIMENSION", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.as_peer:
+        print_speeds("sentence-transformers StaticEmbedding", static_embedding(arguments.as_peer))
+        return
 
     print("| cold start: import, load, first vector | seconds |\n|---|---|")
-    print(f"| use_st5 | {median(lambda: cold_start(model), runs=3):.1f} |\n")
-
-    encoder = use_st5.load(model)
+    print(f"| use_st5 | {median(lambda: cold_start(arguments.model), runs=3):.1f} |\n")
+    encoder = use_st5.load(arguments.model)
     print("| one short sentence | p50 ms |\n|---|---|")
-    print(f"| encode | {latency(encoder.encode):.2f} |\n")
-
-    engines: dict[str, Callable[[int], Encode]] = {
-        "use_st5": lambda batch: (
-            lambda texts: encoder.encode(texts, batch_size=batch, show_progress=False)
-        )
-    }
-    peer = static_embedding(encoder.dimension)
-    if peer is not None:
-        engines["sentence-transformers StaticEmbedding"] = peer
+    print(f"| use_st5 | {latency(encoder.encode):.2f} |\n")
     print("| sentences per second | batch | short | long |\n|---|---|---|---|")
-    for name, engine in engines.items():
-        for batch in BATCHES:
-            speeds = (speed(engine(batch), words) for words in LENGTHS.values())
-            print(f"| {name} | {batch} | {' | '.join(f'{value:,.0f}' for value in speeds)} |")
+    print_speeds("use_st5", lambda batch: lambda texts: encoder.encode(texts, batch_size=batch))
+    if arguments.peer:
+        sys.stdout.flush()
+        command = [arguments.peer, __file__, "--as-peer", str(encoder.dimension)]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     size = sum(file.stat().st_size for file in encoder.folder.rglob("*") if file.is_file())
     print(f"\nOn disk {size / 1e6:.1f} MB; peak memory of this process {peak_memory():.0f} MB.")
+
+
+def print_speeds(name: str, engine: Callable[[int], Encode]) -> None:
+    """Prints a row for each batch size; `engine(batch)` encodes in such batches."""
+    for batch in BATCHES:
+        speeds = [f"{speed(engine(batch), words):,.0f}" for words in LENGTHS.values()]
+        print(f"| {name} | {batch} | {' | '.join(speeds)} |")
 
 
 def sentences(number: int, *, words: int) -> list[str]:
@@ -96,7 +101,7 @@ def latency(encode: Encode) -> float:
 
 def speed(encode: Encode, words: int) -> float:
     """Returns sentences per second over a list much longer than a batch, after a warm-up."""
-    texts = sentences(200_000 // words, words=words)
+    texts = sentences(100_000 // words, words=words)
     encode(texts)
     return len(texts) / median(lambda: seconds(encode, texts))
 
@@ -114,20 +119,17 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def static_embedding(dimension: int) -> Callable[[int], Encode] | None:
-    """Returns the peer with random vectors for the words of the text, None where not installed."""
-    try:
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.models import StaticEmbedding
-        from tokenizers import Tokenizer, models, pre_tokenizers
-    except ImportError:
-        return None
+def static_embedding(dimension: int) -> Callable[[int], Encode]:
+    """Returns the peer, with random vectors for the words of the text."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import StaticEmbedding
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
     vocabulary = {word: number for number, word in enumerate(["[UNK]", *sorted(set(WORDS))])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    peer = SentenceTransformer(
-        modules=[StaticEmbedding(tokenizer, embedding_dim=dimension)], device="cpu"
-    )
+    static = StaticEmbedding(tokenizer, embedding_dim=dimension)
+    peer = SentenceTransformer(modules=[static], device="cpu")
     return lambda batch: lambda texts: peer.encode(texts, batch_size=batch, show_progress_bar=False)
 
 
