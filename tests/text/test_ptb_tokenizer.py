@@ -127,6 +127,16 @@ def test_invalid_utf8_becomes_the_replacement_character() -> None:
     assert found == [[token.encode() for token in row] for row in expected]
 
 
+def test_random_bytes_are_read_as_python_reads_them() -> None:
+    generator = random.Random(6)
+    texts = [generator.randbytes(generator.randint(0, 12)) for _ in range(3000)]
+    found = PTBTokenizer()(tf.constant(texts)).to_list()
+    decoded = [text.decode(errors="replace") for text in texts]
+    assert [[token.decode() for token in row] for row in found] == _tokens(decoded)
+    # Nothing that Python takes for white space is left inside a token.
+    assert all(len(token.decode().split()) == 1 for row in found for token in row)
+
+
 def test_idempotent_on_its_own_tokens() -> None:
     texts = ["The cat sat, didn't it?", "prices rose 3.5 % to $ 1,000", "a ( b ) c -- d"]
     once = _tokens(texts)
