@@ -30,6 +30,8 @@ def run_configuration(
     Returns:
         JSON text of each value by dotted name, such as `tasks.nli.batch_size`.
     """
+    serialized = keras.saving.serialize_keras_object(optimizer)
+    serialized["config"].pop("name", None)  # numbered by process
     described = {
         **options,
         "encoder": {
@@ -37,7 +39,7 @@ def run_configuration(
             str(i): f"{variable.dtype} {list(variable.shape)}"
             for i, variable in enumerate(encoder.variables)
         },
-        "optimizer": keras.saving.serialize_keras_object(optimizer),
+        "optimizer": serialized,
         "tasks": {task.name: _task(task) for task in tasks},
     }
     return dict(_flat(described, ""))

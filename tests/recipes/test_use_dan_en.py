@@ -1,0 +1,74 @@
+"""The recipe of the shipped model, end to end on a few sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from use_st5.recipes import _teacher_sentences, use_dan_ablation, use_dan_en
+
+
+def _fake_teacher() -> object:
+    projection = np.random.default_rng(0).normal(size=(256, use_dan_en.DIMENSION))
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        counts = [np.bincount(bytearray(s, "utf-8"), minlength=256) for s in sentences]
+        return np.array(counts) @ projection
+
+    return encode
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_teacher_sentences, "CAPTIONS", 40)
+    monkeypatch.setattr(_teacher_sentences, "SPANS", 40)
+    for name, value in {
+        "minilm_teacher": _fake_teacher,
+        "NUM_UNIGRAMS": 60,
+        "NUM_BIGRAMS": 40,
+        "UNIGRAM_BUCKETS": 5,
+        "DECODER_VOCABULARY": 30,
+        "MIXTURE": {name: (1.0, 8) for name in use_dan_en.TASKS},
+        "EVALUATE_EVERY": 10,
+    }.items():
+        monkeypatch.setattr(use_dan_en, name, value)
+
+
+def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
+    scores = use_dan_en.run(corpora, tmp_path / "run", steps=40)
+    assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
+    assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
+    exported = tf.saved_model.load(tmp_path / "run/model")
+    vectors = exported(tf.constant(["A man runs.", ""]))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    # Complete: the same command finds everything done.
+    assert use_dan_en.run(corpora, tmp_path / "run", steps=40) == scores
+
+
+def test_unknown_task_and_missing_development_set(corpora: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'translation'"):
+        use_dan_en.run(corpora, tmp_path / "run", tasks=["translation"])
+    (corpora / "stsbenchmark/sts-dev.csv").unlink()
+    with pytest.raises(FileNotFoundError, match=r"sts-dev\.csv"):
+        use_dan_en.run(corpora, tmp_path / "run", steps=10)
+
+
+def test_ablation_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, int]] = []
+
+    def run(_data: Path, folder: Path, *, seed: int, **_: object) -> None:
+        started.append((folder.name, seed))
+        folder.mkdir(parents=True)
+        (folder / "scores.json").write_text(json.dumps({"pearson": 0.5 + seed / 100}))
+
+    monkeypatch.setattr(use_dan_en, "run", run)
+    scores = use_dan_ablation.run(tmp_path, tmp_path / "out", steps=10)
+    assert len(started) == 15
+    assert scores["inference/pearson"] == pytest.approx(0.51)
+    assert "| three_tasks | 51.00 ± 1.00 |" in (tmp_path / "out/table.md").read_text()
+    use_dan_ablation.run(tmp_path, tmp_path / "out", steps=10)
+    assert len(started) == 15
