@@ -19,7 +19,7 @@ ROWS, LENGTH, VOCABULARY, DIMENSION, TEACHER = 64, 5, 30, 8, 6
 
 
 class ToyEncoder(keras.Model):
-    """Mean of embeddings through a dense layer to unit vectors: ids `[batch, length]` → `[batch, 8]`."""
+    """Mean of embeddings, dense layer, unit length: ids `[batch, length]` → `[batch, 8]`."""
 
     dimension = DIMENSION
 

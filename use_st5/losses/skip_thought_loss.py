@@ -10,7 +10,7 @@ from keras import ops
 from use_st5.losses.feature import Feature
 from use_st5.losses.gather import LOCAL, Gather
 from use_st5.losses.sentence_decoder import SentenceDecoder
-from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.task_loss import TaskLoss, stack_ids
 
 _PADDING, _UNKNOWN = 0, 1
 
@@ -78,7 +78,7 @@ class SkipThoughtLoss(TaskLoss):
     ) -> tuple[Any, dict[str, Any]]:
         del gather  # Rows do not meet here.
         vectors = ops.cast(encoder(batch["sentence"], training=training), "float32")
-        targets = ops.concatenate([batch["previous"], batch["next"]], axis=0)
+        targets = stack_ids([batch["previous"], batch["next"]])
         targets = ops.where(targets < self.vocabulary_size, targets, _UNKNOWN)
         directions = ops.repeat(ops.arange(2, dtype="int32"), ops.shape(vectors)[0])
         logits = self.decoder(

@@ -69,10 +69,15 @@ def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> lis
     Returns:
         Float32 `[batch, dimension]` for each array.
     """
+    vectors = encoder(stack_ids(ids), training=training)
+    return ops.split(ops.cast(vectors, "float32"), len(ids), axis=0)
+
+
+def stack_ids(ids: list[Any]) -> Any:
+    """Id arrays `[batch, length]` one above the other, padded with 0 to the longest length."""
     longest = max(array.shape[1] for array in ids)
     padded = [ops.pad(array, [[0, 0], [0, longest - array.shape[1]]]) for array in ids]
-    vectors = encoder(ops.concatenate(padded, axis=0), training=training)
-    return ops.split(ops.cast(vectors, "float32"), len(ids), axis=0)
+    return ops.concatenate(padded, axis=0)
 
 
 def dense_stack(widths: tuple[int, ...], activation: str) -> list[keras.layers.Dense]:

@@ -54,6 +54,7 @@ class ArrayData:
         start_step: int = 0,
         replica_count: int = 1,
         replicas: range = range(1),
+        micro_batches: int = 1,
     ) -> tf.data.Dataset:
         """The batches from `start_step` on, without end.
 
@@ -61,8 +62,10 @@ class ArrayData:
             batch_size: Examples of a batch over all replicas.
             seed: Of the shuffling.
             start_step: The first batch to give.
-            replica_count: Into how many equal parts each batch is cut.
-            replicas: The parts to give, one element after the other, in this order.
+            replica_count: How many replicas share each batch.
+            replicas: Whose parts to give, one element after the other, in this order.
+            micro_batches: Into how many micro-batches a step cuts each batch. Each of them is
+                shared by all replicas, so that it holds the same rows whatever their number.
 
         Returns:
             Dicts of tensors `[batch_size / replica_count, …]`.
@@ -70,14 +73,14 @@ class ArrayData:
         Raises:
             ValueError: The batch is larger than the data or cannot be cut into equal parts.
         """
-        self._check_batch(batch_size, replica_count)
+        self._check_batch(batch_size, replica_count * micro_batches)
         part = batch_size // replica_count
         names = list(self.arrays)
 
         def rows_of(element: np.ndarray) -> list[np.ndarray]:
             step, local = divmod(int(element), len(replicas))
-            begin = replicas[local] * part
-            rows = self.rows(start_step + step, batch_size, seed)[begin : begin + part]
+            rows = self.rows(start_step + step, batch_size, seed)
+            rows = rows.reshape(micro_batches, replica_count, -1)[:, replicas[local]].reshape(-1)
             return [np.ascontiguousarray(self.arrays[name][rows]) for name in names]
 
         def load(element: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -106,14 +109,14 @@ class ArrayData:
             self._epoch = kept
         return kept[1]
 
-    def _check_batch(self, batch_size: int, replica_count: int) -> None:
+    def _check_batch(self, batch_size: int, parts: int) -> None:
         if not 0 < batch_size <= self.size:
             raise ValueError(
                 f"Expected a batch size from 1 to the number of examples, {self.size}. "
                 f"Received: {batch_size}"
             )
-        if batch_size % replica_count:
+        if batch_size % parts:
             raise ValueError(
-                f"Expected a batch size that {replica_count} replicas can share equally. "
-                f"Received: {batch_size}"
+                "Expected a batch size that the replicas and their micro-batches, "
+                f"{parts} together, can share equally. Received: {batch_size}"
             )

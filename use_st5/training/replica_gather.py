@@ -16,9 +16,11 @@ class ReplicaGather(Gather):
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
         """The rows of all replicas in replica order, `[rows, …]` → `[replicas · rows, …]`."""
         context = tf.distribute.get_replica_context()
-        if context.num_replicas_in_sync == 1:
+        replicas = context.num_replicas_in_sync
+        if replicas == 1:
             return rows
-        return context.all_gather(rows, axis=0)
+        shape = [replicas * rows.shape[0], *rows.shape[1:]]  # lost in the gather between machines
+        return tf.ensure_shape(context.all_gather(rows, axis=0), shape)
 
     def first_row(self, rows: int | tf.Tensor) -> tf.Tensor:
         """Where this replica's own rows begin among the gathered ones, int32 scalar."""

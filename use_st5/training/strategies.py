@@ -88,8 +88,9 @@ def distributed_batches(
     *,
     seed: int,
     start_step: int,
+    micro_batches: int = 1,
 ) -> tf.data.Dataset | tf.distribute.DistributedDataset:
-    """The batches of `data`, replica r of R with rows `r·B/R …` of each batch of B.
+    """The batches of `data`, each replica with its share (see `ArrayData.dataset`).
 
     The batch of all replicas together is the one that a single device would get.
     """
@@ -104,6 +105,7 @@ def distributed_batches(
             start_step=start_step,
             replica_count=replicas,
             replicas=range(first, first + local),
+            micro_batches=micro_batches,
         )
 
     return strategy.distribute_datasets_from_function(of_this_host)

@@ -210,6 +210,7 @@ class Trainer:
                     task.batch_size,
                     seed=seed,
                     start_step=self.history.task_steps[name],
+                    micro_batches=self.accumulation,
                 )
             )
         return self._batches[name]

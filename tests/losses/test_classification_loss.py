@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from tests.losses.fixed_encoder import FixedEncoder, log_softmax, one_id, weights
+from use_st5.losses.classification_loss import ClassificationLoss
+
+
+def batch_of(labels: list[int]) -> dict[str, np.ndarray]:
+    count = len(labels)
+    return {
+        "premise": one_id(count),
+        "hypothesis": one_id(count, length=4, start=count),
+        "label": np.array(labels, np.int64),
+    }
+
+
+def test_equals_the_formula_in_numpy() -> None:
+    table = np.random.default_rng(0).standard_normal((8, 3))
+    loss = ClassificationLoss(hidden_dims=(5,), activation="tanh")
+    labels = [2, 0, 1, 1]
+    value, metrics = loss(FixedEncoder(table), batch_of(labels))
+    u, v = table[:4].astype(np.float32), table[4:].astype(np.float32)
+    x = np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
+    kernel, bias = weights(loss.hidden_layers[0])
+    x = np.tanh(x @ kernel + bias)
+    kernel, bias = weights(loss.output_layer)
+    logits = x @ kernel + bias
+    expected = -log_softmax(logits)[np.arange(4), labels].mean()
+    assert float(value) == pytest.approx(expected, abs=1e-6)
+    assert float(metrics["accuracy"]) == (logits.argmax(axis=1) == labels).mean()
+
+
+def test_without_hidden_layers_and_weights_it_knows_nothing() -> None:
+    loss = ClassificationLoss(num_classes=4, hidden_dims=())
+    loss.build((None, 3))
+    loss.output_layer.kernel.assign(np.zeros((12, 4)))
+    value, _ = loss(FixedEncoder(np.eye(8, 3)), batch_of([0, 1, 2, 3]))
+    assert float(value) == pytest.approx(np.log(4), abs=1e-6)
+
+
+def test_dropout_acts_in_training_alone() -> None:
+    keras.utils.set_random_seed(0)
+    loss = ClassificationLoss(hidden_dims=(64,), dropout=0.5)
+    encoder = FixedEncoder(np.random.default_rng(0).standard_normal((8, 16)))
+    still = [float(loss(encoder, batch_of([0, 1, 2, 0]))[0]) for _ in range(2)]
+    moving = [float(loss(encoder, batch_of([0, 1, 2, 0]), training=True)[0]) for _ in range(2)]
+    assert still[0] == still[1]
+    assert moving[0] != moving[1]
+
+
+def test_config_makes_the_same_loss() -> None:
+    loss = ClassificationLoss(num_classes=2, hidden_dims=(5, 4), activation="gelu", dropout=0.1)
+    again = ClassificationLoss.from_config(loss.get_config())
+    assert again.get_config() == loss.get_config()
+    assert [feature.size for feature in again.features] == [None, None, 2]
