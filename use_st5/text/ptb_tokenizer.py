@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-# Where the Turkish locale's lower case differs from everyone else's, written out.
+# Beside I, what the Turkish locale's lower case turns into something else than all others'.
 _DOTTED_CAPITAL_I = ("İ", "i\u0307")
 
 # What word processors and telephones write for the characters of a keyboard. The control
@@ -60,7 +60,7 @@ class PTBTokenizer:
     On purpose beyond NLTK: bytes that are no UTF-8 become U+FFFD; control characters, and every
     Unicode white space (the no-break and the ideographic space, the zero-width space, the
     byte-order mark), separate tokens like a space; lower case is Unicode's and does not depend
-    on the machine's locale.
+    on the machine's locale (but for capital I with grave, acute or tilde in a Lithuanian one).
 
     Args:
         typography: whether curly quotes, long dashes and the one-character ellipsis are read as
