@@ -86,6 +86,8 @@ def embed(
         _to_standard_output(source, model, form or FormatOption.JSONL, options)
         return
     layout = form.value if form else _format_by_suffix(output)
+    if output.is_dir():
+        raise IsADirectoryError(f"expected a file to write, found a folder: {output}")
     if output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; give --overwrite to replace it")
     if not output.absolute().parent.is_dir():
