@@ -98,6 +98,18 @@ def test_a_long_text(loaded: Any) -> None:
     )
 
 
+def test_one_trace_whatever_is_passed(toy: Any, storage: str) -> None:
+    """The trap is a list of strings: without a signature, each is traced anew and kept."""
+    loaded = tf.saved_model.load(str(toy.folders[storage]))
+    for count in range(1, 6):
+        texts = [f"the cat {count}"] * count
+        for given in (texts, tf.constant(texts), np.array(texts)):
+            assert loaded(given, training=count % 2 == 0).shape == (count, 16)
+        loaded.encode_ids(loaded.preprocess(texts))
+    for function in (loaded.__call__, loaded.encode_ids, loaded.preprocess):
+        assert function.experimental_get_tracing_count() == 1
+
+
 def test_training_drops_at_random(loaded: Any) -> None:
     first, second = (loaded(TEXTS, training=True).numpy() for _ in range(2))
     assert np.abs(first - second).max() > 1e-3

@@ -71,8 +71,9 @@ def load_saved_model(folder: str | os.PathLike[str]) -> Any:
 def text_function(loaded: Any, *, training: bool = False) -> Any:
     """The concrete function string `[batch]` → float32 `[batch, dimension]` of a loaded model.
 
-    Traced once for every batch size: calling the loaded object itself traces, and keeps, one more
-    graph for each new batch size.
+    Traced once, for every batch size. Calling the loaded object itself traces, and keeps, one more
+    graph for each new batch size, and for each list of strings, unless it was written with a
+    signature (as by `use_st5.export`).
 
     Raises:
         ValueError: The model cannot be called with strings, or does not give float32 vectors.

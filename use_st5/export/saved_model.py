@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ STORAGES = ("float32", "int8")
 
 _TEXT = tf.TensorSpec([None], tf.string, name="text")
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
+_TRAINING = tf.TensorSpec([], tf.bool, name="training")
 
 
 def export_saved_model(
@@ -139,19 +139,19 @@ def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     # A Checkpoint, because it tracks whatever is set on it; a tf.Module's `variables` is read-only.
     root = tf.train.Checkpoint()
 
+    # Signatures, and so a tensor for `training`: without them, every list of strings that a user
+    # passes to the loaded model would trace, and keep, one more graph.
+    @tf.function(input_signature=[_TEXT, _TRAINING])
     def call(text: tf.Tensor, training: bool = False) -> tf.Tensor:
-        return graph.embed_text(text, training)
+        return _either(graph.embed_text, text, training)
 
+    @tf.function(input_signature=[_IDS, _TRAINING])
     def encode_ids(ids: tf.Tensor, training: bool = False) -> tf.Tensor:
-        return graph.embed_ids(ids, training)
+        return _either(graph.embed_ids, ids, training)
 
-    root.__call__ = tf.function(call)
-    root.encode_ids = tf.function(encode_ids)
-    root.preprocess = tf.function(graph.preprocess)
-    for training in (False, True):
-        root.__call__.get_concrete_function(_TEXT, training=training)
-        root.encode_ids.get_concrete_function(_IDS, training=training)
-    root.preprocess.get_concrete_function(_TEXT)
+    root.__call__ = call
+    root.encode_ids = encode_ids
+    root.preprocess = tf.function(graph.preprocess, input_signature=[_TEXT])
     root.variables = list(graph.variables)
     root.trainable_variables = list(graph.trainable_variables)
     root.regularization_losses = [
@@ -160,6 +160,13 @@ def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     for attribute, value in graph.tracked.items():
         setattr(root, attribute, value)
     return root, _signatures(graph)
+
+
+def _either(
+    embed: Callable[[tf.Tensor, bool], tf.Tensor], inputs: tf.Tensor, training: tf.Tensor
+) -> tf.Tensor:
+    """Embeds with dropout or without; one of the two runs."""
+    return tf.cond(training, lambda: embed(inputs, True), lambda: embed(inputs, False))
 
 
 def _signatures(graph: EncoderGraph) -> dict[str, Any]:
@@ -187,5 +194,4 @@ def count_weights(variables: Sequence[tf.Variable]) -> int:
 
 
 def _versions() -> dict[str, str]:
-    installed = {name: importlib.metadata.version(name) for name in ("tensorflow", "keras")}
-    return {"use_st5": __version__, **installed}
+    return {"use_st5": __version__, "tensorflow": tf.__version__, "keras": keras.__version__}
