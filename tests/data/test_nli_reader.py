@@ -162,6 +162,13 @@ def test_a_file_of_another_kind_is_refused_before_its_end(tmp_path: Path) -> Non
     assert len(reader.report.offences) == 10
 
 
+def test_a_bad_stretch_in_a_good_file_is_left_out(tmp_path: Path) -> None:
+    lines = [row("p", "h", "e"), *["no json"] * 150, *[row("p", "h", "n")] * 200]
+    reader = NLIReader(write(tmp_path / "a.jsonl", *lines), max_malformed=0.5)
+    assert len(list(reader)) == 201
+    assert reader.report.malformed == {"invalid JSON": 150}
+
+
 def test_missing_column_lists_both_sides(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "Premise\tHypothesis", "p\th")
     with pytest.raises(ValueError, match=r"'gold_label' or 'label', received \['Premise', 'Hyp"):

@@ -28,6 +28,8 @@ CASES = [
     "J. R. R. Tolkien wrote it. | C. S. Lewis read it.",
     "It was you and I. | He knew.",
     "I. Newton was there.",
+    "I. The Beginning",
+    '"It was you and J." | Nobody spoke.',
     "He lives on Elm St. James knows.",  # a title's spelling wins: known limit
     # Abbreviations.
     "Use tools, e.g. Excel, i.e. Office, cf. Smith et al. They are fine.",

@@ -62,6 +62,11 @@ def test_alternative_names_are_tried_in_order(tmp_path: Path) -> None:
     assert list(TableReader(path, {"x": ("c", "b")})) == [{"x": "1"}]
 
 
+def test_of_two_columns_of_one_name_the_first_counts(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "x\tX\tx\n1\t2\t3\n")
+    assert list(TableReader(path, {"x": "x"})) == [{"x": "1"}]
+
+
 def test_optional_columns_may_lack_text_or_be_absent(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "w\td\nword\tmeaning\n")
     columns = {"word": "w", "definition": "d", "example": "e"}

@@ -17,7 +17,8 @@ rest of us, we did not care.
 
 "Do you?" asked the man who had been standing in the corner all
 the while. He went on without waiting
-for an answer.
+for Mr.
+Brown.
 """
 LINES = "First one. Second one.\nThird one! Fourth one?\n\nFifth.\n"
 
@@ -37,7 +38,7 @@ def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
         "It was the best of times and it was the worst of times, or so they said.",
         "Nobody knew which of the two it was, and as for the rest of us, we did not care.",
         '"Do you?" asked the man who had been standing in the corner all the while.',
-        "He went on without waiting for an answer.",
+        "He went on without waiting for Mr. Brown.",
     ]
 
 
@@ -53,8 +54,9 @@ def test_a_line_may_be_a_paragraph(tmp_path: Path) -> None:
 
 
 def test_wrapped_without_blank_lines_ends_paragraphs_at_short_lines(tmp_path: Path) -> None:
-    full = ["Some words that fill a line of the usual width and", "go on in the next one of them"]
-    paragraph = [full[0], *["and on and on and on and on and on and on and on"] * 3, "to an end"]
+    start = "Some words that fill a line of the usual width and"
+    middle = ["and on and on and on and on and on and on and on"] * 3
+    paragraph = [start, *middle, "a short one", "in between", "to an end"]
     path = write(tmp_path / "a.txt", "\n".join([*paragraph, "A Heading", *paragraph * 20]))
     sentences = list(TextReader(path).sentences())
     assert sentences[1] == "A Heading"
@@ -82,6 +84,8 @@ def test_layout_can_be_named(tmp_path: Path) -> None:
 
 def test_one_short_sentence_per_line_is_not_wrapped_text() -> None:
     assert detect_layout(["i like it.", "so do i.", "why is that?"] * 50).kind == "lines"
+    long = "and then i told him that we would all be there by eight o'clock."
+    assert detect_layout([long, "yes."] * 50).kind == "lines"
     assert detect_layout(["a title", "Another", "Yet Another One"] * 50).kind == "lines"
     assert detect_layout([]).kind == "lines"
 
