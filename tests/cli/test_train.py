@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from use_st5 import recipes
 
+RECIPES = Path(recipes.__file__).parent
 FULL = '''"""Counts to three.
 
 More about it.
@@ -56,6 +58,16 @@ def test_list_shows_first_lines_without_importing(use: Callable) -> None:
     assert "stub_small\tHas few settings." in lines
     assert "private" not in result.stdout
     assert "use_st5.recipes.stub_full" not in sys.modules
+
+
+@pytest.mark.parametrize("file", sorted(RECIPES.glob("[!_]*.py")), ids=lambda file: file.stem)
+def test_recipes_of_the_package_take_every_option(file: Path) -> None:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    run = next(node for node in tree.body if getattr(node, "name", "") == "run")
+    assert [argument.arg for argument in run.args.args] == ["data", "output"]
+    options = {argument.arg for argument in run.args.kwonlyargs}
+    assert options >= {"seed", "steps", "teacher", "resume"}
+    assert len(ast.get_docstring(tree).splitlines()[0]) <= 100
 
 
 def test_options_reach_the_recipe_and_scores_are_printed(use: Callable, tmp_path: Path) -> None:
