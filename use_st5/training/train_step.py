@@ -88,6 +88,9 @@ class TrainStep:
             loss, metrics = self.loss(self.encoder, batch, training=True, gather=self._gather)
             share = loss / (self.accumulation * self.strategy.num_replicas_in_sync)
         gradients = tape.gradient(share, [variable.value for variable in self._variables])
+        # Dense: a sparse gradient names a row once per occurrence, and the norm or the square of
+        # such a list is not that of the gradient.
+        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         return tf.stack([loss, *(metrics[name] for name in self.names[1:])]), gradients
 
     def _apply(self, gradients: list[tf.Tensor | None]) -> None:
@@ -114,10 +117,8 @@ def _split(batch: Batch, parts: int) -> list[Batch]:
 
 
 def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:
-    """Sum of two gradients, dense (a sum of sparse ones would keep growing)."""
-    if a is None or b is None:
-        return a if b is None else b
-    return tf.convert_to_tensor(a) + tf.convert_to_tensor(b)
+    """Sum of two gradients; None is the gradient of what the loss does not depend on."""
+    return None if a is None or b is None else a + b
 
 
 def _clips(optimizer: keras.optimizers.Optimizer) -> bool:

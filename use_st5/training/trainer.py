@@ -159,15 +159,18 @@ class Trainer:
     def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
         callbacks.on_train_begin()
         logs: Metrics = {}
+        epoch_begins = True
         while self.history.step < steps and not self.encoder.stop_training:
-            if self._due(self.evaluate_every, self.history.step):
-                callbacks.on_epoch_begin(self._epoch())
+            if epoch_begins:
+                callbacks.on_epoch_begin(self.history.step // (self.evaluate_every or steps))
             logs = self._call(callbacks)
             ends = self.history.step >= steps or self.encoder.stop_training
-            if ends or self._due(self.evaluate_every, self.history.step):
+            epoch_begins = ends or self._due(self.evaluate_every)
+            if epoch_begins:
+                epoch = (self.history.step - 1) // (self.evaluate_every or steps)
                 logs = {**logs, **self._evaluate(ends)}
-                callbacks.on_epoch_end(self._epoch() - 1, logs)
-            elif self._due(self.checkpoint_every, self.history.step):
+                callbacks.on_epoch_end(epoch, logs)
+            elif self._due(self.checkpoint_every):
                 self._save()
         callbacks.on_train_end(logs)
 
@@ -224,7 +227,7 @@ class Trainer:
             best = self.history.improve(self._monitored(metrics), mode=self.mode)
             self.history.evaluations.append({"step": self.history.step, **metrics})
             self._reporter.evaluation(self.history.step, metrics, best)
-        if best or ends or self._due(self.checkpoint_every, self.history.step):
+        if best or ends or self._due(self.checkpoint_every):
             self._save()
         return metrics
 
@@ -302,13 +305,8 @@ class Trainer:
         }
         return Checkpoints(folder, variables, keep=keep, writes=is_chief(self.strategy))
 
-    def _due(self, every: int | None, step: int) -> bool:
-        return every is not None and step % every == 0
-
-    def _epoch(self) -> int:
-        """Number of evaluation intervals behind the run."""
-        every = self.evaluate_every or self.history.step or 1
-        return -(-self.history.step // every)
+    def _due(self, every: int | None) -> bool:
+        return every is not None and self.history.step % every == 0
 
     def _calls_per_epoch(self, steps: int) -> int:
         return (self.evaluate_every or steps) // self.steps_per_call

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.training import toy
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.teacher_loss import TeacherLoss
+from use_st5.training.array_data import ArrayData
+from use_st5.training.task import Task
+
+
+def task_with(loss: TaskLoss, **changes: Any) -> Task:
+    columns = {**toy.arrays(), **changes}
+    return Task("t", loss, ArrayData({k: v for k, v in columns.items() if v is not None}))
+
+
+def test_what_fits_passes() -> None:
+    for task in toy.tasks():
+        task.check_features()
+
+
+@pytest.mark.parametrize(
+    ("loss", "changes", "message"),
+    [
+        (ClassificationLoss(), {"premise": None}, "'premise' is missing"),
+        (ClassificationLoss(), {"label": np.zeros((64, 1), np.int32)}, "'label' has rank 2"),
+        (ClassificationLoss(), {"label": np.zeros(64)}, "'label' holds float64"),
+        (ClassificationLoss(num_classes=2), {}, "'label' holds labels 0…2, the classes are 2"),
+        (TeacherLoss(teacher_dim=5), {}, "'teacher' is 6 wide instead of 5"),
+        (TeacherLoss(teacher_dim=6), {"sentence": np.zeros((64, 3))}, "'sentence' holds float64"),
+    ],
+)
+def test_a_mismatch_lists_both_sides(loss: TaskLoss, changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
+        task_with(loss, **changes).check_features()
+    text = str(raised.value)
+    assert type(loss).__name__ in text
+    for feature in loss.features:
+        assert f"\n  {feature}" in text
+    assert "\n  response: int32 [64, 5]" in text
+
+
+@pytest.mark.parametrize("change", [{"rate": 0.0}, {"rate": float("nan")}, {"batch_size": 0}])
+def test_impossible_rates_and_batches_are_refused(change: dict) -> None:
+    with pytest.raises(ValueError, match="positive rate and batch size"):
+        Task("t", ClassificationLoss(), ArrayData(toy.arrays()), **change)
+
+
+def test_a_name_is_a_word() -> None:
+    with pytest.raises(ValueError, match="Received: 'a/b'"):
+        Task("a/b", ClassificationLoss(), ArrayData(toy.arrays()))

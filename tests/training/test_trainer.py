@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training import toy
+from use_st5.training.array_data import ArrayData
+from use_st5.training.trainer import Trainer
+
+
+def trainer_of(*names: str, **options: Any) -> Trainer:
+    """A small trainer without XLA (which takes seconds per task) and without noise."""
+    keras.utils.set_random_seed(options.pop("initial", 5))
+    tasks = options.pop("tasks", None) or toy.tasks(options.pop("batch_size", 16), only=names)
+    optimizer = options.pop("optimizer", None) or keras.optimizers.Adam(1e-2)
+    encoder = options.pop("encoder", None) or toy.ToyEncoder(options.pop("dropout", 0.0))
+    defaults = {"steps_per_call": 2, "jit_compile": False, "progress": False}
+    return Trainer(encoder, tasks, optimizer, **{**defaults, **options})
+
+
+def weights_of(trainer: Trainer) -> list[np.ndarray]:
+    layers = [trainer.encoder, *(task.loss for task in trainer.tasks.values())]
+    return [variable.numpy() for layer in layers for variable in layer.trainable_variables]
+
+
+def assert_same(a: list[np.ndarray], b: list[np.ndarray], atol: float = 0.0) -> None:
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0.0, atol=atol)
+
+
+def table_size(trainer: Trainer) -> float:
+    return float(np.abs(trainer.encoder.table.embeddings.numpy()).sum())
+
+
+def test_every_task_is_drawn_and_learns() -> None:
+    trainer = trainer_of(steps_per_call=1)
+    history = trainer.run(80)
+    assert history.step == sum(history.task_steps.values()) == 80
+    for name in trainer.tasks:
+        losses = [record["loss"] for record in history.records if record["task"] == name]
+        assert len(losses) == history.task_steps[name] > 8
+        assert np.mean(losses[-3:]) < np.mean(losses[:3])
+
+
+def test_rates_decide_how_often_a_task_is_drawn() -> None:
+    tasks = toy.tasks(only=("talk", "nli", "teacher"))
+    for task, rate in zip(tasks, (6.0, 3.0, 1.0), strict=True):
+        task.rate = rate
+    trainer = trainer_of(tasks=tasks)
+    drawn = []
+    for step in range(2000):
+        trainer.history.step = step
+        drawn.append(trainer._drawn_task())
+    shares = [drawn.count(task.name) / 2000 for task in tasks]
+    np.testing.assert_allclose(shares, [0.6, 0.3, 0.1], atol=0.04)
+
+
+def test_a_step_leaves_the_heads_of_other_tasks_alone() -> None:
+    trainer = trainer_of("nli", "teacher")
+    before = {name: task.loss.get_weights() for name, task in trainer.tasks.items()}
+    drawn = trainer.run(2).records[0]["task"]
+    for name, task in trainer.tasks.items():
+        same = [
+            np.array_equal(a, b) for a, b in zip(before[name], task.loss.get_weights(), strict=True)
+        ]
+        assert not any(same) if name == drawn else all(same)
+
+
+def test_xla_gives_the_same_losses() -> None:
+    losses = [
+        [record["loss"] for record in trainer_of("talk", jit_compile=jit).run(6).records]
+        for jit in (False, True, "auto")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert losses[1] == losses[2]
+
+
+def test_micro_batches_add_up_to_the_batch() -> None:
+    # Without terms that compare rows, and with SGD, which shows the size of the gradient.
+    weights = []
+    for accumulation in (1, 4):
+        sgd = keras.optimizers.SGD(0.5, clipnorm=0.05)
+        trainer = trainer_of("nli", optimizer=sgd, accumulation=accumulation)
+        trainer.run(4)
+        weights.append(weights_of(trainer))
+    assert_same(*weights, atol=1e-6)
+
+
+def test_a_stopped_run_continues_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    def make(folder: Path | None, initial: int = 5) -> Trainer:
+        schedule = keras.optimizers.schedules.PolynomialDecay(1e-2, 12)
+        trainer = trainer_of(
+            "nli",
+            "teacher",
+            initial=initial,
+            dropout=0.3,
+            optimizer=keras.optimizers.Adam(schedule),
+            folder=folder,
+            evaluate=lambda: {"size": table_size(trainer)},
+            evaluate_every=6,
+        )
+        return trainer
+
+    whole = make(None)
+    whole.run(12)
+    make(tmp_path).run(8)
+    rest = make(tmp_path, initial=99)
+    rest.run(12)
+    assert [record["step"] for record in rest.history.records] == [10, 12]
+    assert_same(weights_of(whole), weights_of(rest))
+    evaluations = [e for e in rest.history.evaluations if e["step"] != 8]  # the end of the first
+    assert evaluations == whole.history.evaluations
+    assert rest.history.task_steps == whole.history.task_steps
+    again = make(tmp_path).run(12)
+    assert again.records == []
+    assert again.step == 12
+
+
+def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:
+    trainer_of("nli", folder=tmp_path).run(2)
+    tasks = toy.tasks(8, only=("nli",))
+    other = trainer_of(tasks=tasks, folder=tmp_path, seed=1, optimizer=keras.optimizers.SGD(0.5))
+    with pytest.raises(ValueError, match="continue from it") as raised:
+        other.run(4)
+    text = str(raised.value)
+    assert "\n  tasks.nli.batch_size: the checkpoint has 16, this run 8" in text
+    assert "\n  seed: the checkpoint has 0, this run 1" in text
+    assert '\n  optimizer.class_name: the checkpoint has "Adam", this run "SGD"' in text
+    assert "encoder" not in text
+
+
+def test_the_best_checkpoint_is_kept_and_restored(tmp_path: Path) -> None:
+    scores = iter([0.1, 0.9, float("nan"), 0.3, 0.9, 0.2])
+    seen: list[float] = []
+
+    def evaluate() -> dict[str, float]:
+        seen.append(table_size(trainer))
+        return {"score": next(scores), "other": 1.0}
+
+    options = {"evaluate": evaluate, "evaluate_every": 2, "monitor": "score"}
+    trainer = trainer_of("nli", folder=tmp_path, checkpoint_every=2, keep_checkpoints=1, **options)
+    history = trainer.run(12)
+    assert (history.best_step, history.best_score) == (4, 0.9)
+    assert trainer._checkpoints.steps() == [4, 12]
+    assert table_size(trainer) == seen[5] != seen[1]
+    trainer.restore_best()
+    assert table_size(trainer) == seen[1]
+
+
+def test_less_may_be_better() -> None:
+    scores = iter([0.5, 0.2, 0.4])
+    options = {"evaluate": lambda: {"loss": next(scores)}, "evaluate_every": 2, "mode": "min"}
+    assert trainer_of("nli", **options).run(6).best_step == 4
+
+
+def test_an_unknown_monitor_is_named() -> None:
+    options = {"evaluate": lambda: {"a": 1.0, "b": 2.0}, "evaluate_every": 2}
+    with pytest.raises(ValueError, match=r"one of the metrics \['a', 'b'\]. Received: 'c'"):
+        trainer_of("nli", monitor="c", **options).run(2)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
+    columns = toy.arrays()
+    columns["teacher"][3] = math.nan
+    task = dataclasses.replace(toy.tasks(64, only=("teacher",))[0], data=ArrayData(columns))
+    trainer = trainer_of(tasks=[task], folder=tmp_path)
+    with pytest.raises(FloatingPointError, match="nan from task 'teacher' in steps 1 to 2"):
+        trainer.run(2)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Recorder(keras.callbacks.Callback):
+    """Writes down which of its methods are called, with which number and logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, int | None, dict]] = []
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        self.calls.append(("train_begin", None, logs or {}))
+
+    def on_train_end(self, logs: dict | None = None) -> None:
+        self.calls.append(("train_end", None, logs or {}))
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        self.calls.append(("epoch_begin", epoch, logs or {}))
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        self.calls.append(("epoch_end", epoch, logs or {}))
+
+    def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
+        self.calls.append(("batch_begin", batch, logs or {}))
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        self.calls.append(("batch_end", batch, logs or {}))
+
+
+def test_keras_callbacks_are_called_in_order() -> None:
+    recorder = Recorder()
+    options = {"evaluate": lambda: {"score": 0.5}, "evaluate_every": 4}
+    trainer = trainer_of("nli", callbacks=[recorder], **options)
+    trainer.run(6)
+    assert [(name, number) for name, number, _ in recorder.calls] == [
+        ("train_begin", None),
+        ("epoch_begin", 0),
+        ("batch_begin", 0),
+        ("batch_end", 1),
+        ("batch_begin", 2),
+        ("batch_end", 3),
+        ("epoch_end", 0),
+        ("epoch_begin", 1),
+        ("batch_begin", 4),
+        ("batch_end", 5),
+        ("epoch_end", 1),
+        ("train_end", None),
+    ]
+    assert recorder.model is trainer.encoder
+    assert recorder.calls[3][2].keys() == {"loss", "nli/loss", "nli/accuracy"}
+    assert recorder.calls[6][2]["score"] == 0.5
+
+
+def test_without_evaluation_the_run_is_one_epoch() -> None:
+    recorder = Recorder()
+    trainer_of("nli", callbacks=[recorder]).run(4)
+    epochs = [(name, number) for name, number, _ in recorder.calls if name.startswith("epoch")]
+    assert epochs == [("epoch_begin", 0), ("epoch_end", 0)]
+
+
+def test_early_stopping_stops() -> None:
+    scores = iter([3.0, 2.0, 1.0, 0.0])
+    stopping = keras.callbacks.EarlyStopping("score", mode="max", patience=1)
+    options = {"evaluate": lambda: {"score": next(scores)}, "evaluate_every": 2}
+    history = trainer_of("nli", callbacks=[stopping], **options).run(8)
+    assert history.step == 4
+
+
+def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -> None:
+    options = {"evaluate": lambda: {"score": 0.25}, "evaluate_every": 2, "tensorboard": True}
+    history = trainer_of("nli", folder=tmp_path, **options).run(4)
+    (file,) = (tmp_path / "logs").iterdir()
+    seen: dict[str, list[tuple[int, float]]] = {}
+    for event in tf.compat.v1.train.summary_iterator(str(file)):
+        for value in event.summary.value:
+            number = float(tf.make_ndarray(value.tensor))
+            seen.setdefault(value.tag, []).append((event.step, number))
+    assert seen["development/score"] == [(2, 0.25), (4, 0.25)]
+    assert seen["learning_rate"] == [(2, pytest.approx(0.01)), (4, pytest.approx(0.01))]
+    losses = [(record["step"], pytest.approx(record["loss"])) for record in history.records]
+    assert seen["nli/loss"] == losses
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tasks": [*toy.tasks(), *toy.tasks()]}, "each of another name. Received: 8 tasks"),
+        ({"batch_size": 6, "accumulation": 4}, "1 replicas x 4 micro-batches. Received: 6"),
+        ({"evaluate_every": 2}, "set evaluate"),
+        ({"evaluate": dict, "evaluate_every": 3}, "multiple of steps_per_call, 2. Received: 3"),
+        ({"checkpoint_every": 5}, "Expected checkpoint_every to be"),
+        ({"tensorboard": True}, "need a folder"),
+        ({"mode": "best"}, "Received: 'best'"),
+    ],
+)
+def test_impossible_settings_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        trainer_of(**options)
+
+
+def test_an_unbuilt_encoder_is_refused() -> None:
+    encoder = keras.Sequential([keras.layers.Embedding(4, 2)])
+    with pytest.raises(ValueError, match="built encoder"):
+        trainer_of(encoder=encoder)
+
+
+def test_features_are_checked_before_anything_is_built() -> None:
+    columns = toy.arrays()
+    del columns["premise"]
+    task = dataclasses.replace(toy.tasks(only=("nli",))[0], data=ArrayData(columns))
+    with pytest.raises(ValueError, match="'premise' is missing"):
+        trainer_of(tasks=[task])
+    assert not task.loss.built
