@@ -37,7 +37,8 @@ fix: $(VENV)/.lint ## Mend what the linter can mend, and format
 
 .PHONY: benchmark
 benchmark: $(VENV)/.test ## Measure the speed and the memory of the bundled model
-	$(BIN)/python benchmarks/encode.py
+	$(BIN)/python benchmarks/footprint.py
+	$(BIN)/python benchmarks/encode_dan.py
 
 .PHONY: wheel
 wheel: $(VENV)/.python ## Build the wheel, bundled models inside, into dist/
