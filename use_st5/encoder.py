@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5 import similarity as similarities
+from use_st5._loading import load_saved_model, model_folder, text_function
 from use_st5._sentences import check_sentences, length_sorted_batches
-from use_st5.export.loading import load_saved_model, model_folder, text_function
 from use_st5.export.model_manifest import ModelManifest, read_card
 from use_st5.export.saved_model import count_weights, write_folder
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from use_st5.export import loading
-from use_st5.export.loading import load_saved_model, model_folder, text_function
+from use_st5 import _loading as loading
+from use_st5._loading import load_saved_model, model_folder, text_function
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
