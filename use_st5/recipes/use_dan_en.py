@@ -15,7 +15,7 @@ SavedModel, int8 table) and `scores.json`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,33 +96,22 @@ def run(
     checkpoints = output / "checkpoints"
     if not resume and checkpoints.exists():
         raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
-    prepared = prepared or output / "prepared"
-    steps = steps or STEPS
     development = read_stsb(_stsb_dev(data))
-    sentences = _cached_lines(prepared / "sentences.txt", lambda: teacher_sentences(data))
-    vectorizer = NGramVectorizer(_vocabulary(prepared / "vocabulary.txt", sentences))
-    arrays = {
-        name: _arrays(name, data, sentences, teacher or output / "teacher", vectorizer, prepared)
-        for name in tasks
-    }
-
+    vectorizer, arrays = _prepare(
+        data, tasks, prepared or output / "prepared", teacher or output / "teacher"
+    )
     keras.utils.set_random_seed(seed)
     model = USEDAN.from_preset("use_dan_en", num_embeddings=vectorizer.vocabulary.size)
     model.build()
     encode = padded_encoder(model, vectorizer)
-    trainer = Trainer(
+    _train(
         model,
         [_task(name, arrays[name]) for name in tasks],
-        _optimizer(steps),
-        folder=checkpoints,
-        seed=seed,
-        evaluate=lambda: _scores(encode, development),
-        evaluate_every=min(EVALUATE_EVERY, steps),
-        monitor="stsb_dev_pearson",
-        tensorboard=True,
+        lambda: _scores(encode, development),
+        steps or STEPS,
+        seed,
+        checkpoints,
     )
-    trainer.run(steps)
-    trainer.restore_best()
     scores = _scores(encode, development)
     export_saved_model(
         model,
@@ -135,6 +124,30 @@ def run(
     with atomic_path(output / "scores.json") as temporary:
         temporary.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     return scores
+
+
+def _train(
+    model: USEDAN,
+    tasks: list[Task],
+    evaluate: Callable[[], dict[str, float]],
+    steps: int,
+    seed: int,
+    checkpoints: Path,
+) -> None:
+    """Trains the model and leaves it with the weights that were best on the development split."""
+    trainer = Trainer(
+        model,
+        tasks,
+        _optimizer(steps),
+        folder=checkpoints,
+        seed=seed,
+        evaluate=evaluate,
+        evaluate_every=min(EVALUATE_EVERY, steps),
+        monitor="stsb_dev_pearson",
+        tensorboard=True,
+    )
+    trainer.run(steps)
+    trainer.restore_best()
 
 
 def padded_encoder(
@@ -186,18 +199,26 @@ def _vocabulary(path: Path, sentences: Iterable[str]) -> NGramVocabulary:
     return NGramVocabulary.load(path)
 
 
-def _arrays(
-    name: str,
-    data: Path,
-    sentences: list[str],
-    teacher: Path,
-    vectorizer: NGramVectorizer,
-    prepared: Path,
-) -> dict[str, np.ndarray]:
-    """The task's data as id arrays, made once."""
+def _prepare(
+    data: Path, tasks: Sequence[str], prepared: Path, teacher: Path
+) -> tuple[NGramVectorizer, dict[str, dict[str, np.ndarray]]]:
+    """The vocabulary's vectorizer and each task's id arrays, made once and kept in `prepared`."""
+    sentences = _cached_lines(prepared / "sentences.txt", lambda: teacher_sentences(data))
+    vectorizer = NGramVectorizer(_vocabulary(prepared / "vocabulary.txt", sentences))
+    arrays = {}
+    for name in tasks:
+        examples, columns = _source(name, data, sentences, teacher)
+        arrays[name] = prepare(examples(), columns, vectorizer, prepared / name, reuse=True)
+    return vectorizer, arrays
+
+
+def _source(
+    name: str, data: Path, sentences: list[str], teacher: Path
+) -> tuple[Callable[[], Iterable[Any]], dict[str, PreparedColumn]]:
+    """The task's examples and the columns that its loss reads."""
     ids = PreparedColumn("ids", max_tokens=MAX_TOKENS)
     words = PreparedColumn("unigram_ids", max_tokens=DECODER_TOKENS)
-    sources: dict[str, tuple[Callable[[], Iterable[Any]], dict[str, PreparedColumn]]] = {
+    return {
         "skip_thought": (
             lambda: running_text(data),
             {"sentence": ids, "previous": words, "next": words},
@@ -211,18 +232,15 @@ def _arrays(
             lambda: _teacher_examples(teacher, sentences),
             {"sentence": ids, "teacher": PreparedColumn("vector")},
         ),
-    }
-    examples, columns = sources[name]
-    folder = prepared / name
-    return prepare([] if folder.exists() else examples(), columns, vectorizer, folder, reuse=True)
+    }[name]
 
 
-def _teacher_examples(folder: Path, sentences: list[str]) -> Iterable[dict[str, Any]]:
+def _teacher_examples(folder: Path, sentences: list[str]) -> Iterator[dict[str, Any]]:
     """Sentences short enough to be read whole in training, with the teacher's vectors."""
     vectors = TeacherVectors(folder)
     if any(sentence not in vectors for sentence in sentences):
         vectors.extend(minilm_teacher(), sentences, show_progress=True)
-    return vectors.examples(s for s in sentences if s.count(" ") < MAX_TOKENS)
+    yield from vectors.examples(s for s in sentences if s.count(" ") < MAX_TOKENS)
 
 
 def _task(name: str, arrays: dict[str, np.ndarray]) -> Task:
