@@ -1,6 +1,6 @@
 """Run by tests in fresh processes: a short toy training under the strategy named on the line.
 
-usage: strategy_run.py STRATEGY REPLICAS DROPOUT; prints the losses and a weight sum as JSON.
+usage: strategy_run.py STRATEGY REPLICAS [DROPOUT]; prints the losses and a weight sum as JSON.
 """
 
 from __future__ import annotations
@@ -47,4 +47,4 @@ def main(name: str, replicas: int, dropout: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0.0)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
+from use_st5.training.task_stream import TaskStream
 from use_st5.training.trainer import Trainer
 
 
@@ -53,11 +54,9 @@ def test_rates_decide_how_often_a_task_is_drawn() -> None:
     tasks = toy.tasks(only=("talk", "nli", "teacher"))
     for task, rate in zip(tasks, (6.0, 3.0, 1.0), strict=True):
         task.rate = rate
-    trainer = trainer_of(tasks=tasks)
-    drawn = []
-    for step in range(2000):
-        trainer.history.step = step
-        drawn.append(trainer._drawn_task())
+    strategy = tf.distribute.get_strategy()
+    stream = TaskStream({t.name: t for t in tasks}, strategy=strategy, seed=1, micro_batches=1)
+    drawn = [stream.draw(step) for step in range(2000)]
     shares = [drawn.count(task.name) / 2000 for task in tasks]
     np.testing.assert_allclose(shares, [0.6, 0.3, 0.1], atol=0.04)
 
@@ -176,6 +175,14 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
+    sgd = keras.optimizers.SGD(float("inf"))
+    trainer = trainer_of("nli", folder=tmp_path, optimizer=sgd, steps_per_call=1)
+    with pytest.raises(FloatingPointError, match="finite weights after step 1; .*embeddings"):
+        trainer.run(1)
+    assert list(tmp_path.iterdir()) == []
+
+
 class Recorder(keras.callbacks.Callback):
     """Writes down which of its methods are called, with which number and logs."""
 
@@ -233,12 +240,13 @@ def test_without_evaluation_the_run_is_one_epoch() -> None:
     assert epochs == [("epoch_begin", 0), ("epoch_end", 0)]
 
 
-def test_early_stopping_stops() -> None:
+def test_early_stopping_stops(tmp_path: Path) -> None:
     scores = iter([3.0, 2.0, 1.0, 0.0])
     stopping = keras.callbacks.EarlyStopping("score", mode="max", patience=1)
     options = {"evaluate": lambda: {"score": next(scores)}, "evaluate_every": 2}
-    history = trainer_of("nli", callbacks=[stopping], **options).run(8)
-    assert history.step == 4
+    trainer = trainer_of("nli", callbacks=[stopping], folder=tmp_path, **options)
+    assert trainer.run(8).step == 4
+    assert trainer._checkpoints.steps() == [2, 4]
 
 
 def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -> None:
@@ -259,13 +267,17 @@ def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": [*toy.tasks(), *toy.tasks()]}, "each of another name. Received: 8 tasks"),
+        ({"tasks": [*toy.tasks(), *toy.tasks()]}, "each of another name. Received the names"),
         ({"batch_size": 6, "accumulation": 4}, "1 replicas x 4 micro-batches. Received: 6"),
         ({"evaluate_every": 2}, "set evaluate"),
         ({"evaluate": dict, "evaluate_every": 3}, "multiple of steps_per_call, 2. Received: 3"),
         ({"checkpoint_every": 5}, "Expected checkpoint_every to be"),
         ({"tensorboard": True}, "need a folder"),
         ({"mode": "best"}, "Received: 'best'"),
+        (
+            {"optimizer": keras.optimizers.Adam(gradient_accumulation_steps=2)},
+            "Use the trainer's accumulation",
+        ),
     ],
 )
 def test_impossible_settings_are_refused(options: dict, message: str) -> None:

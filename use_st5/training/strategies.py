@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Sequence
 
-import keras
 import tensorflow as tf
 
 from use_st5.training.array_data import ArrayData
@@ -55,30 +54,6 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     if resolver is None or resolver.task_type is None:
         return True
     return resolver.task_type in ("chief", "worker") and (resolver.task_id or 0) == 0
-
-
-def check_scope(
-    strategy: tf.distribute.Strategy,
-    encoder: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
-) -> None:
-    """Checks that the encoder is built and that both were made in the strategy's scope.
-
-    Raises:
-        ValueError: They were not.
-    """
-    if not encoder.built or not encoder.trainable_variables:
-        raise ValueError(
-            "Expected a built encoder with trainable variables. Call encoder.build((None, None)) "
-            "in the strategy's scope."
-        )
-    for what, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
-        for variable in variables:
-            if not strategy.extended.variable_created_in_scope(variable.value):
-                raise ValueError(
-                    f"Expected the {what} to be made within `with strategy.scope():`. "
-                    f"Its variable {variable.path} was made outside."
-                )
 
 
 def distributed_batches(

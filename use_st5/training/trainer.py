@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from use_st5.training.checkpoints import Checkpoints
 from use_st5.training.history import History
 from use_st5.training.reporter import Reporter
+from use_st5.training.run_checks import check_optimizer, check_scope, check_tasks
 from use_st5.training.run_configuration import differences, run_configuration
-from use_st5.training.strategies import check_scope, distributed_batches, is_chief
+from use_st5.training.strategies import is_chief
 from use_st5.training.task import Task
-from use_st5.training.train_step import Batch, TrainStep
+from use_st5.training.task_stream import TaskStream
+from use_st5.training.train_step import TrainStep
 
 Metrics = dict[str, float]
+
+_ADVICE = (
+    "Lower the learning rate, or clip gradients (the optimizer's global_clipnorm); look for NaN in "
+    "the data. The last checkpoint is untouched."
+)
 
 
 class Trainer:
@@ -54,7 +60,8 @@ class Trainer:
         evaluate_every: Steps between evaluations; there is one at the end in any case.
         monitor: The metric whose best checkpoint is kept; may be left out where there is just one.
         mode: Whether more of it is better, `"max"`, or less, `"min"`.
-        checkpoint_every: Steps between checkpoints; None: at evaluations that improve and the end.
+        checkpoint_every: Steps between checkpoints. There is one at each evaluation that improves,
+            and at the end, in any case.
         keep_checkpoints: How many of the newest to keep beside the best.
         callbacks: Keras callbacks; a "batch" is a call from the host, an "epoch" the time between
             two evaluations, the model is the encoder. What they hold themselves is not in
@@ -102,14 +109,17 @@ class Trainer:
         self.mode = mode
         self.checkpoint_every = checkpoint_every
         self.callbacks = list(callbacks)
-        self.history = History(task_steps=dict.fromkeys(self.tasks, 0))
-        self._check(len(tasks), folder, tensorboard)
-        self._build()
         one_replica = self.strategy.num_replicas_in_sync == 1
         self.jit_compile = one_replica if jit_compile == "auto" else jit_compile
+        self.history = History(task_steps=dict.fromkeys(self.tasks, 0))
+        self._check(tasks, folder, tensorboard)
+        self._build()
         self._train_steps = {name: self._train_step(task) for name, task in self.tasks.items()}
-        self._batches: dict[str, Iterator[Batch]] = {}
+        self._stream = TaskStream(
+            self.tasks, strategy=self.strategy, seed=seed, micro_batches=accumulation
+        )
         self._checkpoints = self._open_checkpoints(folder, keep_checkpoints)
+        self._saved_step: int | None = None
         chief = is_chief(self.strategy)
         logs = Path(folder, "logs") if folder and tensorboard and chief else None
         self._reporter = Reporter(logs, progress=progress and chief)
@@ -168,25 +178,25 @@ class Trainer:
             epoch_begins = ends or self._due(self.evaluate_every)
             if epoch_begins:
                 epoch = (self.history.step - 1) // (self.evaluate_every or steps)
-                logs = {**logs, **self._evaluate(ends)}
+                logs = {**logs, **self._evaluate()}
                 callbacks.on_epoch_end(epoch, logs)
             elif self._due(self.checkpoint_every):
                 self._save()
+        self._save()
         callbacks.on_train_end(logs)
 
     def _call(self, callbacks: keras.callbacks.CallbackList) -> Metrics:
         """Runs `steps_per_call` steps of one task; its values as `task/name`, and the loss."""
-        history, name = self.history, self._drawn_task()
+        history, name = self.history, self._stream.draw(self.history.step)
         callbacks.on_train_batch_begin(history.step)
-        values = self._train_steps[name](self._batches_of(name), self.steps_per_call)
+        batches = self._stream.batches(name, history.task_steps[name])
+        values = self._train_steps[name](batches, self.steps_per_call)
         history.step += self.steps_per_call
         history.task_steps[name] += self.steps_per_call
         if not math.isfinite(values["loss"]):
             raise FloatingPointError(
                 f"Expected a finite loss. Received {values['loss']} from task '{name}' in steps "
-                f"{history.step - self.steps_per_call + 1} to {history.step}. Lower the learning "
-                "rate, or clip gradients (the optimizer's global_clipnorm). The last checkpoint "
-                "is untouched."
+                f"{history.step - self.steps_per_call + 1} to {history.step}. {_ADVICE}"
             )
         history.records.append({"step": history.step, "task": name, **values})
         self._reporter.step(history.step, name, values, float(self.optimizer.learning_rate))
@@ -194,31 +204,7 @@ class Trainer:
         callbacks.on_train_batch_end(history.step - 1, logs)
         return logs
 
-    def _drawn_task(self) -> str:
-        """The task of the next call: a function of the seed and the step alone."""
-        draw = np.random.default_rng([self.seed, self.history.step]).random()
-        names = list(self.tasks)
-        shares = np.cumsum([self.tasks[name].rate for name in names])
-        return names[min(int(np.searchsorted(shares, draw * shares[-1], "right")), len(names) - 1)]
-
-    def _batches_of(self, name: str) -> Iterator[Batch]:
-        if name not in self._batches:
-            task = self.tasks[name]
-            # Tasks over the same data shall not see it in the same order.
-            seed = int(np.random.SeedSequence([self.seed, *name.encode()]).generate_state(1)[0])
-            self._batches[name] = iter(
-                distributed_batches(
-                    self.strategy,
-                    task.data,
-                    task.batch_size,
-                    seed=seed,
-                    start_step=self.history.task_steps[name],
-                    micro_batches=self.accumulation,
-                )
-            )
-        return self._batches[name]
-
-    def _evaluate(self, ends: bool) -> Metrics:
+    def _evaluate(self) -> Metrics:
         """Evaluates, keeps the best, and checkpoints where one is due."""
         metrics: Metrics = {}
         best = False
@@ -227,7 +213,7 @@ class Trainer:
             best = self.history.improve(self._monitored(metrics), mode=self.mode)
             self.history.evaluations.append({"step": self.history.step, **metrics})
             self._reporter.evaluation(self.history.step, metrics, best)
-        if best or ends or self._due(self.checkpoint_every):
+        if best or self._due(self.checkpoint_every):
             self._save()
         return metrics
 
@@ -242,9 +228,19 @@ class Trainer:
         return metrics[self.monitor]
 
     def _save(self) -> None:
-        if self._checkpoints is not None:
-            state = {**self.history.to_state(), "configuration": self.configuration}
-            self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
+        """Writes a checkpoint, unless there is no folder or the step has one."""
+        if self._checkpoints is None or self._saved_step == self.history.step:
+            return
+        # The loss that was seen to be finite is that before the last update.
+        for variable in self._trainable_variables():
+            if not tf.reduce_all(tf.math.is_finite(variable.value)):
+                raise FloatingPointError(
+                    f"Expected finite weights after step {self.history.step}; {variable.path} "
+                    f"holds others. {_ADVICE}"
+                )
+        state = {**self.history.to_state(), "configuration": self.configuration}
+        self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
+        self._saved_step = self.history.step
 
     def _resume(self) -> None:
         steps = [] if self._checkpoints is None else self._checkpoints.steps()
@@ -260,6 +256,7 @@ class Trainer:
             )
         self._checkpoints.restore(steps[-1])
         self.history = History(**state)
+        self._saved_step = self.history.step
 
     def _build(self) -> None:
         """Builds every head and the optimizer in the strategy's scope."""
@@ -311,14 +308,17 @@ class Trainer:
     def _calls_per_epoch(self, steps: int) -> int:
         return (self.evaluate_every or steps) // self.steps_per_call
 
-    def _check(self, number: int, folder: str | os.PathLike[str] | None, tensorboard: bool) -> None:
-        if not number or len(self.tasks) != number:
+    def _check(
+        self, tasks: Sequence[Task], folder: str | os.PathLike[str] | None, tensorboard: bool
+    ) -> None:
+        replicas = self.strategy.num_replicas_in_sync
+        check_tasks(tasks, replicas=replicas, micro_batches=self.accumulation)
+        check_optimizer(self.optimizer)
+        if self.jit_compile and replicas > 1:
             raise ValueError(
-                f"Expected at least one task, each of another name. Received: {number} tasks "
-                f"with the names {sorted(self.tasks)}"
+                "XLA cannot compile a step of several replicas here (see jit_compile). Received: "
+                f"jit_compile=True with {replicas} replicas"
             )
-        if len({id(task.loss) for task in self.tasks.values()}) != number:
-            raise ValueError("Expected each task to have a loss of its own: losses hold weights.")
         if tensorboard and folder is None:
             raise ValueError("TensorBoard's files need a folder. Received: folder=None")
         if self.evaluate_every is not None and self.evaluate is None:
@@ -328,15 +328,6 @@ class Trainer:
         for name in ("evaluate_every", "checkpoint_every"):
             if getattr(self, name) is not None:
                 self._check_multiple(name, getattr(self, name))
-        replicas = self.strategy.num_replicas_in_sync
-        for task in self.tasks.values():
-            task.check_features()
-            if task.batch_size % (replicas * self.accumulation):
-                raise ValueError(
-                    f"Expected the batch size of task '{task.name}' to be a multiple of "
-                    f"{replicas} replicas x {self.accumulation} micro-batches. "
-                    f"Received: {task.batch_size}"
-                )
 
     def _check_multiple(self, name: str, number: int) -> None:
         if number < 1 or number % self.steps_per_call:

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).with_name("resume_run.py")
+STEPS = "96"
+
+
+@pytest.mark.process
+def test_a_killed_run_ends_with_the_weights_of_one_never_killed(
+    repository: Path, tmp_path: Path, fresh_python: Callable[..., str]
+) -> None:
+    whole = json.loads(fresh_python(RUN, tmp_path / "whole", STEPS).splitlines()[-1])
+    _kill_at_a_random_moment(repository, tmp_path / "killed", tmp_path / "log")
+    rest = json.loads(fresh_python(RUN, tmp_path / "killed", STEPS).splitlines()[-1])
+    assert whole["first"] == 2
+    assert rest["first"] is None or rest["first"] > 2  # it did continue
+    assert rest["digest"] == whole["digest"]
+    assert rest["history"] == whole["history"]
+    names = [path.name for path in (tmp_path / "killed").iterdir()]
+    assert all(name.startswith("checkpoint-") for name in names)
+
+
+def _kill_at_a_random_moment(repository: Path, folder: Path, log: Path) -> None:
+    """Starts a run, and sends SIGKILL up to a second after its first checkpoint."""
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, RUN, folder, STEPS],
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "PYTHONPATH": str(repository)},
+        )
+        try:
+            for _ in range(6000):
+                if folder.is_dir() and any(folder.glob("checkpoint-*")):
+                    break
+                assert process.poll() is None, log.read_text()[-3000:]
+                time.sleep(0.05)
+            time.sleep(random.random())
+        finally:
+            process.kill()
+            process.wait()

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training import toy
+from use_st5.training.strategies import is_chief, strategy_by_name
+from use_st5.training.trainer import Trainer
+
+RUN = Path(__file__).with_name("strategy_run.py")
+CLUSTER = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
+
+
+def last_line(text: str) -> dict:
+    return json.loads(text.strip().splitlines()[-1])
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free now: all held open together, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def start_workers(repository: Path, folder: Path) -> list[subprocess.Popen]:
+    """Two workers on this machine, each writing its output to a file in the folder."""
+    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    started = []
+    for index in range(2):
+        task = {"type": "worker", "index": index}
+        config = json.dumps({"cluster": {"worker": workers}, "task": task})
+        environment = {**os.environ, "PYTHONPATH": str(repository), "TF_CONFIG": config}
+        with (folder / f"{index}.out").open("w") as out, (folder / f"{index}.err").open("w") as err:
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, RUN, "multi_worker", "1"],
+                    stdout=out,
+                    stderr=err,
+                    env=environment,
+                    cwd=folder,
+                )
+            )
+    return started
+
+
+@pytest.mark.process
+def test_one_device_mirrored_and_two_workers_give_the_same_losses(
+    repository: Path, tmp_path: Path, fresh_python: Callable[..., str]
+) -> None:
+    workers = start_workers(repository, tmp_path)
+    try:
+        results = {
+            "one_device": last_line(fresh_python(RUN, "one_device", "1")),
+            "mirrored": last_line(fresh_python(RUN, "mirrored", "2")),
+        }
+        for index, worker in enumerate(workers):
+            assert worker.wait(timeout=300) == 0, (tmp_path / f"{index}.err").read_text()[-3000:]
+            results[f"worker {index}"] = last_line((tmp_path / f"{index}.out").read_text())
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+    expected = results["one_device"]
+    assert [result["replicas"] for result in results.values()] == [1, 2, 2, 2]
+    assert len(expected["losses"]) == 12
+    assert len({name for name, _ in expected["losses"]}) == 3
+    for result in results.values():
+        assert [name for name, _ in result["losses"]] == [name for name, _ in expected["losses"]]
+        for (_, loss), (_, same) in zip(result["losses"], expected["losses"], strict=True):
+            assert loss == pytest.approx(same, rel=2e-5)
+        assert result["weights"] == pytest.approx(expected["weights"], rel=2e-5)
+
+
+@pytest.mark.process
+def test_dropout_works_under_mirrored(fresh_python: Callable[..., str]) -> None:
+    result = last_line(fresh_python(RUN, "mirrored", "2", "0.5"))
+    assert np.isfinite([loss for _, loss in result["losses"]]).all()
+
+
+def test_one_device_is_the_chief_and_trains() -> None:
+    strategy = strategy_by_name("one_device", devices=["/cpu:0"])
+    assert is_chief(strategy)
+    with strategy.scope():
+        encoder = toy.ToyEncoder()
+        optimizer = keras.optimizers.SGD(0.1)
+    options = {"strategy": strategy, "steps_per_call": 1, "jit_compile": False, "progress": False}
+    assert Trainer(encoder, toy.tasks(only=("nli",)), optimizer, **options).run(1).step == 1
+
+
+@pytest.mark.parametrize("outside", ["encoder", "optimizer"])
+def test_what_was_made_outside_the_scope_is_named(outside: str) -> None:
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    made = {"encoder": toy.ToyEncoder, "optimizer": keras.optimizers.Adam}
+    parts = {outside: made[outside]()}
+    with strategy.scope():
+        parts |= {name: make() for name, make in made.items() if name != outside}
+    with pytest.raises(ValueError, match=f"Expected the {outside} to be made within"):
+        Trainer(tasks=toy.tasks(only=("nli",)), strategy=strategy, **parts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "cluster"}, "Unknown strategy: 'cluster'. Expected one of"),
+        ({"name": "one_device", "devices": ["/cpu:0", "/cpu:1"]}, "Expected one device"),
+        ({"name": "tpu", "devices": ["/cpu:0"]}, "finds its devices itself"),
+        ({"name": "mirrored", "tpu": "local"}, "does not run on a TPU"),
+    ],
+)
+def test_impossible_strategies_are_refused(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        strategy_by_name(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("", "needs the environment variable TF_CONFIG on every machine"),
+        ("{", "Expected TF_CONFIG to be like"),
+        ('{"cluster": {}}', "Expected TF_CONFIG to be like"),
+        (
+            json.dumps({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}),
+            "index from 0 to 1. Received: 2",
+        ),
+    ],
+)
+def test_a_wrong_tf_config_is_explained(
+    monkeypatch: pytest.MonkeyPatch, config: str, message: str
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", config)
+    with pytest.raises(ValueError, match=message):
+        strategy_by_name("multi_worker")
+
+
+@pytest.mark.process
+def test_without_a_tpu_it_says_so(fresh_python: Callable[..., str]) -> None:
+    code = (
+        "from use_st5.training.strategies import strategy_by_name\n"
+        "try:\n    strategy_by_name('tpu')\n"
+        "except ValueError as error:\n    print(error)\n"
+    )
+    text = fresh_python("-c", code, timeout=120)
+    assert "Found no TPU (tpu=None)" in text
+    assert "tensorflow-tpu" in text

@@ -1,0 +1,71 @@
+"""What must hold before a run makes its first step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import keras
+import tensorflow as tf
+
+from use_st5.training.task import Task
+
+
+def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int) -> None:
+    """Checks the tasks of a run, and that the data of each hold what its loss reads.
+
+    Raises:
+        ValueError: There is none, two share a name or a loss, a batch cannot be shared equally,
+            or data and loss do not fit.
+    """
+    names = [task.name for task in tasks]
+    if not tasks or len(set(names)) != len(names):
+        raise ValueError(
+            f"Expected at least one task, each of another name. Received the names: {names}"
+        )
+    if len({id(task.loss) for task in tasks}) != len(tasks):
+        raise ValueError("Expected each task to have a loss of its own, since losses hold weights.")
+    for task in tasks:
+        task.check_features()
+        if micro_batches < 1 or task.batch_size % (replicas * micro_batches):
+            raise ValueError(
+                f"Expected the batch size of task '{task.name}' to be a multiple of "
+                f"{replicas} replicas x {micro_batches} micro-batches. "
+                f"Received: {task.batch_size}"
+            )
+
+
+def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
+    """Checks that the optimizer leaves accumulation to the trainer.
+
+    Raises:
+        ValueError: It does not.
+    """
+    if optimizer.gradient_accumulation_steps:
+        raise ValueError(
+            "Expected an optimizer without gradient_accumulation_steps, which Keras cannot apply "
+            "under tf.distribute. Use the trainer's accumulation."
+        )
+
+
+def check_scope(
+    strategy: tf.distribute.Strategy,
+    encoder: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+) -> None:
+    """Checks that the encoder is built and that both were made in the strategy's scope.
+
+    Raises:
+        ValueError: They were not.
+    """
+    if not encoder.built or not encoder.trainable_variables:
+        raise ValueError(
+            "Expected a built encoder with trainable variables. Call encoder.build((None, None)) "
+            "in the strategy's scope."
+        )
+    for what, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
+        for variable in variables:
+            if not strategy.extended.variable_created_in_scope(variable.value):
+                raise ValueError(
+                    f"Expected the {what} to be made within `with strategy.scope():`. "
+                    f"Its variable {variable.path} was made outside."
+                )
