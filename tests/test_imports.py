@@ -47,8 +47,13 @@ def test_every_module_imports_without_optional_packages(
 ) -> None:
     code = f"""
 import importlib, pkgutil, sys
-for name in {OPTIONAL}:
-    sys.modules[name] = None  # makes any import of it raise ModuleNotFoundError
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {OPTIONAL}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
 import use_st5
 for module in pkgutil.walk_packages(use_st5.__path__, "use_st5."):
     if not module.name.endswith("__main__"):
