@@ -48,7 +48,7 @@ def library_of(source: Path) -> str:
     """
     parts = source.with_suffix("").parts
     if parts[0] == "tests":
-        return "conftest"
+        return "/".join([*parts[:-1], "support"])
     if parts[0] != PACKAGE:
         return parts[0]
     name = parts[1]
@@ -158,18 +158,24 @@ def libraries() -> Iterator[str]:
 
 
 def tests() -> Iterator[str]:
-    """Gives what tests share, and one test target per test file; pytest runs each."""
-    shared = [path for path in sources_in("tests") if not path.name.startswith("test_")]
-    yield target(
-        "py_library",
-        "conftest",
-        testonly="True",
-        srcs=[path.as_posix() for path in shared],
-        deps=dependencies("conftest", shared),
-    )
+    """Gives what the tests of each folder share, and one test target per file; pytest runs each."""
+    shared: dict[str, list[Path]] = {}
     for path in sources_in("tests"):
-        if path in shared:
+        if not path.name.startswith("test_"):
+            shared.setdefault(library_of(path), []).append(path)
+    for name, sources in sorted(shared.items()):
+        yield target(
+            "py_library",
+            name,
+            testonly="True",
+            srcs=[path.as_posix() for path in sources],
+            deps=dependencies(name, sources),
+        )
+    for path in sources_in("tests"):
+        if not path.name.startswith("test_"):
             continue
+        around = {f"{folder.as_posix()}/support" for folder in path.parents}
+        support = {f":{name}" for name in around & set(shared)}
         yield target(
             "py_test",
             path.with_suffix("").as_posix(),
@@ -177,7 +183,7 @@ def tests() -> Iterator[str]:
             main='"tools/run_pytest.py"',
             args=[path.as_posix()],
             data=[":colabs", "pyproject.toml"],
-            deps=sorted({":conftest", *dependencies("", [path])}),
+            deps=sorted(support | set(dependencies("", [path]))),
         )
 
 
