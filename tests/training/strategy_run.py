@@ -32,7 +32,7 @@ def main(name: str, replicas: int, dropout: float) -> None:
         optimizer = keras.optimizers.Adam(schedule, global_clipnorm=0.05)
     trainer = Trainer(
         encoder,
-        toy.tasks(only=("text", "talk", "teacher")),
+        toy.tasks(only=("talk", "teacher")),
         optimizer,
         strategy=strategy,
         steps_per_call=2,

@@ -48,6 +48,7 @@ def test_every_task_is_drawn_and_learns() -> None:
         losses = [record["loss"] for record in history.records if record["task"] == name]
         assert len(losses) == history.task_steps[name] > 8
         assert np.mean(losses[-3:]) < np.mean(losses[:3])
+        assert trainer._train_steps[name]._steps.experimental_get_tracing_count() == 1
 
 
 def test_rates_decide_how_often_a_task_is_drawn() -> None:
@@ -70,6 +71,22 @@ def test_a_step_leaves_the_heads_of_other_tasks_alone() -> None:
             np.array_equal(a, b) for a, b in zip(before[name], task.loss.get_weights(), strict=True)
         ]
         assert not any(same) if name == drawn else all(same)
+
+
+def test_tasks_may_share_a_loss_and_its_head(tmp_path: Path) -> None:
+    def make() -> Trainer:
+        (task,) = toy.tasks(only=("nli",))
+        wide = {n: np.pad(v, [(0, 0), (0, 2)][: v.ndim]) for n, v in toy.arrays().items()}
+        long = dataclasses.replace(task, name="long", data=ArrayData(wide))
+        return trainer_of(tasks=[task, long], folder=tmp_path)
+
+    trainer = make()
+    history = trainer.run(16)
+    assert min(history.task_steps.values()) > 0
+    assert len(trainer.optimizer._trainable_variables) == 3 + 4  # encoder and one head
+    again = make()
+    again.run(16)
+    assert_same(weights_of(trainer), weights_of(again))
 
 
 def test_xla_gives_the_same_losses() -> None:
