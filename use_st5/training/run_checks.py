@@ -14,7 +14,7 @@ def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int) -> 
     """Checks the tasks of a run, and that the data of each hold what its loss reads.
 
     Raises:
-        ValueError: There is none, two share a name or a loss, a batch cannot be shared equally,
+        ValueError: There is none, two share a name, a batch cannot be shared equally,
             or data and loss do not fit.
     """
     names = [task.name for task in tasks]
@@ -22,8 +22,6 @@ def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int) -> 
         raise ValueError(
             f"Expected at least one task, each of another name. Received the names: {names}"
         )
-    if len({id(task.loss) for task in tasks}) != len(tasks):
-        raise ValueError("Expected each task to have a loss of its own, since losses hold weights.")
     for task in tasks:
         task.check_features()
         if micro_batches < 1 or task.batch_size % (replicas * micro_batches):

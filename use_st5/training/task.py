@@ -19,7 +19,8 @@ class Task:
 
     Attributes:
         name: Short name in logs, metrics and checkpoints.
-        loss: What is minimised; its head belongs to this task alone.
+        loss: What is minimised. Tasks may share one, and so its head: the same kind of data in
+            arrays of different lengths, so that short texts are not padded to the longest.
         data: Arrays that hold the loss's features (others are ignored).
         rate: Weight of the task in the draw; the trainer divides by the sum over all tasks.
         batch_size: Examples per step over all replicas.

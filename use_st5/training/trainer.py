@@ -277,8 +277,9 @@ class Trainer:
         )
 
     def _trainable_variables(self) -> list[keras.Variable]:
-        heads = (task.loss.trainable_variables for task in self.tasks.values())
-        return [*self.encoder.trainable_variables, *(v for head in heads for v in head)]
+        heads = [v for task in self.tasks.values() for v in task.loss.trainable_variables]
+        # Tasks may share a loss: their variables count once.
+        return list({id(v): v for v in [*self.encoder.trainable_variables, *heads]}.values())
 
     def _train_step(self, task: Task) -> TrainStep:
         return TrainStep(
