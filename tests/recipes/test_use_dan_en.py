@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.recipes import _teacher_sentences, use_dan_ablation, use_dan_en
+from use_st5.recipes import (
+    _teacher_sentences,
+    _use_dan_data,
+    use_dan_ablation,
+    use_dan_en,
+)
 
 
 def _fake_teacher() -> object:
@@ -26,16 +31,14 @@ def _fake_teacher() -> object:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_teacher_sentences, "CAPTIONS", 40)
     monkeypatch.setattr(_teacher_sentences, "SPANS", 40)
-    for name, value in {
-        "minilm_teacher": _fake_teacher,
-        "NUM_UNIGRAMS": 60,
-        "NUM_BIGRAMS": 40,
-        "UNIGRAM_BUCKETS": 5,
-        "DECODER_VOCABULARY": 30,
-        "MIXTURE": {name: (1.0, 8) for name in use_dan_en.TASKS},
-        "EVALUATE_EVERY": 10,
-    }.items():
-        monkeypatch.setattr(use_dan_en, name, value)
+    monkeypatch.setattr(_use_dan_data, "minilm_teacher", _fake_teacher)
+    monkeypatch.setattr(_use_dan_data, "NUM_UNIGRAMS", 60)
+    monkeypatch.setattr(_use_dan_data, "NUM_BIGRAMS", 40)
+    monkeypatch.setattr(_use_dan_data, "UNIGRAM_BUCKETS", 5)
+    monkeypatch.setattr(_use_dan_data, "TEACHER_LENGTHS", {"short": (1, 4, 5), "long": (5, 9, 12)})
+    monkeypatch.setattr(use_dan_en, "DECODER_VOCABULARY", 30)
+    monkeypatch.setattr(use_dan_en, "MIXTURE", {name: (1.0, 8) for name in use_dan_en.TASKS})
+    monkeypatch.setattr(use_dan_en, "EVALUATE_EVERY", 10)
 
 
 def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:

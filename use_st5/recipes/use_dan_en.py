@@ -15,18 +15,14 @@ SavedModel, int8 table) and `scores.json`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from use_st5._files import atomic_path
-from use_st5.data.prepared import prepare
-from use_st5.data.prepared_column import PreparedColumn
-from use_st5.distillation.teacher_vectors import TeacherVectors
 from use_st5.evaluation.sts import evaluate_sts
 from use_st5.evaluation.sts_data import STSSet, read_stsb
 from use_st5.export.saved_model import export_saved_model
@@ -36,22 +32,14 @@ from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.models.use_dan import USEDAN
-from use_st5.recipes._minilm_teacher import DIMENSION, minilm_teacher
-from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
-from use_st5.recipes._teacher_sentences import teacher_sentences
+from use_st5.recipes._minilm_teacher import DIMENSION
+from use_st5.recipes._use_dan_data import TASKS, Arrays, prepare_tasks
 from use_st5.text.ngram_vectorizer import NGramVectorizer
-from use_st5.text.ngram_vocabulary import NGramVocabulary
-from use_st5.text.vocabulary_builder import build_vocabulary
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 from use_st5.training.trainer import Trainer
 
-TASKS = ("skip_thought", "input_response", "inference", "teacher")
-
-NUM_UNIGRAMS, NUM_BIGRAMS, UNIGRAM_BUCKETS = 50_000, 29_000, 3_000
-MAX_TOKENS = 28  # of a sentence in training; the encoder itself has no limit
-DECODER_TOKENS, DECODER_VOCABULARY = 20, 4_000
-
+DECODER_VOCABULARY = 4_000
 # Task: (rate in the draw, batch size).
 MIXTURE = {
     "skip_thought": (0.02, 128),
@@ -59,9 +47,12 @@ MIXTURE = {
     "inference": (0.05, 512),
     "teacher": (0.88, 2048),
 }
-STEPS = 8_000
-LEARNING_RATE, WARMUP_STEPS = 2e-3, 200
-EVALUATE_EVERY = 400
+# A task's rate is shared among its parts by number of examples times these (1 if not named): single
+# words and short spans are many and soon learnt.
+PART_WEIGHTS = {"teacher_short": 0.5, "teacher_medium": 1.0, "teacher_long": 1.5}
+STEPS = 7_000
+LEARNING_RATE, WARMUP_STEPS = 5e-3, 200
+EVALUATE_EVERY = 500
 _EVALUATION_BATCH = 512
 
 
@@ -97,7 +88,7 @@ def run(
     if not resume and checkpoints.exists():
         raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
     development = read_stsb(_stsb_dev(data))
-    vectorizer, arrays = _prepare(
+    vectorizer, parts = prepare_tasks(
         data, tasks, prepared or output / "prepared", teacher or output / "teacher"
     )
     keras.utils.set_random_seed(seed)
@@ -106,7 +97,7 @@ def run(
     encode = padded_encoder(model, vectorizer)
     _train(
         model,
-        [_task(name, arrays[name]) for name in tasks],
+        [task for name in tasks for task in _tasks(name, parts[name])],
         lambda: _scores(encode, development),
         steps or STEPS,
         seed,
@@ -185,75 +176,27 @@ def _stsb_dev(data: Path) -> Path:
     return found[0]
 
 
-def _vocabulary(path: Path, sentences: Iterable[str]) -> NGramVocabulary:
-    if not path.exists():
-        vocabulary = build_vocabulary(
-            sentences,
-            show_progress=True,
-            num_unigrams=NUM_UNIGRAMS,
-            num_bigrams=NUM_BIGRAMS,
-            unigram_buckets=UNIGRAM_BUCKETS,
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        vocabulary.save(path)
-    return NGramVocabulary.load(path)
-
-
-def _prepare(
-    data: Path, tasks: Sequence[str], prepared: Path, teacher: Path
-) -> tuple[NGramVectorizer, dict[str, dict[str, np.ndarray]]]:
-    """The vocabulary's vectorizer and each task's id arrays, made once and kept in `prepared`."""
-    sentences = _cached_lines(prepared / "sentences.txt", lambda: teacher_sentences(data))
-    vectorizer = NGramVectorizer(_vocabulary(prepared / "vocabulary.txt", sentences))
-    arrays = {}
-    for name in tasks:
-        examples, columns = _source(name, data, sentences, teacher)
-        arrays[name] = prepare(examples(), columns, vectorizer, prepared / name, reuse=True)
-    return vectorizer, arrays
-
-
-def _source(
-    name: str, data: Path, sentences: list[str], teacher: Path
-) -> tuple[Callable[[], Iterable[Any]], dict[str, PreparedColumn]]:
-    """The task's examples and the columns that its loss reads."""
-    ids = PreparedColumn("ids", max_tokens=MAX_TOKENS)
-    words = PreparedColumn("unigram_ids", max_tokens=DECODER_TOKENS)
-    return {
-        "skip_thought": (
-            lambda: running_text(data),
-            {"sentence": ids, "previous": words, "next": words},
-        ),
-        "input_response": (lambda: dialogue_pairs(data), {"input": ids, "response": ids}),
-        "inference": (
-            lambda: inference_pairs(data),
-            {"premise": ids, "hypothesis": ids, "label": PreparedColumn("label")},
-        ),
-        "teacher": (
-            lambda: _teacher_examples(teacher, sentences),
-            {"sentence": ids, "teacher": PreparedColumn("vector")},
-        ),
-    }[name]
-
-
-def _teacher_examples(folder: Path, sentences: list[str]) -> Iterator[dict[str, Any]]:
-    """Sentences short enough to be read whole in training, with the teacher's vectors."""
-    vectors = TeacherVectors(folder)
-    if any(sentence not in vectors for sentence in sentences):
-        vectors.extend(minilm_teacher(), sentences, show_progress=True)
-    yield from vectors.examples(s for s in sentences if s.count(" ") < MAX_TOKENS)
-
-
-def _task(name: str, arrays: dict[str, np.ndarray]) -> Task:
+def _tasks(name: str, parts: dict[str, Arrays]) -> list[Task]:
+    """The task, once for each part of its data; the parts share the loss and the rate."""
     losses: dict[str, Callable[[], TaskLoss]] = {
         "skip_thought": lambda: SkipThoughtLoss(
             vocabulary_size=DECODER_VOCABULARY, hidden_dim=128, intermediate_dim=512
         ),
         "input_response": InputResponseLoss,
         "inference": lambda: ClassificationLoss(num_classes=3),
-        "teacher": lambda: TeacherLoss(teacher_dim=DIMENSION, similarity_weight=10.0),
+        "teacher": lambda: TeacherLoss(
+            teacher_dim=DIMENSION, similarity_weight=10.0, ranking_weight=1.0, temperature=0.1
+        ),
     }
+    loss = losses[name]()
     rate, batch_size = MIXTURE[name]
-    return Task(name, losses[name](), ArrayData(arrays), rate=rate, batch_size=batch_size)
+    data = {part: ArrayData(arrays) for part, arrays in parts.items()}
+    weights = {part: len(each) * PART_WEIGHTS.get(part, 1.0) for part, each in data.items()}
+    rates = {part: rate * weight / sum(weights.values()) for part, weight in weights.items()}
+    return [
+        Task(part, loss, each, rate=rates[part], batch_size=batch_size)
+        for part, each in data.items()
+    ]
 
 
 def _optimizer(steps: int) -> keras.optimizers.Optimizer:
@@ -264,11 +207,3 @@ def _optimizer(steps: int) -> keras.optimizers.Optimizer:
         decay_steps=max(1, steps - WARMUP_STEPS),
     )
     return keras.optimizers.Adam(schedule, beta_2=0.98, global_clipnorm=1.0)
-
-
-def _cached_lines(path: Path, make: Callable[[], list[str]]) -> list[str]:
-    if not path.exists():
-        with atomic_path(path) as temporary:
-            temporary.write_text("".join(f"{line}\n" for line in make()), encoding="utf-8")
-    with path.open(encoding="utf-8", newline="\n") as lines:
-        return [line.rstrip("\n") for line in lines]
