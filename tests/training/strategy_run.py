@@ -1,6 +1,7 @@
 """Run by tests in fresh processes: a short toy training under the strategy named on the line.
 
-usage: strategy_run.py STRATEGY REPLICAS [DROPOUT]; prints the losses and a weight sum as JSON.
+usage: strategy_run.py STRATEGY REPLICAS [DROPOUT]; prints as JSON the losses, and the sum of the
+weights as they come back from the checkpoint, which is in the folder STRATEGY.
 """
 
 from __future__ import annotations
@@ -37,9 +38,14 @@ def main(name: str, replicas: int, dropout: float) -> None:
         strategy=strategy,
         steps_per_call=2,
         accumulation=2,
+        folder=name,
+        evaluate=lambda: {"score": 1.0},
         progress=False,
     )
     history = trainer.run(24)
+    for variable in encoder.trainable_variables:
+        variable.assign(np.zeros(variable.shape))
+    trainer.restore_best()
     total = float(sum(np.sum(np.abs(v.numpy())) for v in encoder.trainable_variables))
     records = [[r["task"], r["loss"]] for r in history.records]
     result = {"replicas": strategy.num_replicas_in_sync, "losses": records, "weights": total}

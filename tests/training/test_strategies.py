@@ -84,6 +84,8 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
         for (_, loss), (_, same) in zip(result["losses"], expected["losses"], strict=True):
             assert loss == pytest.approx(same, rel=2e-5)
         assert result["weights"] == pytest.approx(expected["weights"], rel=2e-5)
+    for name in ("one_device", "mirrored", "multi_worker"):
+        assert [path.name for path in (tmp_path / name).iterdir()] == ["checkpoint-000000024"]
 
 
 @pytest.mark.process

@@ -56,6 +56,13 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return resolver.task_type in ("chief", "worker") and (resolver.task_id or 0) == 0
 
 
+def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
+    """Returns when every worker of a multi-worker strategy has come here."""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        ones = strategy.run(lambda: tf.constant(1.0))
+        strategy.reduce(tf.distribute.ReduceOp.SUM, ones, axis=None).numpy()
+
+
 def distributed_batches(
     strategy: tf.distribute.Strategy,
     data: ArrayData,

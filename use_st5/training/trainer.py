@@ -16,7 +16,7 @@ from use_st5.training.history import History
 from use_st5.training.reporter import Reporter
 from use_st5.training.run_checks import check_optimizer, check_scope, check_tasks
 from use_st5.training.run_configuration import differences, run_configuration
-from use_st5.training.strategies import is_chief
+from use_st5.training.strategies import is_chief, wait_for_workers
 from use_st5.training.task import Task
 from use_st5.training.task_stream import TaskStream
 from use_st5.training.train_step import TrainStep
@@ -240,6 +240,7 @@ class Trainer:
                 )
         state = {**self.history.to_state(), "configuration": self.configuration}
         self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
+        wait_for_workers(self.strategy)  # One writes, all may read it next.
         self._saved_step = self.history.step
 
     def _resume(self) -> None:
