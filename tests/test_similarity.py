@@ -86,6 +86,13 @@ def test_pairwise_is_the_row_wise_function_on_every_pair(metric: str) -> None:
     np.testing.assert_allclose(matrix, row_wise, atol=1e-5)
 
 
+def test_pairwise_angular_of_a_vector_with_itself_is_one() -> None:
+    u, _ = _vectors()
+    matrix = np.asarray(similarity.pairwise(u, 3 * u, metric="angular"))
+    assert matrix.dtype == np.float32
+    np.testing.assert_allclose(np.diag(matrix), 1.0, atol=1e-6)
+
+
 def test_unknown_metric_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match="'euclid'.*'cosine', 'angular', 'dot'"):
         similarity.pairwise(np.ones((1, 2)), np.ones((1, 2)), metric="euclid")

@@ -8,15 +8,27 @@ import keras
 from keras import ops
 
 
-@keras.saving.register_keras_serializable(package="use_st5")
-class L2Normalize(keras.layers.Layer):
-    """`x / sqrt(Σx² + epsilon)` over the last axis, in float32.
-
-    A zero vector stays zero and its gradient stays finite.
+def l2_normalize(x: Any, *, epsilon: float = 1e-12) -> Any:
+    """`x / sqrt(Σx² + epsilon)` over the last axis, in float32; a zero vector stays zero.
 
     Args:
+        x: `[..., dim]`.
         epsilon: Added to the squared length. The default is far below the squared length of any
             trained embedding, so that unit length holds to 1e-6.
+
+    Returns:
+        float32 `[..., dim]`.
+    """
+    x = ops.cast(x, "float32")
+    return x * ops.rsqrt(ops.sum(ops.square(x), axis=-1, keepdims=True) + epsilon)
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class L2Normalize(keras.layers.Layer):
+    """`l2_normalize` as a layer.
+
+    Args:
+        epsilon: Added to the squared length.
 
     Call arguments:
         x: `[..., dim]`.
@@ -30,8 +42,7 @@ class L2Normalize(keras.layers.Layer):
         self.epsilon = epsilon
 
     def call(self, x: Any) -> Any:
-        x = ops.cast(x, "float32")
-        return x * ops.rsqrt(ops.sum(ops.square(x), axis=-1, keepdims=True) + self.epsilon)
+        return l2_normalize(x, epsilon=self.epsilon)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return input_shape

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.losses.feature import Feature
 from use_st5.losses.gather import LOCAL, Gather
 from use_st5.losses.task_loss import (
@@ -15,7 +16,6 @@ from use_st5.losses.task_loss import (
     build_stack,
     dense_stack,
     encode_together,
-    unit_rows,
 )
 
 # A logit that takes a candidate out of a float32 softmax, and whose gradient stays finite.
@@ -86,7 +86,7 @@ class InputResponseLoss(TaskLoss):
             v = layer(v)
         if self.output_layer is not None:
             v = self.output_layer(v)
-        cosines = ops.matmul(unit_rows(u), ops.transpose(gather(unit_rows(v))))
+        cosines = ops.matmul(l2_normalize(u), ops.transpose(gather(l2_normalize(v))))
         rows = ops.shape(u)[0]
         labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
         true = ops.arange(ops.shape(cosines)[1], dtype="int32")[None, :] == labels[:, None]

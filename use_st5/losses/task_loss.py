@@ -91,9 +91,3 @@ def build_stack(layers: list[keras.layers.Dense], width: int) -> int:
         layer.build((None, width))
         width = layer.units
     return width
-
-
-def unit_rows(x: Any) -> Any:
-    """Rows of `[batch, dim]` scaled to length 1 in float32; a zero row stays zero."""
-    x = ops.cast(x, "float32")
-    return x * ops.rsqrt(ops.sum(ops.square(x), axis=-1, keepdims=True) + 1e-12)

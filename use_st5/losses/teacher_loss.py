@@ -7,9 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.losses.feature import Feature
 from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import TaskLoss, unit_rows
+from use_st5.losses.task_loss import TaskLoss
 
 # A logit that takes a row's similarity to itself out of a float32 softmax.
 _EXCLUDED = -1e9
@@ -80,10 +81,10 @@ class TeacherLoss(TaskLoss):
         gather: Gather = LOCAL,
     ) -> tuple[Any, dict[str, Any]]:
         student = ops.cast(encoder(batch["sentence"], training=training), "float32")
-        teacher = unit_rows(batch["teacher"])
+        teacher = l2_normalize(batch["teacher"])
         projected = student if self.projection is None else self.projection(student)
-        cosine = ops.mean(ops.sum(unit_rows(projected) * teacher, axis=-1))
-        ours, theirs, others = _cosine_matrices(unit_rows(student), teacher, gather)
+        cosine = ops.mean(ops.sum(l2_normalize(projected) * teacher, axis=-1))
+        ours, theirs, others = _cosine_matrices(l2_normalize(student), teacher, gather)
         error = _mean_where(ops.square(ours - theirs), others)
         loss = self.vector_weight * (1.0 - cosine) + self.similarity_weight * error
         if self.ranking_weight:
