@@ -100,8 +100,8 @@ class SentenceEncoder:
                 such sentence.
             show_progress: Whether a progress bar is drawn on standard error. None: for long inputs
                 in a terminal.
-            on_empty: What a text of nothing but white space gives. "encode": the vector that the
-                model was trained to give it; "zero": zeros; "raise": a ValueError.
+            on_empty: What a text of nothing but white space gives. "encode": the model's
+                own vector for it, always the same; "zero": zeros; "raise": a ValueError.
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string.
