@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import keras
 import tensorflow as tf
 
 from use_st5.training.task import Task
+
+NOT_FINITE_ADVICE = (
+    "Lower the learning rate, or clip gradients (the optimizer's global_clipnorm); look for NaN in "
+    "the data. The last checkpoint is untouched."
+)
 
 
 def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int) -> None:
@@ -42,6 +47,45 @@ def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
         raise ValueError(
             "Expected an optimizer without gradient_accumulation_steps, which Keras cannot apply "
             "under tf.distribute. Use the trainer's accumulation."
+        )
+
+
+def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
+    """Checks that the weights are numbers.
+
+    Raises:
+        FloatingPointError: They are not.
+    """
+    for variable in variables:
+        if not tf.reduce_all(tf.math.is_finite(variable.value)):
+            raise FloatingPointError(
+                f"Expected finite weights after step {step}; {variable.path} holds others. "
+                f"{NOT_FINITE_ADVICE}"
+            )
+
+
+def check_xla(jit_compile: bool, *, replicas: int) -> None:
+    """Checks that XLA is not asked to compile a step of several replicas.
+
+    Raises:
+        ValueError: It is.
+    """
+    if jit_compile and replicas > 1:
+        raise ValueError(
+            "XLA cannot compile a step of several replicas here (see the trainer's jit_compile). "
+            f"Received: jit_compile=True with {replicas} replicas"
+        )
+
+
+def check_multiple(name: str, number: int | None, *, of: int) -> None:
+    """Checks that a number of steps is made of whole calls from the host; None passes.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if number is not None and (number < 1 or number % of):
+        raise ValueError(
+            f"Expected {name} to be a positive multiple of steps_per_call, {of}. Received: {number}"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -45,15 +46,24 @@ def run_configuration(
     return dict(_flat(described, ""))
 
 
-def differences(saved: Mapping[str, str], current: Mapping[str, str]) -> list[str]:
-    """One line for each value in which two configurations differ, empty if they agree."""
+def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Path) -> None:
+    """Checks that a run has the configuration of the checkpoint that it is to continue from.
+
+    Raises:
+        ValueError: They differ; each difference is listed.
+    """
     missing = "nothing"
-    return [
+    lines = [
         f"{name}: the checkpoint has {saved.get(name, missing)}, "
         f"this run {current.get(name, missing)}"
         for name in sorted({*saved, *current})
         if saved.get(name) != current.get(name)
     ]
+    if lines:
+        raise ValueError(
+            f"Expected the settings of the checkpoint in {folder}, to continue from it. Use them, "
+            "or choose another folder. The differences:\n  " + "\n  ".join(lines)
+        )
 
 
 def _task(task: Task) -> dict[str, Any]:

@@ -14,19 +14,22 @@ import tensorflow as tf
 from use_st5.training.checkpoints import Checkpoints
 from use_st5.training.history import History
 from use_st5.training.reporter import Reporter
-from use_st5.training.run_checks import check_optimizer, check_scope, check_tasks
-from use_st5.training.run_configuration import differences, run_configuration
+from use_st5.training.run_checks import (
+    NOT_FINITE_ADVICE,
+    check_finite,
+    check_multiple,
+    check_optimizer,
+    check_scope,
+    check_tasks,
+    check_xla,
+)
+from use_st5.training.run_configuration import check_same, run_configuration
 from use_st5.training.strategies import is_chief, wait_for_workers
 from use_st5.training.task import Task
 from use_st5.training.task_stream import TaskStream
 from use_st5.training.train_step import TrainStep
 
 Metrics = dict[str, float]
-
-_ADVICE = (
-    "Lower the learning rate, or clip gradients (the optimizer's global_clipnorm); look for NaN in "
-    "the data. The last checkpoint is untouched."
-)
 
 
 class Trainer:
@@ -138,7 +141,7 @@ class Trainer:
                 with other settings (they are listed).
             FloatingPointError: The loss is no longer finite.
         """
-        self._check_multiple("steps", steps)
+        check_multiple("steps", steps, of=self.steps_per_call)
         if self.history.step == 0:
             self._resume()
         self.encoder.stop_training = False
@@ -196,7 +199,7 @@ class Trainer:
         if not math.isfinite(values["loss"]):
             raise FloatingPointError(
                 f"Expected a finite loss. Received {values['loss']} from task '{name}' in steps "
-                f"{history.step - self.steps_per_call + 1} to {history.step}. {_ADVICE}"
+                f"{history.step - self.steps_per_call + 1} to {history.step}. {NOT_FINITE_ADVICE}"
             )
         history.records.append({"step": history.step, "task": name, **values})
         self._reporter.step(history.step, name, values, float(self.optimizer.learning_rate))
@@ -232,12 +235,7 @@ class Trainer:
         if self._checkpoints is None or self._saved_step == self.history.step:
             return
         # The loss that was seen to be finite is that before the last update.
-        for variable in self._trainable_variables():
-            if not tf.reduce_all(tf.math.is_finite(variable.value)):
-                raise FloatingPointError(
-                    f"Expected finite weights after step {self.history.step}; {variable.path} "
-                    f"holds others. {_ADVICE}"
-                )
+        check_finite(self._trainable_variables(), step=self.history.step)
         state = {**self.history.to_state(), "configuration": self.configuration}
         self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
         wait_for_workers(self.strategy)  # One writes, all may read it next.
@@ -248,13 +246,7 @@ class Trainer:
         if not steps:
             return
         state = self._checkpoints.state(steps[-1])
-        lines = differences(state.pop("configuration"), self.configuration)
-        if lines:
-            raise ValueError(
-                f"Expected the settings of the checkpoint in {self._checkpoints.folder}, to "
-                "continue from it. Use them, or choose another folder. The differences:\n  "
-                + "\n  ".join(lines)
-            )
+        check_same(state.pop("configuration"), self.configuration, self._checkpoints.folder)
         self._checkpoints.restore(steps[-1])
         self.history = History(**state)
         self._saved_step = self.history.step
@@ -316,11 +308,7 @@ class Trainer:
         replicas = self.strategy.num_replicas_in_sync
         check_tasks(tasks, replicas=replicas, micro_batches=self.accumulation)
         check_optimizer(self.optimizer)
-        if self.jit_compile and replicas > 1:
-            raise ValueError(
-                "XLA cannot compile a step of several replicas here (see jit_compile). Received: "
-                f"jit_compile=True with {replicas} replicas"
-            )
+        check_xla(self.jit_compile, replicas=replicas)
         if tensorboard and folder is None:
             raise ValueError("TensorBoard's files need a folder. Received: folder=None")
         if self.evaluate_every is not None and self.evaluate is None:
@@ -328,12 +316,4 @@ class Trainer:
         if self.mode not in ("max", "min"):
             raise ValueError(f"Expected mode 'max' or 'min'. Received: {self.mode!r}")
         for name in ("evaluate_every", "checkpoint_every"):
-            if getattr(self, name) is not None:
-                self._check_multiple(name, getattr(self, name))
-
-    def _check_multiple(self, name: str, number: int) -> None:
-        if number < 1 or number % self.steps_per_call:
-            raise ValueError(
-                f"Expected {name} to be a positive multiple of steps_per_call, "
-                f"{self.steps_per_call}. Received: {number}"
-            )
+            check_multiple(name, getattr(self, name), of=self.steps_per_call)
