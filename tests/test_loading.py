@@ -85,30 +85,32 @@ def test_damage(tmp_path: Path) -> None:
         load_saved_model(folder)
 
 
-@pytest.fixture
-def unknown_op(tmp_path: Path) -> Path:
-    """A SavedModel with an op that no installed package has."""
+# The newer ops of tensorflow-text have names of the second kind (`TFText>…`).
+@pytest.fixture(params=["StringLowex", "TFText>Last"])
+def unknown_op(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+    """A SavedModel with an op that no installed package has, and the op's name."""
     folder = save(tmp_path / "model", lengths)
     graph = (folder / "saved_model.pb").read_bytes()
     assert b"StringLower" in graph
-    (folder / "saved_model.pb").write_bytes(graph.replace(b"StringLower", b"StringLowex"))
-    return folder
+    (folder / "saved_model.pb").write_bytes(graph.replace(b"StringLower", request.param.encode()))
+    return folder, request.param
 
 
 def test_names_the_package_of_a_missing_op(
-    unknown_op: Path, monkeypatch: pytest.MonkeyPatch
+    unknown_op: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder, op = unknown_op
     monkeypatch.setitem(sys.modules, "tensorflow_text", None)
     minor = ".".join(tf.__version__.split(".")[:2])
-    expected = rf"'StringLowex'.*pip install \"tensorflow-text=={minor}\.\*\""
+    expected = rf"'{op}'.*pip install \"tensorflow-text=={minor}\.\*\""
     with pytest.raises(ImportError, match=expected) as caught:
-        load_saved_model(unknown_op)
+        load_saved_model(folder)
     assert "\n" not in str(caught.value)
 
 
 def test_an_op_that_tensorflow_text_lacks_too(
-    unknown_op: Path, monkeypatch: pytest.MonkeyPatch
+    unknown_op: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loading, "_tensorflow_text_loads", lambda: True)
     with pytest.raises(ImportError, match="neither tensorflow .* nor tensorflow-text"):
-        load_saved_model(unknown_op)
+        load_saved_model(unknown_op[0])

@@ -113,7 +113,7 @@ def _load(folder: str | os.PathLike[str]) -> Any:
     try:
         return tf.saved_model.load(os.fspath(folder))
     except Exception as error:  # TensorFlow's own kinds differ between versions
-        unknown = re.search(r"Op type not registered '(\w+)'", str(error))
+        unknown = re.search(r"Op type not registered '([\w>]+)'", str(error))
         if unknown:
             raise _UnknownOpError(unknown[1]) from error
         raise ValueError(
