@@ -49,7 +49,11 @@ def test_a_stop_in_the_middle_keeps_whole_shards(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("vectors", "message"),
-    [(np.ones((1, 2)), r"\[2, dim\]"), (np.full((2, 2), np.nan), "finite")],
+    [
+        (np.ones((1, 2)), r"\[2, dim\]"),
+        (np.full((2, 2), np.nan), "finite"),
+        (np.full((2, 2), 1e6), "float16's range"),
+    ],
 )
 def test_a_wrong_teacher_is_refused(tmp_path: Path, vectors: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -57,9 +61,24 @@ def test_a_wrong_teacher_is_refused(tmp_path: Path, vectors: np.ndarray, message
     assert not list(tmp_path.iterdir())
 
 
-def test_line_breaks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="line breaks"):
-        TeacherVectors(tmp_path).extend(_encode, ["a\nb"])
+@pytest.mark.parametrize("sentence", ["a\nb", "a\n"])
+def test_line_feeds_are_refused(tmp_path: Path, sentence: str) -> None:
+    with pytest.raises(ValueError, match="line feeds"):
+        TeacherVectors(tmp_path).extend(_encode, [sentence])
+
+
+def test_other_ends_of_lines_belong_to_the_sentence(tmp_path: Path) -> None:
+    sentences = ["a\u2028b", "c\x85", "d\r", ""]
+    TeacherVectors(tmp_path).extend(_encode, sentences)
+    assert all(sentence in TeacherVectors(tmp_path) for sentence in sentences)
+
+
+def test_what_a_kill_leaves_behind_is_no_shard(tmp_path: Path) -> None:
+    TeacherVectors(tmp_path).extend(_encode, ["a", "b"])
+    (tmp_path / ".000001.0123456789ab.npy").write_bytes(b"half")
+    (tmp_path / ".000001.0123456789ab.txt").write_text("half")
+    assert TeacherVectors(tmp_path).extend(_encode, ["a", "c"]) == 1
+    assert len(TeacherVectors(tmp_path)) == 3
 
 
 def test_a_damaged_shard_is_named(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ class TeacherVectors:
         self.folder = Path(folder)
         self._rows: dict[str, tuple[int, int]] = {}
         self._shards: list[np.ndarray] = []
-        for path in sorted(self.folder.glob("*.npy")):
+        # Not "*.npy", which matches the hidden file that a kill in the middle of a write leaves.
+        for path in sorted(self.folder.glob("[0-9]*.npy")):
             self._open(path)
 
     def __len__(self) -> int:
@@ -68,12 +69,12 @@ class TeacherVectors:
             How many sentences were encoded.
 
         Raises:
-            ValueError: A sentence holds a line break, or the teacher gives another number of rows
-                than sentences or numbers that are not finite.
+            ValueError: A sentence holds a line feed, or the teacher gives another number of rows
+                than sentences or numbers that are not finite as float16.
         """
         missing = [s for s in dict.fromkeys(sentences) if s not in self._rows]
-        if broken := next((s for s in missing if len(s.splitlines()) > 1), None):
-            raise ValueError(f"Expected sentences without line breaks. Received: {broken!r}")
+        if broken := next((s for s in missing if "\n" in s), None):
+            raise ValueError(f"Expected sentences without line feeds. Received: {broken!r}")
         starts: Iterable[int] = range(0, len(missing), shard_size)
         if show_progress:
             from rich.progress import track
@@ -93,7 +94,8 @@ class TeacherVectors:
         path = self.folder / f"{len(self._shards):06d}.npy"
         # The text first: a shard counts once its vectors are there.
         with atomic_path(path.with_suffix(".txt")) as temporary:
-            temporary.write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
+            text = "".join(f"{s}\n" for s in sentences)
+            temporary.write_text(text, encoding="utf-8", newline="\n")
         with atomic_path(path) as temporary:
             np.save(temporary, vectors)
         self._open(path)
@@ -101,7 +103,7 @@ class TeacherVectors:
     def _open(self, path: Path) -> None:
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
         with path.with_suffix(".txt").open(encoding="utf-8", newline="\n") as lines:
-            sentences = [line.rstrip("\n") for line in lines]
+            sentences = [line.removesuffix("\n") for line in lines]
         if len(sentences) != len(vectors):
             raise ValueError(
                 f"{path}: expected as many vectors as {path.with_suffix('.txt').name} has lines, "
@@ -119,6 +121,10 @@ def _checked(vectors: Any, count: int) -> np.ndarray:
         raise ValueError(
             f"The teacher: expected an array [{count}, dim]. Received shape: {vectors.shape}"
         )
-    if not np.isfinite(vectors).all():
-        raise ValueError("The teacher: expected finite numbers. Received NaN or infinity.")
-    return vectors.astype(np.float16)
+    with np.errstate(over="ignore"):
+        kept = vectors.astype(np.float16)
+    if not np.isfinite(kept).all():
+        raise ValueError(
+            "The teacher: expected finite numbers within float16's range, ±65504. Received others."
+        )
+    return kept
