@@ -82,6 +82,14 @@ def test_jsonl_null_counts_as_missing(tmp_path: Path) -> None:
     assert reader.report.offences == [f"{path}:2: no text in 'a'"]
 
 
+def test_half_a_surrogate_pair_is_malformed(tmp_path: Path) -> None:
+    lines = [r'{"a": "whole \ud83d\ude00"}', r'{"a": "half \ud83d"}', r'{"a": "a path, C:\\udf00"}']
+    path = write(tmp_path / "a.jsonl", "\n".join(lines))
+    reader = TableReader(path, {"a": "a"}, max_malformed=1)
+    assert [row["a"] for row in reader] == ["whole \U0001f600", r"a path, C:\udf00"]
+    assert reader.report.offences[0].startswith(f"{path}:2: half of a surrogate pair")
+
+
 def test_encoding_by_name(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "caf\u00e9\tb\n".encode("latin-1"))
     assert list(TableReader(path, {"x": 0}, encoding="latin-1")) == [{"x": "caf\u00e9"}]

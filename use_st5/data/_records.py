@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ _FORMATS = {
     ".txt": "tsv",
     ".csv": "csv",
 }
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def format_of(path: Path) -> str:
@@ -46,7 +48,7 @@ def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterato
         path: The file.
         file_format: "jsonl", "tsv" (no quoting: a quote is a character) or "csv" (RFC 4180, a
             quoted field may span lines; the number is that of the record's first line).
-        encoding: Any codec name of Python.
+        encoding: Name of a codec in which a line feed is one byte, as in ASCII (not UTF-16).
     """
     if file_format == "jsonl":
         return _line_records(path, encoding, _json_object)
@@ -85,7 +87,18 @@ def _json_object(text: str) -> dict[str, Any] | MalformedRowError:
         return MalformedRowError("invalid JSON")
     if not isinstance(value, dict):
         return MalformedRowError(f"JSON {type(value).__name__}, not an object")
+    if _ESCAPED_SURROGATE.search(text) and not _is_text(value):
+        return MalformedRowError("half of a surrogate pair, which is no character")
     return value
+
+
+def _is_text(value: Any) -> bool:
+    """Whether all strings in a JSON value can be written as UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _tab_separated(text: str) -> list[str]:

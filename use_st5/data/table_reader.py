@@ -30,7 +30,7 @@ class TableReader(Reader):
         optional: Keys of `columns` that may be empty or missing in a row; such an example has "".
         file_format: "jsonl", "tsv" or "csv"; by default as the file's suffix says.
         header: Whether a tsv or csv starts with a header line; by default, whether a name is used.
-        encoding: The files' encoding.
+        encoding: The files' encoding, one in which a line feed is one byte (not UTF-16).
         strict: Whether the first malformed row is an error.
         max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
 
