@@ -59,6 +59,12 @@ def test_semeval_errors(tmp_path: Path) -> None:
         ValueError, match=r"STS\.input\.x\.txt:2: expected a score, received 'high'"
     ):
         read_semeval_sts(tmp_path)
+    write(gold, "1\nnan\n")
+    with pytest.raises(ValueError, match=r"x\.txt:2: expected a score, received 'nan'"):
+        read_semeval_sts(tmp_path)
+    gold.write_bytes(b"1\n\xff\n")
+    with pytest.raises(ValueError, match=r"STS\.gs\.x\.txt: expected UTF-8 text .*position 2"):
+        read_semeval_sts(tmp_path)
     write(tmp_path / "STS.input.x.txt", "a\tb\nc d\n")
     with pytest.raises(ValueError, match=r"x\.txt:2: expected at least 2 tab-separated fields"):
         read_semeval_sts(tmp_path)

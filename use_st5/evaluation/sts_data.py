@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -196,7 +197,10 @@ def _texts(path: Path) -> list[str]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a file, found none.")
     # str.splitlines would also break at U+0085 and U+2028, which are inside some sentences.
-    text = path.read_bytes().decode("utf-8-sig").removesuffix("\n")
+    try:
+        text = path.read_bytes().decode("utf-8-sig").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected UTF-8 text ({error}). Convert it first.") from error
     return [line.rstrip("\r") for line in text.split("\n")]
 
 
@@ -219,6 +223,9 @@ def _fields(path: Path, number: int, line: str, *, at_least: int) -> list[str]:
 
 def _pair(path: Path, number: int, first: str, second: str, score: str) -> STSPair:
     try:
-        return STSPair(first.strip(), second.strip(), float(score))
+        value = float(score)
     except ValueError:
-        raise ValueError(f"{path}:{number}: expected a score, received {score!r}.") from None
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{path}:{number}: expected a score, received {score!r}.")
+    return STSPair(first.strip(), second.strip(), value)
