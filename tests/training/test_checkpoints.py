@@ -9,7 +9,7 @@ import tensorflow as tf
 from use_st5.training.checkpoints import Checkpoints
 
 
-def checkpoints_of(folder: Path, value: float = 0.0, **options: bool) -> Checkpoints:
+def checkpoints_of(folder: Path, value: float = 0.0, **options: int) -> Checkpoints:
     variables = {"a": [tf.Variable(value)], "b": [tf.Variable([value, value])]}
     return Checkpoints(folder, variables, **options)
 
@@ -48,6 +48,28 @@ def test_a_failed_save_leaves_nothing_and_a_killed_one_is_swept(tmp_path: Path) 
 def test_a_worker_that_does_not_write_leaves_nothing(tmp_path: Path) -> None:
     checkpoints_of(tmp_path, writes=False).save(1, {})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_at_least_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least one checkpoint. Received: 0"):
+        checkpoints_of(tmp_path, keep=0)
+
+
+def test_a_removal_that_is_killed_leaves_no_half_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(path: Path) -> None:
+        (path / "state.json").unlink()
+        raise KeyboardInterrupt
+
+    checkpoints = checkpoints_of(tmp_path, keep=1)
+    checkpoints.save(1, {})
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("use_st5.training.checkpoints.shutil.rmtree", killed)
+        checkpoints.save(2, {})
+    assert checkpoints.steps() == [2]
+    checkpoints.save(3, {})
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000003"]
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:

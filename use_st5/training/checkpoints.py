@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from use_st5._files import atomic_path
 
 _VALUES, _STATE = "values", "state.json"
 _NAME = re.compile(r"checkpoint-(\d{9})")
-# `atomic_path` writes beside its target under a hidden name: what a killed run leaves behind.
+# `atomic_path` writes beside its target under a hidden name, and a removal begins with one: what
+# a killed run leaves behind.
 _LEFTOVER = re.compile(r"\.checkpoint-\d{9}\.[0-9a-f]+")
 
 
@@ -30,9 +32,12 @@ class Checkpoints:
     Args:
         folder: Where the checkpoints are.
         variables: The variables by group; restored by position in their list.
-        keep: How many of the newest to keep.
+        keep: How many of the newest to keep, at least 1.
         writes: Whether this process is the one whose checkpoint stays. Under a multi-worker
             strategy all must call `save`, because reading the variables may be a joint operation.
+
+    Raises:
+        ValueError: `keep` is below 1.
     """
 
     def __init__(
@@ -43,6 +48,8 @@ class Checkpoints:
         keep: int = 2,
         writes: bool = True,
     ) -> None:
+        if keep < 1:
+            raise ValueError(f"Expected to keep at least one checkpoint. Received: {keep}")
         self.folder = Path(folder)
         self.keep = keep
         self.writes = writes
@@ -105,7 +112,9 @@ class Checkpoints:
     def _remove_old(self, also_keep: int | None) -> None:
         for step in self.steps()[: -self.keep]:
             if step != also_keep:
-                shutil.rmtree(self._path(step))
+                # A removal that is killed in the middle must not look like a checkpoint.
+                path = self._path(step)
+                path.rename(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
         for path in self.folder.iterdir():
             if _LEFTOVER.fullmatch(path.name):
                 shutil.rmtree(path)
