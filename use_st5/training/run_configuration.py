@@ -59,11 +59,20 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
         for name in sorted({*saved, *current})
         if saved.get(name) != current.get(name)
     ]
+    orders = [_task_order(each) for each in (saved, current)]
+    if not lines and orders[0] != orders[1]:
+        # The draw of tasks and the optimizer's variables go by their positions.
+        lines = [f"the order of the tasks: the checkpoint has {orders[0]}, this run {orders[1]}"]
     if lines:
         raise ValueError(
             f"Expected the settings of the checkpoint in {folder}, to continue from it. Use them, "
             "or choose another folder. The differences:\n  " + "\n  ".join(lines)
         )
+
+
+def _task_order(configuration: Mapping[str, str]) -> list[str]:
+    names = (name.split(".") for name in configuration)
+    return list(dict.fromkeys(parts[1] for parts in names if parts[0] == "tasks"))
 
 
 def _task(task: Task) -> dict[str, Any]:
