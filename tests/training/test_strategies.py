@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -104,6 +105,26 @@ def test_one_device_is_the_chief_and_trains() -> None:
     assert Trainer(encoder, toy.tasks(only=("nli",)), optimizer, **options).run(1).step == 1
 
 
+@pytest.mark.parametrize(
+    ("jobs", "task_type", "index", "expected"),
+    [
+        (("worker",), "worker", 0, True),
+        (("worker",), "worker", 1, False),
+        (("chief", "worker"), "chief", 0, True),
+        (("chief", "worker"), "worker", 0, False),
+        (("worker", "evaluator"), "evaluator", 0, False),
+    ],
+)
+def test_one_process_of_a_cluster_is_its_chief(
+    jobs: tuple[str, ...], task_type: str, index: int, expected: bool
+) -> None:
+    cluster = tf.train.ClusterSpec({job: CLUSTER["worker"] for job in jobs})
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster, task_type=task_type, task_id=index
+    )
+    assert is_chief(SimpleNamespace(cluster_resolver=resolver)) is expected
+
+
 @pytest.mark.parametrize("outside", ["encoder", "optimizer"])
 def test_what_was_made_outside_the_scope_is_named(outside: str) -> None:
     strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
@@ -156,6 +177,6 @@ def test_without_a_tpu_it_says_so(fresh_python: Callable[..., str]) -> None:
         "try:\n    strategy_by_name('tpu')\n"
         "except ValueError as error:\n    print(error)\n"
     )
-    text = fresh_python("-c", code, timeout=120)
+    text = fresh_python("-c", code)
     assert "Found no TPU (tpu=None)" in text
     assert "tensorflow-tpu" in text

@@ -156,6 +156,15 @@ def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:
     assert "encoder" not in text
 
 
+def test_tasks_in_another_order_do_not_continue_a_run(tmp_path: Path) -> None:
+    trainer_of("talk", "nli", folder=tmp_path).run(2)
+    tasks = toy.tasks(only=("talk", "nli"))[::-1]
+    with pytest.raises(
+        ValueError, match=r"order of the tasks: the checkpoint has \['talk', 'nli'\]"
+    ):
+        trainer_of(tasks=tasks, folder=tmp_path).run(4)
+
+
 def test_the_best_checkpoint_is_kept_and_restored(tmp_path: Path) -> None:
     scores = iter([0.1, 0.9, float("nan"), 0.3, 0.9, 0.2])
     seen: list[float] = []
@@ -293,11 +302,17 @@ def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -
         ({"evaluate_every": 2}, "set evaluate"),
         ({"evaluate": dict, "evaluate_every": 3}, "multiple of steps_per_call, 2. Received: 3"),
         ({"checkpoint_every": 5}, "Expected checkpoint_every to be"),
+        ({"steps_per_call": 0}, "Expected steps_per_call to be 1 or more. Received: 0"),
         ({"tensorboard": True}, "need a folder"),
         ({"mode": "best"}, "Received: 'best'"),
         (
             {"optimizer": keras.optimizers.Adam(gradient_accumulation_steps=2)},
             "Use the trainer's accumulation",
+        ),
+        ({"optimizer": keras.optimizers.SGD(loss_scale_factor=8.0)}, "does not scale its losses"),
+        (
+            {"optimizer": keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())},
+            "does not scale its losses",
         ),
     ],
 )

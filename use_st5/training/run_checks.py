@@ -38,7 +38,7 @@ def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int) -> 
 
 
 def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
-    """Checks that the optimizer leaves accumulation to the trainer.
+    """Checks that the optimizer leaves accumulation to the trainer and scales no loss.
 
     Raises:
         ValueError: It does not.
@@ -47,6 +47,14 @@ def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
         raise ValueError(
             "Expected an optimizer without gradient_accumulation_steps, which Keras cannot apply "
             "under tf.distribute. Use the trainer's accumulation."
+        )
+    scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    if scaling or optimizer.loss_scale_factor:
+        raise ValueError(
+            "Expected an optimizer without loss scaling: it would divide the gradients by a factor "
+            "that the trainer, which does not scale its losses, has not multiplied them with. "
+            f"Received: {type(optimizer).__name__}, "
+            f"loss_scale_factor={optimizer.loss_scale_factor}"
         )
 
 

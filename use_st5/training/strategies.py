@@ -49,10 +49,12 @@ def strategy_by_name(
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process is the one that writes files: the only one, or worker 0."""
+    """Whether this process is the one that writes files: the only one, the chief, or worker 0."""
     resolver = strategy.cluster_resolver
     if resolver is None or resolver.task_type is None:
         return True
+    if resolver.task_type == "worker" and "chief" in resolver.cluster_spec().jobs:
+        return False
     return resolver.task_type in ("chief", "worker") and (resolver.task_id or 0) == 0
 
 
