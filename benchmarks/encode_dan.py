@@ -158,7 +158,7 @@ def make_graph(model: str, threads: int) -> Encode:
     limit_tensorflow(threads)
     import tensorflow as tf
 
-    from use_st5._loading import model_folder
+    from use_st5._model_folder import model_folder
 
     loaded = tf.saved_model.load(str(model_folder(model)))
     return lambda texts: [loaded(batch).numpy() for batch in batches(texts)]

@@ -1,4 +1,4 @@
-"""Finding and loading SavedModels, those of others among them."""
+"""Loading SavedModels, those of others among them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from use_st5 import _loading as loading
-from use_st5._loading import load_saved_model, model_folder, text_function
+from use_st5._loading import load_saved_model, text_function
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
@@ -27,35 +27,6 @@ def save(folder: Path, call: Any) -> Path:
 def lengths(text: tf.Tensor) -> tf.Tensor:
     length = tf.cast(tf.strings.length(tf.strings.lower(text)), tf.float32)
     return tf.stack([length, -length], axis=1)
-
-
-def test_a_folder_goes_before_a_bundled_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loading, "bundled_names", lambda: ("mine",))
-    monkeypatch.setattr(loading, "bundled_folder", lambda name: tmp_path / "bundled" / name)
-    monkeypatch.chdir(tmp_path)
-    assert model_folder("mine") == tmp_path / "bundled" / "mine"
-    (tmp_path / "mine").mkdir()
-    assert model_folder("mine") == tmp_path / "bundled" / "mine"  # no SavedModel there
-    (tmp_path / "mine" / "saved_model.pb").touch()
-    assert model_folder("mine") == tmp_path / "mine"
-
-
-def test_what_was_expected_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "bundled_names", lambda: ("use_dan_en",))
-    with pytest.raises(FileNotFoundError, match="Did you mean 'use_dan_en'"):
-        model_folder("use-dan-en")
-    with pytest.raises(FileNotFoundError, match="downloads nothing"):
-        model_folder("https://tfhub.dev/google/universal-sentence-encoder/4")
-    with pytest.raises(FileNotFoundError, match="the folder is empty"):
-        model_folder(tmp_path)
-    (tmp_path / "variables").mkdir()
-    (tmp_path / "config.json").touch()
-    with pytest.raises(FileNotFoundError, match="found config.json, variables/"):
-        model_folder(tmp_path)
-    with pytest.raises(FileNotFoundError, match="found a file"):
-        model_folder(tmp_path / "config.json")
 
 
 def test_a_call_without_training(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+# What makes a folder a SavedModel.
+SAVED_MODEL_FILE = "saved_model.pb"
+
 _PACKAGE = Path(__file__).resolve().parent
-_MARK = "saved_model.pb"
 
 
 def bundled_names() -> tuple[str, ...]:
@@ -13,7 +15,7 @@ def bundled_names() -> tuple[str, ...]:
     folder = _root()
     if not folder.is_dir():
         return ()
-    return tuple(sorted(entry.name for entry in folder.iterdir() if (entry / _MARK).is_file()))
+    return tuple(sorted(file.parent.name for file in folder.glob(f"*/{SAVED_MODEL_FILE}")))
 
 
 def bundled_folder(name: str) -> Path:

@@ -1,49 +1,12 @@
-"""Finding and loading SavedModels that take strings, with errors that say what to do."""
+"""Loading SavedModels that take strings, with errors that say what to do."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-
-from use_st5._bundled import bundled_folder, bundled_names
-
-_MARK = "saved_model.pb"
-_LISTED = 12
-
-
-def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
-    """The folder of a model, given as a folder or as the name of a bundled model.
-
-    A folder that holds a SavedModel comes first, so that a model of one's own may be called like
-    a bundled one.
-
-    Raises:
-        FileNotFoundError: There is no such folder or name, or the folder holds no SavedModel.
-    """
-    folder = Path(name_or_folder).expanduser()
-    if (folder / _MARK).is_file():
-        return folder.resolve()
-    if os.fspath(name_or_folder) in bundled_names():
-        return bundled_folder(os.fspath(name_or_folder)).resolve()
-    if folder.is_dir():
-        raise FileNotFoundError(
-            f"Expected a SavedModel (a folder that holds {_MARK}) in {folder}, found "
-            f"{_content(folder)}."
-        )
-    if folder.is_file():
-        raise FileNotFoundError(
-            f"Expected the folder of a SavedModel, found a file: {folder}. "
-            "Unpack an archive first, and give the folder that holds saved_model.pb."
-        )
-    raise FileNotFoundError(
-        f"Expected the folder of a SavedModel or the name of a bundled model, found neither under "
-        f"{os.fspath(name_or_folder)!r}. {_hint(os.fspath(name_or_folder))}"
-    )
 
 
 def load_saved_model(folder: str | os.PathLike[str]) -> Any:
@@ -145,20 +108,3 @@ def _signatures(loaded: Any) -> str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _content(folder: Path) -> str:
-    names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())
-    if not names:
-        return "nothing: the folder is empty"
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
-
-
-def _hint(name: str) -> str:
-    if "://" in name:
-        return "use_st5 downloads nothing: fetch and unpack the model, then give its folder."
-    names = bundled_names()
-    close = difflib.get_close_matches(name, names, n=1)
-    there = f"Bundled models: {', '.join(names) or 'none'}."
-    return f"Did you mean {close[0]!r}? {there}" if close else there

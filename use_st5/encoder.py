@@ -12,7 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5 import similarity as similarities
-from use_st5._loading import load_saved_model, model_folder, text_function
+from use_st5._bundled import SAVED_MODEL_FILE
+from use_st5._loading import load_saved_model, text_function
+from use_st5._model_folder import model_folder
 from use_st5._sentences import check_sentences, length_sorted_batches
 from use_st5.export.model_manifest import ModelManifest, read_card
 from use_st5.export.saved_model import count_weights, write_folder
@@ -222,7 +224,7 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
         (2, 512)
     """
     folder = model_folder(name_or_folder)
-    status = (folder / "saved_model.pb").stat()
+    status = (folder / SAVED_MODEL_FILE).stat()
     version = (status.st_mtime_ns, status.st_ino)
     if folder not in _loaded or _loaded[folder][0] != version:
         _loaded[folder] = (version, SentenceEncoder(folder))

@@ -110,7 +110,8 @@ def test_a_foreign_model_has_signatures_and_no_card(
 def test_no_model_there(use: Callable, tmp_path: Path) -> None:
     result = use("info", str(tmp_path))
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: ")
+    assert result.stderr.startswith("error: Expected a SavedModel (a folder that holds ")
+    assert "found nothing: the folder is empty" in result.stderr
     assert result.stderr.count("\n") == 1
 
 

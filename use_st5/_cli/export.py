@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
-from use_st5._bundled import bundled_folder
+from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
 from use_st5._files import atomic_path
+from use_st5._model_folder import model_folder
 from use_st5.export.model_manifest import ModelManifest
-
-_MARK = "saved_model.pb"
 
 HELP = manual(
     """Write a model to a folder that hub.load, Keras and TensorFlow Serving can use.
@@ -55,9 +54,10 @@ def export(
         manifest.check_contents(source)
     if to.resolve() == source.resolve():
         raise typer.BadParameter("expected another folder than the model's own.", param_hint="--to")
-    if to.exists() and not (overwrite and (to / _MARK).is_file()):
-        kind = "give --overwrite" if (to / _MARK).is_file() else "it holds no model: remove it"
-        raise FileExistsError(f"{to} exists; {kind} or choose another folder")
+    replaceable = (to / SAVED_MODEL_FILE).is_file()
+    if to.exists() and not (overwrite and replaceable):
+        remedy = "give --overwrite" if replaceable else "it holds no model: remove it"
+        raise FileExistsError(f"{to} exists; {remedy} or choose another folder")
     found = manifest.storage if manifest else "unknown"
     if storage is None or storage == found:
         with atomic_path(to) as temporary:
@@ -84,15 +84,13 @@ def _convert(source: Path, to: Path, storage: Storage) -> None:
 def _find(model: str) -> Path:
     """The folder of an exported model, which may lie inside a training run's folder."""
     folder = Path(model).expanduser()
-    if not folder.is_dir():
-        return bundled_folder(model)
-    if (folder / _MARK).is_file():
-        return folder
-    inside = sorted(file.parent for file in folder.glob(f"*/{_MARK}"))
+    if not folder.is_dir() or (folder / SAVED_MODEL_FILE).is_file():
+        return model_folder(model)
+    inside = sorted(file.parent for file in folder.glob(f"*/{SAVED_MODEL_FILE}"))
     if len(inside) == 1:
         return inside[0]
     names = ", ".join(entry.name for entry in inside) or "none"
     raise FileNotFoundError(
-        f"expected {folder} to be, or to hold, one exported model (a folder with {_MARK}); "
-        f"found inside: {names}"
+        f"expected {folder} to be, or to hold, one exported model (a folder with "
+        f"{SAVED_MODEL_FILE}); found inside: {names}"
     )

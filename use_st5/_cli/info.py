@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._cli.manual import manual
-from use_st5._cli.models import DEFAULT_MODEL, model_folder, start_tensorflow
+from use_st5._cli.models import DEFAULT_MODEL, start_tensorflow
 from use_st5._cli.output import print_table
+from use_st5._model_folder import model_folder
 from use_st5.export.model_manifest import CARD_NAME, ModelManifest
 
 HELP = manual(
@@ -30,7 +32,7 @@ HELP = manual(
 def info(
     model: Annotated[
         str, typer.Argument(metavar="[MODEL]", help="A bundled model's name or a folder.")
-    ] = (DEFAULT_MODEL),
+    ] = DEFAULT_MODEL,
     card: Annotated[bool, typer.Option("--card", help="Print the whole card (Markdown).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -103,7 +105,7 @@ def _signatures(folder: Path) -> dict[str, str]:
     from tensorflow.core.protobuf import saved_model_pb2
     from tensorflow.dtypes import as_dtype
 
-    content = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    content = saved_model_pb2.SavedModel.FromString((folder / SAVED_MODEL_FILE).read_bytes())
 
     def tensors(entries: Any) -> str:
         return ", ".join(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import use_st5
-from use_st5._bundled import bundled_folder
 from use_st5._cli.output import unheard_stderr, waiting
 from use_st5.export.model_manifest import describe_files
 
@@ -55,18 +53,6 @@ def load_encoder(model: str) -> SentenceEncoder:
     start_tensorflow()
     with waiting(f"loading {model}"):
         return use_st5.load(model)
-
-
-def model_folder(model: str) -> Path:
-    """The folder of a model: `model` itself where it holds one, else the bundled model's.
-
-    The same choice as in `use_st5.load`, without importing TensorFlow.
-
-    Raises:
-        FileNotFoundError: it is neither.
-    """
-    folder = Path(model).expanduser()
-    return folder if (folder / "saved_model.pb").is_file() else bundled_folder(model)
 
 
 def model_identity(encoder: SentenceEncoder) -> str:

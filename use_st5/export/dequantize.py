@@ -6,7 +6,8 @@ import os
 
 import tensorflow as tf
 
-from use_st5._loading import load_saved_model, model_folder
+from use_st5._loading import load_saved_model
+from use_st5._model_folder import model_folder
 from use_st5.export.float32_table import Float32Table
 from use_st5.export.int8_table import Int8Table
 from use_st5.export.model_manifest import ModelManifest, read_card

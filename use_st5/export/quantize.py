@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from use_st5._loading import load_saved_model, model_folder
+from use_st5._loading import load_saved_model
+from use_st5._model_folder import model_folder
 from use_st5.export.int8_table import Int8Table
 from use_st5.export.model_manifest import ModelManifest, read_card
 from use_st5.export.pooled_graph import parts_of, pooled_graph

@@ -11,7 +11,8 @@ import tensorflow as tf
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
 from use_st5._bundled import bundled_names
-from use_st5._loading import load_saved_model, model_folder, text_function
+from use_st5._loading import load_saved_model, text_function
+from use_st5._model_folder import model_folder
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
