@@ -89,8 +89,10 @@ def check_multiple(name: str, number: int | None, *, of: int) -> None:
     """Checks that a number of steps is made of whole calls from the host; None passes.
 
     Raises:
-        ValueError: It is not.
+        ValueError: It is not, or a call makes no step.
     """
+    if of < 1:
+        raise ValueError(f"Expected steps_per_call to be 1 or more. Received: {of}")
     if number is not None and (number < 1 or number % of):
         raise ValueError(
             f"Expected {name} to be a positive multiple of steps_per_call, {of}. Received: {number}"

@@ -313,10 +313,6 @@ class Trainer:
             raise ValueError("TensorBoard's files need a folder. Received: folder=None")
         if self.evaluate_every is not None and self.evaluate is None:
             raise ValueError("evaluate_every needs a function to evaluate with: set evaluate.")
-        if self.steps_per_call < 1:
-            raise ValueError(
-                f"Expected steps_per_call to be 1 or more. Received: {self.steps_per_call}"
-            )
         if self.mode not in ("max", "min"):
             raise ValueError(f"Expected mode 'max' or 'min'. Received: {self.mode!r}")
         for name in ("evaluate_every", "checkpoint_every"):
