@@ -29,6 +29,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of the sets to score; default: all")
     arguments = parser.parse_args()
     suite, missing = sts_suite(arguments.data)
+    if unknown := sorted(set(arguments.only or ()) - set(suite)):
+        parser.error(f"{arguments.data} has no {', '.join(unknown)}; it has {', '.join(suite)}")
     chosen = {
         name: data for name, data in suite.items() if not arguments.only or name in arguments.only
     }
