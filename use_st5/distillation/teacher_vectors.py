@@ -77,9 +77,11 @@ class TeacherVectors:
             raise ValueError(f"Expected sentences without line feeds. Received: {broken!r}")
         starts: Iterable[int] = range(0, len(missing), shard_size)
         if show_progress:
+            from rich.console import Console
             from rich.progress import track
 
-            starts = track(starts, description="Asking the teacher")
+            console = Console(stderr=True)
+            starts = track(starts, description="Asking the teacher", console=console)
         for start in starts:
             shard = missing[start : start + shard_size]
             self._write(shard, _checked(encode(shard), len(shard)))

@@ -50,7 +50,7 @@ class VocabularyBuilder:
 
         Args:
             sentences: any iterable of strings, read once, a batch at a time.
-            show_progress: whether to show the sentences read so far on the terminal.
+            show_progress: whether to show the sentences read so far on standard error.
         """
         for batch in _batches(_watched(sentences) if show_progress else sentences):
             tokens, pairs = self._tokens(tf.constant(batch, tf.string))
@@ -163,6 +163,7 @@ def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:
 
 def _watched(sentences: Iterable[str]) -> Iterator[str]:
     """Passes a stream on and shows how much has passed."""
+    from rich.console import Console
     from rich.progress import track
 
-    yield from track(sentences, description="Counting terms")
+    yield from track(sentences, description="Counting terms", console=Console(stderr=True))
