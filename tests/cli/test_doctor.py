@@ -60,7 +60,7 @@ def test_a_good_environment_has_nothing_wrong() -> None:
         (
             {"tf-models-official": "2.20.0"},
             "tf-models-official",
-            'pip install "tf-models-official==2.21.*"',
+            'pip install "tensorflow==2.20.*"',  # there is none for 2.21
         ),
     ],
 )

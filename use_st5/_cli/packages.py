@@ -86,7 +86,7 @@ def _find_tensorflow(version_of: VersionOf) -> tuple[str, str | None]:
 
 def _check_python(version: tuple[int, ...]) -> Finding:
     lowest, below = PYTHON_RANGE
-    found = ".".join(map(str, version))
+    found = _dotted(version)
     if lowest <= version[:2] < below:
         return Finding(Status.OK, "Python", found)
     return Finding(Status.WRONG, "Python", found, "use Python 3.11, 3.12 or 3.13")
@@ -108,9 +108,13 @@ def _check(
     if not fits:
         return Finding(Status.WRONG, subject, version, _install(package))
     if package.minor_of_tensorflow and tensorflow and parse(tensorflow)[:2] != numbers[:2]:
-        minor = ".".join(map(str, parse(tensorflow)[:2]))
+        minor = parse(tensorflow)[:2]
+        if package.below is not None and minor >= package.below:
+            matching = f"tensorflow=={_dotted(numbers[:2])}.*"  # the package has none so new
+        else:
+            matching = f"{package.name}=={_dotted(minor)}.*"
         found = f"{version}, but TensorFlow is {tensorflow}"
-        return Finding(Status.WRONG, subject, found, f'pip install "{package.name}=={minor}.*"')
+        return Finding(Status.WRONG, subject, found, f'pip install "{matching}"')
     return Finding(Status.OK, subject, version)
 
 
@@ -125,10 +129,14 @@ def _use(package: Package) -> str:
 
 
 def _install(package: Package) -> str:
-    requirement = f"{package.name}>={'.'.join(map(str, package.lowest))}"
+    requirement = f"{package.name}>={_dotted(package.lowest)}"
     if package.below is not None:
-        requirement += f",<{'.'.join(map(str, package.below))}"
+        requirement += f",<{_dotted(package.below)}"
     return f'pip install "{requirement}"'
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
 
 
 def _check_setuptools(version_of: VersionOf) -> Iterator[Finding]:
