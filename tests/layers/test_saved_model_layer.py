@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -88,6 +89,22 @@ def test_functional_model_and_keras_file(folder: str, tmp_path: Path) -> None:
     encoder = again.get_layer("encoder")
     assert encoder.trainable
     np.testing.assert_array_equal(encoder.model.variables[0], [5.0, 6.0, 7.0])
+
+
+def test_safe_mode_loads_bundled_models_alone(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(folder, tmp_path / "bundled" / "lengths")
+    monkeypatch.setattr("use_st5._bundled._root", lambda: tmp_path / "bundled")
+    (tmp_path / "unpacked").mkdir()
+    monkeypatch.chdir(tmp_path / "unpacked")
+    text = keras.Input(shape=(), dtype="string")
+    keras.Model(text, SavedModelLayer("lengths")(text)).save("model.keras")
+    assert keras.models.load_model("model.keras")(TEXTS).shape == (4, 3)
+    # Somebody's folder of that name goes before the bundled one, and so is not trusted.
+    shutil.copytree(folder, "lengths")
+    with pytest.raises(ValueError, match="safe_mode=False"):
+        keras.models.load_model("model.keras")
 
 
 def test_export_of_a_model_around_it(folder: str, tmp_path: Path) -> None:

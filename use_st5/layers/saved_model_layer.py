@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
-from use_st5._bundled import bundled_names
+from use_st5._bundled import bundled_folder, bundled_names
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
 
@@ -94,7 +94,7 @@ class SavedModelLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:
-        if serialization_lib.in_safe_mode() and config["folder"] not in bundled_names():
+        if serialization_lib.in_safe_mode() and not _is_bundled(config["folder"]):
             raise ValueError(
                 f"This file names the SavedModel in {config['folder']!r}. If you trust both, load "
                 "it with safe_mode=False."
@@ -103,6 +103,11 @@ class SavedModelLayer(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "folder": self.folder, "trainable": self.trainable}
+
+
+def _is_bundled(folder: str) -> bool:
+    """Whether it is a bundled model's name that no folder of that name stands in front of."""
+    return folder in bundled_names() and model_folder(folder) == bundled_folder(folder).resolve()
 
 
 def _adopted(model: Any) -> list[keras.Variable]:
