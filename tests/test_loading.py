@@ -43,6 +43,9 @@ def test_refuses_what_gives_no_vectors(tmp_path: Path) -> None:
     scalar = save(tmp_path / "scalar", lambda text: lengths(text)[:, 0])
     with pytest.raises(ValueError, match="gives one tensor"):
         text_function(load_saved_model(scalar))
+    ids = save(tmp_path / "ids", lambda text: tf.strings.length(text)[:, None])
+    with pytest.raises(ValueError, match="of floats .*int32"):
+        text_function(load_saved_model(ids))
     root = tf.train.Checkpoint()
     tf.saved_model.save(root, str(tmp_path / "mute"))
     with pytest.raises(ValueError, match="can be called with a batch of strings.*: none"):

@@ -32,14 +32,14 @@ def load_saved_model(folder: str | os.PathLike[str]) -> Any:
 
 
 def text_function(loaded: Any, *, training: bool = False) -> Any:
-    """The concrete function string `[batch]` → float32 `[batch, dimension]` of a loaded model.
+    """The concrete function string `[batch]` → floats `[batch, dimension]` of a loaded model.
 
     Traced once, for every batch size. Calling the loaded object itself traces, and keeps, one more
     graph for each new batch size, and for each list of strings, unless it was written with a
     signature (as by `use_st5.export`).
 
     Raises:
-        ValueError: The model cannot be called with strings, or does not give float32 vectors.
+        ValueError: The model cannot be called with strings, or does not give vectors of floats.
     """
 
     def embed(text: tf.Tensor) -> tf.Tensor:
@@ -58,10 +58,14 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
             f"{_first_line(error)} Its signatures: {_signatures(loaded)}."
         ) from error
     output = function.structured_outputs
-    if not isinstance(output, (tf.Tensor, tf.TensorSpec)) or output.shape.rank not in (None, 2):
+    if (
+        not isinstance(output, (tf.Tensor, tf.TensorSpec))
+        or output.shape.rank not in (None, 2)
+        or not output.dtype.is_floating
+    ):
         raise ValueError(
-            "Expected a SavedModel that gives one tensor [batch, dimension] for a batch of "
-            f"strings, found one that gives {output}."
+            "Expected a SavedModel that gives one tensor [batch, dimension] of floats for a batch "
+            f"of strings, found one that gives {output}."
         )
     return function
 
