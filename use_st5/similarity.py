@@ -1,6 +1,6 @@
 """Similarity of sentence vectors: cosine, dot product and the angular form of the USE paper.
 
-Every function takes vectors of any scale and works in float32. `angular` is Eq. 1 of the
+Every function takes vectors of any scale and gives float32. `angular` is Eq. 1 of the
 Universal Sentence Encoder (arXiv 1803.11175): `1 − arccos(cos(u, v)) / π`, in `[0, 1]`.
 """
 
@@ -14,7 +14,8 @@ from keras import ops
 
 Tensor = Any
 
-# Below this squared length a vector counts as zero: its cosine with anything is 0.
+# Below this squared length the difference or the sum of two unit vectors counts as zero: the slope
+# of the square root is infinite there.
 _TINY = 1e-24
 
 

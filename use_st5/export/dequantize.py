@@ -41,7 +41,7 @@ def dequantize(
     if manifest is None or storage != "int8":
         raise ValueError(
             f"Expected a model of use_st5 with storage int8 in {folder}, found storage {storage}. "
-            "A float32 table can be trained as it is."
+            "A float32 table can be trained as it is; a model of another origin stays as it is."
         )
     loaded = load_saved_model(folder)
     codes = Int8Table(loaded.table_codes, loaded.table_scales)

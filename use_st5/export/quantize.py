@@ -35,7 +35,7 @@ def quantize(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[str
     if manifest is None or storage != "float32":
         raise ValueError(
             f"Expected a model of use_st5 with storage float32 in {folder}, found storage "
-            f"{storage}. An int8 model is as small already."
+            f"{storage}. int8 is as small already; a model of another origin stays as it is."
         )
     loaded = load_saved_model(folder)
     if not hasattr(loaded, "table"):
