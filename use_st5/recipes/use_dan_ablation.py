@@ -25,7 +25,7 @@ ROWS = {
     "with_teacher": use_dan_en.TASKS,
 }
 SEEDS = 3
-STEPS = 600
+STEPS = 300
 
 
 def run(

@@ -200,10 +200,11 @@ def _tasks(name: str, parts: dict[str, Arrays]) -> list[Task]:
 
 
 def _optimizer(steps: int) -> keras.optimizers.Optimizer:
+    warmup_steps = min(WARMUP_STEPS, steps // 10)
     schedule = keras.optimizers.schedules.CosineDecay(
         initial_learning_rate=0.0,
         warmup_target=LEARNING_RATE,
-        warmup_steps=WARMUP_STEPS,
-        decay_steps=max(1, steps - WARMUP_STEPS),
+        warmup_steps=warmup_steps,
+        decay_steps=max(1, steps - warmup_steps),
     )
     return keras.optimizers.Adam(schedule, beta_2=0.98, global_clipnorm=1.0)
