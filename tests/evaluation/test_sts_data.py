@@ -65,6 +65,7 @@ def test_semeval_errors(tmp_path: Path) -> None:
     gold.write_bytes(b"1\n\xff\n")
     with pytest.raises(ValueError, match=r"STS\.gs\.x\.txt: expected UTF-8 text .*position 2"):
         read_semeval_sts(tmp_path)
+    write(gold, "1\n2\n")
     write(tmp_path / "STS.input.x.txt", "a\tb\nc d\n")
     with pytest.raises(ValueError, match=r"x\.txt:2: expected at least 2 tab-separated fields"):
         read_semeval_sts(tmp_path)
