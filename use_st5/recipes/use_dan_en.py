@@ -11,9 +11,10 @@ DATA holds the corpora of `_permissive_corpora.py` and, for the development metr
 Benchmark (its development split alone is scored). Written are `checkpoints/`, `model/` (the
 SavedModel, int8 table) and `scores.json`.
 
-Measured with seed 0 on two cores of a Xeon with AMX: 35 minutes behind the preparation (the
-teacher's 30, the arrays' 5), 5 GB of memory, STS-B dev Pearson 0.8233 and Spearman 0.8214 (best of 14
-evaluations, at step 5,500). The card in `saved_models/use_dan_en` has the other scores.
+Measured with seed 0 on two cores of a Xeon with AMX that others used too: 35 minutes, 5 GB of
+memory, STS-B dev Pearson 0.8233 and Spearman 0.8214 (best of 14 evaluations, at step 5,500); about
+30 minutes for the teacher and 5 for the arrays before. The card in `saved_models/use_dan_en` has
+the other scores.
 """
 
 from __future__ import annotations
