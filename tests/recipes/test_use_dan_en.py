@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from use_st5.recipes import (
     use_dan_ablation,
     use_dan_en,
 )
+from use_st5.training.trainer import Trainer
 
 
 def _fake_teacher() -> object:
@@ -39,6 +41,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(use_dan_en, "DECODER_VOCABULARY", 30)
     monkeypatch.setattr(use_dan_en, "MIXTURE", {name: (1.0, 8) for name in use_dan_en.TASKS})
     monkeypatch.setattr(use_dan_en, "EVALUATE_EVERY", 10)
+    # XLA takes a minute for these steps; the trainer's own tests compile each loss.
+    monkeypatch.setattr(use_dan_en, "Trainer", partial(Trainer, jit_compile=False))
 
 
 def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:

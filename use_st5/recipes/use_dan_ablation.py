@@ -3,8 +3,8 @@
     use-st5 train use_dan_ablation --data DATA --teacher TEACHER --out runs/use_dan_ablation
 
 Five mixtures of the tasks of `use_dan_en`, three seeds each, the same model, vocabulary, batch
-sizes and number of steps. `table.md` gives mean and standard deviation over the seeds on the
-development split of the STS Benchmark. Runs that are complete are not repeated.
+sizes and number of steps, without calibration. `table.md` gives mean and standard deviation over
+the seeds on the development split of the STS Benchmark. Runs that are complete are not repeated.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5.recipes import use_dan_en
+from use_st5.recipes._calibration import Calibration
 
 ROWS = {
     "skip_thought": ("skip_thought",),
@@ -68,6 +69,7 @@ def run(
                     resume=resume,
                     tasks=tasks,
                     prepared=prepared or output / "prepared",
+                    calibration=Calibration(),
                 )
             scores.setdefault(name, []).append(json.loads(done.read_text(encoding="utf-8")))
     with atomic_path(output / "table.md") as temporary:

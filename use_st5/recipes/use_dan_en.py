@@ -37,6 +37,7 @@ from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.models.use_dan import USEDAN
+from use_st5.recipes._calibration import Calibration, calibrate
 from use_st5.recipes._minilm_teacher import DIMENSION
 from use_st5.recipes._use_dan_data import TASKS, Arrays, prepare_tasks
 from use_st5.text.ngram_vectorizer import NGramVectorizer
@@ -58,6 +59,9 @@ PART_WEIGHTS = {"teacher_short": 0.5, "teacher_medium": 1.0, "teacher_long": 1.5
 STEPS = 7_000
 LEARNING_RATE, WARMUP_STEPS = 5e-3, 200
 EVALUATE_EVERY = 500
+# By hand, a factor at a time, on the training and development splits of the STS Benchmark, where
+# they brought 2.7 and 2.0 points of Spearman's correlation.
+CALIBRATION = Calibration(frequent=0.75, numbers=1.7, bigrams=0.5, unknown=2.0, skip=2.0)
 _EVALUATION_BATCH = 512
 
 
@@ -71,8 +75,9 @@ def run(
     resume: bool = True,
     tasks: Sequence[str] = TASKS,
     prepared: Path | None = None,
+    calibration: Calibration = CALIBRATION,
 ) -> dict[str, float]:
-    """Trains, exports and scores on the development split.
+    """Trains, calibrates, exports and scores on the development split.
 
     Args:
         data: Folder of the corpora.
@@ -83,6 +88,7 @@ def run(
         resume: Whether an interrupted run in `output` continues.
         tasks: Which tasks to train on (rates are relative, so any subset will do).
         prepared: Folder of vocabulary and id arrays, shared by runs; in `output` by default.
+        calibration: Factors on groups of weights, applied after training.
 
     Returns:
         Development scores by name.
@@ -108,6 +114,7 @@ def run(
         seed,
         checkpoints,
     )
+    calibrate(model, vectorizer.vocabulary, calibration)
     scores = _scores(encode, development)
     export_saved_model(
         model,
