@@ -16,7 +16,6 @@ from use_st5.recipes import (
     use_dan_ablation,
     use_dan_en,
 )
-from use_st5.training.trainer import Trainer
 
 
 def _fake_teacher() -> object:
@@ -42,7 +41,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(use_dan_en, "MIXTURE", {name: (1.0, 8) for name in use_dan_en.TASKS})
     monkeypatch.setattr(use_dan_en, "EVALUATE_EVERY", 10)
     # XLA takes a minute for these steps; the trainer's own tests compile each loss.
-    monkeypatch.setattr(use_dan_en, "Trainer", partial(Trainer, jit_compile=False))
+    monkeypatch.setattr(use_dan_en, "Trainer", partial(use_dan_en.Trainer, jit_compile=False))
 
 
 def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
