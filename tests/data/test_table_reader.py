@@ -90,6 +90,14 @@ def test_half_a_surrogate_pair_is_malformed(tmp_path: Path) -> None:
     assert reader.report.offences[0].startswith(f"{path}:2: half of a surrogate pair")
 
 
+def test_malformed_rows_are_logged_with_file_and_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "a.jsonl", '{"a": "x"}\n{"a": ""}\n')
+    list(TableReader(path, {"a": "a"}, max_malformed=1))
+    assert f"{path}:2: no text in 'a'" in caplog.text
+
+
 def test_encoding_by_name(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "caf\u00e9\tb\n".encode("latin-1"))
     assert list(TableReader(path, {"x": 0}, encoding="latin-1")) == [{"x": "caf\u00e9"}]

@@ -33,6 +33,7 @@ def test_sts_sentences_are_held_out_however_they_are_written(corpora: Path) -> N
     assert "The cat eats." not in teacher_sentences(corpora)
 
 
-def test_without_sts_sets_nothing_is_held_out(corpora: Path) -> None:
+def test_without_sts_sets_nothing_could_be_held_out(corpora: Path) -> None:
     (corpora / "stsbenchmark/sts-dev.csv").unlink()
-    assert held_out_sentences(corpora) == set()
+    with pytest.raises(FileNotFoundError, match="STS"):
+        teacher_sentences(corpora)

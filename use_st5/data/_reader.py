@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from use_st5.data._lines import as_paths
 from use_st5.data.read_report import ReadReport
 
+_log = logging.getLogger(__name__)
 # A file of another format shows itself within so many rows; no need to read gigabytes first.
 _HOPELESS = 100
 
@@ -69,6 +71,8 @@ class Reader(ABC):
             if _seen(report) == before:
                 raise ValueError(f"{path}: the file has no rows. Expected {self.expects}.")
         self._check_share(report)
+        if report.malformed_rows:
+            _log.warning("%s: left out malformed rows\n%s", self._names(), report)
         if not report.examples:
             raise ValueError(
                 f"{self._names()}: no usable row. Expected {self.expects}. Received:\n{report}"

@@ -45,11 +45,12 @@ def teacher_sentences(data: Path, *, seed: int = 0) -> list[str]:
 
 
 def held_out_sentences(data: Path) -> set[str]:
-    """The sentences of every STS set in the folder, normalized; empty where there is none."""
-    try:
-        suite, _ = sts_suite(data)
-    except FileNotFoundError:
-        return set()
+    """The sentences of every STS set in the folder, normalized.
+
+    Raises:
+        FileNotFoundError: There is no STS set, or one is there in part: nothing could be held out.
+    """
+    suite, _ = sts_suite(data)
     return {
         normalized(sentence)
         for sts_set in suite.values()

@@ -115,15 +115,11 @@ def run(
         checkpoints,
     )
     calibrate(model, vectorizer.vocabulary, calibration)
-    scores = _scores(encode, development)
+    facts = {"languages": ["en"], "license": "Apache-2.0", "seed": seed, "tasks": [*tasks]}
     export_saved_model(
-        model,
-        vectorizer,
-        output / "model",
-        name="use_dan_en",
-        storage="int8",
-        metadata={"languages": ["en"], "license": "Apache-2.0", "seed": seed, "tasks": [*tasks]},
+        model, vectorizer, output / "model", name="use_dan_en", storage="int8", metadata=facts
     )
+    scores = _scores(encode, development)
     with atomic_path(output / "scores.json") as temporary:
         temporary.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     return scores
@@ -146,6 +142,7 @@ def _train(
         seed=seed,
         evaluate=evaluate,
         evaluate_every=min(EVALUATE_EVERY, steps),
+        checkpoint_every=min(EVALUATE_EVERY, steps),
         monitor="stsb_dev_pearson",
         tensorboard=True,
     )
