@@ -5,6 +5,9 @@
 Five mixtures of the tasks of `use_dan_en`, three seeds each, the same model, vocabulary, batch
 sizes and number of steps, without calibration. `table.md` gives mean and standard deviation over
 the seeds on the development split of the STS Benchmark. Runs that are complete are not repeated.
+
+Measured on two cores in 29 minutes (Pearson x 100): skip_thought 11.90 ± 2.56, input_response
+26.74 ± 0.56, inference 28.49 ± 0.67, three_tasks 20.11 ± 2.76, with_teacher 74.76 ± 1.27.
 """
 
 from __future__ import annotations
