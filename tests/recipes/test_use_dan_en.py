@@ -55,6 +55,12 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     assert use_dan_en.run(corpora, tmp_path / "run", steps=40) == scores
 
 
+def test_without_tasks_the_model_stays_as_drawn(corpora: Path, tmp_path: Path) -> None:
+    first, second = (use_dan_en.run(corpora, tmp_path / name, tasks=()) for name in "ab")
+    assert first == second
+    assert first != use_dan_en.run(corpora, tmp_path / "c", tasks=(), seed=1)
+
+
 def test_unknown_task_and_missing_development_set(corpora: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'translation'"):
         use_dan_en.run(corpora, tmp_path / "run", tasks=["translation"])
@@ -73,8 +79,8 @@ def test_ablation_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(use_dan_en, "run", run)
     scores = use_dan_ablation.run(tmp_path, tmp_path / "out", steps=10)
-    assert len(started) == 15
+    assert len(started) == 18
     assert scores["inference/pearson"] == pytest.approx(0.51)
     assert "| three_tasks | 51.00 ± 1.00 |" in (tmp_path / "out/table.md").read_text()
     use_dan_ablation.run(tmp_path, tmp_path / "out", steps=10)
-    assert len(started) == 15
+    assert len(started) == 18

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -86,7 +87,8 @@ def run(
         steps: Optimizer steps; the recipe's own by default.
         teacher: Folder of the teacher's vectors; those that are missing are computed.
         resume: Whether an interrupted run in `output` continues.
-        tasks: Which tasks to train on (rates are relative, so any subset will do).
+        tasks: Which tasks to train on (rates are relative, so any subset will do; with none the
+            model stays as it was drawn).
         prepared: Folder of vocabulary and id arrays, shared by runs; in `output` by default.
         calibration: Factors on groups of weights, applied after training.
 
@@ -106,14 +108,10 @@ def run(
     model = USEDAN.from_preset("use_dan_en", num_embeddings=vectorizer.vocabulary.size)
     model.build()
     encode = padded_encoder(model, vectorizer)
-    _train(
-        model,
-        [task for name in tasks for task in _tasks(name, parts[name])],
-        lambda: _scores(encode, development),
-        steps or STEPS,
-        seed,
-        checkpoints,
-    )
+    each = [task for name in tasks for task in _tasks(name, parts[name])]
+    if each:
+        evaluate = partial(_scores, encode, development)
+        _train(model, each, evaluate, steps or STEPS, seed, checkpoints)
     calibrate(model, vectorizer.vocabulary, calibration)
     facts = {"languages": ["en"], "license": "Apache-2.0", "seed": seed, "tasks": [*tasks]}
     export_saved_model(
