@@ -10,7 +10,13 @@ from keras import ops
 
 from use_st5.losses.feature import Feature
 from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import TaskLoss, build_stack, dense_stack, encode_together
+from use_st5.losses.task_loss import (
+    TaskLoss,
+    build_stack,
+    cross_entropy,
+    dense_stack,
+    encode_together,
+)
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -81,9 +87,7 @@ class ClassificationLoss(TaskLoss):
             x = layer(self.dropout_layer(x, training=training))
         logits = self.output_layer(self.dropout_layer(x, training=training))
         labels = ops.cast(batch["label"], "int32")
-        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-        right = ops.cast(ops.argmax(logits, axis=-1), "int32") == labels
-        return ops.mean(losses), {"accuracy": ops.mean(ops.cast(right, "float32"))}
+        return cross_entropy(labels, logits)
 
     def get_config(self) -> dict[str, Any]:
         return {

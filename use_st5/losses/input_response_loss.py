@@ -12,14 +12,13 @@ from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.losses.feature import Feature
 from use_st5.losses.gather import LOCAL, Gather
 from use_st5.losses.task_loss import (
+    EXCLUDED,
     TaskLoss,
     build_stack,
+    cross_entropy,
     dense_stack,
     encode_together,
 )
-
-# A logit that takes a candidate out of a float32 softmax, and whose gradient stays finite.
-_EXCLUDED = -1e9
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -92,10 +91,8 @@ class InputResponseLoss(TaskLoss):
         true = ops.arange(ops.shape(cosines)[1], dtype="int32")[None, :] == labels[:, None]
         repeated = _equal_rows(batch["response"], gather(batch["response"]))
         logits = self.scale * (cosines - self.margin * ops.cast(true, "float32"))
-        logits = ops.where(ops.logical_and(repeated, ops.logical_not(true)), _EXCLUDED, logits)
-        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-        right = ops.cast(ops.argmax(logits, axis=-1), "int32") == labels
-        return ops.mean(losses), {"accuracy": ops.mean(ops.cast(right, "float32"))}
+        logits = ops.where(ops.logical_and(repeated, ops.logical_not(true)), EXCLUDED, logits)
+        return cross_entropy(labels, logits)
 
     def get_config(self) -> dict[str, Any]:
         return {

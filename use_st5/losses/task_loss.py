@@ -10,6 +10,9 @@ from keras import ops
 from use_st5.losses.feature import Feature
 from use_st5.losses.gather import LOCAL, Gather
 
+# A logit that takes an entry out of a float32 softmax, and whose gradient stays finite.
+EXCLUDED = -1e9
+
 
 class TaskLoss(keras.layers.Layer):
     """Base class: a loss over a batch of ids, with the layers that only its task needs.
@@ -91,3 +94,15 @@ def build_stack(layers: list[keras.layers.Dense], width: int) -> int:
         layer.build((None, width))
         width = layer.units
     return width
+
+
+def cross_entropy(labels: Any, logits: Any) -> tuple[Any, dict[str, Any]]:
+    """What a classifying loss returns: the mean cross-entropy, and the accuracy as its metric.
+
+    Args:
+        labels: int32 `[batch]`.
+        logits: float32 `[batch, classes]`.
+    """
+    losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    right = ops.cast(ops.argmax(logits, axis=-1), "int32") == labels
+    return ops.mean(losses), {"accuracy": ops.mean(ops.cast(right, "float32"))}

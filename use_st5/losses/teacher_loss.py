@@ -10,10 +10,7 @@ from keras import ops
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.losses.feature import Feature
 from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import TaskLoss
-
-# A logit that takes a row's similarity to itself out of a float32 softmax.
-_EXCLUDED = -1e9
+from use_st5.losses.task_loss import EXCLUDED, TaskLoss
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -94,7 +91,7 @@ class TeacherLoss(TaskLoss):
     def _ranking_divergence(self, ours: Any, theirs: Any, others: Any) -> Any:
         """Mean over rows of `KL(softmax(theirs / τ) ‖ softmax(ours / τ))` where `others`."""
         log_q, log_p = (
-            ops.log_softmax(ops.where(others, cosines / self.temperature, _EXCLUDED), axis=-1)
+            ops.log_softmax(ops.where(others, cosines / self.temperature, EXCLUDED), axis=-1)
             for cosines in (ours, theirs)
         )
         # At an excluded entry both logarithms are huge: their difference must not be formed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,9 @@ def _sources(task: str, data: Path, sentences: list[str], teacher: Path) -> dict
     ids = PreparedColumn("ids", max_tokens=MAX_TOKENS)
     words = PreparedColumn("unigram_ids", max_tokens=DECODER_TOKENS)
     if task == "teacher":
+        vectors = cache(lambda: _complete_vectors(teacher, sentences))  # one reading for all parts
         return {
-            f"teacher_{name}": _teacher_source(teacher, sentences, *lengths)
+            f"teacher_{name}": _teacher_source(vectors, sentences, *lengths)
             for name, lengths in TEACHER_LENGTHS.items()
         }
     source: Source = {
@@ -81,16 +83,26 @@ def _sources(task: str, data: Path, sentences: list[str], teacher: Path) -> dict
     return {task: source}
 
 
+def _complete_vectors(folder: Path, sentences: list[str]) -> TeacherVectors:
+    """The folder's vectors; the teacher is asked about sentences that have none yet."""
+    vectors = TeacherVectors(folder)
+    if any(sentence not in vectors for sentence in sentences):
+        vectors.extend(minilm_teacher(), sentences, show_progress=True)
+    return vectors
+
+
 def _teacher_source(
-    folder: Path, sentences: list[str], fewest: int, most: int, max_tokens: int
+    vectors: Callable[[], TeacherVectors],
+    sentences: list[str],
+    fewest: int,
+    most: int,
+    max_tokens: int,
 ) -> Source:
     """The sentences of so many words with the teacher's vectors."""
 
     def examples() -> Iterator[dict[str, Any]]:
-        vectors = TeacherVectors(folder)
-        if any(sentence not in vectors for sentence in sentences):
-            vectors.extend(minilm_teacher(), sentences, show_progress=True)
-        yield from vectors.examples(s for s in sentences if fewest <= s.count(" ") + 1 <= most)
+        chosen = (s for s in sentences if fewest <= s.count(" ") + 1 <= most)
+        yield from vectors().examples(chosen)
 
     ids = PreparedColumn("ids", max_tokens=max_tokens)
     return examples, {"sentence": ids, "teacher": PreparedColumn("vector")}
