@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import tensorflow as tf
 
-from use_st5._loading import load_saved_model
-from use_st5._model_folder import model_folder
 from use_st5.export.float32_table import Float32Table
 from use_st5.export.int8_table import Int8Table
-from use_st5.export.model_manifest import ModelManifest, read_card
-from use_st5.export.pooled_graph import parts_of, pooled_graph
-from use_st5.export.saved_model import write_graph
+from use_st5.export.model_manifest import ModelManifest
+from use_st5.export.table_rewrite import rewrite_table
 
 
 def dequantize(
@@ -35,23 +33,17 @@ def dequantize(
         FileNotFoundError: There is no such model.
         ValueError: The model is not one of use_st5 with int8 storage.
     """
-    folder = model_folder(name_or_folder)
-    manifest = ModelManifest.read(folder)
-    storage = manifest.storage if manifest else "unknown (no use_st5.json)"
-    if manifest is None or storage != "int8":
-        raise ValueError(
-            f"Expected a model of use_st5 with storage int8 in {folder}, found storage {storage}. "
-            "A float32 table can be trained as it is; a model of another origin stays as it is."
-        )
-    loaded = load_saved_model(folder)
+    return rewrite_table(
+        name_or_folder,
+        path,
+        storage="int8",
+        advice="A float32 table can be trained as it is",
+        convert=_float32_table,
+    )
+
+
+def _float32_table(loaded: Any) -> tuple[Float32Table, int]:
     codes = Int8Table(loaded.table_codes, loaded.table_scales)
     rows, embedding_dim = loaded.table_codes.shape
-    table = Float32Table(tf.Variable(codes.lookup(tf.range(rows)), name="embeddings"))
-    parts = parts_of(loaded, dimension=manifest.dimension, embedding_dim=embedding_dim)
-    return write_graph(
-        pooled_graph(parts, table),
-        path,
-        name=manifest.name,
-        card=read_card(folder),
-        metadata=manifest.metadata,
-    )
+    table = tf.Variable(codes.lookup(tf.range(rows)), name="embeddings")
+    return Float32Table(table), embedding_dim

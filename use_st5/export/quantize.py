@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from use_st5._loading import load_saved_model
-from use_st5._model_folder import model_folder
 from use_st5.export.int8_table import Int8Table
-from use_st5.export.model_manifest import ModelManifest, read_card
-from use_st5.export.pooled_graph import parts_of, pooled_graph
-from use_st5.export.saved_model import write_graph
+from use_st5.export.model_manifest import ModelManifest
+from use_st5.export.table_rewrite import rewrite_table
 
 
 def quantize(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> ModelManifest:
@@ -29,26 +27,14 @@ def quantize(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[str
         FileNotFoundError: There is no such model.
         ValueError: The model is not one of use_st5 with a float32 embedding table.
     """
-    folder = model_folder(name_or_folder)
-    manifest = ModelManifest.read(folder)
-    storage = manifest.storage if manifest else "unknown (no use_st5.json)"
-    if manifest is None or storage != "float32":
-        raise ValueError(
-            f"Expected a model of use_st5 with storage float32 in {folder}, found storage "
-            f"{storage}. int8 is as small already; a model of another origin stays as it is."
-        )
-    loaded = load_saved_model(folder)
-    if not hasattr(loaded, "table"):
-        raise ValueError(
-            f"Expected a model with an embedding table (USE-DAN) in {folder}, found another kind "
-            f"({manifest.name}). int8 storage is for such tables alone."
-        )
-    table = loaded.table
-    parts = parts_of(loaded, dimension=manifest.dimension, embedding_dim=table.shape[1])
-    return write_graph(
-        pooled_graph(parts, Int8Table.from_float(table.numpy())),
+    return rewrite_table(
+        name_or_folder,
         path,
-        name=manifest.name,
-        card=read_card(folder),
-        metadata=manifest.metadata,
+        storage="float32",
+        advice="int8 is as small already",
+        convert=_int8_table,
     )
+
+
+def _int8_table(loaded: Any) -> tuple[Int8Table, int]:
+    return Int8Table.from_float(loaded.table.numpy()), loaded.table.shape[1]
