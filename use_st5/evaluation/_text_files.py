@@ -1,0 +1,87 @@
+"""Reading published text files line by line, with errors that name file and line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+
+def read_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> list[str]:
+    """All lines of a file, empty ones too, without the empty piece after the last line feed.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not in the encoding.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected a file, found none.")
+    # str.splitlines would also break at U+0085 and U+2028, which are inside some sentences.
+    try:
+        text = path.read_bytes().decode(encoding).removesuffix("\n")
+    except UnicodeDecodeError as error:
+        name = encoding.removesuffix("-sig").upper()
+        raise ValueError(f"{path}: expected {name} text ({error}). Convert it first.") from error
+    return [line.rstrip("\r") for line in text.split("\n")]
+
+
+def numbered_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
+    """Line numbers, from 1, and the lines that are not blank."""
+    for number, line in enumerate(read_lines(path, encoding=encoding), start=1):
+        if line.strip():
+            yield number, line
+
+
+def split_fields(path: Path, number: int, line: str, *, at_least: int) -> list[str]:
+    """The tab-separated fields of a line.
+
+    Raises:
+        ValueError: There are fewer than `at_least`.
+    """
+    fields = line.split("\t")
+    if len(fields) < at_least:
+        raise ValueError(
+            f"{path}:{number}: expected at least {at_least} tab-separated fields, "
+            f"received {len(fields)}: {line[:80]!r}"
+        )
+    return fields
+
+
+def read_columns(
+    path: str | Path, columns: Sequence[str], *, encoding: str = "utf-8-sig"
+) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and the fields of `columns`, in this order, of a table with a header.
+
+    Tab-separated without quoting, as GLUE and SICK are.
+
+    Raises:
+        ValueError: A column is missing in the header, or a line has fewer fields.
+    """
+    path = Path(path)
+    lines = numbered_lines(path, encoding=encoding)
+    header = next(lines, (1, ""))[1].split("\t")
+    if missing := [column for column in columns if column not in header]:
+        raise ValueError(
+            f"{path}: expected the columns {', '.join(columns)}; {', '.join(missing)} missing in "
+            f"the header {header}."
+        )
+    places = [header.index(column) for column in columns]
+    for number, line in lines:
+        fields = split_fields(path, number, line, at_least=max(places) + 1)
+        yield number, [fields[place] for place in places]
+
+
+def parse_score(path: Path, number: int, text: str) -> float:
+    """A gold score.
+
+    Raises:
+        ValueError: It is no finite number.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{path}:{number}: expected a score, received {text!r}.")
+    return value
