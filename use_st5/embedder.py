@@ -52,6 +52,11 @@ class Embedder:
         if self._store is not None:
             self._read_store(self._store)
 
+    @property
+    def dimension(self) -> int | None:
+        """Numbers in a vector; None before anything was embedded."""
+        return self._blocks[0].shape[1] if self._blocks else None
+
     def __call__(self, sentences: Sequence[str]) -> np.ndarray:
         """The embeddings `[sentences, dim]`: float64 where `encode` gives that, else float32.
 

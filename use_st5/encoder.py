@@ -16,7 +16,7 @@ from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
 from use_st5._sentences import check_sentences, length_sorted_batches
-from use_st5.export.model_manifest import ModelManifest, read_card
+from use_st5.export.model_manifest import ModelManifest, describe_files, read_card
 from use_st5.export.saved_model import count_weights, write_folder
 
 OnEmpty = Literal["encode", "zero", "raise"]
@@ -64,6 +64,11 @@ class SentenceEncoder:
     def name(self) -> str:
         """The model's name; the folder's for a SavedModel of another origin."""
         return self.manifest.name if self.manifest else self.folder.name
+
+    @property
+    def identity(self) -> str:
+        """A text that changes with the content of the model's files, and with nothing else."""
+        return self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
 
     @property
     def dimension(self) -> int:

@@ -15,12 +15,7 @@ import typer
 from use_st5._cli.embedding_job import EmbeddingJob, Format, JobDescription, to_bytes
 from use_st5._cli.lines import STDIN, open_input, open_seekable, read_lines, survey
 from use_st5._cli.manual import manual
-from use_st5._cli.models import (
-    DEFAULT_MODEL,
-    ModelOption,
-    load_encoder,
-    model_identity,
-)
+from use_st5._cli.models import DEFAULT_MODEL, ModelOption, load_encoder
 from use_st5._cli.output import say
 
 if TYPE_CHECKING:
@@ -123,7 +118,7 @@ def _to_file(
         JobDescription(
             found.sha256,
             found.lines,
-            model_identity(encoder),
+            encoder.identity,
             encoder.dimension,
             layout,
         ),

@@ -11,7 +11,6 @@ import typer
 
 import use_st5
 from use_st5._cli.output import unheard_stderr, waiting
-from use_st5.export.model_manifest import describe_files
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -53,10 +52,3 @@ def load_encoder(model: str) -> SentenceEncoder:
     start_tensorflow()
     with waiting(f"loading {model}"):
         return use_st5.load(model)
-
-
-def model_identity(encoder: SentenceEncoder) -> str:
-    """A text that changes with the content of the model's files, and with nothing else."""
-    if encoder.manifest is not None:
-        return encoder.manifest.model_hash
-    return describe_files(encoder.folder)[1]

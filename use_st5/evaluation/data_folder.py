@@ -31,6 +31,7 @@ class DataFolder:
         self.path = Path(path)
         if not self.path.is_dir():
             raise FileNotFoundError(f"{self.path}: expected a folder with data sets, found none.")
+        self._hashes: dict[Path, str] = {}
 
     def find(self, source: DataSource) -> Path:
         """The file or folder of a data set; the shallowest where there are several.
@@ -65,7 +66,12 @@ class DataFolder:
             MissingDataError: One of them is not there.
         """
         files = {file for source in sources for file in self._files(source)}
-        return {file.relative_to(self.path).as_posix(): _sha256(file) for file in sorted(files)}
+        return {file.relative_to(self.path).as_posix(): self._hash(file) for file in sorted(files)}
+
+    def _hash(self, file: Path) -> str:
+        if file not in self._hashes:  # several tasks read the same file
+            self._hashes[file] = _sha256(file)
+        return self._hashes[file]
 
     def _files(self, source: DataSource) -> list[Path]:
         found = self.find(source)

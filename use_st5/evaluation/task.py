@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from use_st5.embedder import Embedder
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.task_result import TaskResult
 
@@ -16,7 +16,13 @@ T = TypeVar("T")
 
 
 class Progress:
-    """Tells nobody how far a task is; whoever shows it to people overrides `track`."""
+    """Tells nobody how far the work is; whoever shows it to people overrides the methods."""
+
+    def started(self, task: EvaluationTask, number: int, total: int) -> None:
+        """Task `number`, from 1, of `total` begins."""
+
+    def encoded(self, sentences: int) -> None:
+        """So many more sentences have been encoded."""
 
     def track(self, steps: Iterable[T], description: str, total: int | None = None) -> Iterable[T]:
         """Passes the steps through; `total` is needed where they have no length."""
@@ -53,17 +59,37 @@ class EvaluationTask(abc.ABC):
         title: For people, for example "STS12".
         protocol: One sentence on what is computed, with the aggregation, and its source.
         sources: The data sets it needs; empty where the package brings them.
+        optional_sources: Data sets it uses where they are there; of these it needs at least one.
     """
 
     name: str
     group: str
     title: str
     protocol: str
-    sources: tuple[DataSource, ...]
+    sources: tuple[DataSource, ...] = ()
+    optional_sources: tuple[DataSource, ...] = ()
 
     def options(self) -> dict[str, Any]:
         """The settings that change the outcome, as JSON takes them."""
         return {}
+
+    def used_sources(self, data: DataFolder) -> tuple[DataSource, ...]:
+        """The data sets that it would read from a folder.
+
+        Raises:
+            MissingDataError: One that it needs is not there; the message says how to get it.
+        """
+        for source in self.sources:
+            data.find(source)
+        found = tuple(source for source in self.optional_sources if data.has(source))
+        if self.optional_sources and not found:
+            names = ", ".join(source.name for source in self.optional_sources)
+            raise MissingDataError(
+                f"{self.title}: expected at least one of {names} in {data.path}, found none. Get "
+                f"for example {self.optional_sources[0].name} from "
+                f"{self.optional_sources[0].origin}."
+            )
+        return self.sources + found
 
     @abc.abstractmethod
     def run(self, context: TaskContext) -> TaskResult:

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.evaluation.toys import BagOfWords, WordsTask
+from use_st5.evaluation.data_folder import MissingDataError
+from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.runner import evaluate
+from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
+from use_st5.evaluation.task_result import TaskResult
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data" / "one" / "deeper"
+    folder.mkdir(parents=True)
+    (folder / "words.txt").write_text("a b\na b\nc\n", encoding="utf-8")
+    return tmp_path / "data"
+
+
+@dataclass(frozen=True)
+class FailingTask(WordsTask):
+    name: str = "failing"
+
+    def run(self, context: TaskContext) -> TaskResult:
+        context.embed(["a b", "new"])
+        raise KeyboardInterrupt
+
+
+class Log(Progress):
+    def __init__(self) -> None:
+        self.events: list[tuple] = []
+
+    def started(self, task: EvaluationTask, number: int, total: int) -> None:
+        self.events.append((task.name, number, total))
+
+    def encoded(self, sentences: int) -> None:
+        self.events.append((sentences,))
+
+
+def test_two_tasks_share_the_embeddings_and_the_record_tells_all(data: Path) -> None:
+    encoder, log = BagOfWords(), Log()
+    tasks = [WordsTask(), WordsTask(name="double", factor=2.0)]
+    record = evaluate(encoder, tasks, data, progress=log, command="use-st5 evaluate …", seed=7)
+    assert encoder.asked == ["a b", "c"]
+    assert log.events == [("words", 1, 2), (2,), ("double", 2, 2)]
+    words, double = record.tasks["words"], record.tasks["double"]
+    assert double["scores"]["mean"] == pytest.approx(2 * words["scores"]["mean"])
+    # Five words in three lines of 64 numbers, each of which is 0.001 without words.
+    assert words["scores"]["mean"] == pytest.approx(5 / (3 * 64) + 1e-3)
+    assert words["scores"]["undefined"] is None
+    digest = hashlib.sha256(b"a b\na b\nc\n").hexdigest()
+    assert words["data"] == {"one/deeper/words.txt": digest}
+    assert (record.seed, record.command) == (7, "use-st5 evaluate …")
+    assert record.model == {
+        "name": "bag_of_words",
+        "identity": "bag of words, 64 buckets",
+        "dimension": 64,
+    }
+
+
+def test_a_record_is_read_as_it_was_written(data: Path, tmp_path: Path) -> None:
+    record = evaluate(BagOfWords(), [WordsTask()], data)
+    record.write(tmp_path / "new" / "record.json")
+    assert EvaluationRecord.read(tmp_path / "new" / "record.json") == record
+
+
+def test_a_stopped_run_goes_on(data: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(BagOfWords(), [WordsTask(), FailingTask()], data, cache=cache)
+    encoder, cached = BagOfWords(), {}
+    evaluate(
+        encoder,
+        [WordsTask(), WordsTask(name="again", factor=3.0)],
+        data,
+        cache=cache,
+        on_result=lambda name, result, kept: cached.update({name: kept}),
+    )
+    assert cached == {"words": True, "again": False}
+    assert encoder.asked == [], "the embeddings are kept too"
+
+
+def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> None:
+    def runs(task: EvaluationTask, *, seed: int = 1, identity: str | None = None) -> bool:
+        kept = []
+        evaluate(
+            BagOfWords(),
+            [task],
+            data,
+            cache=tmp_path / "cache",
+            seed=seed,
+            identity=identity,
+            on_result=lambda name, result, cached: kept.append(cached),
+        )
+        return not kept[0]
+
+    task = WordsTask()
+    assert runs(task)
+    assert not runs(task)
+    assert runs(replace(task, factor=2.0))
+    assert runs(task, seed=2)
+    assert runs(task, identity="another model")
+    (words,) = data.rglob("words.txt")
+    words.rename(data / "words.txt")
+    assert not runs(task), "the same content in another place"
+    (data / "words.txt").write_text("other\n", encoding="utf-8")
+    assert runs(task)
+
+
+def test_missing_data_is_found_before_any_work(data: Path) -> None:
+    absent = DataSource("absent", ("absent.txt",), "https://example.org")
+    encoder = BagOfWords()
+    with pytest.raises(MissingDataError, match="absent.txt in .* Get it from https://example.org"):
+        evaluate(encoder, [WordsTask(), WordsTask(name="b", sources=(absent,))], data)
+    optional = WordsTask(sources=(), optional_sources=(absent,))
+    with pytest.raises(MissingDataError, match="Words: expected at least one of absent"):
+        evaluate(encoder, [optional], data)
+    assert not encoder.asked
+    with pytest.raises(ValueError, match="Words needs data: expected a folder"):
+        evaluate(encoder, [WordsTask()])
+
+
+def test_refusals(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least one task"):
+        evaluate(BagOfWords(), [], data)
+    with pytest.raises(ValueError, match="A cache needs to know the model"):
+        evaluate(BagOfWords().encode, [WordsTask()], data, cache=tmp_path)
+    bad = tmp_path / "bad.json"
+    for content in ("[]", "{", "{}", json.dumps({"format": 1, "model": {}})):
+        bad.write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"bad.json: expected a record written by"):
+            EvaluationRecord.read(bad)
+    bad.write_text('{"format": 2}', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"found 2: a later use_st5 wrote it"):
+        EvaluationRecord.read(bad)
+    with pytest.raises(ValueError, match=r"main: expected one of \['a'\], received 'b'"):
+        TaskResult("b", {"a": 1.0})

@@ -1,0 +1,55 @@
+"""All evaluation tasks, by name and by group."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+from use_st5.evaluation.task import EvaluationTask
+
+# Modules with a tuple TASKS; they are light, what runs a task is imported when it runs.
+_HOMES = ("use_st5.evaluation.sts.tasks",)
+
+
+@functools.cache
+def all_tasks() -> dict[str, EvaluationTask]:
+    """Name → task, in the order of the tables."""
+    tasks = [task for home in _HOMES for task in importlib.import_module(home).TASKS]
+    by_name = {task.name: task for task in tasks}
+    if len(by_name) != len(tasks):
+        raise ValueError(f"Two tasks have one name: {[task.name for task in tasks]}")
+    return by_name
+
+
+def groups() -> dict[str, list[EvaluationTask]]:
+    """Name of a group → its tasks."""
+    grouped: dict[str, list[EvaluationTask]] = {}
+    for task in all_tasks().values():
+        grouped.setdefault(task.group, []).append(task)
+    return grouped
+
+
+def select_tasks(wanted: str) -> list[EvaluationTask]:
+    """The tasks that a list names.
+
+    Args:
+        wanted: Names of tasks and groups, with commas between them, or "all".
+
+    Returns:
+        The tasks, each once, in the order of the tables.
+
+    Raises:
+        ValueError: A name is unknown, or none is given.
+    """
+    names = [name for part in wanted.split(",") if (name := part.strip())]
+    grouped = groups()
+    known = {"all": [*all_tasks().values()], **grouped}
+    known |= {name: [task] for name, task in all_tasks().items()}
+    if not names or (unknown := [name for name in names if name not in known]):
+        received = ", ".join(unknown) if names else "none"
+        raise ValueError(
+            f"tasks: expected names of tasks, groups ({', '.join(grouped)}) or all, received "
+            f"{received}. `use-st5 evaluate --list` shows them."
+        )
+    chosen = {task.name for name in names for task in known[name]}
+    return [task for name, task in all_tasks().items() if name in chosen]

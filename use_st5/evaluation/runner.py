@@ -1,0 +1,160 @@
+"""Runs evaluation tasks over one encoder, each sentence encoded once, each result kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from use_st5.embedder import Embedder
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.record import EvaluationRecord, finite, write_json
+from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
+
+# Raised with every change of a protocol that changes scores: results kept before it do not count.
+PROTOCOL_VERSION = 1
+
+_PACKAGES = ("use_st5", "numpy", "scipy", "scikit-learn", "tensorflow", "keras")
+
+OnResult = Callable[[str, dict[str, Any], bool], None]
+
+
+def evaluate(
+    encoder: Any,
+    tasks: Sequence[EvaluationTask],
+    data: str | os.PathLike[str] | None = None,
+    *,
+    name: str | None = None,
+    identity: str | None = None,
+    seed: int = 1111,
+    cache: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    on_result: OnResult = lambda name, result, cached: None,
+    command: str = "",
+) -> EvaluationRecord:
+    """Evaluates an encoder on tasks.
+
+    All tasks share the embeddings: each distinct sentence is encoded once. With a cache every
+    finished task, and the embeddings, are kept: a run that was stopped goes on where it stopped.
+
+    Args:
+        encoder: A `SentenceEncoder`, any object with `encode(list of str) → [n, dim]`, or such a
+            function.
+        tasks: What to run, for example `select_tasks("sts,weat")`.
+        data: The folder with the data sets; None where no task needs one.
+        name: The model's name; by default the encoder's `name`, else the name of its class.
+        identity: A text that changes with the model's weights; by default the encoder's
+            `identity`. The cache is kept by it.
+        seed: Of everything random.
+        cache: The folder that keeps results and embeddings; None keeps nothing.
+        progress: Is told how far the work is.
+        on_result: Called after each task with its name, its entry of the record, and whether it
+            came from the cache.
+        command: The command line, for the record.
+
+    Raises:
+        MissingDataError: A data set is missing; found before any sentence is encoded.
+        ValueError: No tasks; a cache without an identity; the encoder or a data file gives
+            something unusable.
+    """
+    if not tasks:
+        raise ValueError("Expected at least one task, received none.")
+    identity = identity or getattr(encoder, "identity", None)
+    if cache is not None and not identity:
+        raise ValueError(
+            "A cache needs to know the model: expected `identity`, received none. Give a text that "
+            "changes with the model's weights, or no cache."
+        )
+    progress = progress or Progress()
+    hashes = {task.name: _hashes(task, data) for task in tasks}
+    kept = None if cache is None else Path(cache, hashlib.sha256(identity.encode()).hexdigest())
+    encode = getattr(encoder, "encode", encoder)
+    embed = Embedder(encode, store=kept and kept / "embeddings", on_encoded=progress.encoded)
+    context = TaskContext(embed, data and DataFolder(data), seed, progress)
+    results = {}
+    for number, task in enumerate(tasks, start=1):
+        progress.started(task, number, len(tasks))
+        path = kept and kept / f"{task.name}-{_key(task, hashes[task.name], seed)}.json"
+        result = _read(path)
+        cached = result is not None
+        if result is None:
+            result = _run(task, context, hashes[task.name])
+            if path is not None:
+                write_json(path, result)
+        results[task.name] = result
+        on_result(task.name, result, cached)
+    return EvaluationRecord(
+        model={
+            "name": name or getattr(encoder, "name", type(encoder).__name__),
+            "identity": identity,
+            "dimension": embed.dimension,
+        },
+        created=_now(),
+        versions=_versions(),
+        command=command,
+        seed=seed,
+        tasks=results,
+    )
+
+
+def _hashes(task: EvaluationTask, data: str | os.PathLike[str] | None) -> dict[str, str]:
+    """SHA-256 of each file that the task reads."""
+    if data is None:
+        if task.sources or task.optional_sources:
+            raise ValueError(f"{task.title} needs data: expected a folder, received none.")
+        return {}
+    folder = DataFolder(data)
+    return folder.hashes(task.used_sources(folder))
+
+
+def _key(task: EvaluationTask, hashes: dict[str, str], seed: int) -> str:
+    """What a kept result must agree in, as a short name."""
+    # The files' paths do not matter, their contents do.
+    agreed = [PROTOCOL_VERSION, task.options(), sorted(hashes.values()), seed]
+    return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _read(path: Path | None) -> dict[str, Any] | None:
+    if path is None or not path.is_file():
+        return None
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _run(task: EvaluationTask, context: TaskContext, hashes: dict[str, str]) -> dict[str, Any]:
+    started = time.monotonic()
+    result = task.run(context)
+    return finite(
+        {
+            "group": task.group,
+            "title": task.title,
+            "protocol": task.protocol,
+            "options": task.options(),
+            **dataclasses.asdict(result),
+            "data": hashes,
+            "seconds": round(time.monotonic() - started, 3),
+            "finished": _now(),
+            "versions": _versions(),
+        }
+    )
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
