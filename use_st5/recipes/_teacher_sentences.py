@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from use_st5.evaluation.sts_data import sts_suite
+from use_st5.evaluation.sts import sts_suite
 from use_st5.recipes._generated_text import generate_captions, generate_spans
 from use_st5.recipes._permissive_corpora import sentences_by_source
 

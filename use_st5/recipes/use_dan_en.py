@@ -29,8 +29,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._files import atomic_path
-from use_st5.evaluation.sts import evaluate_sts
-from use_st5.evaluation.sts_data import STSSet, read_stsb
+from use_st5.evaluation.sts import STSSet, evaluate_sts, read_stsb
 from use_st5.export.saved_model import export_saved_model
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.input_response_loss import InputResponseLoss

@@ -7,42 +7,18 @@ the similarity of the two embeddings, its correlation with the gold scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from use_st5.evaluation.sts_data import STSPair, STSSet, sts_suite
-from use_st5.similarity import similarity_by_name
+from use_st5.embedder import Embedder, Encode, as_embedder
+from use_st5.evaluation._vectors import similarity_by_name
+from use_st5.evaluation.sts.sts_pair import STSPair
+from use_st5.evaluation.sts.sts_score import STSScore
+from use_st5.evaluation.sts.sts_set import STSSet
 
-__all__ = ["STSScore", "evaluate_sts", "sts_suite"]
-
-Encode = Callable[[list[str]], Any]
-
-
-@dataclass(frozen=True)
-class STSScore:
-    """Correlations of one set in all three aggregations that papers use.
-
-    They differ by several points on sets of several subsets, so every number must name its own:
-    "all" correlates over all pairs at once (SimCSE, Sentence-T5), "mean" averages the subsets'
-    correlations, "wmean" does so weighted by their number of pairs (the SemEval shared tasks).
-
-    Attributes:
-        name: The set's name.
-        metric: The similarity: "cosine", "angular" or "dot".
-        pairs: Number of pairs.
-        spearman: Aggregation or subset → Spearman's rank correlation, in `[-1, 1]`.
-        pearson: Aggregation or subset → Pearson's correlation, in `[-1, 1]`. NaN in either where
-            all similarities or all gold scores of a part are equal.
-    """
-
-    name: str
-    metric: str
-    pairs: int
-    spearman: dict[str, float]
-    pearson: dict[str, float]
+_ROUNDING = 1e-12
 
 
 def evaluate_sts(
@@ -52,7 +28,7 @@ def evaluate_sts(
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`, rows in the same order; any object that
-            `numpy.asarray` takes. It is called once with all distinct sentences.
+            `numpy.asarray` takes. An `Embedder` remembers them for the next set.
         data: A set, or pairs (taken as a set of one subset).
         metrics: Among "cosine", "angular" (Eq. 1 of the USE paper) and "dot". Spearman is the same
             for the first two but for rounding; Pearson is not.
@@ -72,30 +48,18 @@ def evaluate_sts(
         raise ValueError(f"{data.name}: expected pairs of sentences, received none.")
     similarities = [similarity_by_name(metric) for metric in metrics]
     pairs = [pair for subset in data.subsets.values() for pair in subset]
-    first, second = _embed(encode, pairs)
+    first, second = embed_pairs(as_embedder(encode), pairs)
     gold = np.array([pair.score for pair in pairs])
     return [
-        _score(data, metric, np.asarray(similarity(first, second), dtype=np.float64), gold)
+        _score(data, metric, similarity(first, second), gold)
         for metric, similarity in zip(metrics, similarities, strict=True)
     ]
 
 
-def _embed(encode: Encode, pairs: list[STSPair]) -> tuple[np.ndarray, np.ndarray]:
+def embed_pairs(embed: Embedder, pairs: Sequence[STSPair]) -> tuple[np.ndarray, np.ndarray]:
     """Embeddings `[pairs, dim]` of the first and of the second sentences."""
-    sentences = [sentence for pair in pairs for sentence in (pair.first, pair.second)]
-    rows = {sentence: row for row, sentence in enumerate(dict.fromkeys(sentences))}
-    vectors = np.asarray(encode([*rows]))
-    if vectors.ndim != 2 or len(vectors) != len(rows):
-        raise ValueError(
-            f"encode: expected an array of shape [{len(rows)}, dim], received {vectors.shape}."
-        )
-    if not np.isfinite(vectors).all():
-        bad = int((~np.isfinite(vectors).all(axis=1)).argmax())
-        raise ValueError(
-            f"encode: expected finite numbers, received NaN or infinity for {[*rows][bad]!r}."
-        )
-    first = vectors[[rows[pair.first] for pair in pairs]]
-    return first, vectors[[rows[pair.second] for pair in pairs]]
+    vectors = embed([sentence for pair in pairs for sentence in (pair.first, pair.second)])
+    return vectors[::2], vectors[1::2]
 
 
 def _score(data: STSSet, metric: str, similarity: np.ndarray, gold: np.ndarray) -> STSScore:
@@ -115,6 +79,7 @@ def _score(data: STSSet, metric: str, similarity: np.ndarray, gold: np.ndarray) 
 
 
 def _correlation(correlate: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> float:
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return float("nan")  # undefined; SciPy would warn
+    # Equal but for rounding errors: undefined, SciPy would correlate the errors.
+    if any(np.ptp(values) <= _ROUNDING * np.abs(values).max() for values in (x, y)):
+        return float("nan")
     return float(correlate(x, y).statistic)

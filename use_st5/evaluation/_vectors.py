@@ -1,0 +1,60 @@
+"""Directions of embeddings and what is measured between them, in NumPy.
+
+`use_st5.similarity` has the cosine and the angle for graphs and for training. It needs TensorFlow,
+which the evaluation of another encoder should not wait for, and rounds to float32, which makes ties
+of some pairs and orders others by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Rows of `[n, dim]` scaled to length 1, float64; zero rows stay zero."""
+    vectors = np.asarray(vectors, dtype=np.float64)
+    # By the largest entry first: squares of tiny or huge entries would under- or overflow.
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    vectors = vectors / np.where(largest > 0, largest, 1.0)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1.0)
+
+
+def cosine(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Cosines of matching rows of `[n, dim]`, float64 `[n]`; 0 where either row is zero."""
+    return np.clip(np.sum(unit_rows(u) * unit_rows(v), axis=1), -1.0, 1.0)
+
+
+def angular(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """`1 − arccos(cos(u, v)) / π`, Eq. 1 of the USE paper, of matching rows; float64 `[n]`.
+
+    As `2·atan2(|û − v̂|, |û + v̂|)`, which keeps the digits that `arccos` loses near ±1. 0.5 where
+    either row is zero.
+    """
+    u, v = unit_rows(u), unit_rows(v)
+    apart, together = np.linalg.norm(u - v, axis=1), np.linalg.norm(u + v, axis=1)
+    directionless = apart + together == 0  # two zero rows
+    return np.where(directionless, 0.5, 1.0 - 2.0 / np.pi * np.arctan2(apart, together))
+
+
+def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Dot products of matching rows, float64 `[n]`."""
+    return np.sum(u.astype(np.float64) * v, axis=1)
+
+
+def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The function called `metric`.
+
+    Raises:
+        ValueError: The metric is unknown.
+    """
+    try:
+        return _SIMILARITIES[metric]
+    except KeyError:
+        expected = ", ".join(map(repr, _SIMILARITIES))
+        raise ValueError(f"Unknown metric: {metric!r}. Expected one of {expected}.") from None
+
+
+_SIMILARITIES = {"cosine": cosine, "angular": angular, "dot": dot}

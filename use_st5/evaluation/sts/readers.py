@@ -1,0 +1,107 @@
+"""Semantic textual similarity sets in the formats they were published in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from use_st5.evaluation._text_files import (
+    numbered_lines,
+    parse_score,
+    read_columns,
+    read_lines,
+    split_fields,
+)
+from use_st5.evaluation.sts.sts_pair import STSPair
+from use_st5.evaluation.sts.sts_set import STSSet
+
+_SEMEVAL_INPUT = re.compile(r"STS\d*\.input\.(.+)\.txt")
+
+
+def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
+    """Reads a year of SemEval STS: `STS.input.X.txt` beside `STS.gs.X.txt` for each subset X.
+
+    Lines without a gold score are skipped: from 2015 on the organisers scored a part of the input.
+    Gold files without input (STS13's SMT, withdrawn for its licence) are left out.
+
+    Args:
+        folder: The folder of one year.
+        name: The set's name; by default the folder's name.
+
+    Raises:
+        FileNotFoundError: The folder or a gold file is missing.
+        ValueError: Input and gold differ in their number of lines; a line is not in the format.
+    """
+    folder = Path(folder)
+    inputs = {
+        match[1]: path
+        for path in sorted(folder.glob("STS*.input.*.txt"))
+        if (match := _SEMEVAL_INPUT.fullmatch(path.name))
+    }
+    if not inputs:
+        raise FileNotFoundError(f"{folder}: expected files STS.input.*.txt, found none.")
+    subsets = {}
+    for subset, path in inputs.items():
+        gold = path.with_name(path.name.replace(".input.", ".gs.", 1))
+        if not gold.exists():
+            raise FileNotFoundError(f"{gold}: expected the gold scores of {path.name}.")
+        subsets[subset] = list(_semeval_pairs(path, gold))
+    return STSSet(name or folder.name, subsets)
+
+
+def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
+    """Reads a file of the STS Benchmark: tab-separated, no quoting, no header.
+
+    Columns: genre, file, year, id, score, first sentence, second sentence; what follows is ignored.
+    The subsets are the genres (main-news, main-captions, main-forums).
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A line is not in the format.
+    """
+    path = Path(path)
+    subsets: dict[str, list[STSPair]] = {}
+    for number, line in numbered_lines(path):
+        fields = split_fields(path, number, line, at_least=7)
+        pair = _pair(path, number, fields[5], fields[6], fields[4])
+        subsets.setdefault(fields[0], []).append(pair)
+    return _named(path, name, subsets)
+
+
+def read_sick(path: str | Path, *, name: str | None = None) -> STSSet:
+    """Reads the relatedness of a SICK file (Marelli et al. 2014): tab-separated with a header.
+
+    Columns used: sentence_A, sentence_B, relatedness_score.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A column is missing; a line is not in the format.
+    """
+    path = Path(path)
+    columns = ("sentence_A", "sentence_B", "relatedness_score")
+    pairs = [_pair(path, number, *fields) for number, fields in read_columns(path, columns)]
+    return _named(path, name, {"all": pairs} if pairs else {})
+
+
+def _named(path: Path, name: str | None, subsets: dict[str, list[STSPair]]) -> STSSet:
+    if not subsets:
+        raise ValueError(f"{path}: expected pairs of sentences, found none.")
+    return STSSet(name or path.stem, subsets)
+
+
+def _semeval_pairs(path: Path, gold: Path) -> Iterator[STSPair]:
+    lines, scores = read_lines(path), read_lines(gold)
+    if len(lines) != len(scores):
+        raise ValueError(
+            f"{path} has {len(lines)} lines, its gold scores {gold.name} have {len(scores)}. "
+            "Expected one score, or an empty line, per pair."
+        )
+    for number, (line, score) in enumerate(zip(lines, scores, strict=True), start=1):
+        if score.strip():
+            first, second = split_fields(path, number, line, at_least=2)[:2]
+            yield _pair(path, number, first, second, score)
+
+
+def _pair(path: Path, number: int, first: str, second: str, score: str) -> STSPair:
+    return STSPair(first.strip(), second.strip(), parse_score(path, number, score))
