@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from use_st5.search import exact_search
+
+
+def peer(queries: np.ndarray, corpus: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """All inner products, each summed by itself, sorted whole."""
+    products = np.einsum("qd,rd->qr", queries, corpus, dtype=np.float64).astype(np.float32)
+    rows = np.argsort(-products, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(products, rows, axis=1), rows
+
+
+@pytest.fixture
+def vectors() -> tuple[np.ndarray, np.ndarray]:
+    """Normal float32 vectors; a third of the corpus repeats rows of the rest."""
+    generator = np.random.default_rng(0)
+    queries = generator.standard_normal((37, 100)).astype(np.float32)
+    distinct = generator.standard_normal((80, 100)).astype(np.float32)
+    repeated = np.concatenate([distinct, distinct[generator.integers(80, size=43)]])
+    return queries, repeated[generator.permutation(len(repeated))]
+
+
+@pytest.mark.parametrize("k", [1, 4, 123])
+@pytest.mark.parametrize("block", [(1, 1), (5, 7), (37, 123), (36, 122), (1000, 1), (3, 1000)])
+def test_it_finds_what_sorting_finds_whatever_the_blocks(
+    vectors: tuple[np.ndarray, np.ndarray], k: int, block: tuple[int, int]
+) -> None:
+    scores, rows = exact_search(*vectors, k=k, block=block)
+    wanted_scores, wanted_rows = peer(*vectors, k)
+    np.testing.assert_array_equal(rows, wanted_rows)
+    np.testing.assert_array_equal(scores, wanted_scores)
+    assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
+
+
+def test_by_hand() -> None:
+    corpus = np.array([[1, 0], [0, 2], [-3, 0], [1, 0]])
+    scores, rows = exact_search(np.array([[1, 0], [0, 1], [-1, -1]]), corpus, k=3, block=(2, 3))
+    assert rows.tolist() == [[0, 3, 1], [1, 0, 2], [2, 0, 3]]
+    assert scores.tolist() == [[1, 1, 0], [2, 0, 0], [3, -1, -1]]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5, 8])
+def test_equal_products_come_by_row(columns: int) -> None:
+    scores, rows = exact_search(np.ones((3, 4)), np.zeros((7, 4)), k=5, block=(2, columns))
+    assert rows.tolist() == [[0, 1, 2, 3, 4]] * 3
+    assert not scores.any()
+
+
+@pytest.mark.parametrize("falling", [True, False])
+def test_a_sorted_corpus(falling: bool) -> None:
+    corpus = np.sort(np.random.default_rng(1).standard_normal((300, 1)), axis=0)
+    corpus = corpus[::-1] if falling else corpus
+    _, rows = exact_search(np.array([[1.0], [-1.0]]), corpus, k=3, block=(1, 16))
+    ends = [[0, 1, 2], [299, 298, 297]]
+    assert rows.tolist() == (ends if falling else ends[::-1])
+
+
+def test_no_queries_find_nothing() -> None:
+    scores, rows = exact_search(np.ones((0, 4)), np.ones((2, 4)), k=2)
+    assert scores.shape == rows.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("queries", "corpus", "options", "message"),
+    [
+        (np.ones((2, 3)), np.ones((2, 4)), {"k": 1}, r"one dim, received \[2, 3\] and \[2, 4\]"),
+        (np.ones(3), np.ones((2, 3)), {"k": 1}, r"received \[3\] and \[2, 3\]"),
+        (np.ones((2, 3)), np.ones((2, 3)), {"k": 3}, "k: expected 1 to 2, .* received 3"),
+        (np.ones((2, 3)), np.ones((2, 3)), {"k": 0}, "k: expected 1 to 2, .* received 0"),
+        (np.ones((2, 3)), np.ones((2, 3)), {"k": 1, "block": (0, 1)}, r"received \(0, 1\)"),
+        (np.full((2, 3), np.nan), np.ones((2, 3)), {"k": 1}, "queries: expected finite numbers"),
+        (np.ones((2, 3)), np.full((2, 3), np.inf), {"k": 1}, "corpus: expected finite numbers"),
+    ],
+)
+def test_errors(queries: np.ndarray, corpus: np.ndarray, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        exact_search(queries, corpus, **options)
+
+
+@pytest.mark.process
+def test_memory_is_that_of_a_block(fresh_python: Callable[..., str]) -> None:
+    # All products at once would take 20,000² × 4 bytes = 1.6 GB.
+    code = """
+import resource, sys
+import numpy as np
+from use_st5.search import exact_search
+vectors = np.random.default_rng(0).standard_normal((20_000, 8)).astype(np.float32)
+exact_search(vectors[:100], vectors, k=4)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+before = peak()
+exact_search(vectors, vectors, k=4)
+print(peak() - before, "tensorflow" in sys.modules)
+"""
+    grown, tensorflow = fresh_python("-c", code).split()
+    assert int(grown) < 150
+    assert tensorflow == "False"
