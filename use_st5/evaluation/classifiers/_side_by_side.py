@@ -1,0 +1,162 @@
+"""Trainings of SentEval's classifier that take their steps together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from use_st5.evaluation.classifiers import _torch_random
+from use_st5.evaluation.classifiers._early_stopping import EarlyStopping
+from use_st5.evaluation.classifiers._networks import Networks
+from use_st5.evaluation.classifiers._optimizers import OPTIMIZERS
+from use_st5.evaluation.classifiers.fold import Fold
+from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
+from use_st5.evaluation.classifiers.trained_classifier import BLOCK, TrainedClassifier
+from use_st5.evaluation.task import Progress
+
+if TYPE_CHECKING:
+    from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
+
+_HELD_OUT = 0.05
+
+
+class SideBySide:
+    """The trainings of some folds with several regularisations each.
+
+    Args:
+        settings: Of each training.
+        data: What the training rows are of.
+        dev: What the dev rows are of.
+        folds: Equal numbers of training rows; all with dev rows, or none.
+        grid: `[folds][regularisations]`.
+        classes: Number of classes.
+    """
+
+    def __init__(
+        self,
+        settings: SentEvalClassifier,
+        data: LabelledFeatures,
+        dev: LabelledFeatures,
+        folds: Sequence[Fold],
+        grid: Sequence[Sequence[float]],
+        classes: int,
+    ) -> None:
+        self._settings, self._data, self._dev = settings, data, dev
+        factors = np.array(grid, np.float32)  # [folds, regularisations]
+        self._networks = Networks(
+            factors.shape[1], data.features.shape[1], settings.hidden_dim, classes, settings.dropout
+        )
+        self._classes = np.arange(classes)[:, None]
+        self._randoms = [np.random.RandomState(settings.seed) for _ in folds]
+        self._rows = [
+            _held_out(fold, random) for fold, random in zip(folds, self._randoms, strict=True)
+        ]
+        # Torch has a generator of its own with the same seed.
+        draws = np.random.RandomState(settings.seed)
+        layers = [_torch_random.linear(draws, *size) for size in self._networks.sizes()]
+        rows = np.repeat(self._networks.pack(layers)[None], len(folds), axis=0)
+        decay = np.empty_like(rows)
+        for array in sum(self._networks.unpack(decay), ()):
+            array[...] = factors.reshape(*factors.shape, *[1] * (array.ndim - 2))
+        self._optimizer = OPTIMIZERS[settings.optimizer](rows, decay)
+        self._gradient = np.empty_like(rows)
+        self._dropout = np.random.default_rng(settings.seed)
+        self._best = rows.copy()
+        self._stopping = EarlyStopping(factors.shape, settings.tenacity)
+        self._groups = np.arange(len(folds))  # those that are still trained
+
+    def run(self, progress: Progress) -> list[list[TrainedClassifier]]:
+        """Trains until all have stopped: `[folds][regularisations]`."""
+        settings = self._settings
+        evaluations = settings.max_epoch // settings.epoch_size + 1
+        for _ in progress.track(range(evaluations), "evaluations", evaluations):
+            for _ in range(settings.epoch_size):
+                self._epoch()
+            self._evaluate()
+            if not len(self._groups):
+                break
+        groups, count = self._stopping.best.shape
+        return [[self._trained(group, place) for place in range(count)] for group in range(groups)]
+
+    def _trained(self, group: int, place: int) -> TrainedClassifier:
+        layers = self._networks.unpack(self._best)
+        return TrainedClassifier(
+            float(self._stopping.best[group, place]),
+            tuple((weights[group, place], biases[group, place]) for weights, biases in layers),
+        )
+
+    def _epoch(self) -> None:
+        """One pass over the training rows of every group, each in its own order."""
+        rows = np.stack(
+            [
+                self._rows[group].train[
+                    self._randoms[group].permutation(len(self._rows[group].train))
+                ]
+                for group in self._groups
+            ]
+        )
+        for start in range(0, rows.shape[1], self._settings.batch_size):
+            self._step(rows[:, start : start + self._settings.batch_size])
+
+    def _shuffled(self, group: int) -> np.ndarray:
+        rows = self._rows[group].train
+        return rows[self._randoms[group].permutation(len(rows))]
+
+    def _step(self, rows: np.ndarray) -> None:
+        features = self._data.read(rows.ravel()).reshape(*rows.shape, -1)
+        targets = (self._data.labels[rows][:, None] == self._classes)[:, None]
+        self._networks.gradient(
+            self._optimizer.parameters, features, targets, self._gradient, self._mask(rows.shape)
+        )
+        self._optimizer.step(self._gradient)
+
+    def _mask(self, shape: tuple[int, ...]) -> np.ndarray | None:
+        rate = self._networks.dropout
+        if not rate or not self._networks.hidden:
+            return None
+        groups, batch = shape
+        kept = self._dropout.random((groups, 1, self._networks.hidden, batch), np.float32) >= rate
+        return kept * np.float32(1 / (1 - rate))
+
+    def _evaluate(self) -> None:
+        """Scores the dev rows, keeps what improved and drops the groups that are done."""
+        accuracies = np.zeros_like(self._stopping.best)
+        for place, group in enumerate(self._groups):
+            accuracies[group] = self._accuracies(place, self._rows[group].dev)
+        better = self._stopping.update(accuracies)
+        parameters = self._networks.unpack(self._optimizer.parameters)
+        best = self._networks.unpack(self._best)
+        for place, group in enumerate(self._groups):
+            for current, kept in zip(sum(parameters, ()), sum(best, ()), strict=True):
+                kept[group, better[group]] = current[place, better[group]]
+        going = self._stopping.running[self._groups].any(axis=1)
+        if not going.all():
+            self._groups = self._groups[going]
+            self._optimizer.keep(going)
+            self._gradient = self._gradient[going]
+
+    def _accuracies(self, place: int, rows: np.ndarray) -> np.ndarray:
+        """Accuracies `[regularisations]` of a group on dev rows."""
+        parameters = self._optimizer.parameters[place : place + 1]
+        correct = np.zeros(self._networks.count, np.int64)
+        for start in range(0, len(rows), BLOCK):
+            block = rows[start : start + BLOCK]
+            logits = self._networks.logits(parameters, self._dev.read(block)[None])[0]
+            correct += (logits.argmax(axis=1) == self._dev.labels[block]).sum(axis=1)
+        return correct / len(rows)
+
+
+def _held_out(fold: Fold, random: np.random.RandomState) -> Fold:
+    """The fold, with 5 % of its training rows as dev rows where it has none."""
+    if fold.dev is not None:
+        return fold
+    order = fold.train[random.permutation(len(fold.train))]
+    held_out = int(_HELD_OUT * len(order))
+    if not held_out:
+        raise ValueError(
+            f"expected at least {round(1 / _HELD_OUT)} training rows, of which 5 % are held out to "
+            f"stop early; received {len(order)}."
+        )
+    return Fold(order[held_out:], order[:held_out])
