@@ -47,13 +47,25 @@ def evaluate_sts(
     if not data.subsets:
         raise ValueError(f"{data.name}: expected pairs of sentences, received none.")
     similarities = [similarity_by_name(metric) for metric in metrics]
-    pairs = [pair for subset in data.subsets.values() for pair in subset]
+    pairs = data.pairs
     first, second = embed_pairs(as_embedder(encode), pairs)
     gold = np.array([pair.score for pair in pairs])
     return [
         _score(data, metric, similarity(first, second), gold)
         for metric, similarity in zip(metrics, similarities, strict=True)
     ]
+
+
+def subset_details(data: STSSet, score: STSScore) -> dict[str, dict[str, Any]]:
+    """Subset → its "pairs", "spearman" and "pearson", as JSON takes it."""
+    return {
+        name: {
+            "pairs": len(pairs),
+            "spearman": score.spearman[name],
+            "pearson": score.pearson[name],
+        }
+        for name, pairs in data.subsets.items()
+    }
 
 
 def embed_pairs(embed: Embedder, pairs: Sequence[STSPair]) -> tuple[np.ndarray, np.ndarray]:

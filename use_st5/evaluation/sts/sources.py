@@ -7,8 +7,8 @@ from use_st5.evaluation.data_source import DataSource
 _LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see the set's readme"
 _STSB_LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see its LICENSE.txt"
 _SEMEVAL = {
-    "12": "SemEval-2012 task 6 (its readme says 17)",
-    "13": "the *SEM 2013 shared task (without SMT, withdrawn for its licence)",
+    "12": "SemEval-2012 task 6",
+    "13": "the *SEM 2013 shared task",
     "14": "SemEval-2014 task 10",
     "15": "SemEval-2015 task 2",
     "16": "SemEval-2016 task 1",
@@ -18,7 +18,7 @@ _SEMEVAL = {
 def _semeval(year: str) -> DataSource:
     return DataSource(
         f"STS{year}",
-        (f"STS{year}-en-test", f"STS{year}"),
+        (f"STS{year}-en-test", f"STS{year}", f"STS/STS{year}-en-test"),
         f"{_SEMEVAL[year]}: its test data with gold scores, http://ixa2.si.ehu.eus/stswiki, or "
         "SentEval's data/downstream/get_transfer_data.bash",
         _LICENCE,
@@ -28,7 +28,10 @@ def _semeval(year: str) -> DataSource:
 def _stsb(part: str) -> DataSource:
     return DataSource(
         f"STS-B {part}",
-        (f"stsbenchmark/sts-{part}.csv", f"STSBenchmark/sts-{part}.csv"),
+        tuple(
+            f"{folder}/sts-{part}.csv"
+            for folder in ("stsbenchmark", "STSBenchmark", "STS/STSBenchmark")
+        ),
         "the STS Benchmark of SemEval-2017 task 1, http://ixa2.si.ehu.eus/stswiki (the original, "
         "with seven tab-separated columns; GLUE's copy has others)",
         _STSB_LICENCE,

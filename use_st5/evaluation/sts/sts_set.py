@@ -19,6 +19,11 @@ class STSSet:
     name: str
     subsets: dict[str, list[STSPair]]
 
+    @property
+    def pairs(self) -> list[STSPair]:
+        """The pairs of all subsets, in order."""
+        return [pair for subset in self.subsets.values() for pair in subset]
+
     def __len__(self) -> int:
         """Number of pairs in all subsets."""
         return sum(map(len, self.subsets.values()))

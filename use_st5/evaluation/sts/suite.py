@@ -11,16 +11,30 @@ from use_st5.evaluation.sts import sources
 from use_st5.evaluation.sts.readers import read_semeval_sts, read_sick, read_stsb
 from use_st5.evaluation.sts.sts_set import STSSet
 
-_SUITE: dict[DataSource, Callable[..., STSSet]] = {
+_READERS: dict[DataSource, Callable[..., STSSet]] = {
     sources.STS12: read_semeval_sts,
     sources.STS13: read_semeval_sts,
     sources.STS14: read_semeval_sts,
     sources.STS15: read_semeval_sts,
     sources.STS16: read_semeval_sts,
+    sources.STSB_TRAIN: read_stsb,
     sources.STSB_DEV: read_stsb,
     sources.STSB_TEST: read_stsb,
     sources.SICK_TEST: read_sick,
 }
+# Pairs that models are trained on are no test set.
+_SUITE = tuple(source for source in _READERS if source != sources.STSB_TRAIN)
+
+
+def read_sts(folder: DataFolder, source: DataSource) -> STSSet:
+    """Reads one of the usual sets; its name is the source's.
+
+    Raises:
+        MissingDataError: The folder has it not.
+        FileNotFoundError: It is there in part.
+        ValueError: A file is not in its format.
+    """
+    return _READERS[source](folder.find(source), name=source.name)
 
 
 def sts_suite(data_dir: str | Path) -> tuple[dict[str, STSSet], dict[str, str]]:
@@ -43,9 +57,9 @@ def sts_suite(data_dir: str | Path) -> tuple[dict[str, STSSet], dict[str, str]]:
     folder = DataFolder(data_dir)
     sets: dict[str, STSSet] = {}
     missing: dict[str, str] = {}
-    for source, read in _SUITE.items():
+    for source in _SUITE:
         if folder.has(source):
-            sets[source.name] = read(folder.find(source), name=source.name)
+            sets[source.name] = read_sts(folder, source)
         else:
             missing[source.name] = " or ".join(source.places)
     if not sets:
