@@ -28,6 +28,11 @@ class Classifier(abc.ABC):
     folds: int
     seed: int
 
+    @property
+    @abc.abstractmethod
+    def title(self) -> str:
+        """What it is, for people, with its source."""
+
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
         """The name and all settings, as JSON takes them."""

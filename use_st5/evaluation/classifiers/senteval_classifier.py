@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from use_st5._imports import require
 from use_st5.evaluation.classifiers._optimizers import OPTIMIZERS
 from use_st5.evaluation.classifiers._side_by_side import SideBySide
 from use_st5.evaluation.classifiers.classifier import Classifier
@@ -73,6 +74,15 @@ class SentEvalClassifier(Classifier):
                     f"{field}: expected at least {limit}, received {getattr(self, field)}."
                 )
 
+    @property
+    def title(self) -> str:
+        """What it is, for people, with its source."""
+        kind = f"one layer of {self.hidden_dim} units" if self.hidden_dim else "logistic regression"
+        return (
+            f"SentEval's own classifier (senteval: {kind}, {self.optimizer}, batches of "
+            f"{self.batch_size}, tenacity {self.tenacity}, epoch size {self.epoch_size})"
+        )
+
     def options(self) -> dict[str, Any]:
         """The name and all settings, as JSON takes them."""
         return {"classifier": self.name, **asdict(self)}
@@ -92,6 +102,20 @@ class SentEvalClassifier(Classifier):
         The regularisations of a fold share initial weights and batches, as all are seeded alike:
         they are trained together, and so are folds of equal size.
         """
+        dev = data if dev is None else dev
+        # More threads would only wait for each other in products this small.
+        with require("threadpoolctl", "evaluation").threadpool_limits(1, "blas"):
+            return self._fit(data, folds, grid, classes, dev, progress or Progress())
+
+    def _fit(
+        self,
+        data: LabelledFeatures,
+        folds: Sequence[Fold],
+        grid: Sequence[Sequence[float]],
+        classes: int,
+        dev: LabelledFeatures,
+        progress: Progress,
+    ) -> list[list[TrainedClassifier]]:
         by_size: dict[int, list[int]] = {}
         for place, fold in enumerate(folds):
             by_size.setdefault(len(fold.train), []).append(place)
@@ -99,13 +123,7 @@ class SentEvalClassifier(Classifier):
         for places in by_size.values():
             for start in range(0, len(places), _GROUPS):
                 some = places[start : start + _GROUPS]
-                training = SideBySide(
-                    self,
-                    data,
-                    data if dev is None else dev,
-                    [folds[place] for place in some],
-                    [grid[place] for place in some],
-                    classes,
-                )
-                trained.update(zip(some, training.run(progress or Progress()), strict=True))
+                chosen = [folds[place] for place in some], [grid[place] for place in some]
+                training = SideBySide(self, data, dev, *chosen, classes)
+                trained.update(zip(some, training.run(progress), strict=True))
         return [trained[place] for place in range(len(folds))]

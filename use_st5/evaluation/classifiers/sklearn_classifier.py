@@ -41,6 +41,11 @@ class SklearnClassifier(Classifier):
         "split": tuple(2.0**power for power in range(-2, 4)),
     }
 
+    @property
+    def title(self) -> str:
+        """What it is, for people, with its source."""
+        return "scikit-learn's logistic regression (sklearn), C from SentEval's grid"
+
     def options(self) -> dict[str, Any]:
         """The name and all settings, as JSON takes them."""
         return {"classifier": self.name, **asdict(self)}

@@ -1,0 +1,81 @@
+"""SentEval's transfer protocol: features of frozen embeddings, a classifier, its validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from use_st5.embedder import Embedder, Encode, as_embedder
+from use_st5.evaluation.classifiers.classifier import Classifier
+from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
+from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.classifiers.validation import inner_kfold, kfold, split
+from use_st5.evaluation.senteval.transfer_sample import TransferSample
+from use_st5.evaluation.senteval.transfer_score import TransferScore
+from use_st5.evaluation.senteval.transfer_set import TransferSet
+from use_st5.evaluation.task import Progress
+
+
+def evaluate_transfer(
+    encode: Encode,
+    data: TransferSet,
+    *,
+    classifier: Classifier | None = None,
+    progress: Progress | None = None,
+) -> TransferScore:
+    """Trains a classifier on embeddings and tests it.
+
+    Samples are sorted by their numbers of tokens and their labels first, as in the original: the
+    folds depend on their order. Pairs have the features (|a − b|, a·b) (senteval/mrpc.py, sick.py).
+
+    Args:
+        encode: Sentences → embeddings `[sentences, dim]`; each distinct sentence is encoded once.
+        data: Train alone is validated by `inner_kfold`, train and test by `kfold`, train, dev and
+            test by `split`.
+        classifier: `SentEvalClassifier()` by default.
+        progress: Shows how far the training is.
+
+    Raises:
+        ValueError: A class has fewer samples than there are folds, or `encode` gives another shape
+            or numbers that are not finite.
+    """
+    classifier = classifier or SentEvalClassifier()
+    embed = as_embedder(encode)
+    parts = {part: _features(embed, samples) for part, samples in data.parts().items()}
+    if data.test is None:
+        found = inner_kfold(classifier, parts["train"], progress=progress)
+    elif data.dev is None:
+        found = kfold(classifier, **parts, progress=progress)
+    else:
+        found = split(classifier, **parts, progress=progress)
+    gold = parts.get("test", parts["train"]).labels
+    return TransferScore(
+        name=data.name,
+        protocol=found.protocol,
+        accuracy=found.test_accuracy,
+        f1=_f1(found.predictions, gold) if gold.max() < 2 else None,
+        dev_accuracy=found.dev_accuracy,
+        regularization=found.regularization,
+        counts={part: len(samples) for part, samples in data.parts().items()},
+    )
+
+
+def _features(embed: Embedder, samples: Sequence[TransferSample]) -> LabelledFeatures:
+    ordered = sorted(samples, key=TransferSample.order)
+    vectors = [
+        embed(sentences)
+        for sentences in zip(*(sample.sentences for sample in ordered), strict=True)
+    ]
+    if len(vectors) == 1:
+        features = vectors[0]
+    else:
+        first, second = vectors
+        features = np.concatenate([np.abs(first - second), first * second], axis=1)
+    return LabelledFeatures(features, np.array([sample.label for sample in ordered]))
+
+
+def _f1(predictions: np.ndarray, gold: np.ndarray) -> float:
+    """2·hits / (predicted + gold) of class 1; 0 where there are neither."""
+    hits = int(((predictions == 1) & (gold == 1)).sum())
+    return 2 * hits / max(int((predictions == 1).sum() + (gold == 1).sum()), 1)

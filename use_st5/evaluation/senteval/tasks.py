@@ -1,0 +1,20 @@
+"""SentEval's nine transfer tasks, with its own classifier and with scikit-learn's."""
+
+from __future__ import annotations
+
+from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.classifiers.sklearn_classifier import SklearnClassifier
+from use_st5.evaluation.senteval.datasets import DATASETS
+from use_st5.evaluation.senteval.transfer_task import TransferTask
+
+# What the toolkit's README names as comparable with the literature; these are the defaults.
+TASKS = tuple(
+    TransferTask(data.name.lower().replace("-", ""), "senteval", data, SentEvalClassifier())
+    for data in DATASETS
+)
+
+# No figures of papers: quicker, and without mini-batches, early stopping or held-out rows.
+SKLEARN_TASKS = tuple(
+    TransferTask(f"{task.name}_sklearn", "senteval_sklearn", task.dataset, SklearnClassifier())
+    for task in TASKS
+)
