@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,28 +100,37 @@ class Embedder:
             self._on_encoded(len(chunk))
 
     def _add(self, keys: list[bytes], vectors: np.ndarray) -> None:
-        block = len(self._blocks)
         if self._store is not None:
+            packed = b"".join(keys)
+            # Named by its keys: of two processes that write at the same time neither can put its
+            # vectors to the other's keys.
+            name = _digest(packed).hex()
             # The keys come last: a block counts once they are there.
-            with atomic_path(self._store / f"vectors-{block:06d}.npy") as path:
+            with atomic_path(self._store / f"vectors-{name}.npy") as path:
                 np.save(path, vectors)
-            with atomic_path(self._store / f"keys-{block:06d}.npy") as path:
-                np.save(path, np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES))
+            with atomic_path(self._store / f"keys-{name}.npy") as path:
+                np.save(path, np.frombuffer(packed, np.uint8).reshape(-1, _KEY_BYTES))
+        self._remember(keys, vectors)
+
+    def _remember(self, keys: Iterable[bytes], vectors: np.ndarray) -> None:
+        block = len(self._blocks)
         self._blocks.append(vectors)
         self._places.update({key: (block, row) for row, key in enumerate(keys)})
 
     def _read_store(self, store: Path) -> None:
         for path in sorted(store.glob("keys-*.npy")):
-            keys = np.load(path)
-            vectors = np.load(path.with_name(path.name.replace("keys-", "vectors-")), mmap_mode="r")
-            if len(keys) != len(vectors):
+            beside = path.with_name(path.name.replace("keys-", "vectors-"))
+            try:
+                keys, vectors = np.load(path), np.load(beside, mmap_mode="r")
+                expected = (len(keys), self.dimension or vectors.shape[-1])
+                if keys.shape[1:] != (_KEY_BYTES,) or vectors.shape != expected:
+                    raise ValueError(f"found the shapes {keys.shape} and {vectors.shape}")
+            except (OSError, ValueError, EOFError) as error:
                 raise ValueError(
-                    f"{path}: expected a key for each of {len(vectors)} vectors, found "
-                    f"{len(keys)}. Remove the folder {store}; it is made anew."
-                )
-            block = len(self._blocks)
-            self._blocks.append(vectors)
-            self._places.update({key.tobytes(): (block, row) for row, key in enumerate(keys)})
+                    f"{path}: expected keys, and in {beside.name} a vector for each, as long as "
+                    f"the others ({error}). Remove the folder {store}; it is made anew."
+                ) from error
+            self._remember(map(bytes, keys), vectors)
 
 
 def as_embedder(encode: Encode) -> Embedder:
@@ -130,14 +139,17 @@ def as_embedder(encode: Encode) -> Embedder:
 
 
 def _key(sentence: str) -> bytes:
-    data = sentence.encode("utf-8", "surrogatepass")
+    return _digest(sentence.encode("utf-8", "surrogatepass"))
+
+
+def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=_KEY_BYTES).digest()
 
 
 def _checked(vectors: Any, sentences: list[str]) -> np.ndarray:
     """The vectors as floats `[sentences, dim]`, or an error that names what is wrong."""
     vectors = np.asarray(vectors)
-    if vectors.ndim != 2 or len(vectors) != len(sentences):
+    if vectors.ndim != 2 or len(vectors) != len(sentences) or not vectors.shape[1]:
         raise ValueError(
             f"encode: expected an array of shape [{len(sentences)}, dim], received "
             f"{list(vectors.shape)}."

@@ -60,11 +60,12 @@ def read_columns(
     """
     path = Path(path)
     lines = numbered_lines(path, encoding=encoding)
-    header = next(lines, (1, ""))[1].split("\t")
+    number, line = next(lines, (1, ""))
+    header = line.split("\t")
     if missing := [column for column in columns if column not in header]:
         raise ValueError(
-            f"{path}: expected the columns {', '.join(columns)}; {', '.join(missing)} missing in "
-            f"the header {header}."
+            f"{path}:{number}: expected the columns {', '.join(columns)}; {', '.join(missing)} "
+            f"missing in the header {header}."
         )
     places = [header.index(column) for column in columns]
     for number, line in lines:

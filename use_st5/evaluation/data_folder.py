@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from use_st5.evaluation.data_source import DataSource
 
 # Archives put their files one or two folders below the place they are unpacked in.
 _DEPTHS = ("", "*/", "*/*/")
+_WILDCARD = re.compile(r"[*?[]")
 
 
 class MissingDataError(FileNotFoundError):
@@ -34,22 +36,16 @@ class DataFolder:
         self._hashes: dict[Path, str] = {}
 
     def find(self, source: DataSource) -> Path:
-        """The file or folder of a data set; the shallowest where there are several.
+        """The file or folder of a data set: the first of its places that is there.
 
-        Of a place with wildcards it is the folder that holds the first match.
+        A place that is there at several depths is taken at the shallowest. Of a place with
+        wildcards it is the folder that holds the first match.
 
         Raises:
             MissingDataError: It is not there.
         """
-        for place in source.places:
-            for depth in _DEPTHS:
-                found = sorted(self.path.glob(depth + place))
-                if found:
-                    return found[0].parent if "*" in place else found[0]
-        raise MissingDataError(
-            f"{source.name}: expected {' or '.join(source.places)} in {self.path} or up to two "
-            f"folders deeper, found none. Get it from {source.origin}."
-        )
+        place, matches = self._match(source)
+        return matches[0].parent if _WILDCARD.search(place) else matches[0]
 
     def has(self, source: DataSource) -> bool:
         """Whether the data set is there."""
@@ -74,13 +70,23 @@ class DataFolder:
         return self._hashes[file]
 
     def _files(self, source: DataSource) -> list[Path]:
-        found = self.find(source)
-        patterns = [Path(place).name for place in source.places if "*" in place]
-        if patterns:
-            return [file for pattern in patterns for file in found.glob(pattern) if file.is_file()]
-        if found.is_file():
-            return [found]
-        return [file for file in found.rglob("*") if file.is_file()]
+        below = (
+            match.rglob("*") if match.is_dir() else [match] for match in self._match(source)[1]
+        )
+        return [file for files in below for file in files if file.is_file()]
+
+    def _match(self, source: DataSource) -> tuple[str, list[Path]]:
+        """The place that is there, and the paths it stands for: one, but for wildcards."""
+        for place in source.places:
+            for depth in _DEPTHS:
+                if found := sorted(self.path.glob(depth + place)):
+                    # Copies in other folders are not meant.
+                    root = found[0].parts[: len(self.path.parts) + depth.count("/")]
+                    return place, [path for path in found if path.parts[: len(root)] == root]
+        raise MissingDataError(
+            f"{source.name}: expected {' or '.join(source.places)} in {self.path} or up to two "
+            f"folders deeper, found none. Get it from {source.origin}."
+        )
 
 
 def _sha256(path: Path) -> str:

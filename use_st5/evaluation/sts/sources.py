@@ -18,7 +18,7 @@ _SEMEVAL = {
 def _semeval(year: str) -> DataSource:
     return DataSource(
         f"STS{year}",
-        (f"STS{year}-en-test", f"STS{year}", f"STS/STS{year}-en-test"),
+        (f"STS{year}-en-test", f"STS{year}"),
         f"{_SEMEVAL[year]}: its test data with gold scores, http://ixa2.si.ehu.eus/stswiki, or "
         "SentEval's data/downstream/get_transfer_data.bash",
         _LICENCE,
@@ -28,10 +28,7 @@ def _semeval(year: str) -> DataSource:
 def _stsb(part: str) -> DataSource:
     return DataSource(
         f"STS-B {part}",
-        tuple(
-            f"{folder}/sts-{part}.csv"
-            for folder in ("stsbenchmark", "STSBenchmark", "STS/STSBenchmark")
-        ),
+        (f"stsbenchmark/sts-{part}.csv", f"STSBenchmark/sts-{part}.csv"),
         "the STS Benchmark of SemEval-2017 task 1, http://ixa2.si.ehu.eus/stswiki (the original, "
         "with seven tab-separated columns; GLUE's copy has others)",
         _STSB_LICENCE,

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from use_st5.evaluation._text_files import (
+    numbered_lines,
+    parse_score,
+    read_columns,
+    read_lines,
+    split_fields,
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "file.tsv"
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\nb", ["a", "b"]),
+        (b"a\n\n\n", ["a", "", ""]),
+        (b"\xef\xbb\xbfa\n", ["a"]),
+        # Separators to str.splitlines, parts of a sentence here.
+        ("a\u2028b\x85c\x0bd\x1ce\n".encode(), ["a\u2028b\x85c\x0bd\x1ce"]),
+        (b" a\t \n", [" a\t "]),
+    ],
+)
+def test_lines_end_at_line_feeds_alone(file: Path, content: bytes, lines: list[str]) -> None:
+    file.write_bytes(content)
+    assert read_lines(file) == lines
+
+
+def test_other_encodings(file: Path) -> None:
+    file.write_bytes("café\n".encode("latin-1"))
+    assert read_lines(file, encoding="latin-1") == ["café"]
+    with pytest.raises(ValueError, match=r"file\.tsv: expected UTF-8 text .*position 3"):
+        read_lines(file)
+
+
+def test_no_file(file: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"file\.tsv: expected a file, found none"):
+        read_lines(file)
+    with pytest.raises(FileNotFoundError, match="expected a file"):
+        read_lines(file.parent)
+
+
+def test_numbers_count_blank_lines(file: Path) -> None:
+    file.write_text("a\n\n \t\nb\n")
+    assert list(numbered_lines(file)) == [(1, "a"), (4, "b")]
+
+
+def test_fields(file: Path) -> None:
+    assert split_fields(file, 7, 'a\t"b\t\t', at_least=4) == ["a", '"b', "", ""]
+    with pytest.raises(ValueError, match=r"file\.tsv:7: expected at least 3 .* received 2: 'a"):
+        split_fields(file, 7, "a\tb", at_least=3)
+
+
+def test_columns_by_name(file: Path) -> None:
+    file.write_text("id\tsecond\tfirst\n\n1\tb\ta\tmore\n2\td\tc\n")
+    assert list(read_columns(file, ("first", "second"))) == [(3, ["a", "b"]), (4, ["c", "d"])]
+
+
+def test_columns_that_are_missing(file: Path) -> None:
+    file.write_text("id\tsecond\tfirst\n1\tb\ta\n2\td\n")
+    columns = read_columns(file, ("first",))
+    assert next(columns) == (2, ["a"])
+    with pytest.raises(ValueError, match=r"file\.tsv:3: expected at least 3 tab-separated fields"):
+        next(columns)
+    missing = r"file\.tsv:1: expected the columns gold, id; gold missing in .*'id'"
+    with pytest.raises(ValueError, match=missing):
+        list(read_columns(file, ("gold", "id")))
+    file.write_text("")
+    with pytest.raises(ValueError, match="id missing in the header"):
+        list(read_columns(file, ("id",)))
+
+
+def test_scores(file: Path) -> None:
+    assert parse_score(file, 1, " 4.250\r") == 4.25
+    for text in ("", "high", "nan", "inf", "4,2"):
+        with pytest.raises(ValueError, match=rf"file\.tsv:3: expected a score, received '{text}'"):
+            parse_score(file, 3, text)
