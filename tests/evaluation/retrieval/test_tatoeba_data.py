@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.retrieval import read_tatoeba
+from use_st5.evaluation.retrieval.tatoeba_languages import LANGUAGES
+from use_st5.evaluation.retrieval.tatoeba_task import TATOEBA
+
+
+def write(folder: Path, foreign: str, english: str) -> None:
+    (folder / "tatoeba.xho-eng.xho").write_text(foreign, encoding="utf-8")
+    (folder / "tatoeba.xho-eng.eng").write_text(english, encoding="utf-8")
+
+
+def test_sentences_line_by_line(tmp_path: Path) -> None:
+    write(tmp_path, "Molo.\nUnjani?\u2028Ndi\n", "Hello.\n How are you? \n")
+    sentences = read_tatoeba(tmp_path, "xho")
+    assert sentences.language == "xho"
+    assert sentences.foreign == ["Molo.", "Unjani?\u2028Ndi"]
+    assert sentences.english == ["Hello.", "How are you?"]
+
+
+@pytest.mark.parametrize(
+    ("foreign", "english", "message"),
+    [
+        ("a\nb\nc\n", "a\nb\n", r"xho-eng\.eng:3: expected the translation .* tatoeba.xho-eng.xho"),
+        ("a\n", "a\nb\n", r"xho-eng\.xho:2: expected the translation .* tatoeba.xho-eng.eng"),
+        ("a\n \nc\n", "a\nb\nc\n", r"xho-eng\.xho:2: expected a sentence, received none"),
+        ("a\n", "", r"xho-eng\.eng:1: expected a sentence, received none"),
+    ],
+)
+def test_errors(tmp_path: Path, foreign: str, english: str, message: str) -> None:
+    write(tmp_path, foreign, english)
+    with pytest.raises(ValueError, match=message):
+        read_tatoeba(tmp_path, "xho")
+
+
+def test_a_file_is_missing(tmp_path: Path) -> None:
+    write(tmp_path, "a\n", "a\n")
+    (tmp_path / "tatoeba.xho-eng.eng").unlink()
+    with pytest.raises(FileNotFoundError, match=r"tatoeba\.xho-eng\.eng: expected a file"):
+        read_tatoeba(tmp_path, "xho")
+
+
+def test_the_published_files(data_dir: Path) -> None:
+    folder = DataFolder(data_dir).find(TATOEBA)
+    sizes = {code: len(read_tatoeba(folder, code).foreign) for code in LANGUAGES}
+    assert sum(sizes.values()) == 88_877
+    assert max(sizes.values()) == sizes["deu"] == 1000
+    assert min(sizes, key=sizes.__getitem__) == "tzl"
+    assert len([*folder.glob("tatoeba.*-eng.eng")]) == len(LANGUAGES)
