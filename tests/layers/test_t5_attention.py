@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from use_st5.layers.t5_attention import T5Attention
+
+
+@pytest.fixture
+def layer() -> T5Attention:
+    layer = T5Attention(2, 3)
+    layer.build((None, None, 4))
+    return layer
+
+
+def test_by_hand(layer: T5Attention) -> None:
+    rng = np.random.default_rng(0)
+    x, context = rng.normal(size=(2, 3, 4)).astype("f"), rng.normal(size=(2, 5, 4)).astype("f")
+    bias = rng.normal(size=(1, 2, 3, 5)).astype("f")
+    q, k, v = (np.asarray(dense.kernel) for dense in (layer.query, layer.key, layer.value))
+    heads = []
+    for head in (slice(0, 3), slice(3, 6)):
+        scores = x @ q[:, head] @ (context @ k[:, head]).transpose(0, 2, 1)
+        heads.append(softmax(scores + bias[:, head.start // 3], axis=-1) @ (context @ v[:, head]))
+    expected = np.concatenate(heads, axis=-1) @ np.asarray(layer.output_dense.kernel)
+    np.testing.assert_allclose(layer(x, context, bias=bias), expected, atol=1e-5)
+
+
+def test_what_is_masked_does_not_matter(layer: T5Attention) -> None:
+    x = np.random.default_rng(0).normal(size=(1, 6, 4)).astype("f")
+    visible = np.array([True, True, True, True, False, False])[None, None, None]
+    changed = x.copy()
+    changed[:, 4:] = 1e6
+    before, after = layer(x, visible=visible)[:, :4], layer(changed, visible=visible)[:, :4]
+    np.testing.assert_array_equal(before, after)
+    np.testing.assert_allclose(before, layer(x[:, :4]), atol=1e-6)
+
+
+def test_one_token_attends_to_itself_exactly(layer: T5Attention) -> None:
+    x = np.random.default_rng(0).normal(size=(7, 1, 4)).astype("f")
+    bias = np.full((1, 2, 1, 1), 3.0, np.float32)
+    np.testing.assert_allclose(layer.of_one_token(x), layer(x, bias=bias), atol=1e-6)
+
+
+def test_softmax_is_in_float32_in_half_precision() -> None:
+    layer = T5Attention(1, 1, dtype="mixed_bfloat16")
+    layer.build((None, None, 1))
+    for dense in (layer.query, layer.key, layer.value, layer.output_dense):
+        dense.kernel.assign([[1.0]])
+    # A bias that bfloat16 would round to 100 decides between two keys.
+    bias = np.array([100.0, 100.2], np.float32)[None, None, None]
+    out = layer(np.array([[[0.0], [0.0]]], "f"), np.array([[[0.0], [1.0]]], "f"), bias=bias)
+    np.testing.assert_allclose(np.asarray(out, "f")[0, 0, 0], 1 / (1 + np.exp(-0.2)), atol=3e-3)

@@ -1,0 +1,22 @@
+"""From one vector for each token to one for the sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+
+def masked_mean(x: Any, mask: Any) -> Any:
+    """The mean of the tokens that count, in float32.
+
+    Args:
+        x: `[batch, length, dim]`; what stands at padding, NaN even, does not matter.
+        mask: bool `[batch, length]`, True for tokens, False for padding.
+
+    Returns:
+        float32 `[batch, dim]`; zeros for a row without tokens.
+    """
+    kept = ops.where(mask[:, :, None], ops.cast(x, "float32"), 0.0)
+    count = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
+    return ops.sum(kept, axis=1) / ops.maximum(count, 1.0)

@@ -1,0 +1,115 @@
+"""T5's learnt bias for the distance between two positions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+
+def relative_position_bucket(
+    relative_position: Any, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
+) -> Any:
+    """The bucket of each distance: near ones have their own, far ones share, ever more of them.
+
+    T5 paper (Raffel et al. 2020), section 2.1; the numbers are those of
+    `t5x/examples/t5/layers.py`. Half of a direction's buckets hold one distance each; the others
+    grow with the logarithm of the distance up to `max_distance`, and all beyond share the last.
+
+    Args:
+        relative_position: int32, key position minus query position.
+        bidirectional: Whether keys before and after the query have buckets of their own (half of
+            them each). Otherwise all keys after the query share bucket 0.
+        num_buckets: Number of buckets.
+        max_distance: Distance, in tokens, from which on all share a bucket.
+
+    Returns:
+        int32, of the same shape, in `[0, num_buckets)`.
+    """
+    offset = 0
+    if bidirectional:
+        num_buckets //= 2
+        offset = ops.where(relative_position > 0, num_buckets, 0)
+        distance = ops.abs(relative_position)
+    else:
+        distance = ops.maximum(-relative_position, 0)
+    exact = num_buckets // 2
+    # The logarithm of 0 would be taken where it is not used; float32's rounding at the borders is
+    # the original's, which adds the same epsilon.
+    ratio = ops.cast(ops.maximum(distance, 1), "float32") / exact + 1.1920929e-07
+    scale = (num_buckets - exact) / math.log(max_distance / exact)
+    far = exact + ops.cast(ops.log(ratio) * scale, "int32")
+    far = ops.minimum(far, num_buckets - 1)
+    return offset + ops.where(distance < exact, distance, far)
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class RelativePositionBias(keras.layers.Layer):
+    """One number for each head and bucket of distances, added to the attention's scores.
+
+    One such table serves all layers of a stack.
+
+    Args:
+        num_heads: Attention heads.
+        bidirectional: True in an encoder, False in a decoder.
+        num_buckets: Buckets of distances.
+        max_distance: Distance, in tokens, from which on all share a bucket.
+        stddev: Of the initial values.
+
+    Call arguments:
+        query_length: Number of query positions.
+        key_length: Number of key positions.
+
+    Returns:
+        float32 `[1, num_heads, query_length, key_length]`.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        *,
+        bidirectional: bool,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        stddev: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.bidirectional = bidirectional
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+        self.stddev = stddev
+
+    def build(self, _input_shape: Any = None) -> None:
+        self.table = self.add_weight(
+            shape=(self.num_buckets, self.num_heads),
+            initializer=keras.initializers.RandomNormal(stddev=self.stddev),
+            autocast=False,  # the bias is added to scores in float32
+            name="table",
+        )
+        self.built = True
+
+    def call(self, query_length: int, key_length: int) -> Any:
+        queries = ops.arange(query_length, dtype="int32")[:, None]
+        keys = ops.arange(key_length, dtype="int32")[None, :]
+        buckets = relative_position_bucket(
+            keys - queries,
+            bidirectional=self.bidirectional,
+            num_buckets=self.num_buckets,
+            max_distance=self.max_distance,
+        )
+        bias = ops.take(ops.cast(self.table, "float32"), buckets, axis=0)
+        return ops.transpose(bias, (2, 0, 1))[None]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "bidirectional": self.bidirectional,
+            "num_buckets": self.num_buckets,
+            "max_distance": self.max_distance,
+            "stddev": self.stddev,
+        }

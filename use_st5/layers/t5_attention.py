@@ -1,0 +1,114 @@
+"""T5's attention: no biases, no scaling of the scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+# Far below any score, and finite: a row without a single key gives a mean, not NaN.
+_EXCLUDED = -1e9
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class T5Attention(keras.layers.Layer):
+    """Multi-head attention as in T5 (`t5x/examples/t5/layers.py`).
+
+    The scores are not divided by √d: the query's initial values are smaller by that factor
+    instead. Scores and softmax are computed in float32, whatever the dtype of the rest.
+
+    Args:
+        num_heads: Attention heads.
+        key_value_dim: Width of a head. `num_heads · key_value_dim` need not be the width of the
+            model.
+        dropout: Rate on the attention weights, in training.
+
+    Call arguments:
+        x: The queries, `[batch, queries, dim]`.
+        context: What is attended to, `[batch, keys, dim]`; None: `x` itself.
+        visible: bool, True for what may be attended to; broadcasts to
+            `[batch, heads, queries, keys]`. None: everything.
+        bias: float32, added to the scores; broadcasts to the same shape.
+        training: Whether dropout acts.
+
+    Returns:
+        `[batch, queries, dim]`.
+    """
+
+    def __init__(
+        self, num_heads: int, key_value_dim: int, *, dropout: float = 0.0, **kwargs: Any
+    ) -> None:
+        # Keras would cast the bias to the compute dtype.
+        super().__init__(autocast=False, **kwargs)
+        self.num_heads = num_heads
+        self.key_value_dim = key_value_dim
+        self.dropout = dropout
+        self.dropout_layer = keras.layers.Dropout(dropout, dtype="float32")
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        dim, inner = input_shape[-1], self.num_heads * self.key_value_dim
+        self.query = self._dense(inner, (dim * self.key_value_dim) ** -0.5, "query")
+        self.key = self._dense(inner, dim**-0.5, "key")
+        self.value = self._dense(inner, dim**-0.5, "value")
+        self.output_dense = self._dense(dim, inner**-0.5, "output")
+        for dense in (self.query, self.key, self.value):
+            dense.build((None, None, dim))
+        self.output_dense.build((None, None, inner))
+        self.built = True
+
+    def call(
+        self,
+        x: Any,
+        context: Any = None,
+        visible: Any = None,
+        bias: Any = None,
+        training: bool = False,
+    ) -> Any:
+        context = x if context is None else context
+        query = self._heads(self.query(x))
+        key, value = self._heads(self.key(context)), self._heads(self.value(context))
+        scores = ops.cast(ops.einsum("bqhd,bkhd->bhqk", query, key), "float32")
+        if bias is not None:
+            scores = scores + bias
+        if visible is not None:
+            scores = ops.where(visible, scores, _EXCLUDED)
+        weights = self.dropout_layer(ops.softmax(scores, axis=-1), training=training)
+        mixed = ops.einsum("bhqk,bkhd->bqhd", ops.cast(weights, value.dtype), value)
+        return self.output_dense(self._joined(mixed))
+
+    def of_one_token(self, x: Any) -> Any:
+        """What attention over a single token, itself, gives: its weight is exactly 1.
+
+        Args:
+            x: `[batch, 1, dim]`.
+
+        Returns:
+            `[batch, 1, dim]`.
+        """
+        return self.output_dense(self.value(x))
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_value_dim": self.key_value_dim,
+            "dropout": self.dropout,
+        }
+
+    def _dense(self, units: int, stddev: float, name: str) -> keras.layers.Dense:
+        return keras.layers.Dense(
+            units,
+            use_bias=False,
+            kernel_initializer=keras.initializers.RandomNormal(stddev=stddev),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _heads(self, x: Any) -> Any:
+        batch, length = ops.shape(x)[:2]
+        return ops.reshape(x, (batch, length, self.num_heads, self.key_value_dim))
+
+    def _joined(self, x: Any) -> Any:
+        batch, length = ops.shape(x)[:2]
+        return ops.reshape(x, (batch, length, self.num_heads * self.key_value_dim))

@@ -1,0 +1,164 @@
+"""Sentence-T5: one vector for a sentence out of T5."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+import keras
+from keras import ops
+
+from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.pooling import masked_mean
+from use_st5.models.t5 import PADDING_ID, check_dtype, make_stack, t5_config
+from use_st5.models.t5_config import T5Config
+
+Pooling = Literal["mean", "first", "decoder"]
+POOLINGS: tuple[Pooling, ...] = ("mean", "first", "decoder")
+
+# Of the published models, whatever their size.
+PROJECTION_DIM = 768
+_EPSILON = 1e-6
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class SentenceT5(keras.Model):
+    """Sentence-T5 (Ni et al. 2021, arXiv 2108.08877), section 3.1, in its three poolings.
+
+    Args:
+        config: The shape of the T5; `SentenceT5.from_preset` knows the published ones.
+        pooling: "mean": of the encoder's outputs over all tokens, the end-of-sentence token
+            included. "first": the encoder's first output. "decoder": the decoder's output for its
+            start token; the only pooling that has a decoder.
+        projection_dim: Width of the projection, which has no bias and is computed in float32; None
+            for none, as in the raw models of the paper's section 6.1 and in m-ST5.
+        normalize: Whether vectors are scaled to length 1.
+
+    Call arguments:
+        ids: int32 `[batch, length]`, 0 = padding, each row ending in the end-of-sentence token.
+        training: Whether dropout acts.
+
+    Returns:
+        float32 `[batch, dimension]`.
+
+    Raises:
+        ValueError: The pooling is unknown, or the dtype is float16.
+    """
+
+    def __init__(
+        self,
+        config: T5Config,
+        *,
+        pooling: Pooling = "mean",
+        projection_dim: int | None = PROJECTION_DIM,
+        normalize: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_dtype(self.dtype_policy)
+        if pooling not in POOLINGS:
+            raise ValueError(f"Unknown pooling: {pooling!r}. Expected one of {POOLINGS}.")
+        self.config = config
+        self.pooling = pooling
+        self.projection_dim = projection_dim
+        self.normalize = normalize
+        policy = self.dtype_policy
+        self.embedding = keras.layers.Embedding(
+            config.vocabulary_size,
+            config.hidden_dim,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=1.0),
+            dtype=policy,
+            name="embedding",
+        )
+        self.encoder = make_stack(config, decoder=False, dtype=policy)
+        self.decoder = (
+            make_stack(config, decoder=True, dtype=policy) if pooling == "decoder" else None
+        )
+        self.projection = None
+        if projection_dim is not None:
+            self.projection = keras.layers.Dense(
+                projection_dim,
+                use_bias=False,
+                kernel_initializer=keras.initializers.LecunNormal(),
+                dtype="float32",
+                name="projection",
+            )
+
+    @classmethod
+    def from_preset(
+        cls,
+        name: str,
+        *,
+        pooling: Pooling = "mean",
+        projection_dim: int | None = PROJECTION_DIM,
+        normalize: bool = True,
+        dtype: Any = None,
+        **changes: Any,
+    ) -> SentenceT5:
+        """A freshly initialised model of a published shape.
+
+        Args:
+            name: A key of `T5_PRESETS`.
+            pooling: As in the constructor.
+            projection_dim: As in the constructor.
+            normalize: As in the constructor.
+            dtype: Keras dtype policy, such as "bfloat16".
+            **changes: Fields of `T5Config` that differ from the preset's.
+
+        Raises:
+            ValueError: The preset is unknown.
+        """
+        return cls(
+            t5_config(name, **changes),
+            pooling=pooling,
+            projection_dim=projection_dim,
+            normalize=normalize,
+            dtype=dtype,
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the sentence vector."""
+        return self.projection_dim or self.config.hidden_dim
+
+    def build(self, _input_shape: Any = None) -> None:
+        self.embedding.build((None, None))
+        shape = (None, None, self.config.hidden_dim)
+        for layer in (self.encoder, self.decoder):
+            if layer is not None:
+                layer.build(shape)
+        if self.projection is not None:
+            self.projection.build((None, self.config.hidden_dim))
+        self.built = True
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        tokens = ops.not_equal(ids, PADDING_ID)
+        encoded = self.encoder(self.embedding(ids), tokens=tokens, training=training)
+        vector = ops.cast(self._pool(encoded, tokens, training), "float32")
+        if self.projection is not None:
+            vector = self.projection(vector)
+        return l2_normalize(vector, epsilon=_EPSILON) if self.normalize else vector
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
+        return (input_shape[0], self.dimension)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "config": dataclasses.asdict(self.config),
+            "pooling": self.pooling,
+            "projection_dim": self.projection_dim,
+            "normalize": self.normalize,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> SentenceT5:
+        return cls(T5Config(**config.pop("config")), **config)
+
+    def _pool(self, encoded: Any, tokens: Any, training: bool) -> Any:
+        if self.pooling == "mean":
+            return masked_mean(encoded, tokens)
+        if self.pooling == "first":
+            return encoded[:, 0]
+        start = self.embedding(ops.full((ops.shape(encoded)[0], 1), PADDING_ID, dtype="int32"))
+        return self.decoder.of_one_token(start, encoded, tokens, training=training)[:, 0]
