@@ -47,7 +47,7 @@ def test_nothing_is_extracted() -> None:
 
 
 def test_a_sentence_with_two_ids_is_mined_once_and_dropped() -> None:
-    """y pairs with c as before, but c is en-2 and en-3: only (x, b) is left, the gold remains."""
+    """The pair (y, c) is mined, but c is en-2 and en-3: (x, b) is left, the gold remains."""
     data = texts(("zh-1", "en-2"), ("zh-0", "en-1"), english="abcc")
     score = evaluate_bucc(encode, data, k=2)
     assert score.threshold == pytest.approx(6 / 5)
