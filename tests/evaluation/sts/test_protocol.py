@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from use_st5.embedder import Embedder
 from use_st5.evaluation.sts import STSPair, STSSet, evaluate_sts
+from use_st5.evaluation.sts.protocol import subset_details
 
 # On the unit circle: the angle between two sentences is the difference of these, in degrees.
 ANGLES = {"a": 0.0, "b": 30.0, "c": 90.0, "d": 180.0, "e": 45.0}
@@ -103,3 +108,101 @@ def test_what_is_refused() -> None:
         evaluate_sts(encode, [])
     with pytest.raises(ValueError, match="received none"):
         evaluate_sts(encode, STSSet("empty", {}))
+
+
+def random_set(seed: int) -> STSSet:
+    """Two subsets whose gold scores have ties."""
+    draw = random.Random(seed)
+    some = [
+        STSPair(*draw.choices([*ANGLES], k=2), score=draw.choice([0, 1.5, 2.2, 3, 4.8, 5]))
+        for _ in range(50)
+    ]
+    return STSSet("random", {"x": some[:20], "y": some[20:]})
+
+
+def with_scores(data: STSSet, scale: Callable[[float], float]) -> STSSet:
+    subsets = {
+        name: [replace(pair, score=scale(pair.score)) for pair in subset]
+        for name, subset in data.subsets.items()
+    }
+    return STSSet(data.name, subsets)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_monotone_map_of_the_scores_leaves_spearman_and_a_linear_one_pearson(seed: int) -> None:
+    data = random_set(seed)
+    (score,) = evaluate_sts(encode, data)
+    (monotone,) = evaluate_sts(encode, with_scores(data, lambda gold: math.exp(gold) - 7))
+    (linear,) = evaluate_sts(encode, with_scores(data, lambda gold: gold / 5))
+    (reversed_,) = evaluate_sts(encode, with_scores(data, lambda gold: 5 - gold))
+    assert monotone.spearman == pytest.approx(score.spearman)
+    assert monotone.pearson["all"] != pytest.approx(score.pearson["all"], abs=1e-3)
+    assert linear.pearson == pytest.approx(score.pearson)
+    for kind in ("spearman", "pearson"):
+        expected = {name: -value for name, value in getattr(score, kind).items()}
+        assert getattr(reversed_, kind) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_permuting_pairs_or_swapping_their_sentences_changes_nothing(seed: int) -> None:
+    data, draw = random_set(seed), random.Random(seed)
+    permuted = STSSet(
+        data.name,
+        {
+            name: [
+                replace(pair, first=pair.second, second=pair.first) if draw.random() < 0.5 else pair
+                for pair in draw.sample(pairs, len(pairs))
+            ]
+            for name, pairs in reversed(data.subsets.items())
+        },
+    )
+    metrics = ("cosine", "angular")
+    scores = (evaluate_sts(encode, each, metrics=metrics) for each in (data, permuted))
+    for one, other in zip(*scores, strict=True):
+        assert one.spearman == pytest.approx(other.spearman)
+        assert one.pearson == pytest.approx(other.pearson)
+
+
+def test_the_same_vector_at_different_lengths_has_no_order() -> None:
+    # All cosines are 1 but for rounding errors, which must not be correlated.
+    direction = np.random.default_rng(0).normal(size=300)
+    lengths = dict(zip("abcde", (1, 0.1, 3, 7, 1 / 3), strict=True))
+
+    def cone(sentences: list[str]) -> np.ndarray:
+        return np.array([lengths[sentence] * direction for sentence in sentences])
+
+    (score,) = evaluate_sts(cone, pairs(("a", "b", 1), ("b", "c", 2), ("c", "d", 3), ("a", "e", 4)))
+    assert math.isnan(score.spearman["all"])
+    assert math.isnan(score.pearson["all"])
+
+
+def test_a_zero_vector_is_similar_to_nothing() -> None:
+    # As in SentEval, which takes the undefined cosine for 0: between 1 (a, a) and −1 (a, d).
+    def zero_for_c(sentences: list[str]) -> np.ndarray:
+        return encode(sentences) * np.array([[sentence != "c"] for sentence in sentences])
+
+    data = pairs(("a", "a", 5), ("c", "c", 3), ("b", "c", 3), ("a", "d", 0))
+    (score,) = evaluate_sts(zero_for_c, data)
+    assert score.spearman["all"] == pytest.approx(1.0)
+
+
+def test_an_embedder_is_asked_once_for_all_sets() -> None:
+    asked: list[str] = []
+
+    def counting(sentences: list[str]) -> np.ndarray:
+        asked.extend(sentences)
+        return encode(sentences)
+
+    embed = Embedder(counting)
+    first = evaluate_sts(embed, TWO)
+    assert evaluate_sts(embed, TWO) == first
+    assert sorted(asked) == sorted(ANGLES)
+
+
+def test_details_of_subsets() -> None:
+    (score,) = evaluate_sts(encode, TWO)
+    x, y = score.pearson["x"], score.pearson["y"]
+    assert subset_details(TWO, score) == {
+        "x": {"pairs": 3, "spearman": score.spearman["x"], "pearson": x},
+        "y": {"pairs": 2, "spearman": score.spearman["y"], "pearson": y},
+    }
