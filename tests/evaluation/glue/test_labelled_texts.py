@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from use_st5.evaluation.glue.labelled_texts import LabelledTexts
+
+
+def test_rows_keep_sentences_beside_their_labels() -> None:
+    texts = LabelledTexts((["a", "b", "c"], ["d", "e", "f"]), np.array([0, 1, 2]))
+    chosen = texts.rows(np.array([2, 0]))
+    assert chosen.columns == (["c", "a"], ["f", "d"])
+    assert chosen.labels.tolist() == [2, 0]
+    assert len(chosen) == 2
+
+
+def test_columns_and_labels_must_match() -> None:
+    with pytest.raises(ValueError, match=r"received 1 labels and columns of \[1, 2\] sentences"):
+        LabelledTexts((["a"], ["b", "c"]), np.array([0]))
+    with pytest.raises(ValueError, match="at least one"):
+        LabelledTexts(([],), np.array([]))
