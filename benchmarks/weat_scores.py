@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import use_st5
-from use_st5.bias.weat import WEATTest, read_weat, run_weat
+from use_st5.bias.weat import run_weat
+from use_st5.bias.weat_reader import read_weat
+from use_st5.bias.weat_test import WEATTest
 
 FILE = re.compile(r"(sent-)?weat([1-9]|10)")
 

@@ -1,0 +1,32 @@
+"""The files of the sent-bias toolkit, which hold association tests on words and on sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from use_st5.bias.weat_test import WEATTest
+
+
+def read_weat(path: str | Path) -> WEATTest:
+    """Reads a test in the format of the sent-bias toolkit (May et al.); its name is the file's.
+
+    In spite of its ending, `.jsonl`, a file is one JSON object, over many lines: each of "targ1",
+    "targ2", "attr1" and "attr2" → {"category": text, "examples": list of texts}.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is not in the format, or `WEATTest` refuses its groups.
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        parts = [content[key] for key in ("targ1", "targ2", "attr1", "attr2")]
+        categories = tuple(part["category"] for part in parts)
+        groups = [tuple(part["examples"]) for part in parts]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: expected one JSON object with targ1, targ2, attr1 and attr2, each with a "
+            f"category and examples; received another content ({type(error).__name__}: {error})."
+        ) from error
+    return WEATTest(path.stem, *groups, categories=categories)
