@@ -1,0 +1,1 @@
+"""Transfer learning from little data: accuracy against the number of training examples."""
