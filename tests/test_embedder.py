@@ -44,7 +44,7 @@ def test_each_sentence_once_and_rows_in_order() -> None:
 
 
 def test_sentences_that_look_alike_are_different() -> None:
-    alike = ["a", "a ", "A", "", "\u00e9", "e\u0301", "\ud800", "a\0"]
+    alike = ["a", "a ", "A", "", "\u00e9", "e\u0301", "\ud800", "?", "a\0"]
     np.testing.assert_array_equal(Embedder(Counting())(alike), toy(alike))
 
 
@@ -177,11 +177,20 @@ def test_vectors_without_keys_do_not_count(tmp_path: Path, monkeypatch: pytest.M
     assert encode.calls == [["c", "d"], ["a"]]
 
 
-def test_two_processes_at_once_do_not_mix_their_vectors(tmp_path: Path) -> None:
+def test_two_processes_at_once_do_not_mix_their_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = Embedder(toy, store=tmp_path), Embedder(toy, store=tmp_path)
+    whole = module.atomic_path
+
+    def interrupted_at_keys(path: Path):  # noqa: ANN202
+        if path.name.startswith("keys-"):
+            monkeypatch.setattr(module, "atomic_path", whole)
+            second(["c", "d"])
+        return whole(path)
+
+    monkeypatch.setattr(module, "atomic_path", interrupted_at_keys)
     first(["a", "b"])
-    second(["c", "d"])
-    second(["a", "b"])
     encode = Counting()
     np.testing.assert_array_equal(Embedder(encode, store=tmp_path)(list("abcd")), toy(list("abcd")))
     assert encode.calls == []

@@ -169,7 +169,7 @@ def test_the_same_vector_at_different_lengths_has_no_order() -> None:
     lengths = dict(zip("abcde", (1, 0.1, 3, 7, 1 / 3), strict=True))
 
     def cone(sentences: list[str]) -> np.ndarray:
-        return np.array([lengths[sentence] * direction for sentence in sentences])
+        return np.array([lengths[each] * direction for each in sentences], np.float32)
 
     (score,) = evaluate_sts(cone, pairs(("a", "b", 1), ("b", "c", 2), ("c", "d", 3), ("a", "e", 4)))
     assert math.isnan(score.spearman["all"])
