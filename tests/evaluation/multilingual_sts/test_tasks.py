@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.multilingual_sts.tasks import TASKS
+from use_st5.evaluation.sts import STSPair, read_stsb
+from use_st5.evaluation.sts.sources import STSB_TEST
+
+BY_NAME = {task.name: task for task in TASKS}
+SIZES = {"jsts": 1457, "korsts": 1379, "sts_zh": 1361}
+
+# Letters that tell a language from the others that it stands beside.
+LETTERS = {
+    "ar": set(map(chr, range(0x620, 0x64B))),
+    "es": set("áéíóúñ¿¡"),
+    "tr": set("ışğçöü"),
+    "ja": set(map(chr, range(0x3040, 0x3100))),
+    "ko": set(map(chr, range(0xAC00, 0xD7A4))),
+    "zh": set(map(chr, range(0x4E00, 0xA000))),
+    "ru": set(map(chr, range(0x430, 0x450))),
+    "de": set("äöüß"),
+    "fr": set("éèêçà"),
+    "it": set("àèìòù"),
+    "pl": set("ąćęłńśźż"),
+    "pt": set("ãõçáé"),
+}
+
+
+def read(data_dir: Path, name: str) -> list[STSPair]:
+    task, folder = BY_NAME[name], DataFolder(data_dir)
+    return task.read(*(folder.find(source) for source in task.sources))
+
+
+def share(sentences: list[str], letters: set[str]) -> float:
+    """Of the sentences those that hold one of the letters."""
+    return sum(not letters.isdisjoint(sentence.lower()) for sentence in sentences) / len(sentences)
+
+
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_published_files_have_their_pairs_and_each_column_its_language(
+    data_dir: Path, name: str
+) -> None:
+    pairs = read(data_dir, name)
+    assert len(pairs) == SIZES.get(name, 250 if name.startswith("xsts") else 1379)
+    assert all(0.0 <= pair.score <= 5.0 for pair in pairs)
+    assert max(pair.score for pair in pairs) == 5.0
+    columns = ([pair.first for pair in pairs], [pair.second for pair in pairs])
+    languages = BY_NAME[name].languages
+    for own, other, column in zip(languages, languages[::-1], columns, strict=True):
+        if own in LETTERS:
+            assert share(column, LETTERS[own]) > 0.2
+        if own != other and other in LETTERS:
+            assert share(column, LETTERS[other]) < 0.1
+
+
+@pytest.mark.parametrize("name", ["stsb_de", "stsb_zh", "korsts"])
+def test_translations_keep_the_scores_and_the_order_of_the_sts_benchmark(
+    data_dir: Path, name: str
+) -> None:
+    original = read_stsb(DataFolder(data_dir).find(STSB_TEST)).subsets.values()
+    scores = [pair.score for subset in original for pair in subset]
+    assert [pair.score for pair in read(data_dir, name)] == pytest.approx(scores, abs=1e-3)
+
+
+def test_the_languages_of_a_pair_are_those_of_its_name() -> None:
+    for task in TASKS:
+        if task.name.startswith("xsts"):
+            named = task.name.removeprefix("xsts_").removesuffix("-wmt").split("-")
+            assert sorted(task.languages) == sorted(named)
+    assert len(BY_NAME) == len(TASKS) == 21

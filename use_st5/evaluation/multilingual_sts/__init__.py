@@ -1,0 +1,1 @@
+"""Semantic textual similarity in and across other languages: readers, and tasks (`tasks.py`)."""

@@ -1,0 +1,47 @@
+"""One multilingual set as an evaluation task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.sts import STSPair, evaluate_sts
+from use_st5.evaluation.task import EvaluationTask, TaskContext
+from use_st5.evaluation.task_result import TaskResult
+
+
+@dataclass(frozen=True)
+class MultilingualSTSTask(EvaluationTask):
+    """Correlations over all pairs of a set.
+
+    Attributes:
+        name: What `--tasks` takes.
+        title: For people.
+        languages: Codes (ISO 639-1) of the languages of the first and of the second sentences.
+        read: The files of `sources`, in their order → pairs.
+        sources: One file each.
+    """
+
+    name: str
+    title: str
+    languages: tuple[str, str]
+    read: Callable[..., list[STSPair]]
+    sources: tuple[DataSource, ...]
+
+    group = "multilingual_sts"
+    protocol = (
+        "Correlation of the embeddings' cosine similarity with the gold scores over all pairs, "
+        "nothing trained (m-ST5, sections 4.1 and 4.2)"
+    )
+
+    def run(self, context: TaskContext) -> TaskResult:
+        """Scores the encoder."""
+        pairs = self.read(*(context.data.find(source) for source in self.sources))
+        (score,) = evaluate_sts(context.embed, pairs)
+        return TaskResult(
+            main="spearman_all",
+            scores={"spearman_all": score.spearman["all"], "pearson_all": score.pearson["all"]},
+            counts={"pairs": score.pairs},
+            details={"languages": list(self.languages)},
+        )

@@ -1,0 +1,146 @@
+"""Semantic textual similarity sets of other languages in the formats they were published in."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from use_st5.evaluation._text_files import numbered_lines, parse_score, read_columns, read_lines
+from use_st5.evaluation.sts.sts_pair import STSPair
+
+
+def read_sts2017(
+    inputs: str | Path, gold: str | Path, *, scored: int | None = None
+) -> list[STSPair]:
+    """Reads a track of SemEval-2017 task 1: two sentences per line, and a score per line.
+
+    Args:
+        inputs: `STS.input.trackN.xx-yy.txt`. Which language stands first is not what its name says:
+            tracks 2, 4b and 6 have English first.
+        gold: `STS.gs.trackN.xx-yy.txt`.
+        scored: How many of the first lines the organisers scored, where it is not all of them: 250
+            of the 500 of track 6.
+
+    Raises:
+        FileNotFoundError: One of the files is missing.
+        ValueError: Pairs and scores differ in number; a line is not in the format.
+    """
+    inputs, gold = Path(inputs), Path(gold)
+    lines, scores = read_lines(inputs)[:scored], read_lines(gold)
+    if len(lines) != len(scores):
+        path, other = (inputs, gold) if len(lines) < len(scores) else (gold, inputs)
+        raise ValueError(
+            f"{path}:{min(len(lines), len(scores)) + 1}: expected a line for each of "
+            f"{max(len(lines), len(scores))} of {other.name}, received the end of the file."
+        )
+    return [
+        _pair(inputs, number, line.split("\t"), parse_score(gold, number, score))
+        for number, (line, score) in enumerate(zip(lines, scores, strict=True), start=1)
+    ]
+
+
+def read_jsts(path: str | Path) -> list[STSPair]:
+    """Reads JSTS of JGLUE (Kurihara et al. 2022): an object per line, scores from 0 to 5.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A line is no object with sentence_pair_id, sentence1, sentence2 and label; an id
+            stands twice.
+    """
+    path = Path(path)
+    keys = ("sentence_pair_id", "sentence1", "sentence2", "label")
+    pairs: dict[str, STSPair] = {}
+    for number, line in numbered_lines(path):
+        try:
+            one, *sentences, label = (json.loads(line)[key] for key in keys)
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path}:{number}: expected a JSON object with {', '.join(keys)}, received "
+                f"{line[:80]!r}."
+            ) from error
+        if one in pairs:
+            raise ValueError(f"{path}:{number}: expected a new id, received {one!r} again.")
+        pairs[one] = _pair(path, number, sentences, parse_score(path, number, str(label)))
+    return _some(path, [*pairs.values()])
+
+
+def read_korsts(path: str | Path) -> list[STSPair]:
+    """Reads KorSTS (Ham et al. 2020): tab-separated with a header, no quoting.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: The columns score, sentence1 or sentence2 are missing; a line is not in the
+            format.
+    """
+    path = Path(path)
+    return _some(
+        path,
+        [
+            _pair(path, number, sentences, parse_score(path, number, score))
+            for number, (score, *sentences) in read_columns(
+                path, ("score", "sentence1", "sentence2")
+            )
+        ],
+    )
+
+
+def read_cnsd(path: str | Path) -> list[STSPair]:
+    """Reads Chinese STS-B of CNSD: year and number, two sentences and a score, between `||`.
+
+    Its scores are those of the STS Benchmark cut to whole numbers. The first field is no id: the
+    pairs of several sources share their numbers.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A line is not in the format.
+    """
+    path = Path(path)
+    pairs = []
+    for number, line in numbered_lines(path):
+        fields = line.split("||")
+        if len(fields) != 4:
+            raise ValueError(
+                f"{path}:{number}: expected 4 fields between ||, received {len(fields)}: "
+                f"{line[:80]!r}"
+            )
+        pairs.append(_pair(path, number, fields[1:3], parse_score(path, number, fields[3])))
+    return _some(path, pairs)
+
+
+def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
+    """Reads a file of stsb-multi-mt: two sentences and a score, comma-separated, quoted, no header.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A line is not in the format.
+    """
+    path = Path(path)
+    # read_lines parts at line feeds alone; a quoted field may hold one.
+    rows = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    pairs = []
+    try:
+        for fields in rows:
+            if len(fields) != 3:
+                raise ValueError(
+                    f"{path}:{rows.line_num}: expected 3 comma-separated fields, received {fields}."
+                )
+            score = parse_score(path, rows.line_num, fields[2])
+            pairs.append(_pair(path, rows.line_num, fields[:2], score))
+    except csv.Error as error:
+        raise ValueError(f"{path}:{rows.line_num}: expected quoted fields ({error}).") from error
+    return pairs
+
+
+def _pair(path: Path, number: int, sentences: Sequence[str], score: float) -> STSPair:
+    stripped = [sentence.strip() for sentence in sentences]
+    if len(stripped) != 2 or not all(stripped):
+        raise ValueError(f"{path}:{number}: expected two sentences, received {stripped}.")
+    return STSPair(*stripped, score)
+
+
+def _some(path: Path, pairs: list[STSPair]) -> list[STSPair]:
+    if not pairs:
+        raise ValueError(f"{path}: expected pairs of sentences, received none.")
+    return pairs
