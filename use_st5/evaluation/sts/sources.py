@@ -40,6 +40,6 @@ STSB_TRAIN, STSB_DEV, STSB_TEST = map(_stsb, ("train", "dev", "test"))
 SICK_TEST = DataSource(
     "SICK-R test",
     ("sick2014/SICK_test_annotated.txt", "SICK/SICK_test_annotated.txt"),
-    "SemEval-2014 task 1, https://zenodo.org/records/2787612",
+    "SemEval-2014 task 1, http://marcobaroni.org/composes/sick.html",
     "CC BY-NC-SA 3.0",
 )
