@@ -31,14 +31,17 @@ def run(folder: Path) -> TaskResult:
     return BUCCTask("de").run(TaskContext(Embedder(BagOfWords().encode), DataFolder(folder)))
 
 
-def test_without_test_gold_the_scores_are_those_of_the_development_set(tmp_path: Path) -> None:
-    write(tmp_path / "bucc2018", "sample", [(0, 0), (1, 1), (2, 2)])
+@pytest.mark.parametrize("part", ["dev", "sample", "training"])
+def test_without_test_gold_the_scores_are_those_of_the_development_set(
+    tmp_path: Path, part: str
+) -> None:
+    write(tmp_path / "bucc2018", part, [(0, 0), (1, 1), (2, 2)])
     result = run(tmp_path)
     assert result.main == "f1_dev"
     assert set(result.scores) == {"threshold", "f1_dev", "precision_dev", "recall_dev"}
     assert result.scores["f1_dev"] == 1.0
     assert result.counts == {"foreign_dev": 4, "english_dev": 5, "gold_dev": 3}
-    assert result.details == {"development": "sample", "test": None}
+    assert result.details == {"development": part, "test": None}
 
 
 @pytest.mark.parametrize("names", [("dev", "test"), ("sample", "training"), ("training", "test")])
