@@ -25,8 +25,8 @@ class STSDiceTask(EvaluationTask):
         "Spearman's correlation of cosine similarity and gold scores for each fifth of the STS "
         "Benchmark (training, development and test pairs together, as in section 3.2 of Tsukagoshi "
         "et al., *SEM 2022), sorted by the Dice coefficient of the pairs' word sets (lower case, "
-        "no punctuation); q1 shares fewest words; mean: of the five. No held-out score for a model "
-        "that was trained or chosen on STS-B"
+        "no punctuation), ties in a fixed random order; q1 shares fewest words; mean: of the five. "
+        "No held-out score for a model that was trained or chosen on STS-B"
     )
     sources = (sources.STSB_TRAIN, sources.STSB_DEV, sources.STSB_TEST)
 
