@@ -35,6 +35,7 @@ EXTRAS["dev"] = [
     "nltk>=3.9",
     "pytest>=8.3",
     "ruff>=0.14",
+    "sentencepiece>=0.2",
     "setuptools>=70.1,<82",
 ]
 # Other libraries' models and implementations, to compare with: only some tests and benchmarks use
@@ -87,7 +88,10 @@ setup(
     # The models lie at the root of the repository and inside the package in a wheel.
     packages=packages(),
     package_dir={"use_st5": "use_st5", "use_st5.saved_models": "saved_models"},
-    package_data={"use_st5.saved_models": model_files(), "*": ["*.json", "*.html.jinja"]},
+    package_data={
+        "use_st5.saved_models": model_files(),
+        "*": ["*.json", "*.html.jinja", "*.model"],
+    },
     install_requires=[
         "tensorflow>=2.20,<2.22",
         "keras>=3.12",

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+spm = pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
+
+from use_st5.text.sentencepiece_vectorizer import (  # noqa: E402
+    T5_VOCABULARY,
+    SentencePieceVectorizer,
+)
+
+ODD = [
+    "", "   ", " a  b ", "tab\there", "é́ ½ ﬁ ẞ", "😀 emoji 漢字", "a\u00a0b\u200bc\ufeff",
+    "<extra_id_0> </s> <pad> <unk>", "Hmmm", "a" * 3000, "word " * 10_000, "\x00 nul", "ﷺ",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def vectorizer() -> SentencePieceVectorizer:
+    return SentencePieceVectorizer()
+
+
+@pytest.fixture(scope="module")
+def package() -> spm.SentencePieceProcessor:
+    return spm.SentencePieceProcessor(model_file=str(T5_VOCABULARY))
+
+
+def ids(vectorizer: SentencePieceVectorizer, texts: list, **options: int) -> list[list[int]]:
+    """The ids of each text, padding removed."""
+    rows = vectorizer.padded(tf.constant(texts, tf.string), **options).numpy()
+    return [np.trim_zeros(row, "b").tolist() for row in rows]
+
+
+def test_golden() -> None:
+    # Ids of T5's vocabulary as printed in the documentation of transformers' T5.
+    vectorizer = SentencePieceVectorizer()
+    assert ids(vectorizer, ["The house is wonderful."]) == [[37, 629, 19, 1627, 5, 1]]
+    assert vectorizer.vocabulary_size == 32_000
+
+
+def test_odd_texts_have_the_ids_of_the_sentencepiece_package(
+    vectorizer: SentencePieceVectorizer, package: spm.SentencePieceProcessor
+) -> None:
+    expected = [[*row, package.eos_id()] for row in package.encode(ODD)]
+    assert ids(vectorizer, ODD) == expected
+
+
+def test_real_texts_have_the_ids_of_the_sentencepiece_package(
+    vectorizer: SentencePieceVectorizer, package: spm.SentencePieceProcessor, data_dir: Path
+) -> None:
+    files = [
+        *sorted(data_dir.glob("text/100_english_novels/corpus/*.txt"))[:3],
+        data_dir / "oewn_definitions.tsv",
+        data_dir / "self_dialogue.jsonl",
+        data_dir / "sts_raw/stsbenchmark/sts-train.csv",
+    ]
+    texts = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    texts = [text[:400] for text in texts[:: max(1, len(texts) // 50_000)]]
+    assert len(texts) > 40_000
+    for start in range(0, len(texts), 4096):
+        batch = texts[start : start + 4096]
+        expected = [[*row, package.eos_id()] for row in package.encode(batch)]
+        assert ids(vectorizer, batch) == expected
+
+
+def test_a_long_text_is_cut_before_the_end_is_added(vectorizer: SentencePieceVectorizer) -> None:
+    (whole,) = ids(vectorizer, ["one two three four five six seven"])
+    rows = vectorizer.padded(tf.constant(["one two three four five six seven", "one"]), 4).numpy()
+    assert rows.tolist() == [[*whole[:3], 1], [whole[0], 1, 0, 0]]
+    assert rows.dtype == np.int32
+
+
+def test_invalid_utf8_is_read_as_the_sentencepiece_package_reads_it(
+    vectorizer: SentencePieceVectorizer, package: spm.SentencePieceProcessor
+) -> None:
+    for text in (b"caf\xe9 au lait", b"\xff", b"ends in half a \xf0\x9f"):
+        assert ids(vectorizer, [text]) == [[*package.encode(text), 1]]
+
+
+def test_refusals(tmp_path: Path) -> None:
+    (tmp_path / "spiece.model").write_bytes(b"no such thing")
+    with pytest.raises(ValueError, match=r"Expected a SentencePiece model.*spiece.model"):
+        SentencePieceVectorizer(tmp_path / "spiece.model")
+    with pytest.raises(FileNotFoundError):
+        SentencePieceVectorizer(tmp_path / "absent.model")
+    with pytest.raises(ValueError, match="at least 2, received 1"):
+        SentencePieceVectorizer().padded(tf.constant(["a"]), 1)

@@ -1,0 +1,75 @@
+"""Sentences to the ids of their pieces by a SentencePiece model, inside the TensorFlow graph."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import tensorflow as tf
+
+from use_st5._imports import require
+
+T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
+
+
+class SentencePieceVectorizer(tf.Module):
+    """Maps sentences to the ids of their pieces, each ending in the end-of-sentence token.
+
+    The ids are those of the `sentencepiece` package. (tensorflow-text's older
+    `SentencepieceTokenizer` cuts some words otherwise, "Hmmm" for example; its
+    `FastSentencepieceTokenizer`, which is used here, does not.) The model becomes a constant of
+    the graph; a SavedModel needs nothing but tensorflow-text.
+
+    A text that is too long is cut before the end-of-sentence token is added, as T5's own pipeline
+    does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence.
+
+    Args:
+        model: The SentencePiece model, its bytes or the path of its file (`spiece.model`); by
+            default T5's English one, which comes with the package.
+
+    Attributes:
+        eos_id: Id of the end-of-sentence token.
+
+    Raises:
+        ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
+        FileNotFoundError: There is no such file.
+        ValueError: It is no SentencePiece model.
+    """
+
+    eos_id = 1
+
+    def __init__(self, model: bytes | str | os.PathLike[str] = T5_VOCABULARY) -> None:
+        super().__init__(name="sentencepiece_vectorizer")
+        text = require("tensorflow_text", "text")
+        proto = model if isinstance(model, bytes) else Path(model).read_bytes()
+        try:
+            self._tokenizer = text.FastSentencepieceTokenizer(model=proto, add_eos=False)
+            self.vocabulary_size = int(self._tokenizer.vocab_size())
+        except Exception as error:  # the converter's own kinds differ between versions
+            name = "the bytes given" if isinstance(model, bytes) else os.fspath(model)
+            raise ValueError(
+                f"Expected a SentencePiece model, could not read {name} as one "
+                f"({type(error).__name__}: {error})."
+            ) from error
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """The ids of each text in a row, padded with 0.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text at most, the end-of-sentence token included; None cuts
+                nothing.
+
+        Returns:
+            int32 `[batch, length]`, where the length is that of the longest row.
+
+        Raises:
+            ValueError: `max_tokens` leaves no room for a piece.
+        """
+        if max_tokens is not None and max_tokens < 2:
+            raise ValueError(f"Expected max_tokens to be at least 2, received {max_tokens}.")
+        pieces = self._tokenizer.tokenize(text)
+        if max_tokens is not None:
+            pieces = pieces[:, : max_tokens - 1]
+        ends = tf.fill([tf.shape(text)[0], 1], self.eos_id)
+        return tf.concat([pieces, ends], axis=1).to_tensor()
