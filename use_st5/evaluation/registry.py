@@ -7,8 +7,19 @@ import importlib
 
 from use_st5.evaluation.task import EvaluationTask
 
-# Modules with a tuple TASKS; they are light, what runs a task is imported when it runs.
-_HOMES = ("use_st5.evaluation.sts.tasks",)
+# Modules with a tuple TASKS, in the order of the tables. They are light: what runs a task is
+# imported when it runs.
+_HOMES = (
+    "use_st5.evaluation.sts.tasks",
+    "use_st5.evaluation.senteval.tasks",
+    "use_st5.evaluation.probing.tasks",
+    "use_st5.evaluation.glue.tasks",
+    "use_st5.evaluation.little_data.tasks",
+    "use_st5.evaluation.geometry.tasks",
+    "use_st5.evaluation.bias_tasks",
+    "use_st5.evaluation.retrieval.tasks",
+    "use_st5.evaluation.multilingual_sts.tasks",
+)
 
 
 @functools.cache

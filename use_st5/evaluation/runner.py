@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import hashlib
-import json
 import os
 import platform
 import time
@@ -16,11 +14,9 @@ from typing import Any
 
 from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.record import EvaluationRecord, finite, write_json
+from use_st5.evaluation.record import EvaluationRecord, finite
+from use_st5.evaluation.result_store import ResultStore
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
-
-# Raised with every change of a protocol that changes scores: results kept before it do not count.
-PROTOCOL_VERSION = 1
 
 _PACKAGES = ("use_st5", "numpy", "scipy", "scikit-learn", "tensorflow", "keras")
 
@@ -46,13 +42,12 @@ def evaluate(
     finished task, and the embeddings, are kept: a run that was stopped goes on where it stopped.
 
     Args:
-        encoder: A `SentenceEncoder`, any object with `encode(list of str) → [n, dim]`, or such a
-            function.
+        encoder: Any object with `encode(list of str) → [n, dim]`, or such a function.
         tasks: What to run, for example `select_tasks("sts,weat")`.
         data: The folder with the data sets; None where no task needs one.
-        name: The model's name; by default the encoder's `name`, else the name of its class.
-        identity: A text that changes with the model's weights; by default the encoder's
-            `identity`. The cache is kept by it.
+        name: The model's; by default the encoder's `name`, else the name of its class.
+        identity: A text that changes with the model's weights, by which the cache is kept; by
+            default the encoder's `identity`.
         seed: Of everything random.
         cache: The folder that keeps results and embeddings; None keeps nothing.
         progress: Is told how far the work is.
@@ -68,41 +63,41 @@ def evaluate(
     if not tasks:
         raise ValueError("Expected at least one task, received none.")
     identity = identity or getattr(encoder, "identity", None)
-    if cache is not None and not identity:
-        raise ValueError(
-            "A cache needs to know the model: expected `identity`, received none. Give a text that "
-            "changes with the model's weights, or no cache."
-        )
-    progress = progress or Progress()
+    store = _store(cache, identity)
     hashes = {task.name: _hashes(task, data) for task in tasks}
-    kept = None if cache is None else Path(cache, hashlib.sha256(identity.encode()).hexdigest())
-    encode = getattr(encoder, "encode", encoder)
-    embed = Embedder(encode, store=kept and kept / "embeddings", on_encoded=progress.encoded)
+    progress = progress or Progress()
+    embed = Embedder(
+        getattr(encoder, "encode", encoder),
+        store=store and store.embeddings,
+        on_encoded=progress.encoded,
+    )
     context = TaskContext(embed, data and DataFolder(data), seed, progress)
     results = {}
     for number, task in enumerate(tasks, start=1):
         progress.started(task, number, len(tasks))
-        path = kept and kept / f"{task.name}-{_key(task, hashes[task.name], seed)}.json"
-        result = _read(path)
-        cached = result is not None
-        if result is None:
-            result = _run(task, context, hashes[task.name])
-            if path is not None:
-                write_json(path, result)
+        result, cached = _kept_or_run(task, context, hashes[task.name], store)
         results[task.name] = result
         on_result(task.name, result, cached)
+    name = name or getattr(encoder, "name", type(encoder).__name__)
     return EvaluationRecord(
-        model={
-            "name": name or getattr(encoder, "name", type(encoder).__name__),
-            "identity": identity,
-            "dimension": embed.dimension,
-        },
+        model={"name": name, "identity": identity, "dimension": embed.dimension},
         created=_now(),
         versions=_versions(),
         command=command,
         seed=seed,
         tasks=results,
     )
+
+
+def _store(cache: str | os.PathLike[str] | None, identity: str | None) -> ResultStore | None:
+    if cache is None:
+        return None
+    if not identity:
+        raise ValueError(
+            "A cache needs to know the model: expected `identity`, received none. Give a text that "
+            "changes with the model's weights, or no cache."
+        )
+    return ResultStore(Path(cache), identity)
 
 
 def _hashes(task: EvaluationTask, data: str | os.PathLike[str] | None) -> dict[str, str]:
@@ -115,17 +110,17 @@ def _hashes(task: EvaluationTask, data: str | os.PathLike[str] | None) -> dict[s
     return folder.hashes(task.used_sources(folder))
 
 
-def _key(task: EvaluationTask, hashes: dict[str, str], seed: int) -> str:
-    """What a kept result must agree in, as a short name."""
-    # The files' paths do not matter, their contents do.
-    agreed = [PROTOCOL_VERSION, task.options(), sorted(hashes.values()), seed]
-    return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _read(path: Path | None) -> dict[str, Any] | None:
-    if path is None or not path.is_file():
-        return None
-    return json.loads(path.read_text(encoding="utf-8"))
+def _kept_or_run(
+    task: EvaluationTask, context: TaskContext, hashes: dict[str, str], store: ResultStore | None
+) -> tuple[dict[str, Any], bool]:
+    """The task's entry of the record, and whether it had been kept."""
+    kept = store and store.read(task, hashes, context.seed)
+    if kept is not None:
+        return kept, True
+    result = _run(task, context, hashes)
+    if store is not None:
+        store.write(task, hashes, context.seed, result)
+    return result, False
 
 
 def _run(task: EvaluationTask, context: TaskContext, hashes: dict[str, str]) -> dict[str, Any]:

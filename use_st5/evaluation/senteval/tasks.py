@@ -8,13 +8,15 @@ from use_st5.evaluation.senteval.datasets import DATASETS
 from use_st5.evaluation.senteval.transfer_task import TransferTask
 
 # What the toolkit's README names as comparable with the literature; these are the defaults.
-TASKS = tuple(
+_ORIGINAL = tuple(
     TransferTask(data.name.lower().replace("-", ""), "senteval", data, SentEvalClassifier())
     for data in DATASETS
 )
 
 # No figures of papers: quicker, and without mini-batches, early stopping or held-out rows.
-SKLEARN_TASKS = tuple(
+_SKLEARN = tuple(
     TransferTask(f"{task.name}_sklearn", "senteval_sklearn", task.dataset, SklearnClassifier())
-    for task in TASKS
+    for task in _ORIGINAL
 )
+
+TASKS = _ORIGINAL + _SKLEARN

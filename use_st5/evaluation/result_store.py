@@ -1,0 +1,54 @@
+"""Results of tasks on disk, each found again by what it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from use_st5.evaluation.record import write_json
+from use_st5.evaluation.task import EvaluationTask
+
+# Raised with every change of a protocol that changes scores: results kept before it do not count.
+PROTOCOL_VERSION = 1
+
+
+class ResultStore:
+    """Keeps the results of one model.
+
+    Args:
+        cache: The folder of all models.
+        identity: A text that changes with the model's weights.
+
+    Attributes:
+        embeddings: Where the model's embeddings are kept.
+    """
+
+    def __init__(self, cache: Path, identity: str) -> None:
+        self._folder = cache / hashlib.sha256(identity.encode()).hexdigest()
+        self.embeddings = self._folder / "embeddings"
+
+    def read(
+        self, task: EvaluationTask, hashes: dict[str, str], seed: int
+    ) -> dict[str, Any] | None:
+        """The kept result of a task; None where there is none.
+
+        Args:
+            task: The task; its options count.
+            hashes: SHA-256 of each data file by its path; the paths do not count.
+            seed: Of everything random.
+        """
+        path = self._path(task, hashes, seed)
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+    def write(
+        self, task: EvaluationTask, hashes: dict[str, str], seed: int, result: dict[str, Any]
+    ) -> None:
+        """Keeps a result; `read` gives it back."""
+        write_json(self._path(task, hashes, seed), result)
+
+    def _path(self, task: EvaluationTask, hashes: dict[str, str], seed: int) -> Path:
+        agreed = [PROTOCOL_VERSION, task.options(), sorted(hashes.values()), seed]
+        key = hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
+        return self._folder / f"{task.name}-{key[:16]}.json"
