@@ -38,8 +38,8 @@ def evaluate(
 ) -> EvaluationRecord:
     """Evaluates an encoder on tasks.
 
-    All tasks share the embeddings: each distinct sentence is encoded once. With a cache every
-    finished task, and the embeddings, are kept: a run that was stopped goes on where it stopped.
+    Each distinct sentence is encoded once for all tasks. With a cache every finished task, and the
+    embeddings, are kept: a run that was stopped goes on where it stopped.
 
     Args:
         encoder: Any object with `encode(list of str) → [n, dim]`, or such a function.
@@ -57,8 +57,7 @@ def evaluate(
 
     Raises:
         MissingDataError: A data set is missing; found before any sentence is encoded.
-        ValueError: No tasks; a cache without an identity; the encoder or a data file gives
-            something unusable.
+        ValueError: No tasks, a cache without an identity, unusable embeddings or data files.
     """
     if not tasks:
         raise ValueError("Expected at least one task, received none.")
@@ -66,11 +65,8 @@ def evaluate(
     store = _store(cache, identity)
     hashes = {task.name: _hashes(task, data) for task in tasks}
     progress = progress or Progress()
-    embed = Embedder(
-        getattr(encoder, "encode", encoder),
-        store=store and store.embeddings,
-        on_encoded=progress.encoded,
-    )
+    encode = getattr(encoder, "encode", encoder)
+    embed = Embedder(encode, store=store and store.embeddings, on_encoded=progress.encoded)
     context = TaskContext(embed, data and DataFolder(data), seed, progress)
     results = {}
     for number, task in enumerate(tasks, start=1):
