@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from use_st5.evaluation.glue import tasks as glue_tasks
+from use_st5.evaluation.preparation.preparation import Preparation
+from use_st5.evaluation.preparation.preparations import PREPARATIONS, prepare
+from use_st5.evaluation.preparation.prepared_set import PreparedSet
+from use_st5.evaluation.senteval import tasks as senteval_tasks
+from use_st5.evaluation.sts import tasks as sts_tasks
+
+
+def two_sets(asked: list[Path | None]) -> Preparation:
+    def sets(folder: Path | None) -> Iterator[PreparedSet]:
+        asked.append(folder)
+        yield PreparedSet("A", {"1": b"new"})
+        yield PreparedSet("deep/B", {"1": b"one", "2": b"two"})
+
+    return Preparation("two", ("A", "deep/B", "C"), "something", sets, reads_downloads=True)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_sets_are_written_and_what_exists_stays(tmp_path: Path) -> None:
+    preparation = two_sets([])
+    (tmp_path / "A").mkdir()
+    (tmp_path / "A" / "mine").write_bytes(b"mine")
+    written, left = prepare(preparation, tmp_path, source=tmp_path)
+    assert (written, left) == ([tmp_path / "deep" / "B"], [tmp_path / "A"])
+    both = {"deep/B/1": b"one", "deep/B/2": b"two"}
+    assert contents(tmp_path) == {"A/mine": b"mine", **both}
+    written, left = prepare(preparation, tmp_path, source=tmp_path, overwrite=True)
+    assert (written, left) == ([tmp_path / "A", tmp_path / "deep" / "B"], [])
+    assert contents(tmp_path) == {"A/1": b"new", **both}
+
+
+def test_nothing_is_done_where_everything_exists(tmp_path: Path) -> None:
+    asked: list[Path | None] = []
+    for place in ("A", "deep/B", "C"):
+        (tmp_path / place).mkdir(parents=True)
+    written, left = prepare(two_sets(asked), tmp_path)
+    assert (written, len(left), asked) == ([], 3, [])
+
+
+def test_a_set_that_fails_leaves_nothing_half(tmp_path: Path) -> None:
+    def sets(folder: Path | None) -> Iterator[PreparedSet]:
+        yield PreparedSet("A", {"1": b"one", "bad/name": b"cannot be written"})
+
+    with pytest.raises(FileNotFoundError):
+        prepare(Preparation("x", ("A",), "", sets, reads_downloads=True), tmp_path)
+    assert contents(tmp_path) == {}
+    with pytest.raises(FileNotFoundError, match="expected something; found none of them whole"):
+        none = Preparation("x", ("A",), "something", lambda folder: iter(()), reads_downloads=True)
+        prepare(none, tmp_path, source=tmp_path)
+
+
+@pytest.mark.parametrize("name", PREPARATIONS)
+def test_every_folder_is_one_that_a_task_reads(name: str) -> None:
+    """A renamed source would leave its preparation writing what nobody looks for."""
+    tasks = [*sts_tasks.TASKS, *senteval_tasks.TASKS, *glue_tasks.TASKS]
+    places = {
+        place
+        for task in tasks
+        for source in task.sources + task.optional_sources
+        for place in source.places
+    }
+    for folder in PREPARATIONS[name].writes:
+        assert any(place == folder or place.startswith(f"{folder}/") for place in places), folder
+
+
+def test_sources_know_their_preparation() -> None:
+    by_task = {task.name: task for task in sts_tasks.TASKS}
+    (source,) = by_task["sts12"].sources
+    assert [name for name, each in PREPARATIONS.items() if each.gives(source)] == ["sts"]

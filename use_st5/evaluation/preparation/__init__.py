@@ -1,0 +1,1 @@
+"""Brings published data sets into the folders that the evaluation tasks look for."""
