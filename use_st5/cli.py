@@ -1,4 +1,4 @@
-"""The command line: `use-st5 embed`, `similarity`, `train`, `export`, `info`, `doctor`.
+"""The command line: `use-st5 embed`, `similarity`, `evaluate`, `report`, `train` and others.
 
 The commands live in `use_st5/_cli/`; nothing imports TensorFlow before a command needs it.
 """
@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 import use_st5
-from use_st5._cli import doctor, embed, export, info, similarity, train
+from use_st5._cli import data, doctor, embed, evaluate, export, info, report, similarity, train
 from use_st5._cli.manual import manual
 from use_st5._cli.one_line_errors import OneLineErrors
 
 _HELP = manual(
-    """Universal sentence encoders: embed, compare, train, export.
+    """Universal sentence encoders: embed, compare, evaluate, train, export.
 
     The English model use_dan_en comes with the package: no network, no key, no download. Where a
     command takes a model, it takes the name of a bundled one or a folder.
@@ -38,6 +38,9 @@ app = typer.Typer(
 )
 app.command("embed", help=embed.HELP)(embed.embed)
 app.command("similarity", help=similarity.HELP)(similarity.similarity)
+app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
+app.command("report", help=report.HELP)(report.report)
+app.add_typer(data.app, name="data")
 app.command("train", help=train.HELP)(train.train)
 app.command("export", help=export.HELP)(export.export)
 app.command("info", help=info.HELP)(info.info)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ class FakeEncoder:
     name = "fake"
     dimension = 8
 
-    def __init__(self, model_hash: str = "0") -> None:
-        self.manifest = SimpleNamespace(model_hash=model_hash)
+    def __init__(self, identity: str = "0") -> None:
+        self.identity = identity
         self.batch_sizes: list[int] = []
         self.encoded: list[str] = []
         self.fails_after: int | None = None

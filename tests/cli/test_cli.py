@@ -16,7 +16,17 @@ from use_st5._cli.one_line_errors import OneLineErrors
 from use_st5._cli.output import print_table, unheard_stderr
 from use_st5.cli import app
 
-COMMANDS = ("embed", "similarity", "train", "export", "info", "doctor")
+COMMANDS = (
+    "embed",
+    "similarity",
+    "evaluate",
+    "report",
+    "data",
+    "train",
+    "export",
+    "info",
+    "doctor",
+)
 
 
 def plain(text: str) -> str:

@@ -188,7 +188,7 @@ def test_work_of_another_description_is_not_continued(
         texts[0] = "z"
         write(tmp_path / "texts.txt", texts)
     elif change == "model":
-        fake.manifest.model_hash = "another"
+        fake.identity = "another"
     elif change == "format":
         options = ("--format", "jsonl")
     else:
@@ -211,11 +211,10 @@ SLOW = """
 import sys
 import time
 import numpy as np
-from types import SimpleNamespace
 import use_st5
 
 class Slow:
-    name, dimension, manifest = "slow", 4, SimpleNamespace(model_hash="0")
+    name, dimension, identity = "slow", 4, "0"
     def encode(self, sentences, **options):
         time.sleep(0.15)
         return np.array([[len(s), 1, 2, 3] for s in sentences], np.float32)

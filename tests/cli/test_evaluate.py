@@ -1,0 +1,348 @@
+"""`use-st5 evaluate`: choosing tasks and models, the result's file, interruption, errors."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import FakeEncoder
+from tests.evaluation.toys import WORDS, WordsTask
+from use_st5.evaluation import registry
+from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.task import EvaluationTask, TaskContext
+from use_st5.evaluation.task_result import TaskResult
+
+ABSENT = DataSource("Rare", ("rare.txt",), "https://example.org/rare", "free")
+ENCODERS = '''
+import numpy as np
+from beside import SIZE
+
+ASKED = []
+
+class Lengths:
+    """Texts as their lengths."""
+    name, identity = "lengths", "v1"
+    def encode(self, sentences):
+        ASKED.extend(sentences)
+        return np.array([[len(text), 1] for text in sentences], np.float32)
+
+class Batched(Lengths):
+    identity = None
+    def encode(self, sentences, batch_size=7):
+        return np.full((len(sentences), SIZE), batch_size, np.float32)
+
+def made():
+    return Batched()
+
+ready = Lengths()
+number = 3
+
+def needs(argument):
+    return Lengths()
+
+def fails():
+    raise RuntimeError("no weights")
+
+def empty():
+    return object()
+
+class Nameless:
+    identity = 5
+    def encode(self, sentences):
+        return np.ones((len(sentences), 2))
+'''
+
+
+@dataclass(frozen=True)
+class OwnTask(EvaluationTask):
+    """Needs no data; counts how often it ran."""
+
+    runs: list[int]
+    name: str = "own"
+    group: str = "light"
+    title: str = "Own"
+    protocol: str = "the first number of one vector"
+
+    def run(self, context: TaskContext) -> TaskResult:
+        self.runs.append(context.seed)
+        return TaskResult("first", {"first": float(context.embed(["abcd"])[0, 0])}, {"texts": 1})
+
+
+@dataclass(frozen=True)
+class StoppedTask(WordsTask):
+    """Ctrl-C is pressed while it runs, the first time."""
+
+    name: str = "stopped"
+    presses: tuple[list[int], ...] = ([],)
+
+    def run(self, context: TaskContext) -> TaskResult:
+        if not self.presses[0]:
+            self.presses[0].append(1)
+            raise KeyboardInterrupt
+        return super().run(context)
+
+
+@pytest.fixture
+def own_runs() -> list[int]:
+    return []
+
+
+@pytest.fixture(autouse=True)
+def toy_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_runs: list[int]
+) -> Iterator[None]:
+    """Tasks, a data folder `data` and a file `encoders.py`."""
+    tasks = (
+        WordsTask(),
+        StoppedTask(group="trouble", presses=([],)),
+        WordsTask(name="rare", group="toys", title="Rare words", sources=(ABSENT,)),
+        WordsTask(name="any", group="some", sources=(), optional_sources=(ABSENT, WORDS)),
+        OwnTask(own_runs),
+    )
+    monkeypatch.setattr(registry, "all_tasks", lambda: {task.name: task for task in tasks})
+    monkeypatch.delenv("USE_ST5_DATA", raising=False)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "words.txt").write_text("a b\nc\n", encoding="utf-8")
+    (tmp_path / "encoders.py").write_text(ENCODERS, encoding="utf-8")
+    (tmp_path / "beside.py").write_text("SIZE = 3\n", encoding="utf-8")
+    before = [*sys.path]
+    yield
+    sys.path[:] = before
+    for name in ("encoders", "beside"):
+        sys.modules.pop(name, None)
+
+
+MODEL = "encoders.py:Lengths"
+
+
+def test_scores_go_to_the_pipe_and_the_record_to_a_file(
+    use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["use-st5", "evaluate", "with space"])
+    result = use("evaluate", MODEL, "--tasks", "own,words", "--data", "data", "--seed", "5")
+    assert result.exit_code == 0, result.stderr
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert lines[0] == ["task", "title", "score", "value", "n", "seconds"]
+    # Lengths 3 and 1, each with a 1 beside it.
+    assert lines[1][:5] == ["words", "Words", "mean", "1.5000", "2 lines"]
+    assert lines[2][:5] == ["own", "Own", "first", "4.0000", "1 texts"]
+    record = EvaluationRecord.read(tmp_path / "evaluation" / "lengths.json")
+    assert record.model == {"name": "lengths", "identity": "v1", "dimension": 2}
+    assert (record.seed, record.command) == (5, "use-st5 evaluate 'with space'")
+    assert [*record.tasks] == ["words", "own"]
+    assert "written: evaluation/lengths.json" in result.stderr.replace("\\", "/")
+
+
+def test_json_is_the_record(use: Callable, tmp_path: Path) -> None:
+    result = use(
+        *("evaluate", MODEL, "--tasks", "toys", "--data", "data"),
+        *("--out", "sub/mine.json", "--json"),
+    )
+    printed = json.loads(result.stdout)
+    written = json.loads((tmp_path / "sub" / "mine.json").read_text(encoding="utf-8"))
+    assert {"format": 1, **printed} == written
+    assert printed["skipped"] == {"rare": printed["skipped"]["rare"]}
+    assert "https://example.org/rare" in printed["skipped"]["rare"]
+
+
+def test_groups_leave_out_what_is_missing_and_say_how_to_get_it(use: Callable) -> None:
+    result = use("evaluate", MODEL, "--tasks", "toys,some", "--data", "data")
+    assert result.exit_code == 0
+    assert [line.split("\t")[0] for line in result.stdout.splitlines()] == ["task", "words", "any"]
+    news = [line for line in result.stderr.splitlines() if line.startswith("left out")]
+    assert news == [
+        "left out rare: Rare: expected rare.txt in data or up to two folders deeper, found none. "
+        "Get it from https://example.org/rare."
+    ]
+
+
+def test_without_data_only_what_needs_none_runs(use: Callable) -> None:
+    result = use("evaluate", MODEL, "--tasks", "toys,light")
+    assert [line.split("\t")[0] for line in result.stdout.splitlines()] == ["task", "own"]
+    assert "left out words, rare: needs data: give the folder with --data" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        (("--tasks", "own,rare", "--data", "data"), "rare: Rare: expected rare.txt in data"),
+        (("--tasks", "own,words"), "words: needs data: give the folder with --data"),
+        (("--tasks", "toys"), "words: needs data"),
+        (("--data", "nowhere"), "nowhere: expected a folder"),
+    ],
+)
+def test_missing_data_of_a_named_task_is_an_error_before_any_work(
+    use: Callable, own_runs: list[int], tasks: tuple[str, ...], message: str
+) -> None:
+    # The model would be another error: it is not even looked at.
+    result = use("evaluate", "absent.py:Model", *tasks)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert own_runs == []
+
+
+def test_an_interrupted_run_goes_on(use: Callable, tmp_path: Path, own_runs: list[int]) -> None:
+    command = ("evaluate", MODEL, "--tasks", "words,stopped,own", "--data", "data")
+    first = use(*command)
+    assert first.exit_code == 130
+    assert "1 of 3: words: mean 1.5000" in first.stderr
+    cache = Path("evaluation", "cache")
+    end = f"interrupted after 1 of 3 tasks; they are kept in {cache}, the same command goes on\n"
+    assert first.stderr.endswith(end)
+    assert first.stdout == ""
+    assert not (tmp_path / "evaluation" / "lengths.json").exists()
+
+    again = use(*command)
+    assert again.exit_code == 0
+    assert "1 of 3: words: mean 1.5000 (kept from an earlier run)" in again.stderr
+    assert [line.split("\t")[0] for line in again.stdout.splitlines()[1:]] == [
+        *("words", "stopped", "own")
+    ]
+    assert own_runs == [1111]
+    assert use(*command, "--no-cache").exit_code == 0
+    assert own_runs == [1111, 1111]
+    assert use(*command, "--cache", "other").exit_code == 0
+    assert own_runs == [1111] * 3
+    assert (tmp_path / "other").is_dir()
+
+
+def test_interruption_without_a_cache_says_so(use: Callable) -> None:
+    result = use("evaluate", MODEL, "--tasks", "stopped", "--data", "data", "--no-cache")
+    assert result.exit_code == 130
+    assert result.stderr == "interrupted after 0 of 1 tasks; nothing was kept\n"
+
+
+@pytest.mark.parametrize("model", ["encoders.py:made", "encoders:made"])
+def test_objects_without_identity_are_not_kept(use: Callable, tmp_path: Path, model: str) -> None:
+    """A function gives the object; the module is found in the current folder."""
+    result = use("evaluate", model, "--tasks", "own")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[1].split("\t")[3] == "7.0000"
+    assert "lengths has no attribute identity: nothing is kept for another run" in result.stderr
+    assert not (tmp_path / "evaluation" / "cache").exists()
+    refused = use("evaluate", model, "--tasks", "own", "--cache", "here")
+    assert refused.exit_code == 2
+    assert "identity" in refused.stderr
+
+
+def test_an_object_that_stands_ready_is_not_called(use: Callable) -> None:
+    result = use("evaluate", "encoders.py:ready", "--tasks", "own")
+    assert result.stdout.splitlines()[1].split("\t")[3] == "4.0000"
+
+
+def test_batch_size_reaches_encode_where_it_is_taken(use: Callable, fake: FakeEncoder) -> None:
+    result = use("evaluate", "encoders.py:made", "--tasks", "own", "--batch-size", "9")
+    assert result.stdout.splitlines()[1].split("\t")[3] == "9.0000"
+    result = use("evaluate", MODEL, "--tasks", "own", "--batch-size", "9")
+    assert result.exit_code == 2
+    assert "takes no batch_size" in result.stderr
+    assert use("evaluate", "bundled", "--tasks", "own", "--batch-size", "9").exit_code == 0
+    assert fake.batch_sizes == [9]
+
+
+def test_a_bundled_model_is_kept_by_its_identity(
+    use: Callable, fake: FakeEncoder, tmp_path: Path
+) -> None:
+    for identity, encoded in (("one", 1), ("one", 1), ("two", 2)):
+        fake.identity = identity
+        assert use("evaluate", "bundled", "--tasks", "own").exit_code == 0
+        assert len(fake.encoded) == encoded
+    record = EvaluationRecord.read(tmp_path / "evaluation" / "fake.json")
+    assert record.model == {"name": "fake", "identity": "two", "dimension": 8}
+
+
+def test_names_that_file_systems_refuse(use: Callable, tmp_path: Path) -> None:
+    (tmp_path / "encoders.py").write_text(
+        ENCODERS.replace('"lengths"', '"org/model: 1.5"'), encoding="utf-8"
+    )
+    assert use("evaluate", MODEL, "--tasks", "own").exit_code == 0
+    assert (tmp_path / "evaluation" / "org_model__1.5.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("absent.py:Model", "expected a Python file, found no absent.py"),
+        ("absent.module:Model", "absent.module could not be imported (ModuleNotFoundError"),
+        ("broken.py:Model", "broken.py could not be imported (SyntaxError"),
+        ("encoders.py:Absent", "encoders.py has no Absent; it has: Lengths, Batched, made, needs"),
+        ("encoders.py:needs", "encoders.py:needs: calling it without arguments failed (TypeError"),
+        ("encoders.py:fails", "failed (RuntimeError: no weights)"),
+        ("encoders.py:empty", "expected an object with encode(list of str) → array, received obj"),
+        ("encoders.py:number", "with encode(list of str) → array, received int"),
+        ("encoders.py:Nameless", "expected identity to be a text that changes with the weights"),
+        ("absent", "Expected a model, found none."),
+    ],
+)
+def test_models_that_cannot_be_had(
+    use: Callable, fake: FakeEncoder, tmp_path: Path, model: str, message: str
+) -> None:
+    (tmp_path / "broken.py").write_text("def (", encoding="utf-8")
+    result = use("evaluate", model, "--tasks", "own")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "evaluation").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "give a model, or --list"),
+        ((MODEL, "--tasks", "nonsense"), 2, "groups (toys, trouble, some, light) or all, received"),
+        ((MODEL, "--no-cache", "--cache", "here"), 2, "not both"),
+        ((MODEL, "--tasks", "own", "--out", "data"), 1, "found a folder: data"),
+        ((MODEL, "--tasks", "own", "--batch-size", "0"), 2, "--batch-size"),
+    ],
+)
+def test_errors_are_one_line(
+    use: Callable, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    result = use("evaluate", *arguments)
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_list_tells_what_each_task_needs_and_whether_it_is_there(use: Callable) -> None:
+    result = use("evaluate", "--list", "--data", "data")
+    rows = [line.split("\t") for line in result.stdout.splitlines()]
+    assert rows[0] == ["task", "group", "what it computes", "needs", "there", "from", "licence"]
+    by_name = {row[0]: row[1:] for row in rows[1:]}
+    nowhere = "nowhere: a test makes it"
+    assert by_name["words"] == [
+        *("toys", "Words: the mean of all numbers", "words", "yes", nowhere, "not stated")
+    ]
+    assert by_name["rare"][2:] == ["Rare", "no", "https://example.org/rare", "free"]
+    assert by_name["any"][2:4] == ["any of Rare, words", "yes"]
+    assert by_name["own"][2:] == ["nothing", "yes", "the package", ""]
+
+
+def test_list_without_data_and_as_json(use: Callable) -> None:
+    rows = json.loads(use("evaluate", "--list", "--tasks", "toys,own", "--json").stdout)
+    assert [(row["task"], row["there"]) for row in rows] == [
+        *(("words", "unknown"), ("rare", "unknown"), ("own", "yes"))
+    ]
+
+
+@pytest.mark.process
+def test_list_in_a_fresh_process_imports_no_tensorflow(fresh_python: Callable) -> None:
+    code = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from use_st5.cli import app\n"
+        "result = CliRunner().invoke(app, ['evaluate', '--list'])\n"
+        "assert result.exit_code == 0, result.output\n"
+        "assert 'sts12' in result.stdout\n"
+        "heavy = {'tensorflow', 'keras', 'sklearn', 'matplotlib', 'torch', 'jinja2'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    assert ast.literal_eval(fresh_python("-c", code)) == []

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+from rich.progress import Progress as Bars
+
+from tests.evaluation.toys import WordsTask
+from use_st5._cli.evaluation_progress import EvaluationProgress, drawn_progress
+
+
+@pytest.fixture
+def screen() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=80)
+
+
+def test_long_input_reaches_the_encoder_in_parts_and_comes_back_whole(screen: Console) -> None:
+    asked: list[int] = []
+
+    def encode(sentences: list[str]) -> list[list[float]]:
+        asked.append(len(sentences))
+        return [[float(sentence), 1.0] for sentence in sentences]
+
+    texts = [str(number) for number in range(2500)]
+    with Bars(console=screen, auto_refresh=False) as bars:
+        shown = EvaluationProgress(bars).shown(encode)
+        vectors = shown(texts)
+        np.testing.assert_array_equal(vectors[:, 0], np.arange(2500))
+        assert asked == [1024, 1024, 452]
+        np.testing.assert_array_equal(shown(["7"]), [[7.0, 1.0]])
+        assert len(bars.tasks) == 1, "the bar of encoding is gone"
+
+
+def test_bars_name_the_task_and_the_steps_within(screen: Console) -> None:
+    with Bars(console=screen, auto_refresh=False) as bars:
+        progress = EvaluationProgress(bars)
+        progress.started(WordsTask(), 2, 5)
+        assert (bars.tasks[0].description, bars.tasks[0].completed) == ("Words", 1)
+        seen = []
+        for step in progress.track("abc", "letters"):
+            seen.append(step)
+            assert bars.tasks[1].total == 3
+            assert bars.tasks[1].description.strip() == "letters"
+        assert seen == ["a", "b", "c"]
+        assert [*progress.track(iter("ab"), "unknown length")] == ["a", "b"]
+        assert len(bars.tasks) == 1
+
+
+def test_a_step_that_fails_takes_its_bar_along(screen: Console) -> None:
+    with Bars(console=screen, auto_refresh=False) as bars:
+        shown = EvaluationProgress(bars).shown(lambda sentences: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            shown(["a"] * 2000)
+        assert len(bars.tasks) == 1
+
+
+def test_nothing_is_drawn_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with drawn_progress() as progress:
+        assert [*progress.track([1, 2], "steps")] == [1, 2]
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")

@@ -1,0 +1,87 @@
+"""`use-st5 report`: reading records and naming them; the page has tests of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.evaluation.toys import BagOfWords, WordsTask
+from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.runner import evaluate
+
+
+@pytest.fixture(autouse=True)
+def records(tmp_path: Path) -> None:
+    """Records `a.json`, `b.json` and `a=b.json` of one model, and files that are none."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "words.txt").write_text("a b\nc\n", encoding="utf-8")
+    for seed, name in enumerate(("a.json", "b.json", "a=b.json")):
+        evaluate(BagOfWords(), [WordsTask()], data, seed=seed).write(tmp_path / name)
+    (tmp_path / "later.json").write_text('{"format": 99}', encoding="utf-8")
+    (tmp_path / "text.json").write_text("text", encoding="utf-8")
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
+    """What the writer of the report is given."""
+    given: list[tuple] = []
+
+    def write_report(records: list[EvaluationRecord], folder: Path) -> list[Path]:
+        given.append(([(each.model["name"], each.seed) for each in records], folder))
+        return [folder / "report.html", folder / "bars.png"]
+
+    monkeypatch.setattr("use_st5.evaluation.report.write_report", write_report)
+    return given
+
+
+def test_records_are_read_in_order_and_files_printed(use: Callable, written: list) -> None:
+    result = use("report", "new=b.json", "a.json")
+    assert result.exit_code == 0, result.stderr
+    assert written == [([("new", 1), ("bag_of_words", 0)], Path("report"))]
+    assert result.stdout.splitlines() == [
+        str(Path("report", name)) for name in ("report.html", "bars.png")
+    ]
+    assert result.stderr == ""
+
+
+def test_names_and_files_that_hold_an_equals_sign(use: Callable, written: list) -> None:
+    assert use("report", "a=b.json", "x=a=b.json", "--out", "page").exit_code == 0
+    assert written == [([("bag_of_words", 2), ("x", 2)], Path("page"))]
+
+
+def test_a_real_page(use: Callable, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    result = use("report", "old=a.json", "b.json", "--out", "page")
+    assert result.exit_code == 0, result.stderr
+    for line in result.stdout.splitlines():
+        assert (tmp_path / line).is_file()
+    page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert "old" in page
+    assert "bag_of_words" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "Missing argument"),
+        (("absent.json",), 1, "that `use-st5 evaluate` wrote, found no absent.json"),
+        (("name=absent.json",), 1, "found no absent.json"),
+        (("text.json",), 1, "text.json: expected a record written by `use-st5 evaluate`"),
+        (("later.json",), 1, "later.json: expected a record of format 1, found 99"),
+        (("a.json", "b.json"), 1, "are both called bag_of_words; give one another name: NAME=b.js"),
+        (("x=a.json", "x=b.json"), 1, "a.json and b.json are both called x"),
+        (("a.json", "--out", "b.json"), 1, "expected a folder to write, found a file: b.json"),
+    ],
+)
+def test_errors_are_one_line(
+    use: Callable, written: list, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    result = use("report", *arguments)
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert written == []

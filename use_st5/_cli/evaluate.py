@@ -1,0 +1,205 @@
+"""`use-st5 evaluate`: how good a model is, by the protocols of the papers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from use_st5._cli.manual import manual
+from use_st5._cli.output import print_table, say
+
+if TYPE_CHECKING:
+    from use_st5._cli.named_encoder import NamedEncoder
+    from use_st5.evaluation.record import EvaluationRecord
+    from use_st5.evaluation.task import EvaluationTask
+
+DATA_VARIABLE = "USE_ST5_DATA"
+_FOLDER = Path("evaluation")
+_CACHE = _FOLDER / "cache"
+
+HELP = manual(
+    rf"""Evaluate a model by the protocols of the papers: STS, SentEval, retrieval, bias and more.
+
+    MODEL is the name of a bundled model, the folder of a SavedModel, or an object of your own as
+    FILE.py:NAME or package.module:NAME. NAME is an object with encode(list of str) → array, or a
+    class or function that gives one when it is called without arguments. Its name, if it has one,
+    stands in the tables.
+
+    --tasks takes names of tasks and of groups; --list shows them, with what each computes, the
+    data it needs and where that comes from. A task whose data is missing is left out if its group
+    was asked for, and is an error if it was named itself. The data is looked for in --data, else
+    in the folder that the environment variable {DATA_VARIABLE} names, and up to two folders deeper;
+    `use-st5 data` says what is there.
+
+    The result is a table, and a file of everything that repeating it takes: versions, seed,
+    protocols and the SHA-256 of the data files. `use-st5 report` makes a page of such files.
+
+    Every sentence is encoded once for all tasks. Vectors and results are kept in the cache, so that
+    an interrupted run goes on, and other tasks come cheaper; what changes a score (the model, the
+    data, an option, the seed) makes it anew. An object of your own is kept if its attribute
+    identity, a text, says which weights it has.""",
+    "use-st5 evaluate use_dan_en --tasks sts,senteval --data data",
+    "use-st5 evaluate path/to/my_model --tasks weat",
+    "use-st5 evaluate my_encoder.py:MyEncoder --tasks stsb_test,tatoeba --out mine.json",
+    "use-st5 evaluate --list --data data",
+)
+
+
+def evaluate(
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="A model, or FILE.py:NAME.")
+    ] = None,
+    tasks: Annotated[
+        str, typer.Option("--tasks", "-t", help="Names of tasks and groups, with commas; or all.")
+    ] = "all",
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", envvar=DATA_VARIABLE, help="The folder with the data sets."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write. Default: evaluation/NAME.json."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 1111,
+    cache: Annotated[
+        Path | None,
+        typer.Option("--cache", help=f"The folder that keeps results. Default: {_CACHE}."),
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep nothing, and use nothing that was kept.")
+    ] = False,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
+    ] = None,
+    list_tasks: Annotated[
+        bool, typer.Option("--list", help="Show the tasks of --tasks and end.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Evaluates a model."""
+    from use_st5._cli.task_choice import chosen_tasks, print_tasks
+
+    if list_tasks:
+        print_tasks(tasks, data, as_json=as_json)
+        return
+    if model is None:
+        raise typer.BadParameter("give a model, or --list.")
+    if cache is not None and no_cache:
+        raise typer.BadParameter("give --cache or --no-cache, not both.")
+    if output is not None and output.is_dir():
+        raise IsADirectoryError(f"expected a file to write, found a folder: {output}")
+    chosen, skipped = chosen_tasks(tasks, data)
+    from use_st5._cli.named_encoder import named_encoder
+
+    encoder = named_encoder(model, batch_size=batch_size)
+    kept = _cache_folder(encoder, cache, no_cache)
+    record = _run(encoder, chosen, data, seed=seed, cache=kept)
+    record = dataclasses.replace(record, skipped=skipped)
+    output = output or _FOLDER / f"{_file_name(encoder.name)}.json"
+    record.write(output)
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
+    else:
+        _print_scores(record)
+    _say_skipped(skipped)
+    say(f"written: {output}")
+
+
+def _cache_folder(encoder: NamedEncoder, cache: Path | None, no_cache: bool) -> Path | None:
+    if no_cache:
+        return None
+    if encoder.identity is None:
+        if cache is not None:
+            raise typer.BadParameter(
+                f"{encoder.name} has no attribute identity, a text that changes with its weights.",
+                param_hint="--cache",
+            )
+        say(f"{encoder.name} has no attribute identity: nothing is kept for another run")
+        return None
+    return cache or _CACHE
+
+
+def _run(
+    encoder: NamedEncoder,
+    tasks: list[EvaluationTask],
+    data: Path | None,
+    *,
+    seed: int,
+    cache: Path | None,
+) -> EvaluationRecord:
+    """Runs the tasks; Ctrl-C says what of them is done."""
+    from use_st5._cli.evaluation_progress import drawn_progress
+    from use_st5.evaluation.runner import evaluate as run_tasks
+
+    done: list[str] = []
+
+    def report(name: str, result: Mapping[str, Any], cached: bool) -> None:
+        done.append(name)
+        score, value = _main_score(result)
+        origin = "kept from an earlier run" if cached else f"{result['seconds']:.1f} s"
+        say(f"{len(done)} of {len(tasks)}: {name}: {score} {value} ({origin})")
+
+    try:
+        with drawn_progress() as progress:
+            return run_tasks(
+                progress.shown(encoder.encode),
+                tasks,
+                data,
+                name=encoder.name,
+                identity=encoder.identity,
+                seed=seed,
+                cache=cache,
+                progress=progress,
+                on_result=report,
+                command=shlex.join(["use-st5", *sys.argv[1:]]),
+            )
+    except KeyboardInterrupt as interrupt:
+        finished = f"interrupted after {len(done)} of {len(tasks)} tasks"
+        if cache is None:
+            say(f"{finished}; nothing was kept")
+        else:
+            say(f"{finished}; they are kept in {cache}, the same command goes on")
+        raise typer.Exit(130) from interrupt
+
+
+def _print_scores(record: EvaluationRecord) -> None:
+    rows = [
+        (
+            name,
+            result["title"],
+            *_main_score(result),
+            ", ".join(f"{count} {what}" for what, count in result["counts"].items()),
+            f"{result['seconds']:.1f}",
+        )
+        for name, result in record.tasks.items()
+    ]
+    columns = ["task", "title", "score", "value", "n", "seconds"]
+    print_table(columns, rows, title=record.model["name"])
+
+
+def _main_score(result: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the value of the score that tables show."""
+    value = result["scores"][result["main"]]
+    return result["main"], "undefined" if value is None else f"{value:.4f}"
+
+
+def _say_skipped(skipped: Mapping[str, str]) -> None:
+    """One line for each data set that is missing, with the tasks that were left out."""
+    tasks: dict[str, list[str]] = {}
+    for task, reason in skipped.items():
+        tasks.setdefault(reason, []).append(task)
+    for reason, names in tasks.items():
+        say(f"left out {', '.join(names)}: {reason}")
+
+
+def _file_name(name: str) -> str:
+    """The model's name with `_` for what file systems refuse."""
+    return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name)

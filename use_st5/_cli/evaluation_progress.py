@@ -1,0 +1,79 @@
+"""How far an evaluation is, on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from use_st5.evaluation.task import EvaluationTask, Progress, T
+
+# What the bar of encoding moves by.
+_SENTENCES = 1024
+
+
+class EvaluationProgress(Progress):
+    """Draws bars in a terminal: the tasks, and whatever is going on within one.
+
+    Args:
+        bars: Where to draw; `drawn_progress` makes it.
+    """
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._tasks = bars.add_task("tasks")
+
+    def started(self, task: EvaluationTask, number: int, total: int) -> None:
+        """Names the task and moves the bar of tasks."""
+        self._bars.update(
+            self._tasks, description=task.title, completed=number - 1, total=total, refresh=True
+        )
+
+    def track(self, steps: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
+        """Passes the steps through below a bar of their own, which goes when they are done."""
+        total = len(steps) if total is None and hasattr(steps, "__len__") else total
+        bar = self._bars.add_task(f"  {description}", total=total)
+        try:
+            for step in steps:
+                yield step
+                self._bars.advance(bar)
+        finally:
+            self._bars.remove_task(bar)
+
+    def shown(self, encode: Callable[[list[str]], Any]) -> Callable[[list[str]], np.ndarray]:
+        """`encode` with a bar: the sentences reach it in parts."""
+
+        def encode_in_parts(sentences: list[str]) -> np.ndarray:
+            if len(sentences) <= _SENTENCES:
+                return np.asarray(encode(sentences))
+            starts = range(0, len(sentences), _SENTENCES)
+            bar = self._bars.add_task("  encoding", total=len(sentences))
+            parts = []
+            try:
+                for start in starts:
+                    parts.append(np.asarray(encode(sentences[start : start + _SENTENCES])))
+                    self._bars.advance(bar, _SENTENCES)
+            finally:
+                self._bars.remove_task(bar)
+            return np.concatenate(parts)
+
+        return encode_in_parts
+
+
+@contextmanager
+def drawn_progress() -> Iterator[EvaluationProgress]:
+    """Bars on standard error while the block runs; nothing where that is no terminal."""
+    terminal = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bars:
+        yield EvaluationProgress(bars)
