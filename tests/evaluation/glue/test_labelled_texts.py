@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from use_st5.embedder import Embedder
 from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 
 
@@ -19,3 +20,16 @@ def test_columns_and_labels_must_match() -> None:
         LabelledTexts((["a"], ["b", "c"]), np.array([0]))
     with pytest.raises(ValueError, match="at least one"):
         LabelledTexts(([],), np.array([]))
+
+
+def test_a_sentence_without_text_is_embedded_as_a_full_stop() -> None:
+    asked = []
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        asked.extend(sentences)
+        return np.array([[len(sentence)] for sentence in sentences])
+
+    texts = LabelledTexts((["ab", ""], ["", "abc"]), np.array([0, 1]))
+    first, second = texts.embedded(Embedder(encode))
+    assert (first.tolist(), second.tolist()) == ([[2], [1]], [[1], [3]])
+    assert sorted(asked) == [".", "ab", "abc"]

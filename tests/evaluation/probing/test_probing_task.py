@@ -11,10 +11,9 @@ from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.probing import probing_task
 from use_st5.evaluation.probing.probing_task import ProbingTask
-from use_st5.evaluation.probing.tasks import TASKS
 from use_st5.evaluation.task import TaskContext
 
-TASK = ProbingTask("probing_toy", "Toy", "toy.txt")
+TASK = ProbingTask("probing_toy", "probing", "Toy", "toy.txt")
 
 
 def context(folder: Path) -> TaskContext:
@@ -63,20 +62,3 @@ def test_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> Non
 def test_missing_data_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="expected probing/toy.txt .*SentEval"):
         TASK.run(context(tmp_path))
-
-
-def test_files_are_those_of_senteval() -> None:
-    assert {task.name.removeprefix("probing_"): task.file for task in TASKS} == {
-        "length": "sentence_length.txt",
-        "word_content": "word_content.txt",
-        "depth": "tree_depth.txt",
-        "top_constituents": "top_constituents.txt",
-        "bigram_shift": "bigram_shift.txt",
-        "tense": "past_present.txt",
-        "subject_number": "subj_number.txt",
-        "object_number": "obj_number.txt",
-        "odd_man_out": "odd_man_out.txt",
-        "coordination_inversion": "coordination_inversion.txt",
-    }
-    assert {task.group for task in TASKS} == {"probing"}
-    assert not any(task.options()["mlp_grid"] for task in TASKS)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from use_st5.embedder import Embedder
+
 
 @dataclass(frozen=True)
 class LabelledTexts:
@@ -40,3 +42,11 @@ class LabelledTexts:
         """The rows with these numbers, in this order."""
         columns = tuple([column[row] for row in chosen] for column in self.columns)
         return LabelledTexts(columns, self.labels[chosen], self.broken_lines)
+
+    def embedded(self, embed: Embedder) -> list[np.ndarray]:
+        """The embeddings `[rows, dim]` of each column.
+
+        A sentence without text, as some of QQP's are, is embedded as ".", as in SentEval's
+        examples: not every encoder has a vector for nothing.
+        """
+        return [embed([sentence or "." for sentence in column]) for column in self.columns]

@@ -37,8 +37,7 @@ def pair_auc(encode: Encode, pairs: LabelledTexts, *, positive: int = 1) -> floa
             f"An AUC needs pairs of class {positive} and of another one; received "
             f"{int(hits.sum())} and {int((~hits).sum())}."
         )
-    embed = as_embedder(encode)
-    similarities = cosine(*(embed(column) for column in pairs.columns))
+    similarities = cosine(*pairs.embedded(as_embedder(encode)))
     return float(require("sklearn.metrics", "evaluation").roc_auc_score(hits, similarities))
 
 

@@ -119,5 +119,5 @@ def _score(name: str, labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def _features(embed: Embedder, texts: LabelledTexts) -> Features:
-    vectors = [embed(column) for column in texts.columns]
+    vectors = texts.embedded(embed)
     return vectors[0] if len(vectors) == 1 else PairFeatures(*vectors)

@@ -62,10 +62,12 @@ class SentGlueTask(EvaluationTask):
         return "pearson" in self.metrics
 
     def options(self) -> dict[str, Any]:
-        """The features, and the classifier with its settings."""
+        """The features and the classifier's settings; the seed is that of the run."""
         if self._graded:
-            return {"features": self.features, "learner": "soft labels 0 … 5"}
-        return {"features": self.features} | SentEvalClassifier().options() | {"seed": "the run's"}
+            return {"features": self.features, "classifier": "soft labels 0 … 5"}
+        classifier = SentEvalClassifier().options()
+        del classifier["seed"]
+        return {"features": self.features, **classifier}
 
     def run(self, context: TaskContext) -> TaskResult:
         """Evaluates.

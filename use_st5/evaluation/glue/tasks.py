@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.glue import datasets
 from use_st5.evaluation.glue.pair_task import PairTask
 from use_st5.evaluation.glue.sentglue_task import SentGlueTask
+from use_st5.evaluation.senteval.datasets import MRPC
 
+((_MRPC_TEST, _),) = MRPC.test
 _ONE = "u"
 _TWO = "u, v, |u − v|, u·v"
 _ACCURACY = ("accuracy",)
@@ -42,13 +43,7 @@ TASKS = (
     PairTask(
         "pairs_mrpc",
         "MRPC",
-        DataSource(
-            "MRPC test",
-            ("MRPC/msr_paraphrase_test.txt",),
-            "the Microsoft Research Paraphrase Corpus, "
-            "https://www.microsoft.com/en-us/download/details.aspx?id=52398, or SentEval's "
-            "data/downstream/get_transfer_data.bash",
-        ),
+        _MRPC_TEST,
         datasets.MRPC.layouts[0],
         positive="equivalent",
         split="the corpus's own test split",

@@ -11,19 +11,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from use_st5.embedder import Encode, as_embedder
+from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, SentEvalClassifier, split
-from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 from use_st5.evaluation.little_data.curve_point import CurvePoint
+from use_st5.evaluation.senteval.transfer_sample import TransferSample
+from use_st5.evaluation.senteval.transfer_set import TransferSet
 from use_st5.evaluation.task import Progress
 
 
 def learning_curve(
     encode: Encode,
+    data: TransferSet,
     *,
-    train: LabelledTexts,
-    dev: LabelledTexts,
-    test: LabelledTexts,
     sizes: Sequence[int],
     draws: int = 5,
     classifier: Classifier | None = None,
@@ -37,9 +36,8 @@ def learning_curve(
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`.
-        train: Sentences (one column) to draw from.
-        dev: Those that choose the regularisation, whole at all sizes.
-        test: Those that accuracies are of.
+        data: Single sentences in three parts: "train" is drawn from, "dev", whole at all sizes,
+            chooses the regularisation, accuracies are those of "test".
         sizes: Numbers of training examples.
         draws: How many subsets of each size.
         classifier: SentEval's logistic regression by default; its seed is the first draw's.
@@ -49,28 +47,38 @@ def learning_curve(
         A point for each size, in their order.
 
     Raises:
-        ValueError: A size is below 1 or above the number of training sentences; no draws; the
-            encoder gives something unusable.
+        ValueError: A part is missing, or has pairs of sentences; a size is below 1 or above the
+            number of training sentences; no draws; the encoder gives something unusable.
     """
-    if bad := [size for size in sizes if not 1 <= size <= len(train)]:
-        raise ValueError(f"sizes: expected 1 to {len(train)} training examples, received {bad}.")
+    if data.dev is None or data.test is None:
+        raise ValueError(
+            f"{data.name}: expected a dev and a test part, received {[*data.parts()]}."
+        )
+    most = len(data.train)
+    if bad := [size for size in sizes if not 1 <= size <= most]:
+        raise ValueError(f"sizes: expected 1 to {most} training examples, received {bad}.")
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, received {draws}.")
     classifier = classifier or SentEvalClassifier()
     embed = as_embedder(encode)
-    all_train, dev_set, test_set = (
-        LabelledFeatures(embed(texts.columns[0]), texts.labels) for texts in (train, dev, test)
-    )
+    train, dev, test = (_features(embed, part) for part in (data.train, data.dev, data.test))
     accuracies: dict[int, list[float]] = {size: [] for size in sizes}
     steps = [(size, draw) for size in sizes for draw in range(draws)]
     for size, draw in (progress or Progress()).track(steps, "draws", len(steps)):
         seed = classifier.seed + draw
-        rows = np.random.default_rng((seed, size)).permutation(len(all_train))[:size]
+        rows = np.random.default_rng((seed, size)).permutation(len(train))[:size]
         found = split(
             dataclasses.replace(classifier, seed=seed),
-            train=LabelledFeatures(all_train.read(rows), all_train.labels[rows]),
-            dev=dev_set,
-            test=test_set,
+            train=LabelledFeatures(train.read(rows), train.labels[rows]),
+            dev=dev,
+            test=test,
         )
         accuracies[size].append(found.test_accuracy)
     return [CurvePoint(size, tuple(accuracies[size])) for size in sizes]
+
+
+def _features(embed: Embedder, samples: Sequence[TransferSample]) -> LabelledFeatures:
+    if any(len(sample.sentences) != 1 for sample in samples):
+        raise ValueError("Expected single sentences, received pairs.")
+    sentences = [sample.sentences[0] for sample in samples]
+    return LabelledFeatures(embed(sentences), np.array([sample.label for sample in samples]))

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.evaluation.classifiers import SentEvalClassifier
-from use_st5.evaluation.data_source import DataSource
-from use_st5.evaluation.glue.table_layout import TableLayout
 from use_st5.evaluation.little_data.learning_curve import learning_curve
+from use_st5.evaluation.senteval.datasets import SST2
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
-
-_LAYOUT = TableLayout((0,), 1, ("negative", "positive"))
-_ORIGIN = "SentEval's data/downstream/get_transfer_data.bash (facebookresearch/SentEval)"
 
 
 @dataclass(frozen=True)
@@ -30,10 +26,7 @@ class LittleDataTask(EvaluationTask):
     name = "little_data_sst"
     group = "little_data"
     title = "SST from little data"
-    sources = tuple(
-        DataSource(f"SST-2 {part}", (f"SST/binary/sentiment-{part}",), _ORIGIN)
-        for part in ("train", "dev", "test")
-    )
+    sources = SST2.sources
 
     @property
     def protocol(self) -> str:
@@ -46,9 +39,10 @@ class LittleDataTask(EvaluationTask):
         )
 
     def options(self) -> dict[str, Any]:
-        """The sizes, the draws, and the classifier with its settings."""
-        drawn = {"sizes": [*self.sizes], "draws": self.draws}
-        return drawn | SentEvalClassifier().options() | {"seed": "the run's, one more each draw"}
+        """The sizes, the draws, and the classifier's settings; the seed is that of the run."""
+        classifier = SentEvalClassifier().options()
+        del classifier["seed"]
+        return {"sizes": [*self.sizes], "draws": self.draws, **classifier}
 
     def run(self, context: TaskContext) -> TaskResult:
         """Evaluates.
@@ -58,13 +52,11 @@ class LittleDataTask(EvaluationTask):
             ValueError: A file is not in its layout or has too few phrases, or the encoder gives
                 something unusable.
         """
-        train, dev, test = (_LAYOUT.read(context.data.find(source)) for source in self.sources)
+        data = SST2.read(context.data)
         curve = learning_curve(
             context.embed,
-            train=train,
-            dev=dev,
-            test=test,
-            sizes=(*self.sizes, len(train)),
+            data,
+            sizes=(*self.sizes, len(data.train)),
             draws=self.draws,
             classifier=SentEvalClassifier(seed=context.seed),
             progress=context.progress,
@@ -73,7 +65,7 @@ class LittleDataTask(EvaluationTask):
         return TaskResult(
             names[0],
             {name: point.mean for name, point in zip(names, curve, strict=True)},
-            {"train": len(train), "dev": len(dev), "test": len(test)},
+            {part: len(samples) for part, samples in data.parts().items()},
             {
                 "curve": [
                     {

@@ -21,6 +21,7 @@ class ProbingTask(EvaluationTask):
 
     Attributes:
         name: "probing_…".
+        group: "probing", or "probing_mlp" with the grid.
         title: The paper's name of it.
         file: The file in `data/probing/`.
         mlp: The paper's grid of classifiers with a hidden layer in place of logistic regression;
@@ -28,10 +29,10 @@ class ProbingTask(EvaluationTask):
     """
 
     name: str
+    group: str
     title: str
     file: str
     mlp: bool = False
-    group = "probing"
 
     @property
     def sources(self) -> tuple[DataSource, ...]:
@@ -58,8 +59,10 @@ class ProbingTask(EvaluationTask):
         return self.mlp and self.file != _LINEAR_ONLY
 
     def options(self) -> dict[str, Any]:
-        """The classifier with its settings, and whether it is the paper's grid."""
-        return {"mlp_grid": self._grid} | SentEvalClassifier().options() | {"seed": "the run's"}
+        """Whether it is the paper's grid, and the classifier's settings; the seed is the run's."""
+        classifier = SentEvalClassifier().options()
+        del classifier["seed"]
+        return {"mlp_grid": self._grid, **classifier}
 
     def run(self, context: TaskContext) -> TaskResult:
         """Evaluates.
