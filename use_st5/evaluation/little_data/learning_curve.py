@@ -51,9 +51,8 @@ def learning_curve(
             number of training sentences; no draws; the encoder gives something unusable.
     """
     if data.dev is None or data.test is None:
-        raise ValueError(
-            f"{data.name}: expected a dev and a test part, received {[*data.parts()]}."
-        )
+        received = ", ".join(data.parts())
+        raise ValueError(f"{data.name}: expected a dev and a test part, received {received}.")
     most = len(data.train)
     if bad := [size for size in sizes if not 1 <= size <= most]:
         raise ValueError(f"sizes: expected 1 to {most} training examples, received {bad}.")
