@@ -62,6 +62,9 @@ class SideBySide:
             array[...] = factors.reshape(*factors.shape, *[1] * (array.ndim - 2))
         self._optimizer = OPTIMIZERS[settings.optimizer](rows, decay)
         self._gradient = np.empty_like(rows)
+        self._batch = np.empty(
+            (len(folds) * settings.batch_size, data.features.shape[1]), np.float32
+        )
         self._dropout = np.random.default_rng(settings.seed)
         self._best = rows.copy()
         self._stopping = EarlyStopping(factors.shape, settings.tenacity)
@@ -105,7 +108,10 @@ class SideBySide:
         return rows[self._randoms[group].permutation(len(rows))]
 
     def _step(self, rows: np.ndarray) -> None:
-        features = self._data.read(rows.ravel()).reshape(*rows.shape, -1)
+        # Fresh memory for each step would cost more than the step.
+        features = self._batch[: rows.size]
+        self._data.read(rows.ravel(), out=features)
+        features = features.reshape(*rows.shape, -1)
         targets = (self._data.labels[rows][:, None] == self._classes)[:, None]
         self._networks.gradient(
             self._optimizer.parameters, features, targets, self._gradient, self._mask(rows.shape)

@@ -47,6 +47,13 @@ class LabelledFeatures:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def read(self, rows: np.ndarray) -> np.ndarray:
-        """The features `[len(rows), dim]` of some rows, as float32."""
-        return np.asarray(self.features[rows], np.float32)
+    def read(self, rows: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+        """The features `[len(rows), dim]` of some rows, as float32; in `out` where it is given."""
+        if out is None:
+            out = np.empty((len(rows), self.features.shape[1]), np.float32)
+        if isinstance(self.features, np.ndarray):
+            # Any other mode copies through a buffer; the rows exist.
+            np.take(self.features, rows, axis=0, out=out, mode="clip")
+        else:
+            out[...] = self.features[rows]
+        return out

@@ -116,11 +116,11 @@ class SentEvalClassifier(Classifier):
         dev: LabelledFeatures,
         progress: Progress,
     ) -> list[list[TrainedClassifier]]:
-        by_size: dict[int, list[int]] = {}
+        alike: dict[tuple[int, bool], list[int]] = {}
         for place, fold in enumerate(folds):
-            by_size.setdefault(len(fold.train), []).append(place)
+            alike.setdefault((len(fold.train), fold.dev is None), []).append(place)
         trained: dict[int, list[TrainedClassifier]] = {}
-        for places in by_size.values():
+        for places in alike.values():
             for start in range(0, len(places), _GROUPS):
                 some = places[start : start + _GROUPS]
                 chosen = [folds[place] for place in some], [grid[place] for place in some]

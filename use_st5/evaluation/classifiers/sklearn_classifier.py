@@ -74,9 +74,13 @@ class SklearnClassifier(Classifier):
         dev: LabelledFeatures,
     ) -> list[TrainedClassifier]:
         features, labels = data.read(fold.train), data.labels[fold.train]
+        linear_model = require("sklearn.linear_model", "evaluation")
+        # Each C starts where the one before it ended: the same optimum in half the time.
+        model = linear_model.LogisticRegression(max_iter=self.max_iterations, warm_start=True)
         trained = []
         for value in values:
-            layers = (self._train(features, labels, value, classes),)
+            model.set_params(C=value).fit(features, labels)
+            layers = (_layer(model, classes),)
             accuracy = float("nan")
             if fold.dev is not None:
                 predicted = TrainedClassifier(accuracy, layers).predict(dev, fold.dev)
@@ -84,18 +88,14 @@ class SklearnClassifier(Classifier):
             trained.append(TrainedClassifier(accuracy, layers))
         return trained
 
-    def _train(
-        self, features: np.ndarray, labels: np.ndarray, value: float, classes: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Weights `[classes, dim]` and biases `[classes]`."""
-        linear_model = require("sklearn.linear_model", "evaluation")
-        model = linear_model.LogisticRegression(C=value, max_iter=self.max_iterations)
-        model.fit(features, labels)
-        coefficients, intercepts = model.coef_, model.intercept_
-        if len(coefficients) == 1:  # two classes: the score of the second against the first
-            coefficients = np.concatenate([-coefficients, coefficients])
-            intercepts = np.concatenate([-intercepts, intercepts])
-        weights = np.zeros((classes, features.shape[1]), np.float32)
-        biases = np.full(classes, -np.inf, np.float32)  # a class never seen is never predicted
-        weights[model.classes_], biases[model.classes_] = coefficients, intercepts
-        return weights, biases
+
+def _layer(model: Any, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights `[classes, dim]` and biases `[classes]`."""
+    coefficients, intercepts = model.coef_, model.intercept_
+    if len(coefficients) == 1:  # two classes: the score of the second against the first
+        coefficients = np.concatenate([np.zeros_like(coefficients), coefficients])
+        intercepts = np.concatenate([np.zeros_like(intercepts), intercepts])
+    weights = np.zeros((classes, coefficients.shape[1]), np.float32)
+    biases = np.full(classes, -np.inf, np.float32)  # a class never seen is never predicted
+    weights[model.classes_], biases[model.classes_] = coefficients, intercepts
+    return weights, biases

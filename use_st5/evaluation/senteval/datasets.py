@@ -18,11 +18,8 @@ from use_st5.evaluation.senteval.transfer_dataset import Read, TransferDataset
 _SCRIPT = "data/downstream/get_transfer_data.bash of https://github.com/facebookresearch/SentEval"
 
 
-def _file(
-    place: str, read: Read, *, origin: str = "", licence: str = ""
-) -> tuple[DataSource, Read]:
-    origin = f"{origin}, or {_SCRIPT}" if origin else _SCRIPT
-    return DataSource(place, (place,), origin, licence or "research use"), read
+def _file(place: str, read: Read, origin: str) -> tuple[DataSource, Read]:
+    return DataSource(place, (place,), f"{origin}, or {_SCRIPT}", "research use"), read
 
 
 def _two_classes(name: str, first: str, second: str, origin: str) -> TransferDataset:
@@ -31,15 +28,16 @@ def _two_classes(name: str, first: str, second: str, origin: str) -> TransferDat
     return TransferDataset(
         name,
         tuple(
-            _file(f"{name}/{file}", partial(read_sentences, label=label), origin=origin)
+            _file(f"{name}/{file}", partial(read_sentences, label=label), origin)
             for file, label in files
         ),
     )
 
 
-def _sentiment(name: str, folder: str, read: Read) -> TransferDataset:
+def _sentiment(name: str, folder: str, read: Read, origin: str) -> TransferDataset:
     train, dev, test = (
-        (_file(f"SST/{folder}/sentiment-{part}", read),) for part in ("train", "dev", "test")
+        (_file(f"SST/{folder}/sentiment-{part}", read, origin),)
+        for part in ("train", "dev", "test")
     )
     return TransferDataset(name, train, dev, test)
 
@@ -57,6 +55,7 @@ def _sick(part: str) -> tuple[tuple[DataSource, Read]]:
 
 _MOVIES = "https://www.cs.cornell.edu/people/pabo/movie-review-data"
 _QUESTIONS = "https://cogcomp.seas.upenn.edu/Data/QA/QC"
+_PARAPHRASES = "https://www.microsoft.com/en-us/download/details.aspx?id=52398"
 
 MR = _two_classes("MR", "rt-polarity.pos", "rt-polarity.neg", _MOVIES)
 CR = _two_classes(
@@ -67,17 +66,24 @@ CR = _two_classes(
 )
 SUBJ = _two_classes("SUBJ", "subj.objective", "subj.subjective", _MOVIES)
 MPQA = _two_classes("MPQA", "mpqa.pos", "mpqa.neg", "https://mpqa.cs.pitt.edu")
-SST2 = _sentiment("SST-2", "binary", read_binary_sentiment)
-SST5 = _sentiment("SST-5", "fine", read_fine_sentiment)
+SST2 = _sentiment(
+    "SST-2", "binary", read_binary_sentiment, "https://github.com/PrincetonML/SIF/tree/master/data"
+)
+SST5 = _sentiment(
+    "SST-5",
+    "fine",
+    read_fine_sentiment,
+    "https://github.com/AcademiaSinicaNLPLab/sentiment_dataset/tree/master/data",
+)
 TREC = TransferDataset(
     "TREC",
-    train=(_file("TREC/train_5500.label", read_trec, origin=_QUESTIONS),),
-    test=(_file("TREC/TREC_10.label", read_trec, origin=_QUESTIONS),),
+    train=(_file("TREC/train_5500.label", read_trec, _QUESTIONS),),
+    test=(_file("TREC/TREC_10.label", read_trec, _QUESTIONS),),
 )
 MRPC = TransferDataset(
     "MRPC",
-    train=(_file("MRPC/msr_paraphrase_train.txt", read_mrpc),),
-    test=(_file("MRPC/msr_paraphrase_test.txt", read_mrpc),),
+    train=(_file("MRPC/msr_paraphrase_train.txt", read_mrpc, _PARAPHRASES),),
+    test=(_file("MRPC/msr_paraphrase_test.txt", read_mrpc, _PARAPHRASES),),
 )
 SICK_E = TransferDataset("SICK-E", _sick("train"), _sick("trial"), _sick("test_annotated"))
 

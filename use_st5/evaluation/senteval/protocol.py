@@ -63,10 +63,9 @@ def evaluate_transfer(
 
 def _features(embed: Embedder, samples: Sequence[TransferSample]) -> LabelledFeatures:
     ordered = sorted(samples, key=TransferSample.order)
-    vectors = [
-        embed(sentences)
-        for sentences in zip(*(sample.sentences for sample in ordered), strict=True)
-    ]
+    columns = zip(*(sample.sentences for sample in ordered), strict=True)
+    # What the batchers of SentEval's examples give an encoder for no tokens.
+    vectors = [embed([sentence or "." for sentence in column]) for column in columns]
     if len(vectors) == 1:
         features = vectors[0]
     else:

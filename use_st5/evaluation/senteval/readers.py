@@ -1,6 +1,6 @@
 """Reads the files of SentEval's transfer tasks, as its get_transfer_data.bash leaves them.
 
-Tokens are what white space separates; a sentence without any becomes ".", as in SentEval's examples.
+Tokens are what white space separates.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from use_st5.evaluation._text_files import (
 )
 from use_st5.evaluation.senteval.transfer_sample import TransferSample
 
+_YES_NO = ("0", "1")
 _TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
-_SICK = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 
 
 def read_sentences(path: str | Path, *, label: int) -> list[TransferSample]:
@@ -72,14 +72,7 @@ def read_mrpc(path: str | Path) -> list[TransferSample]:
         ValueError: A column is missing, a line is not in the format, or there is none.
     """
     path = Path(path)
-    columns = read_columns(path, ("#1 String", "#2 String", "Quality"))
-    return _some(
-        path,
-        (
-            _sample(_class(path, number, last, ("0", "1")), *pair)
-            for number, (*pair, last) in columns
-        ),
-    )
+    return _some(path, _pairs(path, ("#1 String", "#2 String", "Quality"), _YES_NO))
 
 
 def read_entailment(path: str | Path) -> list[TransferSample]:
@@ -90,23 +83,20 @@ def read_entailment(path: str | Path) -> list[TransferSample]:
         ValueError: A column is missing, a line is not in the format, or there is none.
     """
     path = Path(path)
-    columns = read_columns(path, ("sentence_A", "sentence_B", "entailment_judgment"))
-    return _some(
-        path,
-        (_sample(_class(path, number, last, _SICK), *pair) for number, (*pair, last) in columns),
-    )
+    columns = ("sentence_A", "sentence_B", "entailment_judgment")
+    return _some(path, _pairs(path, columns, ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")))
 
 
 def _binary_sentiment(path: Path) -> Iterator[TransferSample]:
     for number, line in numbered_lines(path):
         sentence, label = split_fields(path, number, line, at_least=2)[:2]
-        yield _sample(_class(path, number, label, ("0", "1")), sentence)
+        yield _sample(_class(path, number, label, _YES_NO), sentence)
 
 
 def _fine_sentiment(path: Path) -> Iterator[TransferSample]:
     for number, line in numbered_lines(path):
         label, _, sentence = line.partition(" ")
-        yield _sample(_class(path, number, label, ("0", "1", "2", "3", "4")), sentence)
+        yield _sample(_class(path, number, label, tuple("01234")), sentence)
 
 
 def _trec(path: Path) -> Iterator[TransferSample]:
@@ -116,8 +106,15 @@ def _trec(path: Path) -> Iterator[TransferSample]:
         yield _sample(_class(path, number, label, _TREC), question)
 
 
+def _pairs(
+    path: Path, columns: tuple[str, str, str], classes: tuple[str, ...]
+) -> Iterator[TransferSample]:
+    for number, (first, second, label) in read_columns(path, columns):
+        yield _sample(_class(path, number, label, classes), first, second)
+
+
 def _sample(label: int, *sentences: str) -> TransferSample:
-    return TransferSample(tuple(" ".join(text.split()) or "." for text in sentences), label)
+    return TransferSample(tuple(" ".join(text.split()) for text in sentences), label)
 
 
 def _class(path: Path, number: int, text: str, names: tuple[str, ...]) -> int:

@@ -19,4 +19,4 @@ class TransferSample:
 
     def order(self) -> tuple[int, ...]:
         """What SentEval sorts by: the numbers of tokens, then the label."""
-        return *(sentence.count(" ") + 1 for sentence in self.sentences), self.label
+        return *(len(sentence.split()) for sentence in self.sentences), self.label
