@@ -167,14 +167,16 @@ def test_dropout_is_of_training_alone_and_seeded() -> None:
 def test_converged_it_is_scikit_learns_logistic_regression() -> None:
     data, factor = noisy(), 0.02
     rows = np.arange(len(data))
-    # One evaluation after 4,000 full batches. SentEval's L2 is on the biases too: for the peer they
+    # One evaluation after 10,000 full batches. SentEval's L2 is on biases too: for the peer they
     # are weights of a constant feature, and C = 1 / (factor · rows).
-    classifier = SentEvalClassifier(batch_size=len(data), epoch_size=4000, max_epoch=0)
+    classifier = SentEvalClassifier(batch_size=len(data), epoch_size=10000, max_epoch=0)
     ((trained,),) = classifier.fit(data, [Fold(rows, rows)], [[factor]], classes=3)
     peer = LogisticRegression(C=1 / (factor * len(data)), fit_intercept=False, tol=1e-8)
     peer.fit(np.column_stack([data.features, np.ones(len(data))]), data.labels)
     ((weights, biases),) = trained.layers
-    np.testing.assert_allclose(np.column_stack([weights, biases]), peer.coef_, atol=2e-3)
+    # Adam is slow in what all classes have in common, which no prediction depends on.
+    ours = np.column_stack([weights, biases])
+    np.testing.assert_allclose(ours - ours.mean(axis=0), peer.coef_, atol=1e-3)
 
 
 def test_strong_regularisation_shrinks_the_weights() -> None:

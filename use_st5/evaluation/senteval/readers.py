@@ -90,20 +90,26 @@ def read_entailment(path: str | Path) -> list[TransferSample]:
 def _binary_sentiment(path: Path) -> Iterator[TransferSample]:
     for number, line in numbered_lines(path):
         sentence, label = split_fields(path, number, line, at_least=2)[:2]
-        yield _sample(_class(path, number, label, _YES_NO), sentence)
+        yield _sentence(path, number, sentence, _class(path, number, label, _YES_NO))
 
 
 def _fine_sentiment(path: Path) -> Iterator[TransferSample]:
     for number, line in numbered_lines(path):
         label, _, sentence = line.partition(" ")
-        yield _sample(_class(path, number, label, tuple("01234")), sentence)
+        yield _sentence(path, number, sentence, _class(path, number, label, tuple("01234")))
 
 
 def _trec(path: Path) -> Iterator[TransferSample]:
     for number, line in numbered_lines(path, encoding="latin-1"):
         label, _, rest = line.partition(":")
         question = rest.partition(" ")[2]
-        yield _sample(_class(path, number, label, _TREC), question)
+        yield _sentence(path, number, question, _class(path, number, label, _TREC))
+
+
+def _sentence(path: Path, number: int, text: str, label: int) -> TransferSample:
+    if not text.strip():
+        raise ValueError(f"{path}:{number}: expected a sentence, received none.")
+    return _sample(label, text)
 
 
 def _pairs(
