@@ -89,7 +89,10 @@ def test_what_exists_stays_unless_it_is_said(
     command = ("data", "prepare", "sts", "--from", "downloads", "--to", "data")
     result = use(*command)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert f"left as it is: {Path('data', 'sick2014')}; --overwrite replaces it" in result.stderr
+    assert (
+        f"left as it is: {Path('data', 'sick2014')}; --overwrite replaces its files"
+        in result.stderr
+    )
     assert mine.read_text(encoding="utf-8") == "mine"
     assert use(*command, "--overwrite").stdout == f"{Path('data', 'sick2014')}\n"
     assert mine.read_text(encoding="utf-8") == "pairs of train"

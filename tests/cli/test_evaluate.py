@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import re
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +18,7 @@ import pytest
 
 from tests.cli.conftest import FakeEncoder
 from tests.evaluation.toys import WORDS, WordsTask
+from use_st5._cli.task_choice import print_tasks
 from use_st5.evaluation import registry
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.record import EvaluationRecord
@@ -315,21 +321,108 @@ def test_errors_are_one_line(
 def test_list_tells_what_each_task_needs_and_whether_it_is_there(use: Callable) -> None:
     result = use("evaluate", "--list", "--data", "data")
     rows = [line.split("\t") for line in result.stdout.splitlines()]
-    assert rows[0] == ["task", "group", "what it computes", "needs", "there", "from", "licence"]
+    columns = ["task", "title", "group", "what it computes", "needs", "there", "from", "licence"]
+    assert rows[0] == columns
     by_name = {row[0]: row[1:] for row in rows[1:]}
     nowhere = "nowhere: a test makes it"
     assert by_name["words"] == [
-        *("toys", "Words: the mean of all numbers", "words", "yes", nowhere, "not stated")
+        *("Words", "toys", "the mean of all numbers", "words", "yes", nowhere, "not stated")
     ]
-    assert by_name["rare"][2:] == ["Rare", "no", "https://example.org/rare", "free"]
-    assert by_name["any"][2:4] == ["any of Rare, words", "yes"]
-    assert by_name["own"][2:] == ["nothing", "yes", "the package", ""]
+    assert by_name["rare"][3:] == ["Rare", "no", "https://example.org/rare", "free"]
+    assert by_name["any"][3:5] == ["any of Rare, words", "yes"]
+    assert by_name["own"][3:] == ["nothing", "yes", "the package", ""]
 
 
 def test_list_without_data_and_as_json(use: Callable) -> None:
     rows = json.loads(use("evaluate", "--list", "--tasks", "toys,own", "--json").stdout)
     assert [(row["task"], row["there"]) for row in rows] == [
         *(("words", "unknown"), ("rare", "unknown"), ("own", "yes"))
+    ]
+
+
+def test_a_terminal_gets_an_overview_and_cards_of_a_group(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    print_tasks("all", tmp_path / "data", as_json=False)
+    overview = capsys.readouterr()
+    assert "┃ task" in re.sub(r"\x1b\[[0-9;]*m", "", overview.out)
+    assert "example.org" not in overview.out
+    assert "--tasks GROUP tells" in overview.err
+    print_tasks("toys", tmp_path / "data", as_json=False)
+    cards = capsys.readouterr()
+    assert "https://example.org/rare" in cards.out
+    assert cards.err == ""
+
+
+SLOW = """
+import time
+import numpy as np
+
+class Slow:
+    name, identity = "slow", "v1"
+    def encode(self, sentences):
+        with open("asked.txt", "a", encoding="utf-8") as asked:
+            asked.writelines(f"{text}\\n" for text in sentences)
+        if any("stop" in text for text in sentences):
+            time.sleep(2)
+        return np.array([[len(text), 1, 2] for text in sentences], np.float32)
+"""
+SUITE = """
+from tests.evaluation.toys import WordsTask
+from use_st5.evaluation import registry
+from use_st5.evaluation.data_source import DataSource
+second = DataSource("second", ("second.txt",), "a test")
+
+class Second(WordsTask):
+    def run(self, context):
+        context.embed(context.data.find(second).read_text().splitlines())
+        return super().run(context)
+
+tasks = {"words": WordsTask(), "second": Second(name="second", sources=(second,))}
+registry.all_tasks = lambda: tasks
+from use_st5.cli import main
+main()
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to a process")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_signal_loses_only_what_was_going_on(
+    tmp_path: Path, repository: Path, sent: signal.Signals
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
+    (tmp_path / "data" / "second.txt").write_text("stop here\na b\n", encoding="utf-8")
+    command = [sys.executable, "-c", SUITE, "evaluate", "slow.py:Slow", "--data", "data"]
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    asked = tmp_path / "asked.txt"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if asked.exists() and "stop here" in asked.read_text(encoding="utf-8"):
+            break
+        time.sleep(0.02)
+    process.send_signal(sent)
+    _, stderr = process.communicate(timeout=60)
+    assert "1 of 2: words: " in stderr
+    if sent is signal.SIGINT:
+        assert process.returncode == 130, stderr
+        assert "interrupted after 1 of 2 tasks; they are kept in" in stderr
+        assert "Traceback" not in stderr
+    assert not (tmp_path / "evaluation" / "slow.json").exists()
+
+    again = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "1 of 2: words: mean 1.6667 (kept from an earlier run)" in again.stderr
+    assert asked.read_text(encoding="utf-8").split("\n") == [
+        *("a b", "c", "stop here", "stop here", "")
+    ]
+    assert [*EvaluationRecord.read(tmp_path / "evaluation" / "slow.json").tasks] == [
+        *("words", "second")
     ]
 
 

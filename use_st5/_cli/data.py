@@ -44,8 +44,8 @@ _PREPARE_HELP = manual(
     glue/rte come from TensorFlow Datasets, which downloads them, or from the folder --from that it
     has prepared elsewhere (its data_dir).
 
-    Folders that exist stay as they are unless --overwrite is given. The folders that were written
-    are printed, one a line.""",
+    A set of which there is a file already stays as it is unless --overwrite is given; other files
+    in its folder stay in any case. The folders that were written are printed, one a line.""",
     "use-st5 data prepare sts --from downloads --to data",
     "use-st5 data prepare glue/cola glue/rte --from ~/tensorflow_datasets --to data",
 )
@@ -99,7 +99,7 @@ def prepare(
         Path | None, typer.Option("--from", help="The folder with the downloads.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace folders that exist.")
+        bool, typer.Option("--overwrite", help="Replace files that exist.")
     ] = False,
 ) -> None:
     """Prepares data sets."""
@@ -126,7 +126,7 @@ def prepare(
         for folder in written:
             typer.echo(str(folder))
         for folder in left:
-            say(f"left as it is: {folder}; --overwrite replaces it")
+            say(f"left as it is: {folder}; --overwrite replaces its files")
         places = {to / place for place in preparation.writes}
         if absent := sorted(map(str, places - {*written, *left})):
             say(f"not in {source}: what {', '.join(absent)} is made of")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from use_st5._cli.cards import print_cards
+from use_st5._cli.output import print_table, say
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.task import EvaluationTask
 
+_ALL = "all"
 _NO_FOLDER = "needs data: give the folder with --data or in USE_ST5_DATA"
 
 
@@ -47,8 +49,17 @@ def print_tasks(wanted: str, data: Path | None, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
-    columns = ["task", "group", "what it computes", "needs", "there", "from", "licence"]
-    print_cards(columns, [[row[column] for column in columns] for row in rows])
+    overview = wanted == _ALL and sys.stdout.isatty()
+    columns = ["task", "title", "group", "needs", "there"]
+    if not overview:
+        columns = [*columns[:3], "what it computes", *columns[3:], "from", "licence"]
+    draw = print_table if overview else print_cards
+    draw(columns, [[row[column] for column in columns] for row in rows])
+    if overview:
+        say(
+            "--list with --tasks GROUP tells what each computes, where its data comes from and its "
+            "licence"
+        )
 
 
 def _selected(wanted: str) -> list[EvaluationTask]:
@@ -70,7 +81,7 @@ def _what_is_missing(task: EvaluationTask, folder: DataFolder | None) -> str:
     return ""
 
 
-def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, Any]:
+def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, str]:
     sources = task.sources + task.optional_sources
     needs = [source.name for source in task.sources]
     if task.optional_sources:
@@ -82,8 +93,9 @@ def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, A
         there = "no" if _what_is_missing(task, folder) else "yes"
     return {
         "task": task.name,
+        "title": task.title,
         "group": task.group,
-        "what it computes": f"{task.title}: {task.protocol}",
+        "what it computes": task.protocol,
         "needs": " and ".join(needs) or "nothing",
         "there": there,
         "from": "; ".join(dict.fromkeys(source.origin for source in sources)) or "the package",

@@ -53,7 +53,9 @@ def _splits(splits: list[str], texts: list[str], label: Any) -> Callable[..., di
 @pytest.mark.parametrize("name", WRITES)
 def test_the_readers_take_what_is_written(name: str, tfds_folder: Path, tmp_path: Path) -> None:
     (written,), _ = prepare(PREPARATIONS[name], tmp_path, source=tfds_folder)
-    assert written == tmp_path / WRITES[name]
+    (place,) = WRITES[name]
+    assert written == tmp_path / place
+    assert sorted(path.name for path in written.iterdir()) == sorted(WRITES[name][place])
     dataset = getattr(datasets, READ.get(name, name.removeprefix("glue/").upper()))
     data = DataFolder(tmp_path)
     dev = "validation_matched" if name == "glue/mnli" else "validation"

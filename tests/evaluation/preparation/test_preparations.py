@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.glue import tasks as glue_tasks
 from use_st5.evaluation.preparation.preparation import Preparation
 from use_st5.evaluation.preparation.preparations import PREPARATIONS, prepare
@@ -19,7 +20,8 @@ def two_sets(asked: list[Path | None]) -> Preparation:
         yield PreparedSet("A", {"1": b"new"})
         yield PreparedSet("deep/B", {"1": b"one", "2": b"two"})
 
-    return Preparation("two", ("A", "deep/B", "C"), "something", sets, reads_downloads=True)
+    writes = {"A": ("1",), "deep/B": ("1", "2"), "C": ("1",)}
+    return Preparation("two", writes, "something", sets, reads_downloads=True)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -33,11 +35,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_sets_are_written_and_what_exists_stays(tmp_path: Path) -> None:
     preparation = two_sets([])
     (tmp_path / "A").mkdir()
-    (tmp_path / "A" / "mine").write_bytes(b"mine")
+    (tmp_path / "A" / "1").write_bytes(b"old")
+    (tmp_path / "deep" / "B").mkdir(parents=True)
+    (tmp_path / "deep" / "B" / "mine").write_bytes(b"mine")
     written, left = prepare(preparation, tmp_path, source=tmp_path)
     assert (written, left) == ([tmp_path / "deep" / "B"], [tmp_path / "A"])
-    both = {"deep/B/1": b"one", "deep/B/2": b"two"}
-    assert contents(tmp_path) == {"A/mine": b"mine", **both}
+    both = {"deep/B/1": b"one", "deep/B/2": b"two", "deep/B/mine": b"mine"}
+    assert contents(tmp_path) == {"A/1": b"old", **both}
     written, left = prepare(preparation, tmp_path, source=tmp_path, overwrite=True)
     assert (written, left) == ([tmp_path / "A", tmp_path / "deep" / "B"], [])
     assert contents(tmp_path) == {"A/1": b"new", **both}
@@ -47,6 +51,7 @@ def test_nothing_is_done_where_everything_exists(tmp_path: Path) -> None:
     asked: list[Path | None] = []
     for place in ("A", "deep/B", "C"):
         (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "1").touch()
     written, left = prepare(two_sets(asked), tmp_path)
     assert (written, len(left), asked) == ([], 3, [])
 
@@ -56,15 +61,17 @@ def test_a_set_that_fails_leaves_nothing_half(tmp_path: Path) -> None:
         yield PreparedSet("A", {"1": b"one", "bad/name": b"cannot be written"})
 
     with pytest.raises(FileNotFoundError):
-        prepare(Preparation("x", ("A",), "", sets, reads_downloads=True), tmp_path)
+        prepare(Preparation("x", {"A": ("1",)}, "", sets, reads_downloads=True), tmp_path)
     assert contents(tmp_path) == {}
     with pytest.raises(FileNotFoundError, match="expected something; found none of them whole"):
-        none = Preparation("x", ("A",), "something", lambda folder: iter(()), reads_downloads=True)
+        none = Preparation(
+            "x", {"A": ()}, "something", lambda folder: iter(()), reads_downloads=True
+        )
         prepare(none, tmp_path, source=tmp_path)
 
 
 @pytest.mark.parametrize("name", PREPARATIONS)
-def test_every_folder_is_one_that_a_task_reads(name: str) -> None:
+def test_every_file_is_one_that_a_task_reads(name: str) -> None:
     """A renamed source would leave its preparation writing what nobody looks for."""
     tasks = [*sts_tasks.TASKS, *senteval_tasks.TASKS, *glue_tasks.TASKS]
     places = {
@@ -73,11 +80,16 @@ def test_every_folder_is_one_that_a_task_reads(name: str) -> None:
         for source in task.sources + task.optional_sources
         for place in source.places
     }
-    for folder in PREPARATIONS[name].writes:
-        assert any(place == folder or place.startswith(f"{folder}/") for place in places), folder
+    for folder, files in PREPARATIONS[name].writes.items():
+        assert folder in places or {f"{folder}/{file}" for file in files} <= places, folder
 
 
 def test_sources_know_their_preparation() -> None:
-    by_task = {task.name: task for task in sts_tasks.TASKS}
-    (source,) = by_task["sts12"].sources
-    assert [name for name, each in PREPARATIONS.items() if each.gives(source)] == ["sts"]
+    def preparations_of(*places: str) -> list[str]:
+        source = DataSource("any", places, "anywhere")
+        return [name for name, each in PREPARATIONS.items() if each.gives(source)]
+
+    assert preparations_of("STS12", "STS12-en-test") == ["sts"]
+    assert preparations_of("MRPC/train.tsv") == ["glue/mrpc"]
+    assert preparations_of("MRPC/msr_paraphrase_train.txt") == [], "SentEval's, in GLUE's folder"
+    assert preparations_of("SST-2/dev.tsv", "SST/binary/sentiment-dev") == ["senteval", "glue/sst2"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.preparation import semeval
 from use_st5.evaluation.preparation.downloads import Downloads
 from use_st5.evaluation.preparation.preparations import PREPARATIONS, prepare
 from use_st5.evaluation.preparation.semeval import semeval_sets
@@ -58,6 +59,7 @@ def test_real_sets_come_through_as_they_are(data_dir: Path, tmp_path: Path) -> N
     sets = {each.place: each.files for each in semeval_sets(Downloads(raw))}
     assert {"STS12-en-test", "STS13-en-test", "STS15-en-test", "stsbenchmark"} <= {*sets}
     for place, files in sets.items():
+        assert {*semeval.WRITES[place]} <= {*files}
         assert any("readme" in name for name in files)
         for name, content in files.items():
             assert content == (raw / place / name).read_bytes()

@@ -74,8 +74,10 @@ _TABLES = {
     "rte": _Table("RTE", {"index": "idx", **_PAIR, "label": "label"}, _ENTAILMENT),
 }
 
-# Name in TFDS → the folder that is written.
-WRITES = {f"glue/{name}": table.place for name, table in _TABLES.items()}
+# Name in TFDS → folder → files.
+WRITES = {
+    f"glue/{name}": {table.place: ("train.tsv", *table.dev)} for name, table in _TABLES.items()
+}
 
 
 def glue_set(name: str, data_dir: Path | None) -> PreparedSet:

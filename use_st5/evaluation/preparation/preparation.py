@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ class Preparation:
 
     Attributes:
         name: NAME.
-        writes: The folders it can write, relative to the data folder.
+        writes: The folders it can write, relative to the data folder → their files.
         needs: What the folder it reads from has to hold, for people.
         sets: The folder it reads from → the sets that are there. None, where `reads_downloads` is
             False: the place where they lie by default.
@@ -24,15 +24,12 @@ class Preparation:
     """
 
     name: str
-    writes: tuple[str, ...]
+    writes: Mapping[str, tuple[str, ...]]
     needs: str
     sets: Callable[[Path | None], Iterator[PreparedSet]]
     reads_downloads: bool
 
     def gives(self, source: DataSource) -> bool:
         """Whether a data set is among what it can write."""
-        return any(
-            place == folder or place.startswith(f"{folder}/")
-            for place in source.places
-            for folder in self.writes
-        )
+        files = (f"{folder}/{name}" for folder, names in self.writes.items() for name in names)
+        return not {*self.writes, *files}.isdisjoint(source.places)

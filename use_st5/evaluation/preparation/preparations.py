@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,35 +41,40 @@ def _glue_sets(name: str, folder: Path | None) -> Iterator[PreparedSet]:
 PREPARATIONS: dict[str, Preparation] = {each.name: each for each in _FOLDERS} | {
     name: Preparation(
         name,
-        (place,),
+        writes,
         "what TensorFlow Datasets has prepared (its data_dir)",
         functools.partial(_glue_sets, name),
         reads_downloads=False,
     )
-    for name, place in glue.WRITES.items()
+    for name, writes in glue.WRITES.items()
 }
 
 
 def prepare(
     preparation: Preparation, to: Path, *, source: Path | None = None, overwrite: bool = False
 ) -> tuple[list[Path], list[Path]]:
-    """Writes the data sets that are there; each folder appears when it is whole.
+    """Writes the data sets that are there; each appears when it is whole.
 
     Args:
         preparation: One of `PREPARATIONS`.
         to: The data folder; created where it is missing.
         source: The folder to read from.
-        overwrite: Whether folders that exist are replaced; otherwise they stay as they are.
+        overwrite: Whether files that exist are replaced; otherwise a folder that holds any of a
+            set's files stays as it is. Other files in a folder stay in either case.
 
     Returns:
-        The folders that were written, and those that were left as they are.
+        The folders that were written to, and those that were left as they are.
 
     Raises:
         FileNotFoundError: `source` is missing, or holds none of the sets.
         ValueError: `source` holds something damaged.
         ConnectionError: A download failed.
     """
-    left = [] if overwrite else [to / each for each in preparation.writes if (to / each).exists()]
+    left = [
+        to / place
+        for place, names in preparation.writes.items()
+        if not overwrite and any((to / place / name).exists() for name in names)
+    ]
     if len(left) == len(preparation.writes):
         return [], left
     found = [*preparation.sets(source)]
@@ -82,7 +88,10 @@ def prepare(
         if folder in left:
             continue
         with atomic_path(folder) as temporary:
-            temporary.mkdir()
+            if folder.exists():
+                shutil.copytree(folder, temporary)
+            else:
+                temporary.mkdir()
             for name, content in each.files.items():
                 (temporary / name).write_bytes(content)
         written.append(folder)

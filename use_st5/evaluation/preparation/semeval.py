@@ -21,7 +21,13 @@ _WHOLE = {
     "sick2014": ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"),
 }
 
-WRITES = (*(f"STS{year}-en-test" for year in _YEARS), *_WHOLE)
+# Folder → files.
+WRITES = {
+    f"STS{year}-en-test": tuple(
+        f"STS.{kind}.{subset}.txt" for subset in subsets for kind in ("input", "gs")
+    )
+    for year, subsets in _YEARS.items()
+} | _WHOLE
 
 
 def semeval_sets(downloads: Downloads) -> Iterator[PreparedSet]:

@@ -20,7 +20,12 @@ _SPLITS = ("train", "dev", "test")
 # How the files of a set are called where SentEval's script gets them.
 _SENTIMENT = {"SST/binary": "sentiment-{}", "SST/fine": "stsa.fine.{}"}
 
-WRITES = (*_SENTENCES, "TREC", *_SENTIMENT)
+# Folder → files.
+WRITES = {
+    **_SENTENCES,
+    "TREC": _QUESTIONS,
+    **{place: tuple(f"sentiment-{split}" for split in _SPLITS) for place in _SENTIMENT},
+}
 
 
 def senteval_sets(downloads: Downloads) -> Iterator[PreparedSet]:
