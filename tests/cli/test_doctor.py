@@ -46,6 +46,7 @@ def test_a_good_environment_has_nothing_wrong() -> None:
     assert found["tensorflow-text"].status is Status.OK
     assert found["matplotlib"].status is Status.ABSENT
     assert found["matplotlib"].remedy == 'pip install "use_st5[plots]"'
+    assert found["jinja2"].remedy == 'pip install "use_st5[evaluation]"'
 
 
 @pytest.mark.parametrize(

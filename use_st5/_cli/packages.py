@@ -47,6 +47,8 @@ PACKAGES = (
     Package("tensorflow-datasets", (4, 9, 9), extra="data"),
     Package("tf-models-official", (2, 20), (2, 21), extra="tfmodels", minor_of_tensorflow=True),
     Package("matplotlib", (3, 9), extra="plots"),
+    Package("scikit-learn", (1, 5), extra="evaluation"),
+    Package("jinja2", (3, 1), extra="evaluation"),
 )
 # They import pkg_resources without saying so; setuptools 82 removed it.
 NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
@@ -125,6 +127,7 @@ def _use(package: Package) -> str:
         "data": "TFDS data sets",
         "tfmodels": "Model Garden; brings TensorFlow 2.20",
         "plots": "heat maps",
+        "evaluation": "evaluate and report",
     }[package.extra]
 
 
