@@ -95,6 +95,7 @@ setup(
     install_requires=[
         "tensorflow>=2.20,<2.22",
         "keras>=3.12",
+        "safetensors>=0.5",
         "numpy>=1.26",
         "scipy>=1.13",
         "typer>=0.15",

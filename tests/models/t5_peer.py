@@ -19,7 +19,8 @@ def config(activation: str) -> T5Config:
         intermediate_dim=64,
         key_value_dim=8,
         activation=activation,
-        tied_softmax=activation == "relu",
+        # transformers 5 ties the output layer of 1.1 too, but does not scale before it.
+        scaled_softmax=activation == "relu",
         **SHAPE,
     )
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -29,8 +31,6 @@ def test_logits_and_encoder_are_those_of_transformers(activation: str) -> None:
     t5_peer.put(ours.embedding.embeddings, theirs.shared.weight)
     t5_peer.copy_stack(ours.encoder, theirs.encoder)
     t5_peer.copy_stack(ours.decoder, theirs.decoder)
-    if ours.logits is not None:
-        t5_peer.put(ours.logits.kernel, theirs.lm_head.weight, transposed=True)
     encoder_ids, decoder_ids = random_ids()
     with torch.no_grad():
         expected = theirs(
@@ -75,6 +75,21 @@ def test_every_weight_learns_and_the_model_is_saved(activation: str, tmp_path: o
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again(inputs), model(inputs))
+
+
+def test_an_untied_output_layer_is_neither_scaled_nor_the_table() -> None:
+    tied = T5(t5_peer.config("gated_gelu"))
+    config = dataclasses.replace(tied.config, tied_softmax=False)
+    untied = T5(config)
+    tied.build()
+    untied.build()
+    assert untied.count_params() - tied.count_params() == 100 * 32
+    for ours, other in zip(untied.weights, tied.weights, strict=False):
+        ours.assign(other)
+    untied.logits.kernel.assign(np.asarray(tied.embedding.embeddings).T)
+    encoder_ids, decoder_ids = random_ids()
+    inputs = {"encoder_ids": encoder_ids, "decoder_ids": decoder_ids}
+    np.testing.assert_allclose(untied(inputs), tied(inputs), atol=1e-4)
 
 
 def test_refusals() -> None:

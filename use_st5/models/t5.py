@@ -19,8 +19,7 @@ class T5(keras.Model):
     """The text-to-text Transformer (Raffel et al. 2020), versions 1.0 and 1.1, and mT5.
 
     The layout is that of `t5x/examples/t5/network.py`: RMS norms before each part, no biases, one
-    relative position bias in a stack, embeddings not scaled. A tied softmax divides the decoder's
-    output by √hidden_dim.
+    relative position bias in a stack, embeddings not scaled.
 
     Args:
         config: The model's shape; `T5.from_preset` knows the published ones.
@@ -102,11 +101,12 @@ class T5(keras.Model):
             context_tokens=tokens,
             training=training,
         )
+        if self.config.scaled_softmax:
+            decoded = decoded * self.config.hidden_dim**-0.5
         if self.logits is not None:
             return ops.cast(self.logits(decoded), "float32")
         table = ops.cast(self.embedding.embeddings, decoded.dtype)
-        scaled = decoded * self.config.hidden_dim**-0.5
-        return ops.cast(ops.matmul(scaled, ops.transpose(table)), "float32")
+        return ops.cast(ops.matmul(decoded, ops.transpose(table)), "float32")
 
     def get_config(self) -> dict[str, Any]:
         return {

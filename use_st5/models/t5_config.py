@@ -23,6 +23,8 @@ class T5Config:
         key_value_dim: Width of a head; `num_heads · key_value_dim` may differ from `hidden_dim`.
         activation: "relu" for T5 1.0, "gated_gelu" for T5 1.1 and mT5.
         tied_softmax: Whether the token table is the decoder's output layer too (T5 1.0).
+        scaled_softmax: Whether the decoder's output is divided by √hidden_dim before the output
+            layer (T5 1.0).
         num_decoder_layers: Blocks of the decoder; None: as many as the encoder's.
         num_buckets: Buckets of the relative position bias.
         max_distance: Distance, in tokens, from which on all share a bucket.
@@ -38,6 +40,7 @@ class T5Config:
     key_value_dim: int = 64
     activation: Literal["relu", "gated_gelu"] = "relu"
     tied_softmax: bool = True
+    scaled_softmax: bool = True
     num_decoder_layers: int | None = None
     num_buckets: int = 32
     max_distance: int = 128
@@ -76,7 +79,14 @@ class T5Config:
 
 def _gated(rows: int, layers: int, dim: int, intermediate_dim: int, heads: int) -> T5Config:
     return T5Config(
-        rows, layers, dim, intermediate_dim, heads, activation="gated_gelu", tied_softmax=False
+        rows,
+        layers,
+        dim,
+        intermediate_dim,
+        heads,
+        activation="gated_gelu",
+        tied_softmax=False,
+        scaled_softmax=False,
     )
 
 

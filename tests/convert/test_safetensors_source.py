@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from use_st5.convert.safetensors_source import INDEX, SINGLE, SafetensorsSource
+
+
+def test_every_dtype_is_read_as_it_is_stored(tmp_path: Path) -> None:
+    tensors = {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b": np.array([1.5, 2.5], np.float16),
+        "c": np.array([[0.1]], ml_dtypes.bfloat16),
+    }
+    save_file(tensors, tmp_path / SINGLE)
+    source = SafetensorsSource(tmp_path)
+    assert source.shapes() == {"a": (2, 3), "b": (2,), "c": (1, 1)}
+    for name, tensor in tensors.items():
+        read = source.read(name)
+        assert read.dtype == tensor.dtype
+        np.testing.assert_array_equal(read, tensor)
+
+
+def write_index(folder: Path, **files: str) -> None:
+    (folder / INDEX).write_text(json.dumps({"weight_map": files}), encoding="utf-8")
+
+
+def test_damaged_folders(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"expected model.safetensors.*found neither\.$"):
+        SafetensorsSource(tmp_path)
+    (tmp_path / INDEX).write_text("[]", encoding="utf-8")
+    with pytest.raises(ValueError, match='expected JSON with a "weight_map"'):
+        SafetensorsSource(tmp_path)
+    write_index(tmp_path, a="one.safetensors")
+    with pytest.raises(FileNotFoundError, match=r"one.safetensors: expected a shard"):
+        SafetensorsSource(tmp_path)
+    (tmp_path / "one.safetensors").write_bytes(b"\x00" * 100)
+    with pytest.raises(ValueError, match=r"one.safetensors: expected a safetensors file"):
+        SafetensorsSource(tmp_path)
+    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "one.safetensors")
+    write_index(tmp_path, a="one.safetensors", b="one.safetensors")
+    with pytest.raises(ValueError, match=r"1 are not there, 'b' among them"):
+        SafetensorsSource(tmp_path)
+    write_index(tmp_path, a="../one.safetensors")
+    with pytest.raises(ValueError, match="names of files beside it"):
+        SafetensorsSource(tmp_path)

@@ -1,0 +1,1 @@
+"""Foreign weights into our models; nothing in a checkpoint is ever run."""

@@ -1,0 +1,81 @@
+"""Putting the tensors of a checkpoint into variables, checked before the first is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from use_st5.convert.weight_source import WeightSource
+
+# More than these would hide the message they stand in.
+_LISTED = 8
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a tensor goes.
+
+    Attributes:
+        variable: A Keras variable.
+        transposed: Whether the tensor is stored as its transpose, as torch's dense kernels are.
+    """
+
+    variable: Any
+    transposed: bool = False
+
+    def stored_shape(self) -> tuple[int, ...]:
+        """The shape that the tensor must have in the checkpoint."""
+        shape = tuple(self.variable.shape)
+        return shape[::-1] if self.transposed else shape
+
+
+def assign_weights(
+    mapping: Mapping[str, Target],
+    source: WeightSource,
+    *,
+    left_out: Callable[[str], bool] = lambda name: False,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> None:
+    """Reads every tensor of a mapping into its variable, one at a time.
+
+    Args:
+        mapping: Name in the checkpoint → where it goes.
+        source: The checkpoint.
+        left_out: Whether a tensor that the mapping does not have is one that the model leaves out.
+        on_tensor: Called with each name when its tensor is in place.
+
+    Raises:
+        ValueError: Tensors are missing, left over, or of other shapes than their variables; all of
+            them are found before any is read. Or a tensor holds numbers that are not finite.
+    """
+    shapes = source.shapes()
+    missing = sorted(set(mapping) - set(shapes))
+    wrong = [
+        f"{name}: expected {list(target.stored_shape())}, found {list(shapes[name])}"
+        for name, target in mapping.items()
+        if name in shapes and shapes[name] != target.stored_shape()
+    ]
+    left_over = [name for name in sorted(set(shapes) - set(mapping)) if not left_out(name)]
+    if missing or wrong or left_over:
+        raise ValueError(
+            f"{source.where} does not fit the model. Missing: {listed(missing)}. "
+            f"Of another shape: {listed(wrong)}. Left over: {listed(left_over)}."
+        )
+    for name, target in mapping.items():
+        tensor = source.read(name)
+        if not np.isfinite(tensor).all():
+            raise ValueError(
+                f"{source.where}: expected finite numbers, {name} holds NaN or infinity."
+            )
+        target.variable.assign(tensor.T if target.transposed else tensor)
+        on_tensor(name)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names with commas, the first few of many, or "none"."""
+    names = list(names)
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more or "none"

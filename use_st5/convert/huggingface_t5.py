@@ -1,0 +1,210 @@
+"""T5, T5 1.1 and mT5 from Hugging Face's folders: `config.json` and safetensors files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from use_st5.convert.assignment import Target, assign_weights
+from use_st5.convert.safetensors_source import SafetensorsSource
+from use_st5.convert.weight_source import WeightSource
+from use_st5.layers.t5_attention import T5Attention
+from use_st5.layers.t5_stack import T5Stack
+from use_st5.models.sentence_t5 import Pooling, SentenceT5
+from use_st5.models.t5 import T5
+from use_st5.models.t5_config import T5Config
+
+_TABLE = "shared.weight"
+_COPY = "encoder.embed_tokens.weight"  # of the table, in some folders the only one
+_ACTIVATIONS = {"relu": "relu", "gated-gelu": "gated_gelu"}
+
+# Copies of the table, and a bias that the original model never used.
+_DUPLICATES = {
+    _COPY,
+    "decoder.embed_tokens.weight",
+    "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
+}
+
+
+def read_t5_config(folder: str | os.PathLike[str]) -> T5Config:
+    """The shape of a T5 from its `config.json`.
+
+    Raises:
+        FileNotFoundError: There is no `config.json`.
+        ValueError: It is not that of a T5, or of a kind that is not known.
+    """
+    path = Path(folder, "config.json")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected the configuration of a T5, found no file.")
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        kind = settings["model_type"]
+        if kind not in ("t5", "mt5"):
+            raise ValueError(f"its model_type is {kind!r}, expected 't5' or 'mt5'")
+        projection = settings.get("feed_forward_proj", "relu")
+        if projection not in _ACTIVATIONS:
+            raise ValueError(
+                f"its feed_forward_proj is {projection!r}, expected one of {[*_ACTIVATIONS]}"
+            )
+        if (epsilon := settings.get("layer_norm_epsilon", 1e-6)) != 1e-6:
+            raise ValueError(f"its layer_norm_epsilon is {epsilon}, expected 1e-6")
+        tied = settings.get("tie_word_embeddings", True)
+        return T5Config(
+            vocabulary_size=settings["vocab_size"],
+            num_layers=settings["num_layers"],
+            hidden_dim=settings["d_model"],
+            intermediate_dim=settings["d_ff"],
+            num_heads=settings["num_heads"],
+            key_value_dim=settings["d_kv"],
+            activation=_ACTIVATIONS[projection],
+            tied_softmax=tied,
+            # transformers 5 ties what it saves, and says separately that 1.1 does not scale.
+            scaled_softmax=settings.get("scale_decoder_outputs", tied),
+            num_decoder_layers=settings.get("num_decoder_layers"),
+            num_buckets=settings.get("relative_attention_num_buckets", 32),
+            max_distance=settings.get("relative_attention_max_distance", 128),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: expected the configuration of a T5: {error!s}.") from error
+
+
+def load_t5(
+    folder: str | os.PathLike[str],
+    *,
+    with_decoder: bool = True,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> T5:
+    """A T5 with the weights of a folder, read tensor by tensor.
+
+    Args:
+        folder: With `config.json` and safetensors files; stored in float32, bfloat16 or float16.
+        with_decoder: False loads the encoder alone (a folder of `T5EncoderModel` has no more).
+        dtype: Keras dtype policy of the model, such as "bfloat16".
+        on_tensor: Called with the name of each tensor that is in place.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: The weights do not fit the configuration.
+    """
+    model = T5(read_t5_config(folder), with_decoder=with_decoder, dtype=dtype)
+    model.build()
+    mapping = _mapping(model)
+    if model.logits is not None:
+        mapping["lm_head.weight"] = Target(model.logits.kernel, transposed=True)
+    assign_t5(mapping, SafetensorsSource(folder), on_tensor)
+    return model
+
+
+def load_sentence_t5(
+    folder: str | os.PathLike[str],
+    *,
+    pooling: Pooling = "mean",
+    projection_dim: int | None = None,
+    normalize: bool = False,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> SentenceT5:
+    """A Sentence-T5 around the weights of a T5 folder.
+
+    By default it is the raw encoder of the paper's section 6.1, without projection and
+    normalisation; a projection starts from random values and is to be trained.
+
+    Args:
+        folder: As for `load_t5`.
+        pooling: As for `SentenceT5`.
+        projection_dim: As for `SentenceT5`.
+        normalize: As for `SentenceT5`.
+        dtype: Keras dtype policy of the model, such as "bfloat16".
+        on_tensor: Called with the name of each tensor that is in place.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: The weights do not fit the configuration.
+    """
+    model = SentenceT5(
+        read_t5_config(folder),
+        pooling=pooling,
+        projection_dim=projection_dim,
+        normalize=normalize,
+        dtype=dtype,
+    )
+    model.build()
+    assign_t5(_mapping(model), SafetensorsSource(folder), on_tensor)
+    return model
+
+
+def _mapping(model: T5 | SentenceT5) -> dict[str, Target]:
+    """Name → variable for the table of tokens, the encoder and the decoder where there is one."""
+    mapping = {
+        _TABLE: Target(model.embedding.embeddings),
+        **_stack_mapping(model.encoder, "encoder"),
+    }
+    if model.decoder is not None:
+        mapping |= _stack_mapping(model.decoder, "decoder")
+    return mapping
+
+
+def _stack_mapping(stack: T5Stack, prefix: str) -> dict[str, Target]:
+    """Name → variable for an encoder or a decoder."""
+    first = f"{prefix}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    mapping = {
+        first: Target(stack.position_bias.table),
+        f"{prefix}.final_layer_norm.weight": Target(stack.norm.scale),
+    }
+    for number, block in enumerate(stack.blocks):
+        layers = f"{prefix}.block.{number}.layer"
+        last = 2 if block.cross_attention else 1
+        mapping[f"{layers}.0.layer_norm.weight"] = Target(block.attention_norm.scale)
+        mapping |= _attention_mapping(block.attention, f"{layers}.0.SelfAttention")
+        if block.cross_attention:
+            mapping[f"{layers}.1.layer_norm.weight"] = Target(block.cross_norm.scale)
+            mapping |= _attention_mapping(block.cross, f"{layers}.1.EncDecAttention")
+        mapping[f"{layers}.{last}.layer_norm.weight"] = Target(block.feed_forward_norm.scale)
+        # wi_0 is the activated one of a gated pair, wi_1 the linear one.
+        feed_forward = block.feed_forward
+        names = {"wi": feed_forward.inner, "wo": feed_forward.outer}
+        if feed_forward.gated:
+            names = {
+                "wi_0": feed_forward.inner,
+                "wi_1": feed_forward.linear,
+                "wo": feed_forward.outer,
+            }
+        for name, dense in names.items():
+            mapping[f"{layers}.{last}.DenseReluDense.{name}.weight"] = Target(
+                dense.kernel, transposed=True
+            )
+    return mapping
+
+
+def _attention_mapping(attention: T5Attention, prefix: str) -> dict[str, Target]:
+    names = {
+        "q": attention.query,
+        "k": attention.key,
+        "v": attention.value,
+        "o": attention.output_dense,
+    }
+    return {
+        f"{prefix}.{name}.weight": Target(dense.kernel, transposed=True)
+        for name, dense in names.items()
+    }
+
+
+def assign_t5(
+    mapping: dict[str, Target],
+    source: WeightSource,
+    on_tensor: Callable[[str], None],
+) -> None:
+    """Assigns the weights of a T5; of an encoder, what a checkpoint's decoder has is left out."""
+    if _TABLE not in source.shapes() and _COPY in source.shapes():
+        mapping = {_COPY if name == _TABLE else name: to for name, to in mapping.items()}
+    parts = {name.split(".")[0] for name in mapping}
+    unused = {"decoder", "lm_head"} - parts
+
+    def left_out(name: str) -> bool:
+        return name in _DUPLICATES or name.split(".")[0] in unused
+
+    assign_weights(mapping, source, left_out=left_out, on_tensor=on_tensor)
