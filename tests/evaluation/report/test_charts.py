@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import io
+import math
+
+import numpy as np
+from matplotlib import pyplot
+from PIL import Image
+
+from use_st5.evaluation.report import charts
+from use_st5.evaluation.report.charts import Axis, Series, plain
+from use_st5.evaluation.report.theme import DARK, LIGHT
+
+OURS = Series("ours", (0.5, math.nan), spread=((0.2, 0.7), (math.nan, math.nan)), model=0)
+THEIRS = Series("GloVe", (1.5, 1.2))
+
+
+def pixels(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"), dtype=int)
+
+
+def share(image: np.ndarray, colour: str) -> float:
+    """The share of the pixels that are near to a colour."""
+    wanted = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+    return float((abs(image - wanted).max(axis=-1) < 12).mean())
+
+
+def test_bars_show_the_value_the_interval_and_the_published_one() -> None:
+    figure = charts.bars(LIGHT, ["WEAT1\nflowers", "WEAT2"], [OURS, THEIRS], Axis("d"))
+    (axes,) = figure.axes
+    assert axes.patches[0].get_width() == 0.5
+    assert math.isnan(axes.patches[1].get_width())
+    lines = [tuple(line.get_xdata()) for line in axes.lines]
+    assert (0.2, 0.7) in lines
+    assert (1.5, 1.2) in lines
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", "GloVe"]
+    image = pixels(charts.png(figure))
+    assert share(image, LIGHT.models[0]) > 0.01
+    assert image.std() > 10
+
+
+def test_the_theme_colours_the_whole_plot() -> None:
+    series = [Series("a", (1, 10, 100), (50.0, math.nan, 70.0), model=1)]
+    figure = charts.lines(DARK, series, Axis("n", "accuracy", log=True), {1: "1", 100: "100"})
+    image = pixels(charts.png(figure))
+    assert share(image, DARK.page) > 0.7
+    assert share(image, DARK.models[1]) > 0.001
+
+
+def test_names_are_no_formulas_and_not_endless() -> None:
+    assert plain("a$b$", 10) == r"a\$b\$"
+    assert plain("x" * 50, 10) == "x" * 9 + "…"
+    figure = charts.scatter(LIGHT, [Series(r"$\frac{a}$", (1.0,), (2.0,), model=0)], Axis("x"))
+    charts.png(figure)  # a formula would not parse
+    assert not pyplot.get_fignums()
+
+
+def test_dots_have_a_row_per_label_the_first_on_top() -> None:
+    figure = charts.dots(LIGHT, ["first", "second"], [OURS], Axis("x", ends=(0, 1)))
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["first", "second"]
+    bottom, top = axes.get_ylim()
+    assert top < 0 < 1 < bottom
+    assert axes.get_xlim() == (0, 1)

@@ -1,0 +1,217 @@
+"""The kinds of plots in a report, on matplotlib's figures without its global state."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from use_st5.evaluation.report import theme as themes
+from use_st5.evaluation.report.theme import Theme
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# At 100 dots per inch a figure is as wide as half a page on a desktop, or as a phone.
+_INCHES = 5.6
+_DOTS_PER_INCH = 200
+_LABEL_CHARACTERS = 34
+_LEGEND_CHARACTERS = 38
+_PUBLISHED_MARKERS = "DsovP"
+
+
+@dataclass(frozen=True)
+class Series:
+    """The points of one model, or of one published row.
+
+    Attributes:
+        label: Its name in the legend.
+        x: Values along the horizontal axis; NaN draws nothing.
+        y: Values along the vertical axis, or empty where places are rows.
+        spread: (lower, upper) ends of each point's interval; empty without intervals.
+        model: The position of the model; None for a published row.
+        rank: The place among the published rows.
+    """
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...] = ()
+    spread: tuple[tuple[float, float], ...] = ()
+    model: int | None = None
+    rank: int = 0
+
+    def style(self, theme: Theme) -> dict[str, Any]:
+        """Matplotlib's keywords for its markers."""
+        label = plain(self.label, _LEGEND_CHARACTERS)
+        if self.model is not None:
+            colour = theme.colour(self.model)
+            return {"label": label, "color": colour, "marker": themes.marker(self.model)}
+        marker = _PUBLISHED_MARKERS[self.rank % len(_PUBLISHED_MARKERS)]
+        return {
+            "label": label,
+            "color": theme.muted,
+            "marker": marker,
+            "markerfacecolor": theme.page,
+        }
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The names of a plot's axes.
+
+    Attributes:
+        x: Of the horizontal one.
+        y: Of the vertical one.
+        log: Whether the horizontal one is logarithmic.
+        ends: Where the horizontal one ends; None: as the points need.
+    """
+
+    x: str
+    y: str = ""
+    log: bool = False
+    ends: tuple[float, float] | None = None
+
+
+def plain(text: str, characters: int) -> str:
+    """The text, shortened, with no dollar sign that would start a formula."""
+    if len(text) > characters:
+        text = text[: characters - 1].rstrip() + "…"
+    return text.replace("$", r"\$")
+
+
+def bars(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
+    """Horizontal bars from zero with intervals, a row per label; published ones are markers."""
+    own = [one for one in series if one.model is not None]
+    height = 0.8 / max(len(own), 1)
+    figure, axes = _rows(theme, labels, series, axis, 0.17 * len(own) + 0.12)
+    handles = []
+    for place, one in enumerate(own):
+        offsets = [index - 0.4 + height * (place + 0.5) for index in range(len(labels))]
+        colour = theme.colour(one.model)
+        handles.append(axes.barh(
+            offsets, one.x, height * 0.9, label=plain(one.label, _LEGEND_CHARACTERS),
+            color=colour, hatch=themes.hatch(one.model), edgecolor=theme.page, linewidth=0,
+        ))  # fmt: skip
+        for offset, ends in zip(offsets, one.spread, strict=False):
+            axes.plot(ends, (offset, offset), color=theme.ink, linewidth=1.1)
+    for one in series:
+        if one.model is None:
+            style = {"linestyle": "", "markersize": 6, **one.style(theme)}
+            handles += axes.plot(one.x, range(len(labels)), **style)
+    axes.axvline(0, color=theme.ink, linewidth=0.8)
+    return _legend(figure, theme, handles)
+
+
+def dots(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
+    """Dots, a row per label."""
+    figure, axes = _rows(theme, labels, series, axis, 0.21 if len(labels) > 12 else 0.28)
+    handles = []
+    for one in series:
+        style = {"linestyle": "", "markersize": 5.5, **one.style(theme)}
+        handles += axes.plot(one.x, range(len(labels)), **style)
+    return _legend(figure, theme, handles)
+
+
+def lines(theme: Theme, series: Sequence[Series], axis: Axis, ticks: dict[float, str]) -> Figure:
+    """Lines with markers; the ticks of the horizontal axis are named."""
+    figure, axes = _figure(theme, 3.7 + 0.22 * math.ceil(len(series) / 2), axis)
+    handles = []
+    for one in series:
+        style = {"markersize": 5.5, "linewidth": 1.6, **one.style(theme)}
+        handles += axes.plot(one.x, one.y, linestyle=themes.dashes(one.model or 0), **style)
+        for x, ends in zip(one.x, one.spread, strict=False):
+            axes.plot((x, x), ends, color=one.style(theme)["color"], linewidth=1)
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.minorticks_off()
+    return _legend(figure, theme, handles)
+
+
+def scatter(theme: Theme, series: Sequence[Series], axis: Axis) -> Figure:
+    """A point per series."""
+    figure, axes = _figure(theme, 3.9 + 0.22 * math.ceil(len(series) / 2), axis)
+    handles = []
+    for one in series:
+        handles += axes.plot(one.x, one.y, linestyle="", markersize=9, **one.style(theme))
+    axes.margins(0.15)
+    return _legend(figure, theme, handles)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file's bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    figure.set_dpi(_DOTS_PER_INCH)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    stream = io.BytesIO()
+    # A plot has few colours: a palette of them takes a third of the bytes.
+    image.quantize(128).save(stream, "PNG", optimize=True)
+    return stream.getvalue()
+
+
+Draw = Callable[[Theme], "Figure"]
+
+
+def _rows(
+    theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis, row: float
+) -> tuple[Figure, Axes]:
+    """Axes with a row per label, the first on top."""
+    legend = 0.22 * math.ceil(len(series) / 2)
+    texts = [_folded(label) for label in labels]
+    lines = max(text.count("\n") + 1 for text in texts)
+    height = max(row, 0.145 * lines + 0.07)
+    figure, axes = _figure(theme, height * len(labels) + 0.9 + legend, axis)
+    axes.set_yticks(range(len(labels)), texts, fontsize=9.5 if lines == 1 else 8.5)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    # A long plot is read from its top: the scale stands there too.
+    axes.tick_params(axis="x", labeltop=len(labels) > 12)
+    return figure, axes
+
+
+def _figure(theme: Theme, height: float, axis: Axis) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_INCHES, height), layout="constrained", facecolor=theme.page)
+    axes = figure.add_subplot(facecolor=theme.page)
+    if axis.log:
+        axes.set_xscale("log")
+    if axis.ends:
+        axes.set_xlim(axis.ends)
+    axes.set_xlabel(axis.x, color=theme.ink)
+    axes.set_ylabel(axis.y, color=theme.ink)
+    axes.tick_params(colors=theme.ink, labelsize=9.5)
+    axes.tick_params(color=theme.line)
+    axes.grid(color=theme.line, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[:].set_color(theme.line)
+    return figure, axes
+
+
+def _folded(label: str) -> str:
+    """The label's lines, long ones folded."""
+    lines = plain(label, 4 * _LABEL_CHARACTERS).split("\n")
+    return "\n".join(textwrap.fill(line, _LABEL_CHARACTERS) for line in lines)
+
+
+def _legend(figure: Figure, theme: Theme, handles: list[Any]) -> Figure:
+    """The names above the plot, in two columns where there are several."""
+    figure.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=min(2, len(handles)),
+        frameon=False,
+        labelcolor=theme.ink,
+        fontsize=9.5,
+        borderaxespad=0.2,
+    )
+    return figure

@@ -1,0 +1,125 @@
+"""What the papers published, as rows and columns of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from use_st5.evaluation.published.published_row import PublishedRow
+from use_st5.evaluation.published.published_table import PublishedTable
+from use_st5.evaluation.published.published_tables import published_tables
+from use_st5.evaluation.report.cell import MISSING, Cell, in_percent, number
+from use_st5.evaluation.report.table import Row
+
+Notes = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class PublishedRows:
+    """Rows of the papers' tables for a table of this report.
+
+    Attributes:
+        rows: Those that everybody should see.
+        more: All others with a number in some column.
+        notes: (table, what it says about its numbers), for the tables of all rows.
+    """
+
+    rows: tuple[Row, ...] = ()
+    more: tuple[Row, ...] = ()
+    notes: Notes = ()
+
+
+@dataclass(frozen=True)
+class PublishedEffects:
+    """The effect sizes of one published model.
+
+    Attributes:
+        label: The model.
+        source: Where they stand.
+        effects: Name of a test → effect size and p, None where p is not published.
+    """
+
+    label: str
+    source: str
+    effects: Mapping[str, tuple[float, float | None]]
+
+
+def published_rows(
+    benchmarks: Iterable[str], keys: Sequence[str], featured: Sequence[tuple[str, str]] = ()
+) -> PublishedRows:
+    """The papers' rows for columns.
+
+    Args:
+        benchmarks: Of the tables.
+        keys: The columns, by the names of the papers' scores; "average" for the mean.
+        featured: (model, begin of its settings) of the rows to show, in this order; of several
+            rows that agree one.
+    """
+    rows: list[tuple[PublishedRow, Row]] = []
+    notes: list[tuple[str, str]] = []
+    for table in (each for name in benchmarks for each in published_tables(name)):
+        held = [row for row in table.rows if any(key in row.scores for key in keys)]
+        if held:
+            text = f"{table.paper.title}, {table.paper.url}. {table.notes}"
+            notes.append((_citation(table), text))
+        for published in held:
+            row = _row(table, published, keys)
+            rows.append((published, row))
+            if published.source:
+                note = (f"{published.model} in {_citation(table)}", published.source)
+                notes += [note] if note not in notes else []
+    chosen = [row for model, settings in featured if (row := _best_match(rows, model, settings))]
+    more = [row for _, row in rows if not any(row is one for one in chosen)]
+    return PublishedRows(tuple(chosen), tuple(more), tuple(notes))
+
+
+def published_effects(tests: Sequence[str]) -> tuple[list[PublishedEffects], Notes]:
+    """The effect sizes of word lists in papers, for a column each, and where they stand."""
+    rows = [(table, row) for table in published_tables("weat") for row in table.rows]
+    p_values = {row.model: row.scores for table, row in rows if table.metric == "p_value"}
+    shown = []
+    for table, row in rows:
+        if table.metric == "effect_size" and set(tests) & set(row.scores):
+            p = p_values.get(row.model, {})
+            pairs = {test: (value, p.get(test)) for test, value in row.scores.items()}
+            source = "; ".join(filter(None, (_citation(table), row.source)))
+            shown.append(PublishedEffects(row.model, f"{source}. {table.notes}", pairs))
+    return shown, tuple((f"{one.label} (published)", one.source) for one in shown)
+
+
+def _row(table: PublishedTable, published: PublishedRow, keys: Sequence[str]) -> Row:
+    texts = _shown(table, [published.scores.get(key) for key in keys])
+    parts = (_citation(table), published.settings)
+    cells = tuple(
+        Cell(MISSING, note="not published there") if text is None else Cell(text) for text in texts
+    )
+    return Row(published.model, cells, detail="; ".join(filter(None, parts)), published=True)
+
+
+def _shown(table: PublishedTable, scores: Sequence[float | None]) -> list[str | None]:
+    """The numbers of a row times 100, with as many decimals as the paper prints in that row."""
+    shift = 2 if table.unit == "1" and in_percent(table.metric) else 0
+    digits = max(len(repr(score).partition(".")[2]) for score in scores if score is not None)
+    return [
+        None if score is None else number(score * 10**shift, max(digits - shift, 0))
+        for score in scores
+    ]
+
+
+def _best_match(rows: Sequence[tuple[PublishedRow, Row]], model: str, settings: str) -> Row | None:
+    """The first of the model's rows with just these settings, else with most of the columns."""
+    alike = [
+        (published.settings == settings, _filled(row), row)
+        for published, row in rows
+        if published.model == model and published.settings.startswith(settings)
+    ]
+    return max(alike, key=lambda each: each[:2])[2] if alike else None
+
+
+def _filled(row: Row) -> int:
+    return sum(cell.text != MISSING for cell in row.cells)
+
+
+def _citation(table: PublishedTable) -> str:
+    """For example "Ni et al. (2022), Table 3"."""
+    return f"{table.paper.citation}, {table.table}"

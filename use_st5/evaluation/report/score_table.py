@@ -1,0 +1,123 @@
+"""Tables with a row per model and a column per task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from use_st5.evaluation.report.cell import Cell, describe, mark_best, score_cell
+from use_st5.evaluation.report.evaluated import Evaluated, Task
+from use_st5.evaluation.report.published_rows import published_rows
+from use_st5.evaluation.report.score_group import ScoreGroup
+from use_st5.evaluation.report.table import Column, Row, Table
+
+
+def score_table(
+    models: Sequence[Evaluated], group: ScoreGroup, *, published: bool = True
+) -> Table | None:
+    """A row per model, a column per task, the mean, and published rows below.
+
+    Returns:
+        None where no model has a task of the group.
+    """
+    tasks = group.tasks(models)
+    if not tasks:
+        return None
+    heads = [Column(task["title"], task["protocol"]) for task in tasks.values()]
+    columns = [_column(models, name, group.score) for name in tasks]
+    keys = [name.removesuffix(group.suffix) for name in tasks]
+    if group.averaged(models):
+        place = len(group.average)
+        titles = ", ".join(tasks[name]["title"] for name in group.average)
+        heads.insert(place, Column("Avg.", f"Mean of {titles}."))
+        columns.insert(place, average_column(models, group))
+        keys.insert(place, "average")
+    beside = published_rows(group.benchmarks if published else (), keys, group.featured)
+    return Table(
+        caption=_caption(models, tasks, group.score),
+        corner="Model",
+        columns=tuple(heads),
+        rows=(*model_rows(models, columns), *beside.rows),
+        more=beside.more,
+        notes=(*protocol_notes(tasks), *beside.notes),
+        cautions=cautions(models, tasks),
+        title=group.title,
+    )
+
+
+def model_rows(models: Sequence[Evaluated], columns: Sequence[Sequence[Cell]]) -> list[Row]:
+    """The rows of the models, from columns with a cell per model."""
+    return [
+        Row(model.name, tuple(column[model.position] for column in columns), model=model.position)
+        for model in models
+    ]
+
+
+def average_column(models: Sequence[Evaluated], group: ScoreGroup) -> list[Cell]:
+    """The means of the group's main scores, one cell per model."""
+    cells = []
+    for model in models:
+        absent = [name for name in group.average if model.score(name) is None]
+        task = model.task(group.average[0])
+        note = f"not measured: {', '.join(absent)}" if absent else f"of {len(group.average)} tasks"
+        mean = model.mean(group.average)
+        cells.append(score_cell(mean, task["main"] if task else "", note=note))
+    return cells if cautions(models, group.average) else mark_best(cells)
+
+
+def task_cell(model: Evaluated, name: str, score: str | None = None) -> Cell:
+    """The cell of one score of a task, by default the main one; it tells its sizes on hovering."""
+    task = model.task(name)
+    if task is None:
+        return score_cell(None, "", note=model.record.skipped.get(name, ""))
+    score = score or task["main"]
+    counts = ", ".join(f"{count:,} {what}" for what, count in task["counts"].items())
+    note = f"{task['title']}: {describe(score)}" + (f"; {counts}" if counts else "")
+    return score_cell(model.score(name, score), score, note=note.replace("_", " "))
+
+
+def protocol_notes(tasks: dict[str, Task]) -> list[tuple[str, str]]:
+    """(titles, protocol with its options) pairs, each protocol once."""
+    titles: dict[str, list[str]] = {}
+    for task in tasks.values():
+        options = "; ".join(f"{name} = {value}" for name, value in task["options"].items())
+        protocol = _sentence(task["protocol"]) + (f" Options: {options}." if options else "")
+        titles.setdefault(protocol, []).append(task["title"])
+    return [(", ".join(names), protocol) for protocol, names in titles.items()]
+
+
+def cautions(models: Sequence[Evaluated], names: Iterable[str]) -> tuple[str, ...]:
+    """Why the models' scores of tasks cannot be compared; empty where they all can."""
+    titles: dict[str, list[str]] = {}
+    for name in names:
+        tasks = [task for model in models if (task := model.task(name))]
+        ways = {json.dumps([t["main"], t["protocol"], t["options"]], sort_keys=True) for t in tasks}
+        data = {tuple(sorted(task["data"].values())) for task in tasks}
+        for variants, what in ((ways, "by different protocols"), (data, "on different data files")):
+            if len(variants) > 1:
+                titles.setdefault(what, []).append(tasks[0]["title"])
+    return tuple(
+        f"{', '.join(names)}: the models were measured {what}." for what, names in titles.items()
+    )
+
+
+def _column(models: Sequence[Evaluated], name: str, score: str | None) -> Sequence[Cell]:
+    cells = [task_cell(model, name, score) for model in models]
+    return cells if cautions(models, [name]) else mark_best(cells)
+
+
+def _caption(models: Sequence[Evaluated], tasks: dict[str, Task], score: str | None) -> str:
+    """Which statistics the table shows, each with the tasks that have it where they differ."""
+    titles: dict[str, list[str]] = {}
+    for name, first in tasks.items():
+        found = {score or task["main"] for model in models if (task := model.task(name))}
+        for main in sorted(found):
+            titles.setdefault(describe(main), []).append(first["title"])
+    if len(titles) == 1:
+        (only,) = titles
+        return _sentence(only)
+    return " ".join(f"{', '.join(names)}: {words}." for words, names in titles.items())
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
