@@ -273,6 +273,27 @@ def test_names_that_file_systems_refuse(use: Callable, tmp_path: Path) -> None:
     assert (tmp_path / "evaluation" / "org_model__1.5.json").is_file()
 
 
+def test_a_record_of_more_tasks_is_not_replaced(
+    use: Callable, tmp_path: Path, own_runs: list[int]
+) -> None:
+    command = ("evaluate", MODEL, "--data", "data", "--no-cache", "--tasks")
+    assert use(*command, "own,words").exit_code == 0
+    file = tmp_path / "evaluation" / "lengths.json"
+    before = file.read_text(encoding="utf-8")
+    refused = use(*command, "own")
+    assert refused.exit_code == 1
+    assert "results that are not asked for now (words): add these to --tasks" in refused.stderr
+    assert file.read_text(encoding="utf-8") == before
+    assert own_runs == [1111], "refused before any work"
+    assert use(*command, "own", "--out", "other.json").exit_code == 0
+    assert use(*command, "words,own,any").exit_code == 0
+    assert [*EvaluationRecord.read(file).tasks] == ["words", "any", "own"]
+    file.write_text("a letter", encoding="utf-8")
+    refused = use(*command, "all")
+    assert "lengths.json: expected a record written by" in refused.stderr
+    assert file.read_text(encoding="utf-8") == "a letter"
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

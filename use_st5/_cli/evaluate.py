@@ -39,7 +39,8 @@ HELP = manual(
     `use-st5 data` says what is there.
 
     The result is a table, and a file of everything that repeating it takes: versions, seed,
-    protocols and the SHA-256 of the data files. `use-st5 report` makes a page of such files.
+    protocols and the SHA-256 of the data files. An older file of the same tasks is replaced, one
+    of more tasks is not. `use-st5 report` makes a page of such files.
 
     Every sentence is encoded once for all tasks. Vectors and results are kept in the cache, so that
     an interrupted run goes on, and other tasks come cheaper; what changes a score (the model, the
@@ -100,10 +101,11 @@ def evaluate(
     from use_st5._cli.named_encoder import named_encoder
 
     encoder = named_encoder(model, batch_size=batch_size)
+    output = output or _FOLDER / f"{_file_name(encoder.name)}.json"
+    _check_nothing_is_lost(output, chosen)
     kept = _cache_folder(encoder, cache, no_cache)
     record = _run(encoder, chosen, data, seed=seed, cache=kept)
     record = dataclasses.replace(record, skipped=skipped)
-    output = output or _FOLDER / f"{_file_name(encoder.name)}.json"
     record.write(output)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
@@ -111,6 +113,20 @@ def evaluate(
         _print_scores(record)
     _say_skipped(skipped)
     say(f"written: {output}")
+
+
+def _check_nothing_is_lost(output: Path, tasks: list[EvaluationTask]) -> None:
+    """Refuses to replace a record that holds more than the new one will."""
+    if not output.exists():
+        return
+    from use_st5.evaluation.record import EvaluationRecord
+
+    others = EvaluationRecord.read(output).tasks.keys() - {task.name for task in tasks}
+    if others:
+        raise FileExistsError(
+            f"{output} has results that are not asked for now ({', '.join(sorted(others))}): add "
+            "these to --tasks, or choose another file with --out"
+        )
 
 
 def _cache_folder(encoder: NamedEncoder, cache: Path | None, no_cache: bool) -> Path | None:

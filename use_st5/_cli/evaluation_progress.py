@@ -26,7 +26,7 @@ class EvaluationProgress(Progress):
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
-        self._tasks = bars.add_task("tasks")
+        self._tasks = bars.add_task("tasks", total=None)
 
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
         """Names the task and moves the bar of tasks."""
