@@ -43,6 +43,7 @@ def test_names_and_groups() -> None:
     assert [task.name for task in ORIGINAL] == names
     assert [task.name for task in SKLEARN] == [f"{name}_sklearn" for name in names]
     assert len(TASKS) == 2 * len(names)
+    assert [ORIGINAL[0].title, SKLEARN[0].title] == ["MR", "MR (sklearn)"]
 
 
 def test_the_default_is_the_configuration_comparable_with_the_literature() -> None:

@@ -78,7 +78,7 @@ class Networks:
             features: `[groups, batch, inputs]`.
             targets: One-hot `[groups, 1, classes, batch]`.
             out: Gets the gradient, `[groups, parameters]`.
-            mask: Factors of dropout for the hidden units, `[groups, 1, hidden, batch]`.
+            mask: Factors of dropout for the hidden units, `[1, 1, hidden, batch]`.
         """
         layers, gradients = self.unpack(rows), self.unpack(out)
         *hidden, errors = self._forward(rows, features, mask)

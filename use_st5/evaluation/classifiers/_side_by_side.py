@@ -92,14 +92,7 @@ class SideBySide:
 
     def _epoch(self) -> None:
         """One pass over the training rows of every group, each in its own order."""
-        rows = np.stack(
-            [
-                self._rows[group].train[
-                    self._randoms[group].permutation(len(self._rows[group].train))
-                ]
-                for group in self._groups
-            ]
-        )
+        rows = np.stack([self._shuffled(group) for group in self._groups])
         for start in range(0, rows.shape[1], self._settings.batch_size):
             self._step(rows[:, start : start + self._settings.batch_size])
 
@@ -114,16 +107,16 @@ class SideBySide:
         features = features.reshape(*rows.shape, -1)
         targets = (self._data.labels[rows][:, None] == self._classes)[:, None]
         self._networks.gradient(
-            self._optimizer.parameters, features, targets, self._gradient, self._mask(rows.shape)
+            self._optimizer.parameters, features, targets, self._gradient, self._mask(rows.shape[1])
         )
         self._optimizer.step(self._gradient)
 
-    def _mask(self, shape: tuple[int, ...]) -> np.ndarray | None:
+    def _mask(self, batch: int) -> np.ndarray | None:
+        """Factors `[1, 1, hidden, batch]`: all groups share them, as all are seeded alike."""
         rate = self._networks.dropout
         if not rate or not self._networks.hidden:
             return None
-        groups, batch = shape
-        kept = self._dropout.random((groups, 1, self._networks.hidden, batch), np.float32) >= rate
+        kept = self._dropout.random((1, 1, self._networks.hidden, batch), np.float32) >= rate
         return kept * np.float32(1 / (1 - rate))
 
     def _evaluate(self) -> None:

@@ -32,8 +32,9 @@ class TransferTask(EvaluationTask):
 
     @property
     def title(self) -> str:
-        """The set's name."""
-        return self.dataset.name
+        """The set's name, with the classifier's where it is not SentEval's own."""
+        kind = self.classifier.name
+        return self.dataset.name if kind == "senteval" else f"{self.dataset.name} ({kind})"
 
     @property
     def sources(self) -> tuple[DataSource, ...]:
