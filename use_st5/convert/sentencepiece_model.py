@@ -1,0 +1,89 @@
+"""The SentencePiece model of a Hugging Face folder, rebuilt where only `tokenizer.json` is left."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from use_st5._imports import require
+
+_FILES = ("spiece.model", "sentencepiece.model")
+_REBUILT_FROM = "tokenizer.json"
+
+# The types of pieces in sentencepiece_model.proto.
+_NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
+_UNIGRAM = 1
+_PAD, _EOS = "<pad>", "</s>"
+
+
+def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
+    """The SentencePiece model of a T5 or mT5 folder, as `SentencePieceVectorizer` takes it.
+
+    Folders written by transformers 5 hold only `tokenizer.json`; the model is then rebuilt from it:
+    the same pieces, scores and normalisation, without the sentinels (`<extra_id_0>` and so on),
+    which no text contains.
+
+    Raises:
+        FileNotFoundError: The folder has neither.
+        ValueError: `tokenizer.json` is not that of a T5 or mT5.
+        ImportError: The model must be rebuilt, and the package sentencepiece is missing.
+    """
+    for name in _FILES:
+        if (path := Path(folder, name)).is_file():
+            return path.read_bytes()
+    path = Path(folder, _REBUILT_FROM)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{os.fspath(folder)}: expected {', '.join(_FILES)} or {_REBUILT_FROM}, found none."
+        )
+    try:
+        return _rebuild(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: expected the tokenizer of a T5, a Unigram model with pieces {_PAD}, {_EOS} "
+            f"and unknown at 0, 1 and 2 ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _rebuild(tokenizer: dict[str, Any]) -> bytes:
+    model = tokenizer["model"]
+    pieces = [(piece, score) for piece, score in model["vocab"]]
+    if (
+        model["type"] != "Unigram"
+        or model["unk_id"] != 2
+        or [p for p, _ in pieces[:2]]
+        != [
+            _PAD,
+            _EOS,
+        ]
+    ):
+        raise ValueError(f"its model is {model['type']} and begins with {pieces[:3]}")
+    sentinels = {token["content"] for token in tokenizer["added_tokens"]} - {_PAD, _EOS}
+    proto = require("sentencepiece.sentencepiece_model_pb2", "convert").ModelProto()
+    for number, (piece, score) in enumerate(pieces):
+        if number != model["unk_id"] and piece in sentinels:
+            continue
+        kind = {0: _CONTROL, 1: _CONTROL, model["unk_id"]: _UNKNOWN}.get(number, _NORMAL)
+        proto.pieces.add(piece=piece, score=score, type=kind)
+    proto.trainer_spec.model_type = _UNIGRAM
+    proto.trainer_spec.vocab_size = len(proto.pieces)
+    for name, number in (("pad", 0), ("eos", 1), ("unk", 2), ("bos", -1)):
+        setattr(proto.trainer_spec, f"{name}_id", number)
+    proto.trainer_spec.pad_piece, proto.trainer_spec.eos_piece = _PAD, _EOS
+    proto.normalizer_spec.name = "nmt_nfkc"
+    proto.normalizer_spec.precompiled_charsmap = base64.b64decode(
+        _precompiled(tokenizer["normalizer"])
+    )
+    return proto.SerializeToString()
+
+
+def _precompiled(normalizer: dict[str, Any]) -> str:
+    """The table of the one "Precompiled" step, alone or in a sequence."""
+    steps = normalizer.get("normalizers", [normalizer])
+    tables = [step["precompiled_charsmap"] for step in steps if step["type"] == "Precompiled"]
+    if len(tables) != 1:
+        raise ValueError(f"its normalizer has {len(tables)} precompiled tables, expected one")
+    return tables[0]
