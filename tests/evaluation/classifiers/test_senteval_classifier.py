@@ -197,6 +197,7 @@ def test_strong_regularisation_shrinks_the_weights() -> None:
         ({"dropout": 1.0}, "dropout: expected"),
         ({"batch_size": 0}, "batch_size: expected at least 1, received 0"),
         ({"tenacity": -1}, "tenacity: expected at least 0"),
+        ({"max_epoch": -1}, "max_epoch: expected at least 0"),
         ({"folds": 1}, "folds: expected at least 2"),
     ],
 )

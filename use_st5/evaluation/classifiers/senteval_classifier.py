@@ -67,7 +67,14 @@ class SentEvalClassifier(Classifier):
             )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout: expected 0 ≤ rate < 1, received {self.dropout}.")
-        least = {"hidden_dim": 0, "batch_size": 1, "tenacity": 0, "epoch_size": 1, "folds": 2}
+        least = {
+            "hidden_dim": 0,
+            "batch_size": 1,
+            "tenacity": 0,
+            "epoch_size": 1,
+            "max_epoch": 0,
+            "folds": 2,
+        }
         for field, limit in least.items():
             if getattr(self, field) < limit:
                 raise ValueError(
