@@ -109,7 +109,7 @@ def test_plots_are_files_and_pictures_of_something(page: Page, full_report: Path
     for name in PLOTS:
         with Image.open(full_report / f"{name}.png") as image:
             pixels = np.asarray(image.convert("L"), dtype=float)
-        assert pixels.shape[1] == 1120
+        assert pixels.shape[1] == 1056
         assert 10 < pixels.std() < 120
     images = [attrs for tag, attrs in page.tags if tag == "img"]
     assert len(images) == len(PLOTS)

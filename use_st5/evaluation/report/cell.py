@@ -81,6 +81,11 @@ def describe(statistic: str) -> str:
     return words
 
 
+def sentence(words: str) -> str:
+    """The words as a sentence: a capital first, one full stop last."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+
+
 def number(value: float, digits: int) -> str:
     """A number with a true minus sign, and no minus before a zero."""
     text = f"{value:.{digits}f}"

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# At 100 dots per inch a figure is as wide as half a page on a desktop, or as a phone.
-_INCHES = 5.6
-_DOTS_PER_INCH = 200
-_LABEL_CHARACTERS = 34
-_LEGEND_CHARACTERS = 38
+# At 100 dots per inch a figure is nearly as wide as half a page on a desktop, and its text can be
+# read where it shrinks to the width of a phone.
+_INCHES = 4.8
+_DOTS_PER_INCH = 220
+_LABEL_CHARACTERS = 32
+_LEGEND_CHARACTERS = 52
+_LEGEND_CHARACTERS_OF_TWO = 23
 _PUBLISHED_MARKERS = "DsovP"
 
 
@@ -120,7 +122,7 @@ def dots(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Ax
 
 def lines(theme: Theme, series: Sequence[Series], axis: Axis, ticks: dict[float, str]) -> Figure:
     """Lines with markers; the ticks of the horizontal axis are named."""
-    figure, axes = _figure(theme, 3.7 + 0.22 * math.ceil(len(series) / 2), axis)
+    figure, axes = _figure(theme, 3.3 + _legend_height(series), axis)
     handles = []
     for one in series:
         style = {"markersize": 5.5, "linewidth": 1.6, **one.style(theme)}
@@ -134,7 +136,7 @@ def lines(theme: Theme, series: Sequence[Series], axis: Axis, ticks: dict[float,
 
 def scatter(theme: Theme, series: Sequence[Series], axis: Axis) -> Figure:
     """A point per series."""
-    figure, axes = _figure(theme, 3.9 + 0.22 * math.ceil(len(series) / 2), axis)
+    figure, axes = _figure(theme, 3.5 + _legend_height(series), axis)
     handles = []
     for one in series:
         handles += axes.plot(one.x, one.y, linestyle="", markersize=9, **one.style(theme))
@@ -164,11 +166,10 @@ def _rows(
     theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis, row: float
 ) -> tuple[Figure, Axes]:
     """Axes with a row per label, the first on top."""
-    legend = 0.22 * math.ceil(len(series) / 2)
     texts = [_folded(label) for label in labels]
     lines = max(text.count("\n") + 1 for text in texts)
     height = max(row, 0.145 * lines + 0.07)
-    figure, axes = _figure(theme, height * len(labels) + 0.9 + legend, axis)
+    figure, axes = _figure(theme, height * len(labels) + 0.9 + _legend_height(series), axis)
     axes.set_yticks(range(len(labels)), texts, fontsize=9.5 if lines == 1 else 8.5)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -203,12 +204,21 @@ def _folded(label: str) -> str:
     return "\n".join(textwrap.fill(line, _LABEL_CHARACTERS) for line in lines)
 
 
+def _legend_columns(labels: Sequence[str]) -> int:
+    return 2 if len(labels) > 1 and max(map(len, labels)) <= _LEGEND_CHARACTERS_OF_TWO else 1
+
+
+def _legend_height(series: Sequence[Series]) -> float:
+    """In inches."""
+    return 0.22 * math.ceil(len(series) / _legend_columns([one.label for one in series]))
+
+
 def _legend(figure: Figure, theme: Theme, handles: list[Any]) -> Figure:
-    """The names above the plot, in two columns where there are several."""
+    """The names above the plot."""
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=min(2, len(handles)),
+        ncols=_legend_columns([handle.get_label() for handle in handles]),
         frameon=False,
         labelcolor=theme.ink,
         fontsize=9.5,

@@ -71,7 +71,7 @@ def evaluated_models(records: Sequence[EvaluationRecord]) -> list[Evaluated]:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(
             f"Expected a name of its own for each model, received {', '.join(repeated)} more than "
-            "once. Evaluate with another --name, or change model.name in one of the records."
+            "once. `use-st5 report NAME=FILE` calls the model of a file by another name."
         )
     return models
 

@@ -11,8 +11,8 @@ from use_st5.evaluation.report.evaluated import evaluated_models, one_line
 from use_st5.evaluation.report.sections import report_sections
 from use_st5.evaluation.report.table import Row, Table
 
-# What Markdown, or HTML in it, would take for more than text.
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#&$])")
+# What Markdown, or HTML in it, would take for more than text; an underscore within a word is none.
+_SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_]))")
 
 
 def markdown_tables(records: Sequence[EvaluationRecord], *, published: bool = True) -> str:
@@ -38,6 +38,7 @@ def markdown_tables(records: Sequence[EvaluationRecord], *, published: bool = Tr
 def _table(table: Table) -> Iterator[str]:
     yield _escape(table.caption)
     for text in table.cautions:
+        yield ""
         yield f"**Not comparable.** {_escape(text)}"
     yield ""
     yield _line([table.corner, *(column.title for column in table.columns)])

@@ -16,6 +16,9 @@ _AVERAGES = {
     "senteval": "Transfer avg.",
     "senteval_sklearn": "Transfer avg. (scikit-learn)",
     "probing": "Probing avg.",
+    "probing_mlp": "Probing avg. (hidden layer)",
+    "bucc": "BUCC avg.",
+    "xsts": "XSTS avg.",
 }
 
 

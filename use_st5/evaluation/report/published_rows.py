@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from use_st5.evaluation.published.published_row import PublishedRow
 from use_st5.evaluation.published.published_table import PublishedTable
 from use_st5.evaluation.published.published_tables import published_tables
-from use_st5.evaluation.report.cell import MISSING, Cell, in_percent, number
+from use_st5.evaluation.report.cell import MISSING, Cell, in_percent, number, sentence
 from use_st5.evaluation.report.table import Row
 
 Notes = tuple[tuple[str, str], ...]
@@ -61,13 +61,10 @@ def published_rows(
         held = [row for row in table.rows if any(key in row.scores for key in keys)]
         if held:
             text = f"{table.paper.title}, {table.paper.url}. {table.notes}"
-            notes.append((_citation(table), text))
+            notes += [(_citation(table), text), *_sources(table, held)]
         for published in held:
             row = _row(table, published, keys)
             rows.append((published, row))
-            if published.source:
-                note = (f"{published.model} in {_citation(table)}", published.source)
-                notes += [note] if note not in notes else []
     chosen = [row for model, settings in featured if (row := _best_match(rows, model, settings))]
     more = [row for _, row in rows if not any(row is one for one in chosen)]
     return PublishedRows(tuple(chosen), tuple(more), tuple(notes))
@@ -104,6 +101,18 @@ def _shown(table: PublishedTable, scores: Sequence[float | None]) -> list[str | 
         None if score is None else number(score * 10**shift, max(digits - shift, 0))
         for score in scores
     ]
+
+
+def _sources(table: PublishedTable, rows: Sequence[PublishedRow]) -> Notes:
+    """Where rows were read that were not read in the paper, each source once."""
+    models: dict[str, list[str]] = {}
+    for row in rows:
+        if row.source:
+            models.setdefault(row.source, []).append(row.model)
+    return tuple(
+        (f"{_citation(table)}: {', '.join(dict.fromkeys(names))}", sentence(source))
+        for source, names in models.items()
+    )
 
 
 def _best_match(rows: Sequence[tuple[PublishedRow, Row]], model: str, settings: str) -> Row | None:

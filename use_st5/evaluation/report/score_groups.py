@@ -22,6 +22,8 @@ _PROBING = tuple(
     )
 )
 _BUCC = ("bucc_de-en", "bucc_fr-en", "bucc_ru-en", "bucc_zh-en")
+# The tracks of the paper that averages them.
+_XSTS = ("xsts_ar-ar", "xsts_ar-en", "xsts_es-es", "xsts_es-en", "xsts_tr-en")
 _SBERT = "fine-tuned on SNLI and MNLI"
 _NLI = "fine-tuned on NLI"
 _TWO_STAGES = "fine-tuned on CommunityQA, then NLI"
@@ -57,6 +59,11 @@ def _transfer(group: str, suffix: str, title: str) -> ScoreGroup:
     )
 
 
+def _probing(group: str, suffix: str, title: str) -> ScoreGroup:
+    tasks = tuple(name + suffix for name in _PROBING)
+    return ScoreGroup(group, order=tasks, average=tasks, title=title)
+
+
 # By the names that the sections of a report have for them.
 SCORE_GROUPS = {
     "sts": ScoreGroup(
@@ -78,7 +85,8 @@ SCORE_GROUPS = {
     ),
     "senteval": _transfer("senteval", "", "The original classifier"),
     "senteval_sklearn": _transfer("senteval_sklearn", "_sklearn", "scikit-learn's classifier"),
-    "probing": ScoreGroup("probing", order=_PROBING, average=_PROBING),
+    "probing": _probing("probing", "", "Logistic regression"),
+    "probing_mlp": _probing("probing_mlp", "_mlp", "One hidden layer"),
     # No mean: the paper's own is of no choice of its printed cells that is known.
     "sentglue": ScoreGroup(
         "sentglue",
@@ -107,10 +115,27 @@ SCORE_GROUPS = {
         benchmarks=("bucc",),
         featured=MULTILINGUAL,
     ),
-    "multilingual_sts": ScoreGroup(
+    "xsts": ScoreGroup(
         "multilingual_sts",
-        benchmarks=("xsts", "monolingual_sts"),
+        order=(*_XSTS, "xsts_es-en-wmt", "xsts_en-en"),
+        average=_XSTS,
+        only=True,
+        title="Across languages (XSTS)",
+        benchmarks=("xsts",),
         featured=MULTILINGUAL,
+    ),
+    "monolingual_sts": ScoreGroup(
+        "multilingual_sts",
+        order=("jsts", "korsts", "sts_zh"),
+        only=True,
+        title="Within one language",
+        benchmarks=("monolingual_sts",),
+        featured=MULTILINGUAL,
+    ),
+    "translated_sts": ScoreGroup(
+        "multilingual_sts",
+        apart=(*_XSTS, "xsts_es-en-wmt", "xsts_en-en", "jsts", "korsts", "sts_zh"),
+        title="The translated STS Benchmark",
     ),
 }
 # Groups that sections show in other ways.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from use_st5.evaluation.report.cell import Cell, describe, mark_best, score_cell
+from use_st5.evaluation.report.cell import Cell, describe, mark_best, score_cell, sentence
 from use_st5.evaluation.report.evaluated import Evaluated, Task
 from use_st5.evaluation.report.published_rows import published_rows
 from use_st5.evaluation.report.score_group import ScoreGroup
@@ -81,7 +81,7 @@ def protocol_notes(tasks: dict[str, Task]) -> list[tuple[str, str]]:
     titles: dict[str, list[str]] = {}
     for task in tasks.values():
         options = "; ".join(f"{name} = {value}" for name, value in task["options"].items())
-        protocol = _sentence(task["protocol"]) + (f" Options: {options}." if options else "")
+        protocol = sentence(task["protocol"]) + (f" Options: {options}." if options else "")
         titles.setdefault(protocol, []).append(task["title"])
     return [(", ".join(names), protocol) for protocol, names in titles.items()]
 
@@ -115,9 +115,5 @@ def _caption(models: Sequence[Evaluated], tasks: dict[str, Task], score: str | N
             titles.setdefault(describe(main), []).append(first["title"])
     if len(titles) == 1:
         (only,) = titles
-        return _sentence(only)
+        return sentence(only)
     return " ".join(f"{', '.join(names)}: {words}." for words, names in titles.items())
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}."

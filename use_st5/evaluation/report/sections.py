@@ -70,14 +70,18 @@ def report_sections(models: Sequence[Evaluated], *, published: bool) -> list[Sec
         overview_section(models),
         scored("sts", table("sts"), table("sts_angular"), plots=partition_plots(models)),
         scored("senteval", table("senteval"), table("senteval_sklearn")),
-        *(scored(group, table(group)) for group in ("probing", "sentglue", "pairs")),
+        scored("probing", table("probing"), table("probing_mlp")),
+        *(scored(group, table(group)) for group in ("sentglue", "pairs")),
         little_data_section(models),
         scored(
             "tatoeba",
             *tatoeba_tables(models, published=published),
             plots=tatoeba_plots(models),
         ),
-        *(scored(group, table(group)) for group in ("bucc", "multilingual_sts")),
+        scored("bucc", table("bucc")),
+        scored(
+            "multilingual_sts", table("xsts"), table("monolingual_sts"), table("translated_sts")
+        ),
         geometry_section(models),
         bias_section(models, published=published),
         *_others(models),
@@ -87,7 +91,7 @@ def report_sections(models: Sequence[Evaluated], *, published: bool) -> list[Sec
 
 def _others(models: Sequence[Evaluated]) -> list[Section]:
     """Groups that this version does not know, each as a plain table."""
-    known = {*SCORE_GROUPS, *SHOWN_OTHERWISE}
+    known = {*SHOWN_OTHERWISE, *(group.group for group in SCORE_GROUPS.values())}
     groups = dict.fromkeys(
         task["group"] for model in models for task in model.record.tasks.values()
     )
