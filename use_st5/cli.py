@@ -10,7 +10,18 @@ from typing import Annotated
 import typer
 
 import use_st5
-from use_st5._cli import data, doctor, embed, evaluate, export, info, report, similarity, train
+from use_st5._cli import (
+    convert,
+    data,
+    doctor,
+    embed,
+    evaluate,
+    export,
+    info,
+    report,
+    similarity,
+    train,
+)
 from use_st5._cli.manual import manual
 from use_st5._cli.one_line_errors import OneLineErrors
 
@@ -43,6 +54,7 @@ app.command("report", help=report.HELP)(report.report)
 app.add_typer(data.app, name="data")
 app.command("train", help=train.HELP)(train.train)
 app.command("export", help=export.HELP)(export.export)
+app.command("convert", help=convert.HELP)(convert.convert)
 app.command("info", help=info.HELP)(info.info)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
 

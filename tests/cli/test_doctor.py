@@ -22,6 +22,7 @@ GOOD = {
     "keras": "3.15.1",
     "numpy": "2.4.6",
     "scipy": "1.17.1",
+    "safetensors": "0.8.0",
     "tensorflow-hub": "0.16.1",
     "tf-keras": "2.21.0",
     "setuptools": "81.0.0",

@@ -92,7 +92,7 @@ def load_t5(
     """
     model = T5(read_t5_config(folder), with_decoder=with_decoder, dtype=dtype)
     model.build()
-    mapping = _mapping(model)
+    mapping = t5_mapping(model)
     if model.logits is not None:
         mapping["lm_head.weight"] = Target(model.logits.kernel, transposed=True)
     assign_t5(mapping, SafetensorsSource(folder), on_tensor)
@@ -133,11 +133,11 @@ def load_sentence_t5(
         dtype=dtype,
     )
     model.build()
-    assign_t5(_mapping(model), SafetensorsSource(folder), on_tensor)
+    assign_t5(t5_mapping(model), SafetensorsSource(folder), on_tensor)
     return model
 
 
-def _mapping(model: T5 | SentenceT5) -> dict[str, Target]:
+def t5_mapping(model: T5 | SentenceT5) -> dict[str, Target]:
     """Name → variable for the table of tokens, the encoder and the decoder where there is one."""
     mapping = {
         _TABLE: Target(model.embedding.embeddings),

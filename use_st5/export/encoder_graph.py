@@ -25,7 +25,7 @@ class EncoderGraph:
         preprocess: string `[batch]` → int32 `[batch, length]`, 0 = padding.
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
-        storage: "float32" or "int8".
+        storage: "float32", "bfloat16" or "int8".
         variables: All variables, states of seed generators among them.
         trainable_variables: Those that fine-tuning changes.
         regularization_losses: Functions without arguments, each a scalar float32.
@@ -66,7 +66,7 @@ def padded_graph(
         preprocess=preprocess,
         dimension=model.dimension,
         max_length=max_length,
-        storage="float32",
+        storage=model.variable_dtype,
         variables=raw_variables(model.variables),
         trainable_variables=raw_variables(model.trainable_variables),
         regularization_losses=regularization_losses(model.trainable_variables),

@@ -24,7 +24,7 @@ class ModelManifest:
         name: Name of the model.
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
-        storage: "float32" or "int8", how the embedding table is stored.
+        storage: "float32", "bfloat16" or "int8", how the embedding table is stored.
         parameters: Number of the model's numbers, those of the table included.
         trainable_parameters: Number of those that fine-tuning changes.
         versions: Version of each package that wrote the model, by package name.
