@@ -13,6 +13,7 @@ SCORES = {
     "effect_size_low": -0.204,
     "effect_size_high": 1.5,
 }
+MALE_NAMES = ["MaleNames", "Y", "A", "B"]
 FLOWERS = ["Flowers", "Insects", "Pleasant", "Unpleasant"]
 
 
@@ -20,7 +21,7 @@ def test_effects_stand_with_interval_and_p_beside_the_published_ones() -> None:
     given = evaluated_models(
         [
             record("a", {"weat1": entry("weat", "WEAT1", SCORES, categories=FLOWERS)}),
-            record("b", {"seat1": entry("seat", "SEAT1", SCORES)}),
+            record("b", {"seat1": entry("seat", "SEAT1", SCORES, categories=MALE_NAMES)}),
         ]
     )
     section = bias_section(given, published=True)
@@ -31,6 +32,7 @@ def test_effects_stand_with_interval_and_p_beside_the_published_ones() -> None:
     assert row.cells[0].small == "−0.20 to 1.50; p < 0.001"
     assert [column.title for column in weat.columns] == ["a", "b", "GloVe (published)"]
     assert [column.title for column in seat.columns] == ["a", "b"]
+    assert seat.rows[0].detail == "Male Names / Y × A / B"
     assert not any(cell.best for cell in row.cells)
     assert [plot.name for plot in section.plots] == ["weat", "seat"]
 

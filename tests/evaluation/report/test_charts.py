@@ -50,6 +50,7 @@ def test_the_theme_colours_the_whole_plot() -> None:
 def test_names_are_no_formulas_and_not_endless() -> None:
     assert plain("a$b$", 10) == r"a\$b\$"
     assert plain("x" * 50, 10) == "x" * 9 + "…"
+    assert plain("_hidden", 10) == " _hidden"
     figure = charts.scatter(LIGHT, [Series(r"$\frac{a}$", (1.0,), (2.0,), model=0)], Axis("x"))
     charts.png(figure)  # a formula would not parse
     assert not pyplot.get_fignums()

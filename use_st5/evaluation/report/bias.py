@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 
 from use_st5.evaluation.report import charts
@@ -17,6 +18,7 @@ from use_st5.evaluation.report.table import Column, Row, Table
 from use_st5.evaluation.report.theme import Theme
 
 _GROUPS = {"weat": "Words (WEAT)", "seat": "Words in sentences (SEAT)"}
+_WORDS = re.compile("(?<=[a-z])(?=[A-Z])")
 _LEAD = (
     "The effect size d says how much nearer the first targets are to the first attributes than the "
     "second targets are, in standard deviations; p is one-sided. An interval that excludes 0 shows "
@@ -92,7 +94,8 @@ def _interval(model: Evaluated, test: str) -> tuple[float, float] | None:
 
 def _categories(task: Task) -> list[str]:
     """The targets and the attributes in words; empty where the test does not name them."""
-    names = task["details"].get("categories")
+    # The sent-bias files write them as one word each: EuropeanAmericanNames.
+    names = [_WORDS.sub(" ", name) for name in task["details"].get("categories", ())]
     return [f"{names[0]} / {names[1]}", f"{names[2]} / {names[3]}"] if names else []
 
 

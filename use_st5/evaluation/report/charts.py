@@ -81,10 +81,12 @@ class Axis:
 
 
 def plain(text: str, characters: int) -> str:
-    """The text, shortened, with no dollar sign that would start a formula."""
+    """The text, shortened, without what matplotlib takes for more than text."""
     if len(text) > characters:
         text = text[: characters - 1].rstrip() + "…"
-    return text.replace("$", r"\$")
+    # A dollar sign starts a formula; a label that starts with an underscore stays out of legends.
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def bars(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:

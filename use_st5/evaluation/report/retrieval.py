@@ -96,7 +96,7 @@ def _means(
     keys = [score.replace("accuracy", _TASK) for score in scores]
     beside = published_rows((_TASK,) if published else (), keys, MULTILINGUAL)
     return Table(
-        caption="Accuracy × 100, means over groups of languages.",
+        caption="Accuracy × 100, means over so many languages and, unless one is named, both ways.",
         corner="Model",
         columns=tuple(Column(_short(score), describe(score)) for score in scores),
         rows=(*model_rows(models, columns), *beside.rows),
@@ -107,10 +107,10 @@ def _means(
 
 
 def _short(score: str) -> str:
-    """For example "36 languages, to English"."""
+    """For example "36, to English"."""
     size, _, direction = score.removeprefix("accuracy_").partition("_")
     words = _DIRECTIONS.get(direction, direction.replace("_", " "))
-    return f"{size} languages, {words}" if words else f"{size} languages"
+    return f"{size}, {words}" if words else size
 
 
 def _by_language(models: Sequence[Evaluated], warnings: tuple[str, ...]) -> Table:

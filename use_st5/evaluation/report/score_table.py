@@ -30,7 +30,7 @@ def score_table(
         place = len(group.average)
         titles = ", ".join(tasks[name]["title"] for name in group.average)
         heads.insert(place, Column("Avg.", f"Mean of {titles}."))
-        columns.insert(place, average_column(models, group))
+        columns.insert(place, mean_column(models, group.average))
         keys.insert(place, "average")
     beside = published_rows(group.benchmarks if published else (), keys, group.featured)
     return Table(
@@ -53,16 +53,15 @@ def model_rows(models: Sequence[Evaluated], columns: Sequence[Sequence[Cell]]) -
     ]
 
 
-def average_column(models: Sequence[Evaluated], group: ScoreGroup) -> list[Cell]:
-    """The means of the group's main scores, one cell per model."""
+def mean_column(models: Sequence[Evaluated], names: Sequence[str]) -> list[Cell]:
+    """The means of the main scores of tasks, one cell per model."""
     cells = []
     for model in models:
-        absent = [name for name in group.average if model.score(name) is None]
-        task = model.task(group.average[0])
-        note = f"not measured: {', '.join(absent)}" if absent else f"of {len(group.average)} tasks"
-        mean = model.mean(group.average)
-        cells.append(score_cell(mean, task["main"] if task else "", note=note))
-    return cells if cautions(models, group.average) else mark_best(cells)
+        absent = [name for name in names if model.task(name) is None]
+        note = f"not measured: {', '.join(absent)}" if absent else f"of {len(names)} tasks"
+        task = model.task(names[0])
+        cells.append(score_cell(model.mean(names), task["main"] if task else "", note=note))
+    return cells if cautions(models, names) else mark_best(cells)
 
 
 def task_cell(model: Evaluated, name: str, score: str | None = None) -> Cell:

@@ -53,6 +53,15 @@ _SCORED = {
         "Semantic textual similarity within and across languages.",
     ),
 }
+# The others' titles where every score is listed.
+_TITLES = {
+    "senteval_sklearn": "Transfer (SentEval, scikit-learn)",
+    "probing_mlp": "Probing (SentEval, one hidden layer)",
+    "little_data": "Learning from little data",
+    "geometry": "Alignment and uniformity",
+    "weat": "WEAT",
+    "seat": "SEAT",
+}
 
 
 def report_sections(models: Sequence[Evaluated], *, published: bool) -> list[Section]:
@@ -125,4 +134,4 @@ def every_score(models: Sequence[Evaluated]) -> list[Table]:
 
 
 def _title(group: str) -> str:
-    return _SCORED[group][0] if group in _SCORED else group.replace("_", " ").capitalize()
+    return _SCORED[group][0] if group in _SCORED else _TITLES.get(group, group)
