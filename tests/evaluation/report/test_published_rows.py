@@ -24,6 +24,13 @@ def test_numbers_are_as_the_paper_prints_them() -> None:
     assert [cell.text for cell in found.rows[0].cells] == ["30.88", "59.90", "–"]
 
 
+def test_a_row_of_just_these_settings_comes_before_one_that_says_more() -> None:
+    model = "SimCSE-RoBERTa-base + TENC-mutual (bi)"
+    found = published_rows(["pairs"], ["pairs_qqp"], [(model, "bi-encoder")])
+    # Tables 3 and 12 have the same model, trained with the pairs of other tasks.
+    assert [row.detail for row in found.rows] == ["Liu et al. (2022), Table 11; bi-encoder"]
+
+
 def test_the_tables_are_cited() -> None:
     notes = dict(published_rows(["sentglue"], ["sentglue_cola"]).notes)
     assert "https://arxiv.org/" in notes["Ni et al. (2022), Table 6"]

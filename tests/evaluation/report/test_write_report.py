@@ -116,6 +116,18 @@ def test_plots_are_files_and_pictures_of_something(page: Page, full_report: Path
     assert all(len(attrs["alt"]) > 40 for attrs in images)
 
 
+def test_dark_screens_get_dark_pictures(page: Page) -> None:
+    def brightness(address: str) -> float:
+        png = base64.b64decode(address.removeprefix("data:image/png;base64,"))
+        with Image.open(io.BytesIO(png)) as image:
+            return float(np.asarray(image.convert("L")).mean())
+
+    dark = next(attrs for tag, attrs in page.tags if tag == "source")
+    light = next(attrs for tag, attrs in page.tags if tag == "img")
+    assert dark["media"] == "screen and (prefers-color-scheme: dark)"
+    assert brightness(dark["srcset"]) < 80 < 200 < brightness(light["src"])
+
+
 def test_gaps_are_named_and_never_zero(tmp_path: Path) -> None:
     tasks = {"mr": entry("senteval", "MR", {"accuracy": None})}
     tasks["cr"] = entry("senteval", "CR", {"accuracy": 0.8})
