@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import io
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
