@@ -19,7 +19,7 @@ from use_st5.evaluation.report.theme import COLOURS, DARK, LIGHT, Theme
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_TEMPLATES = Path(__file__).with_name("template")
+_TEMPLATES = Path(__file__).parent
 _ADDRESS = re.compile(r"https?://[^\s<>\"']*[^\s<>\"'.,;:)\]]")
 
 
@@ -67,7 +67,7 @@ def html_page(
         trim_blocks=True,
     )
     environment.filters |= {"linked": _linked, "variables": _variables}
-    return environment.get_template("report.html").render(
+    return environment.get_template("report.html.jinja").render(
         title=_title(models),
         models=models,
         sections=sections,
