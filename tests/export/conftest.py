@@ -1,14 +1,16 @@
-"""A small USE-DAN, exported once in each storage."""
+"""A small USE-DAN, exported once in each storage, and a small Sentence-T5."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from use_st5.export.saved_model import export_saved_model
 from use_st5.models.presets import USEDANConfig
+from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5_config import T5Config
 from use_st5.models.use_dan import USEDAN
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
@@ -51,3 +53,25 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
             metadata={"languages": ["en"]},
         )
     return Toy(model, vectorizer, folders)
+
+
+class ToyT5(NamedTuple):
+    """A Sentence-T5 and the folder it was exported to."""
+
+    model: SentenceT5
+    vectorizer: Any
+    folder: Path
+
+
+@pytest.fixture(scope="session")
+def toy_t5(tmp_path_factory: pytest.TempPathFactory) -> ToyT5:
+    """A Sentence-T5 of two layers and 24 dimensions over T5's own vocabulary, with dropout."""
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+    config = T5Config(32_128, 2, 16, 32, 2, 8, "gated_gelu", dropout=0.1)
+    model, vectorizer = SentenceT5(config, projection_dim=24), SentencePieceVectorizer()
+    model.build()
+    folder = tmp_path_factory.mktemp("exported") / "st5"
+    export_saved_model(model, vectorizer, folder, name="tiny", max_length=128)
+    return ToyT5(model, vectorizer, folder)

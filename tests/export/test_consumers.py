@@ -1,6 +1,7 @@
 """What others do with an exported folder, each in a fresh process, from a moved folder.
 
-The processes see neither use_st5 (except where the layer under test is ours) nor tensorflow-text.
+The processes see no use_st5 (except where the layer under test is ours), and a USE model's see no
+tensorflow-text either.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 TEXTS = ["the cat sat", "how old are you", "", "what is a dog"]
 
 HUB = """
 import json, sys
-sys.modules["tensorflow_text"] = None
 import numpy as np, tensorflow as tf, tensorflow_hub as hub, tf_keras
 folder, texts = sys.argv[1], tf.constant(json.loads(sys.argv[2]))
 
@@ -36,7 +37,7 @@ model.compile(tf_keras.optimizers.Adam(0.01), "mse")
 variables = encoder.resolved_object.trainable_variables
 before = [v.numpy() for v in variables]
 model.fit(texts, np.array([0.0, 1.0, 1.0, 0.0]), epochs=1, verbose=0)
-changed = {v.name: bool((v.numpy() != old).any()) for v, old in zip(variables, before)}
+changed = [bool((v.numpy() != old).any()) for v, old in zip(variables, before)]
 tuned = model.predict(texts, verbose=0)
 model.save("tuned")  # the second round trip of the encoder's own SavedModel
 again = tf_keras.models.load_model("tuned").predict(texts, verbose=0)
@@ -51,7 +52,6 @@ print(json.dumps({
 
 KERAS = """
 import json, sys
-sys.modules["tensorflow_text"] = None
 import keras, numpy as np, tensorflow as tf
 from use_st5.layers.saved_model_layer import SavedModelLayer
 folder, texts = sys.argv[1], tf.constant(json.loads(sys.argv[2]))
@@ -82,48 +82,78 @@ print(json.dumps(results))
 """
 
 
-@pytest.fixture
-def moved(toy: Any, tmp_path: Path) -> Path:
-    """The int8 model at a place where it was not written, the only copy there."""
+# What a process of each family begins with.
+PREAMBLES = {
+    "use_dan": "import sys; sys.modules['tensorflow_text'] = None",
+    "sentence_t5": "import tensorflow_text",
+}
+
+
+class Consumed(NamedTuple):
+    """A model at a place where it was not written, the only copy there."""
+
+    folder: Path
+    preamble: str
+    expected: np.ndarray
+    trainable: list[str]
+
+
+@pytest.fixture(params=[*PREAMBLES])
+def consumed(request: pytest.FixtureRequest, tmp_path: Path) -> Consumed:
+    """A USE-DAN in int8, and a Sentence-T5."""
+    if request.param == "use_dan":
+        source = request.getfixturevalue("toy").folders["int8"]
+    else:
+        source = request.getfixturevalue("toy_t5").folder
     copy = tmp_path / "first"
-    shutil.copytree(toy.folders["int8"], copy)
+    shutil.copytree(source, copy)
     (tmp_path / "elsewhere").mkdir()
-    return Path(shutil.move(copy, tmp_path / "elsewhere" / "a folder"))
-
-
-@pytest.fixture
-def expected(toy: Any) -> np.ndarray:
-    import tensorflow as tf
-
-    return tf.saved_model.load(str(toy.folders["int8"]))(TEXTS).numpy()
+    folder = Path(shutil.move(copy, tmp_path / "elsewhere" / "a folder"))
+    loaded = tf.saved_model.load(str(source))
+    trainable = [variable.name for variable in loaded.trainable_variables]
+    return Consumed(folder, PREAMBLES[request.param], loaded(TEXTS).numpy(), trainable)
 
 
 @pytest.mark.process
-def test_hub_load_and_hub_keras_layer(
-    fresh_python: Callable[..., str], moved: Path, expected: np.ndarray
-) -> None:
-    results = json.loads(fresh_python("-c", HUB, moved, json.dumps(TEXTS)).splitlines()[-1])
-    np.testing.assert_allclose(results["plain"], expected, atol=1e-6)
-    np.testing.assert_allclose(results["second"], expected, atol=1e-6)
-    assert results["weights"] == 4
-    assert len(results["changed"]) == 4
-    assert "embedding_scales:0" in results["changed"]
-    assert all(results["changed"].values())
+def test_hub_load_and_hub_keras_layer(fresh_python: Callable[..., str], consumed: Consumed) -> None:
+    code = f"{consumed.preamble}\n{HUB}"
+    output = fresh_python("-c", code, consumed.folder, json.dumps(TEXTS))
+    results = json.loads(output.splitlines()[-1])
+    np.testing.assert_allclose(results["plain"], consumed.expected, atol=1e-6)
+    np.testing.assert_allclose(results["second"], consumed.expected, atol=1e-6)
+    assert results["weights"] == len(consumed.trainable) >= 4
+    assert all(results["changed"])
     assert results["kept"] < 1e-6
     assert results["frozen"] < 1e-6
     assert not results["ours"]
 
 
 @pytest.mark.process
-def test_layers_of_keras_3(
-    fresh_python: Callable[..., str], moved: Path, expected: np.ndarray
-) -> None:
-    results = json.loads(fresh_python("-c", KERAS, moved, json.dumps(TEXTS)).splitlines()[-1])
+def test_layers_of_keras_3(fresh_python: Callable[..., str], consumed: Consumed) -> None:
+    code = f"{consumed.preamble}\n{KERAS}"
+    output = fresh_python("-c", code, consumed.folder, json.dumps(TEXTS))
+    results = json.loads(output.splitlines()[-1])
     for name in ("ours", "TFSMLayer"):
-        np.testing.assert_allclose(results[name]["vectors"], expected, atol=1e-6)
-        assert results[name]["changed"] == [True] * 4
+        np.testing.assert_allclose(results[name]["vectors"], consumed.expected, atol=1e-6)
+        assert results[name]["changed"] == [True] * len(consumed.trainable)
         assert results[name]["trained"] > 1e-4
-    np.testing.assert_allclose(results["served"], expected, atol=1e-6)
+    np.testing.assert_allclose(results["served"], consumed.expected, atol=1e-6)
+
+
+def test_the_int8_table_trains_its_scales(toy: Any) -> None:
+    loaded = tf.saved_model.load(str(toy.folders["int8"]))
+    assert "embedding_scales:0" in [variable.name for variable in loaded.trainable_variables]
+
+
+@pytest.fixture
+def moved(toy: Any, tmp_path: Path) -> Path:
+    """The USE-DAN in int8 at another place."""
+    return shutil.copytree(toy.folders["int8"], tmp_path / "moved")
+
+
+@pytest.fixture
+def expected(toy: Any) -> np.ndarray:
+    return tf.saved_model.load(str(toy.folders["int8"]))(TEXTS).numpy()
 
 
 @pytest.mark.process

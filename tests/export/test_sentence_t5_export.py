@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-
-import use_st5  # noqa: E402
-from use_st5.export.saved_model import export_saved_model  # noqa: E402
-from use_st5.models.sentence_t5 import SentenceT5  # noqa: E402
-from use_st5.models.t5_config import T5Config  # noqa: E402
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer  # noqa: E402
+import use_st5
 
 TEXTS = ["How old are you?", "", "What is your age? " * 50, "😀", "naïve café"]
-TINY = T5Config(32_128, 2, 16, 32, 2, 8, "gated_gelu", tied_softmax=False)
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+def exported(toy_t5: Any) -> tuple[Path, np.ndarray]:
     """The folder of a tiny model, and what the model gives for the texts."""
-    model, vectorizer = SentenceT5(TINY, projection_dim=24), SentencePieceVectorizer()
-    model.build()
-    folder = tmp_path_factory.mktemp("export") / "st5"
-    export_saved_model(model, vectorizer, folder, name="tiny", max_length=128)
-    return folder, np.asarray(model(vectorizer.padded(tf.constant(TEXTS), 128)))
+    ids = toy_t5.vectorizer.padded(tf.constant(TEXTS), 128)
+    return toy_t5.folder, np.asarray(toy_t5.model(ids))
 
 
 def test_strings_in_vectors_out(exported: tuple[Path, np.ndarray]) -> None:
