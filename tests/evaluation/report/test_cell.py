@@ -49,6 +49,7 @@ def test_the_aggregation_is_named() -> None:
     assert "weighted" in describe("pearson_wmean")
     assert "angular" in describe("pearson_angular_all")
     assert "“all”" in describe("pearson_angular_all")
+    assert describe("f1_dev") == "F1 × 100 on the development gold that chose its threshold"
     assert describe("accuracy") == "accuracy × 100"
     assert describe("effect_size") == "effect size"
 

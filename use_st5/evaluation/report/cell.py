@@ -76,7 +76,9 @@ def describe(statistic: str) -> str:
     if rest.startswith("angular"):
         rest = rest.removeprefix("angular").removeprefix("_")
         words += " of the angular similarity"
-    if rest:
+    if rest == "dev":
+        words += " on the development gold that chose its threshold"
+    elif rest:
         words += f", aggregation {_AGGREGATIONS.get(rest, rest.replace('_', ' '))}"
     return words
 
