@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+# Registers bfloat16 with NumPy, under the name that Keras uses too.
+import ml_dtypes  # noqa: F401
 import numpy as np
 
 from use_st5.convert.weight_source import WeightSource
 
 # More than these would hide the message they stand in.
 _LISTED = 8
+
+# Bytes; what TensorFlow's kernels expect of a tensor's address.
+_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,9 @@ def assign_weights(
 ) -> None:
     """Reads every tensor of a mapping into its variable, one at a time.
 
+    Beside the variables, one tensor is in memory, in its variable's dtype, and a piece of it as it
+    is stored.
+
     Args:
         mapping: Name in the checkpoint → where it goes.
         source: The checkpoint.
@@ -65,13 +74,32 @@ def assign_weights(
             f"Of another shape: {listed(wrong)}. Left over: {listed(left_over)}."
         )
     for name, target in mapping.items():
-        tensor = source.read(name)
-        if not np.isfinite(tensor).all():
+        target.variable.assign(_read(name, target, source))
+        on_tensor(name)
+
+
+def _read(name: str, target: Target, source: WeightSource) -> np.ndarray:
+    """A tensor in the shape and dtype of its variable, put together from its pieces."""
+    tensor = aligned_empty(tuple(target.variable.shape), np.dtype(target.variable.dtype))
+    as_stored = tensor.T if target.transposed else tensor
+    row = 0
+    for piece in source.pieces(name):
+        rows = as_stored[row : row + len(piece)]
+        rows[...] = piece
+        row += len(piece)
+        if not np.isfinite(rows).all():
             raise ValueError(
                 f"{source.where}: expected finite numbers, {name} holds NaN or infinity."
             )
-        target.variable.assign(tensor.T if target.transposed else tensor)
-        on_tensor(name)
+    return tensor
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array whose memory TensorFlow takes over as it is; another it would copy."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def listed(names: Iterable[str]) -> str:

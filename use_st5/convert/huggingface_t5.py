@@ -10,15 +10,50 @@ from typing import Any
 
 from use_st5.convert.assignment import Target, assign_weights
 from use_st5.convert.safetensors_source import SafetensorsSource
+from use_st5.convert.t5_names import T5Names
 from use_st5.convert.weight_source import WeightSource
-from use_st5.layers.t5_attention import T5Attention
-from use_st5.layers.t5_stack import T5Stack
 from use_st5.models.sentence_t5 import Pooling, SentenceT5
 from use_st5.models.t5 import T5
 from use_st5.models.t5_config import T5Config
 
 _TABLE = "shared.weight"
 _COPY = "encoder.embed_tokens.weight"  # of the table, in some folders the only one
+_ENCODER = {
+    "position_bias": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+    "norm": "encoder.final_layer_norm.weight",
+    "attention_norm": "encoder.block.{n}.layer.0.layer_norm.weight",
+    "query": "encoder.block.{n}.layer.0.SelfAttention.q.weight",
+    "key": "encoder.block.{n}.layer.0.SelfAttention.k.weight",
+    "value": "encoder.block.{n}.layer.0.SelfAttention.v.weight",
+    "output": "encoder.block.{n}.layer.0.SelfAttention.o.weight",
+    "feed_forward_norm": "encoder.block.{n}.layer.1.layer_norm.weight",
+    "inner": "encoder.block.{n}.layer.1.DenseReluDense.wi.weight",
+    "gate": "encoder.block.{n}.layer.1.DenseReluDense.wi_0.weight",
+    "linear": "encoder.block.{n}.layer.1.DenseReluDense.wi_1.weight",
+    "outer": "encoder.block.{n}.layer.1.DenseReluDense.wo.weight",
+}
+_DECODER = {
+    **{
+        role: name.replace("encoder", "decoder").replace("layer.1", "layer.2")
+        for role, name in _ENCODER.items()
+    },
+    "cross_norm": "decoder.block.{n}.layer.1.layer_norm.weight",
+    "cross_query": "decoder.block.{n}.layer.1.EncDecAttention.q.weight",
+    "cross_key": "decoder.block.{n}.layer.1.EncDecAttention.k.weight",
+    "cross_value": "decoder.block.{n}.layer.1.EncDecAttention.v.weight",
+    "cross_output": "decoder.block.{n}.layer.1.EncDecAttention.o.weight",
+}
+_NAMES = T5Names(
+    table=_TABLE,
+    encoder=_ENCODER,
+    decoder=_DECODER,
+    logits="lm_head.weight",
+    # torch's dense kernels are.
+    transposed=frozenset(
+        {"query", "key", "value", "output", "inner", "gate", "linear", "outer", "logits"}
+        | {"cross_query", "cross_key", "cross_value", "cross_output"}
+    ),
+)
 _ACTIVATIONS = {"relu": "relu", "gated-gelu": "gated_gelu"}
 
 # Copies of the table, and a bias that the original model never used.
@@ -92,10 +127,7 @@ def load_t5(
     """
     model = T5(read_t5_config(folder), with_decoder=with_decoder, dtype=dtype)
     model.build()
-    mapping = t5_mapping(model)
-    if model.logits is not None:
-        mapping["lm_head.weight"] = Target(model.logits.kernel, transposed=True)
-    assign_t5(mapping, SafetensorsSource(folder), on_tensor)
+    assign_t5(t5_mapping(model), SafetensorsSource(folder), on_tensor)
     return model
 
 
@@ -138,59 +170,8 @@ def load_sentence_t5(
 
 
 def t5_mapping(model: T5 | SentenceT5) -> dict[str, Target]:
-    """Name → variable for the table of tokens, the encoder and the decoder where there is one."""
-    mapping = {
-        _TABLE: Target(model.embedding.embeddings),
-        **_stack_mapping(model.encoder, "encoder"),
-    }
-    if model.decoder is not None:
-        mapping |= _stack_mapping(model.decoder, "decoder")
-    return mapping
-
-
-def _stack_mapping(stack: T5Stack, prefix: str) -> dict[str, Target]:
-    """Name → variable for an encoder or a decoder."""
-    first = f"{prefix}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-    mapping = {
-        first: Target(stack.position_bias.table),
-        f"{prefix}.final_layer_norm.weight": Target(stack.norm.scale),
-    }
-    for number, block in enumerate(stack.blocks):
-        layers = f"{prefix}.block.{number}.layer"
-        last = 2 if block.cross_attention else 1
-        mapping[f"{layers}.0.layer_norm.weight"] = Target(block.attention_norm.scale)
-        mapping |= _attention_mapping(block.attention, f"{layers}.0.SelfAttention")
-        if block.cross_attention:
-            mapping[f"{layers}.1.layer_norm.weight"] = Target(block.cross_norm.scale)
-            mapping |= _attention_mapping(block.cross, f"{layers}.1.EncDecAttention")
-        mapping[f"{layers}.{last}.layer_norm.weight"] = Target(block.feed_forward_norm.scale)
-        # wi_0 is the activated one of a gated pair, wi_1 the linear one.
-        feed_forward = block.feed_forward
-        names = {"wi": feed_forward.inner, "wo": feed_forward.outer}
-        if feed_forward.gated:
-            names = {
-                "wi_0": feed_forward.inner,
-                "wi_1": feed_forward.linear,
-                "wo": feed_forward.outer,
-            }
-        for name, dense in names.items():
-            mapping[f"{layers}.{last}.DenseReluDense.{name}.weight"] = Target(
-                dense.kernel, transposed=True
-            )
-    return mapping
-
-
-def _attention_mapping(attention: T5Attention, prefix: str) -> dict[str, Target]:
-    names = {
-        "q": attention.query,
-        "k": attention.key,
-        "v": attention.value,
-        "o": attention.output_dense,
-    }
-    return {
-        f"{prefix}.{name}.weight": Target(dense.kernel, transposed=True)
-        for name, dense in names.items()
-    }
+    """Name → variable for all that a Hugging Face folder holds of a model."""
+    return _NAMES.targets(model)
 
 
 def assign_t5(

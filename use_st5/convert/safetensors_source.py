@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 # Registers bfloat16 with NumPy, in which safetensors gives tensors stored so.
@@ -15,6 +17,8 @@ from use_st5.convert.weight_source import WeightSource
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+
+_PIECE = 2**24  # bytes
 
 
 class SafetensorsSource(WeightSource):
@@ -52,6 +56,18 @@ class SafetensorsSource(WeightSource):
         # Opened anew for each: an open file keeps all that was read of it in memory.
         with safe_open(self._homes[name], framework="np") as file:
             return file.get_tensor(name)
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        """One tensor in pieces of some rows, a few megabytes each."""
+        rows, *row = self._shapes[name] or (1,)
+        # At most float32; other dtypes make smaller pieces.
+        step = max(1, _PIECE // (4 * math.prod(row)))
+        if step >= rows:
+            yield self.read(name)
+            return
+        for start in range(0, rows, step):
+            with safe_open(self._homes[name], framework="np") as file:
+                yield file.get_slice(name)[start : start + step]
 
     def _read_header(self, path: Path) -> None:
         try:

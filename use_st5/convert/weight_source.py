@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -23,3 +24,11 @@ class WeightSource(abc.ABC):
     @abc.abstractmethod
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        """One tensor in pieces along its first axis, in order.
+
+        A source whose format allows it gives small ones, so that a large tensor is in memory only
+        once, where it is to be.
+        """
+        yield self.read(name)
