@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from use_st5._vectors import unit_rows
 from use_st5.bias._effect_size import bootstrap_interval, effect_sizes
 from use_st5.bias._partitions import count_partitions
 from use_st5.bias.weat_result import WEATResult
@@ -84,11 +85,11 @@ def _associations(embed: Embedder, test: WEATTest) -> np.ndarray:
 
 def _unit_vectors(embed: Embedder, texts: Sequence[str]) -> np.ndarray:
     """The directions of the embeddings, float64 `[texts, dim]`."""
-    vectors = embed(texts).astype(np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not lengths.all():
+    vectors = unit_rows(embed(texts))
+    zero = ~vectors.any(axis=1)
+    if zero.any():
         raise ValueError(
             "encode: expected vectors other than zero, received a zero vector for "
-            f"{texts[int(lengths.argmin())]!r}."
+            f"{texts[int(zero.argmax())]!r}."
         )
-    return vectors / lengths
+    return vectors

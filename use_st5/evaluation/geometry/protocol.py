@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from use_st5._vectors import unit_rows
 from use_st5.embedder import Encode, as_embedder
-from use_st5.evaluation._vectors import unit_rows
 from use_st5.evaluation.geometry.geometry_score import GeometryScore
 from use_st5.evaluation.sts.protocol import embed_pairs
 from use_st5.evaluation.sts.sts_pair import STSPair

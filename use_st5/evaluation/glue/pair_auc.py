@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from use_st5._imports import require
+from use_st5._vectors import cosine
 from use_st5.embedder import Encode, as_embedder
-from use_st5.evaluation._vectors import cosine
 from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 
 

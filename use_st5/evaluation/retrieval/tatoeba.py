@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from use_st5._vectors import unit_rows
 from use_st5.embedder import Encode, as_embedder
-from use_st5.evaluation._vectors import unit_rows
 from use_st5.evaluation.retrieval.parallel_sentences import ParallelSentences
 from use_st5.evaluation.retrieval.tatoeba_score import TatoebaScore
 from use_st5.search import exact_search

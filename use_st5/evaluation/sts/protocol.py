@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from use_st5._vectors import similarity_by_name
 from use_st5.embedder import Embedder, Encode, as_embedder
-from use_st5.evaluation._vectors import similarity_by_name
 from use_st5.evaluation.sts.sts_pair import STSPair
 from use_st5.evaluation.sts.sts_score import STSScore
 from use_st5.evaluation.sts.sts_set import STSSet

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial import distance
 
-from use_st5.evaluation._vectors import angular, cosine, dot, similarity_by_name, unit_rows
+from use_st5._vectors import angular, cosine, dot, similarity_by_name, unit_rows
 
 U = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
 V = np.random.default_rng(1).normal(size=(50, 7)).astype(np.float32)
