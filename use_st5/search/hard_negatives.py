@@ -1,0 +1,174 @@
+"""Negatives that an encoder finds hard: near an anchor, but not so near that they may be right."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from use_st5._vectors import unit_rows
+from use_st5.embedder import Embedder, Encode, as_embedder
+from use_st5.search.exact_search import exact_search
+
+# How many anchors are searched for, and how many vectors are scaled, at a time.
+_CHUNK = 4096
+
+Triplet = tuple[str, str, str]
+
+
+def mine_hard_negatives(
+    encode: Encode,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    corpus: Sequence[str] | None = None,
+    per_pair: int = 1,
+    rank_from: int = 1,
+    rank_to: int = 50,
+    margin: float = 0.0,
+    relative_margin: float = 0.05,
+) -> list[Triplet]:
+    """For each pair the texts of the corpus nearest to its anchor that are no positives of it.
+
+    A text is left out where it equals the anchor or any positive that `pairs` give this anchor,
+    but for case and white space, and where its cosine with the anchor is greater than
+    `c − max(margin, relative_margin · |c|)`, with c the cosine of the anchor and the pair's own
+    positive: so near, it may well be a positive that nobody marked. The default is TopK-PercPos
+    with 95 % of NV-Retriever (arXiv 2407.15831, Section 3).
+
+    Every distinct text is encoded once. Beside `encode` it needs memory for the vectors twice and
+    for one block of the search, whatever the number of pairs.
+
+    Args:
+        encode: Sentences → embeddings `[sentences, dim]`; an `Embedder` is used as it is.
+        pairs: Anchor and positive, each pair once for every positive of an anchor.
+        corpus: Where negatives come from; by default all positives.
+        per_pair: The most negatives that a pair gets.
+        rank_from: The first place that counts among the nearest texts that are no positives,
+            from 1. A greater one also passes over false negatives, whatever their cosine.
+        rank_to: The last place that counts.
+        margin: How far below the positive's cosine a negative's has to be, in `[0, 2]`.
+        relative_margin: The same as a share of the positive's cosine, in `[0, 1]`.
+
+    Returns:
+        Anchor, positive, negative: by pair, in the order of `pairs`, and the nearest first. A pair
+        with too few negatives within the ranks and the margins has fewer, or none. Of texts that
+        are equally near the earlier one in the corpus comes first.
+
+    Raises:
+        ValueError: There is nothing to mine, or an option is out of its range.
+    """
+    _check_options(per_pair, rank_from, rank_to, margin, relative_margin)
+    pairs = [_checked_pair(number, pair) for number, pair in enumerate(pairs)]
+    if not pairs:
+        raise ValueError("pairs: expected pairs of anchor and positive, received none.")
+    candidates = _distinct([positive for _, positive in pairs] if corpus is None else corpus)
+    texts = list(dict.fromkeys([*candidates, *(text for pair in pairs for text in pair)]))
+    vectors = _directions(as_embedder(encode), texts)
+    rows = {text: row for row, text in enumerate(texts)}
+    anchors, positives = np.array([[rows[text] for text in pair] for pair in pairs]).T
+    cosines = _cosines(vectors, anchors, positives)
+    limits = cosines - np.maximum(margin, relative_margin * np.abs(cosines))
+
+    known = _known_positives(pairs)
+    keys = [_key(text) for text in candidates]
+    mined: list[np.ndarray] = [np.array([], int)] * len(pairs)
+    for chunk, pairs_of in _by_anchor(anchors):
+        left_out = [known[_key(texts[anchor])] for anchor in chunk]
+        found = _nearest(vectors[chunk], vectors[: len(keys)], keys, left_out, rank_from, rank_to)
+        for of_anchor, (scores, negatives) in zip(pairs_of, found, strict=True):
+            for pair in of_anchor:
+                mined[pair] = negatives[scores <= limits[pair]][:per_pair]
+    return [
+        (*pair, candidates[negative])
+        for pair, negatives in zip(pairs, mined, strict=True)
+        for negative in negatives
+    ]
+
+
+def _by_anchor(anchors: np.ndarray) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    """Distinct anchors, a chunk at a time, and for each the pairs it stands in."""
+    distinct, starts = np.unique(np.sort(anchors), return_index=True)
+    pairs_of = np.split(np.argsort(anchors, kind="stable"), starts[1:])
+    for start in range(0, len(distinct), _CHUNK):
+        yield distinct[start : start + _CHUNK], pairs_of[start : start + _CHUNK]
+
+
+def _nearest(
+    queries: np.ndarray,
+    corpus: np.ndarray,
+    keys: list[str],
+    left_out: list[set[str]],
+    rank_from: int,
+    rank_to: int,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each query the cosines and the rows from one rank to another of those not left out."""
+    k = min(rank_to + max(map(len, left_out)), len(corpus))
+    for out, scores, rows in zip(left_out, *exact_search(queries, corpus, k=k), strict=True):
+        allowed = [place for place, row in enumerate(rows) if keys[row] not in out]
+        ranked = allowed[rank_from - 1 : rank_to]
+        yield scores[ranked], rows[ranked]
+
+
+def _key(text: str) -> str:
+    """The same for texts that count as equal."""
+    return " ".join(text.casefold().split())
+
+
+def _distinct(corpus: Sequence[str]) -> list[str]:
+    """The first of each set of equal texts, in their order."""
+    if isinstance(corpus, str) or not len(corpus):
+        raise ValueError("corpus: expected a list of texts, received a string or no texts.")
+    first: dict[str, str] = {}
+    for text in corpus:
+        first.setdefault(_key(text), text)
+    return [*first.values()]
+
+
+def _known_positives(pairs: Sequence[tuple[str, str]]) -> dict[str, set[str]]:
+    """What an anchor must not get, by its key: the keys of its positives and its own."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for anchor, positive in pairs:
+        known[_key(anchor)] |= {_key(anchor), _key(positive)}
+    return known
+
+
+def _directions(embed: Embedder, texts: list[str]) -> np.ndarray:
+    """The embeddings scaled to length 1, in place and in parts: float64 doubles the memory."""
+    vectors = embed(texts)
+    for start in range(0, len(vectors), _CHUNK):
+        vectors[start : start + _CHUNK] = unit_rows(vectors[start : start + _CHUNK])
+    return vectors
+
+
+def _cosines(vectors: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Cosines of pairs of rows, rounded to float32 as `exact_search` rounds them."""
+    cosines = np.empty(len(first), np.float32)
+    for start in range(0, len(first), _CHUNK):
+        u, v = (vectors[rows[start : start + _CHUNK]] for rows in (first, second))
+        cosines[start : start + _CHUNK] = np.einsum("nd,nd->n", u, v, dtype=np.float64)
+    return cosines
+
+
+def _checked_pair(number: int, pair: tuple[str, str]) -> tuple[str, str]:
+    if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+        raise ValueError(f"pairs[{number}]: expected anchor and positive, received {pair!r}.")
+    return pair[0], pair[1]
+
+
+def _check_options(
+    per_pair: int, rank_from: int, rank_to: int, margin: float, relative_margin: float
+) -> None:
+    if per_pair < 1:
+        raise ValueError(f"per_pair: expected at least 1, received {per_pair}.")
+    if rank_from < 1 or rank_to - rank_from + 1 < per_pair:
+        raise ValueError(
+            f"rank_from, rank_to: expected ranks from 1 that hold {per_pair} negatives per pair, "
+            f"received {rank_from} to {rank_to}."
+        )
+    if not 0 <= margin <= 2:
+        raise ValueError(f"margin: expected a number in [0, 2], received {margin}.")
+    if not 0 <= relative_margin <= 1:
+        raise ValueError(
+            f"relative_margin: expected a number in [0, 1], received {relative_margin}."
+        )
