@@ -7,6 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5.layers.lora_dense import LoRADense
+
 # Far below any score, and finite: a row without a single key gives a mean, not NaN.
 _EXCLUDED = -1e9
 
@@ -15,13 +17,15 @@ _EXCLUDED = -1e9
 class T5Attention(keras.layers.Layer):
     """Multi-head attention as in T5 (`t5x/examples/t5/layers.py`).
 
-    The scores are not divided by √d: the query's initial values are smaller by that factor
-    instead. Scores and softmax are computed in float32, whatever the dtype of the rest.
+    T5 does not divide the scores by √key_value_dim: the query's initial values are smaller by that
+    factor instead. Scores and softmax are computed in float32, whatever the dtype of the rest.
 
     Args:
         num_heads: Attention heads.
         key_value_dim: Width of a head. `num_heads · key_value_dim` need not be the width of the
             model.
+        scaled: Whether the scores are divided by √key_value_dim, as in other Transformers
+            (Vaswani et al. 2017, Eq. 1).
         dropout: Rate on the attention weights, in training.
 
     Call arguments:
@@ -37,18 +41,26 @@ class T5Attention(keras.layers.Layer):
     """
 
     def __init__(
-        self, num_heads: int, key_value_dim: int, *, dropout: float = 0.0, **kwargs: Any
+        self,
+        num_heads: int,
+        key_value_dim: int,
+        *,
+        scaled: bool = False,
+        dropout: float = 0.0,
+        **kwargs: Any,
     ) -> None:
         # Keras would cast the bias to the compute dtype.
         super().__init__(autocast=False, **kwargs)
         self.num_heads = num_heads
         self.key_value_dim = key_value_dim
+        self.scaled = scaled
         self.dropout = dropout
         self.dropout_layer = keras.layers.Dropout(dropout, dtype="float32")
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         dim, inner = input_shape[-1], self.num_heads * self.key_value_dim
-        self.query = self._dense(inner, (dim * self.key_value_dim) ** -0.5, "query")
+        query_fan = dim if self.scaled else dim * self.key_value_dim
+        self.query = self._dense(inner, query_fan**-0.5, "query")
         self.key = self._dense(inner, dim**-0.5, "key")
         self.value = self._dense(inner, dim**-0.5, "value")
         self.output_dense = self._dense(dim, inner**-0.5, "output")
@@ -69,6 +81,8 @@ class T5Attention(keras.layers.Layer):
         query = self._heads(self.query(x))
         key, value = self._heads(self.key(context)), self._heads(self.value(context))
         scores = ops.cast(ops.einsum("bqhd,bkhd->bhqk", query, key), "float32")
+        if self.scaled:
+            scores = scores * self.key_value_dim**-0.5
         if bias is not None:
             scores = scores + bias
         if visible is not None:
@@ -93,11 +107,12 @@ class T5Attention(keras.layers.Layer):
             **super().get_config(),
             "num_heads": self.num_heads,
             "key_value_dim": self.key_value_dim,
+            "scaled": self.scaled,
             "dropout": self.dropout,
         }
 
-    def _dense(self, units: int, stddev: float, name: str) -> keras.layers.Dense:
-        return keras.layers.Dense(
+    def _dense(self, units: int, stddev: float, name: str) -> LoRADense:
+        return LoRADense(
             units,
             use_bias=False,
             kernel_initializer=keras.initializers.RandomNormal(stddev=stddev),

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from use_st5.export.saved_model import export_saved_model
+from use_st5.models.use_transformer import USETransformer
+from use_st5.models.use_transformer_config import USETransformerConfig
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.unigram_vectorizer import UnigramVectorizer
+
+TINY = USETransformerConfig(40, 6, 2, 8, 12, 2, dimension=5)
+
+
+@pytest.fixture
+def model() -> USETransformer:
+    model = USETransformer(TINY)
+    model.build()
+    return model
+
+
+def ids(*lengths: int, width: int | None = None) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    rows = np.zeros((len(lengths), width or max(lengths)), np.int32)
+    for row, length in enumerate(lengths):
+        rows[row, :length] = rng.integers(1, 40, length)
+    return rows
+
+
+def test_the_published_number_of_parameters() -> None:
+    # A twelfth of the rows, so that the test needs no gigabyte; the rest is counted.
+    model = USETransformer.from_preset("use_transformer_large", num_embeddings=100)
+    model.build()
+    assert model.count_params() + (400_900 - 100) * 320 == 147_354_880
+    assert (model.dimension, model.config.max_length) == (512, 128)
+
+
+def test_sum_over_positions_divided_by_the_root_of_the_length(model: USETransformer) -> None:
+    """With blocks that add nothing, the model is a norm, a sum and a projection."""
+    for block in model.blocks:
+        block.attention.output_dense.kernel.assign(np.zeros((8, 8)))
+        block.outer.kernel.assign(np.zeros((12, 8)))
+    row = ids(3)
+    x = np.asarray(model.embedding(row))[0] @ np.asarray(model.widen.kernel)
+    rates = 10_000.0 ** (-np.arange(4) / 3)
+    angles = np.arange(3)[:, None] * rates
+    x = x + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-6)
+    vector = x.sum(0) / np.sqrt(3) @ np.asarray(model.projection.kernel)
+    np.testing.assert_allclose(model(row)[0], vector / np.linalg.norm(vector), atol=1e-5)
+
+
+def test_padding_batch_and_order_do_not_change_a_vector(model: USETransformer) -> None:
+    rows = ids(3, 17, 1)
+    vectors = np.asarray(model(rows))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(model(ids(3, 17, 1, width=64)), vectors, atol=1e-5)
+    np.testing.assert_allclose(model(rows[::-1]), vectors[::-1], atol=1e-5)
+    np.testing.assert_allclose(model(rows[:1, :3]), vectors[:1], atol=1e-5)
+
+
+def test_word_order_matters(model: USETransformer) -> None:
+    row = ids(6)
+    assert np.abs(np.asarray(model(row)) - np.asarray(model(row[:, ::-1]))).max() > 1e-3
+
+
+def test_every_weight_learns_also_under_xla(model: USETransformer) -> None:
+    rows = tf.constant(ids(5, 9))
+
+    @tf.function(jit_compile=True)
+    def gradients() -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(rows, training=True)[:, 0])
+        found = tape.gradient(loss, [v.value for v in model.trainable_variables])
+        return [tf.convert_to_tensor(gradient) for gradient in found]
+
+    for variable, gradient in zip(model.trainable_variables, gradients(), strict=True):
+        assert np.isfinite(gradient).all(), variable.path
+        assert np.abs(gradient).max() > 0, variable.path
+
+
+def test_saved_and_loaded(model: USETransformer, tmp_path: Path) -> None:
+    rows = ids(5, 9)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again(rows), model(rows))
+    assert again.config == TINY
+
+
+def test_exported_it_takes_strings_and_says_its_limit(tmp_path: Path) -> None:
+    vocabulary = NGramVocabulary(tuple("abcdefgh"), unigram_buckets=3)
+    config = USETransformerConfig(vocabulary.size, 6, 1, 8, 12, 2, dimension=8, max_length=4)
+    model, vectorizer = USETransformer(config), UnigramVectorizer(vocabulary)
+    model.build()
+    export_saved_model(model, vectorizer, tmp_path / "use", name="tiny", max_length=4)
+    encoder = use_st5.load(tmp_path / "use")
+    assert encoder.max_length == 4
+    texts = ["a b c", "", "a b c d e", "a b c d x", "unknown words"]
+    vectors = encoder.encode(texts)
+    np.testing.assert_allclose(vectors, model(vectorizer.padded(tf.constant(texts), 4)), atol=1e-5)
+    np.testing.assert_allclose(vectors[2], vectors[3], atol=1e-6)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="num_heads: expected a divisor of the width 8"):
+        USETransformer(USETransformerConfig(9, 4, 1, 8, 8, 3)).build()
+    with pytest.raises(ValueError, match="Unknown preset: 'use_transformer'"):
+        USETransformer.from_preset("use_transformer")
+    with pytest.raises(ValueError, match="without bi-grams, received 1 bi-grams"):
+        UnigramVectorizer(NGramVocabulary(("a", "b"), ("a b",)))

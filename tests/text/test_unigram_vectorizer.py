@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import tensorflow as tf
+
+from use_st5.text.ngram_vocabulary import EMPTY_ID, NGramVocabulary
+from use_st5.text.unigram_vectorizer import UnigramVectorizer
+
+
+def test_tokens_alone_cut_and_padded() -> None:
+    vectorizer = UnigramVectorizer(NGramVocabulary(("the", "cat", "do", "n't"), unigram_buckets=2))
+    texts = tf.constant(["The cat", "", "don't zzz the"])
+    ids = vectorizer.padded(texts).numpy()
+    bucket = int(ids[2, 2])
+    assert bucket in (6, 7)
+    assert ids.tolist() == [[2, 3, 0, 0], [EMPTY_ID, 0, 0, 0], [4, 5, bucket, 2]]
+    assert vectorizer.padded(texts, 2).numpy().tolist() == [[2, 3], [EMPTY_ID, 0], [4, 5]]

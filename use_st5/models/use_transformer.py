@@ -1,0 +1,121 @@
+"""The Universal Sentence Encoder, Transformer variant."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import keras
+from keras import ops
+
+from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.sinusoidal_positions import sinusoidal_positions
+from use_st5.layers.transformer_block import TransformerBlock, layer_norm
+from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS, USETransformerConfig
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class USETransformer(keras.Model):
+    """A Transformer encoder whose outputs are summed, divided by √length, and scaled to length 1.
+
+    USE paper (arXiv 1803.11175), section "Transformer" and its footnote on sentence length. Compute
+    time and memory of the attention grow with the square of the text's length.
+
+    Args:
+        config: The model's shape; `USETransformer.from_preset` knows the named ones.
+
+    Call arguments:
+        ids: int32 `[batch, length]` of token ids, 0 = padding, as `UnigramVectorizer.padded` makes
+            them.
+        training: Whether dropout acts.
+
+    Returns:
+        float32 `[batch, dimension]`, rows of length 1.
+    """
+
+    def __init__(self, config: USETransformerConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.embedding = keras.layers.Embedding(
+            config.num_embeddings,
+            config.embedding_dim,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=0.05),
+            dtype=policy,
+            name="embedding",
+        )
+        self.widen = keras.layers.Dense(
+            config.hidden_dim, use_bias=False, dtype=policy, name="widen"
+        )
+        self.blocks = [
+            TransformerBlock(
+                config.num_heads,
+                config.intermediate_dim,
+                dropout=config.dropout,
+                dtype=policy,
+                name=f"block_{number}",
+            )
+            for number in range(config.num_layers)
+        ]
+        self.norm = layer_norm("norm")
+        self.dropout_layer = keras.layers.Dropout(config.dropout, dtype=policy)
+        self.projection = None
+        if config.dimension != config.hidden_dim:
+            self.projection = keras.layers.Dense(
+                config.dimension, use_bias=False, dtype="float32", name="projection"
+            )
+
+    @classmethod
+    def from_preset(cls, name: str, **changes: Any) -> USETransformer:
+        """A freshly initialised model of a named shape.
+
+        Args:
+            name: A key of `USE_TRANSFORMER_PRESETS`.
+            **changes: Fields of `USETransformerConfig` that differ from the preset's.
+
+        Raises:
+            ValueError: The preset is unknown.
+        """
+        if name not in USE_TRANSFORMER_PRESETS:
+            raise ValueError(
+                f"Unknown preset: {name!r}. Expected one of {sorted(USE_TRANSFORMER_PRESETS)}."
+            )
+        return cls(dataclasses.replace(USE_TRANSFORMER_PRESETS[name], **changes))
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the sentence vector."""
+        return self.config.dimension
+
+    def build(self, _input_shape: Any = None) -> None:
+        self.embedding.build((None, None))
+        self.widen.build((None, None, self.config.embedding_dim))
+        for layer in (*self.blocks, self.norm):
+            layer.build((None, None, self.config.hidden_dim))
+        if self.projection is not None:
+            self.projection.build((None, self.config.hidden_dim))
+        self.built = True
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        tokens = ids > 0
+        x = self.widen(self.embedding(ids))
+        positions = sinusoidal_positions(ops.shape(ids)[1], self.config.hidden_dim)
+        x = self.dropout_layer(x + ops.cast(positions, x.dtype), training=training)
+        for block in self.blocks:
+            x = block(x, visible=tokens[:, None, None, :], training=training)
+        x = ops.where(tokens[:, :, None], ops.cast(self.norm(x), "float32"), 0.0)
+        length = ops.sum(ops.cast(tokens, "float32"), axis=1, keepdims=True)
+        vector = ops.sum(x, axis=1) / ops.sqrt(ops.maximum(length, 1.0))
+        if self.projection is not None:
+            vector = self.projection(vector)
+        return l2_normalize(vector)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
+        return (input_shape[0], self.dimension)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "config": dataclasses.asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> USETransformer:
+        return cls(USETransformerConfig(**config.pop("config")), **config)

@@ -1,0 +1,41 @@
+"""The shape of a Universal Sentence Encoder of the Transformer kind, and its sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class USETransformerConfig:
+    """Shape of a Universal Sentence Encoder of the Transformer kind.
+
+    Attributes:
+        num_embeddings: Rows of the table: padding, the empty text, words and hash buckets.
+        embedding_dim: Width of the table.
+        num_layers: Transformer blocks.
+        hidden_dim: Width of the Transformer.
+        intermediate_dim: Width of its feed-forward layers.
+        num_heads: Attention heads.
+        dimension: Dimension of the sentence vector. Where it is not `hidden_dim`, a linear layer
+            without bias follows the sum.
+        max_length: Tokens of a text beyond this number are not read.
+        dropout: Rate in training.
+    """
+
+    num_embeddings: int
+    embedding_dim: int = 320
+    num_layers: int = 6
+    hidden_dim: int = 512
+    intermediate_dim: int = 2048
+    num_heads: int = 8
+    dimension: int = 512
+    max_length: int = 128
+    dropout: float = 0.0
+
+
+USE_TRANSFORMER_PRESETS: dict[str, USETransformerConfig] = {
+    # universal-sentence-encoder-large/5: 147,354,880 parameters (tensorflow/hub#417), an input
+    # layer 320 → 512 (#485), tensor2tensor's scopes, 128 tokens (#244). Six layers of 512 and 2,048
+    # leave exactly 400,900 rows of 320, which no dump confirms.
+    "use_transformer_large": USETransformerConfig(num_embeddings=400_900),
+}
