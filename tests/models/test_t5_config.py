@@ -23,10 +23,18 @@ ENCODER_PARAMETERS = {
     "mt5_xl": 1_669_958_656,
     "mt5_xxl": 5_655_173_120,
 }
+OURS = {"t5_mini_en"}
 
 
 def test_published_sizes() -> None:
-    assert {name: c.encoder_parameters for name, c in T5_PRESETS.items()} == ENCODER_PARAMETERS
+    sizes = {name: config.encoder_parameters for name, config in T5_PRESETS.items()}
+    assert {name: size for name, size in sizes.items() if name not in OURS} == ENCODER_PARAMETERS
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_ours_fits_in_40_megabytes_with_its_projection(name: str) -> None:
+    config = T5_PRESETS[name]
+    assert 4 * (config.encoder_parameters + 768 * config.hidden_dim) < 40e6
 
 
 @pytest.mark.parametrize("activation", ["relu", "gated_gelu"])

@@ -1,0 +1,139 @@
+"""T5's own task: spans of a text are taken out, and are to be written back."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanCorruption:
+    """Span corruption (Raffel et al. 2020, section 3.1.4) of texts of one length.
+
+    Each span that is taken out is replaced by a sentinel of its own, the first by
+    `first_sentinel`, the next by the id below it. The targets are the spans, each behind its
+    sentinel. Both end in the end-of-sentence token:
+
+        text    Thank you for inviting me to your party last week
+        inputs  Thank you <X> me to your party <Y> week </s>
+        targets <X> for inviting <Y> last </s>
+
+    The number of tokens taken out and the number of spans depend on the length alone, and so do
+    the lengths of inputs and targets: one compiled step serves all batches, and none is padded.
+    As in `t5/data/preprocessors.py`, a text begins with a token that stays, spans never touch,
+    and a text ends in a span.
+
+    Args:
+        length: Tokens of a text.
+        density: Share of the tokens that are taken out.
+        mean_span: Mean length of a span, in tokens.
+        first_sentinel: `<extra_id_0>`, the highest of the sentinels' ids.
+        num_sentinels: How many there are.
+        eos_id: Id of the end-of-sentence token.
+
+    Raises:
+        ValueError: The text is too short for the spans, there are more spans than sentinels, or
+            `density` is not between 0 and 1.
+    """
+
+    length: int
+    density: float = 0.15
+    mean_span: float = 3.0
+    first_sentinel: int = 32_099
+    num_sentinels: int = 100
+    eos_id: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.density < 1 or self.mean_span < 1:
+            raise ValueError(
+                "Expected a density between 0 and 1 and a mean span of at least 1 token. "
+                f"Received: density={self.density}, mean_span={self.mean_span}"
+            )
+        if self.length - self.noise_tokens < self.spans:
+            raise ValueError(
+                f"Expected a length that leaves a token before each of {self.spans} spans of "
+                f"together {self.noise_tokens} tokens. Received: {self.length}"
+            )
+        if self.spans > self.num_sentinels:
+            raise ValueError(
+                f"Expected at most {self.num_sentinels} spans, one for each sentinel; a text of "
+                f"{self.length} tokens has {self.spans}. Cut it into shorter ones."
+            )
+
+    @property
+    def noise_tokens(self) -> int:
+        """Tokens of a text that are taken out."""
+        return max(1, round(self.length * self.density))
+
+    @property
+    def spans(self) -> int:
+        """Spans that they form."""
+        return max(1, round(self.noise_tokens / self.mean_span))
+
+    @property
+    def inputs_length(self) -> int:
+        """Tokens of the inputs, the end-of-sentence token included."""
+        return self.length - self.noise_tokens + self.spans + 1
+
+    @property
+    def targets_length(self) -> int:
+        """Tokens of the targets, the end-of-sentence token included."""
+        return self.noise_tokens + self.spans + 1
+
+    def __call__(self, tokens: np.ndarray, *, seed: int) -> dict[str, np.ndarray]:
+        """Corrupts texts.
+
+        Args:
+            tokens: Ids `[texts, length]`, without sentinels and end-of-sentence tokens.
+            seed: Of the spans; the same seed and number of texts give the same spans.
+
+        Returns:
+            "inputs", int32 `[texts, inputs_length]`, and "targets", int32
+            `[texts, targets_length]`.
+
+        Raises:
+            ValueError: The texts have another length.
+        """
+        if tokens.ndim != 2 or tokens.shape[1] != self.length:
+            raise ValueError(f"Expected ids [texts, {self.length}]. Received: {list(tokens.shape)}")
+        return self.take_out(tokens, self.masks(len(tokens), seed=seed))
+
+    def masks(self, texts: int, *, seed: int) -> np.ndarray:
+        """Which tokens are taken out, bool `[texts, length]`."""
+        random = np.random.default_rng(seed)
+        kept = _random_lengths(texts, self.length - self.noise_tokens, self.spans, random)
+        taken = _random_lengths(texts, self.noise_tokens, self.spans, random)
+        # Kept and taken stretches take turns; a mask is True where an odd number has begun.
+        starts = np.stack([kept, taken], axis=2).reshape(texts, -1).cumsum(axis=1)[:, :-1]
+        changes = np.zeros((texts, self.length), np.int32)
+        np.put_along_axis(changes, starts, 1, axis=1)
+        return changes.cumsum(axis=1) % 2 == 1
+
+    def take_out(self, tokens: np.ndarray, masks: np.ndarray) -> dict[str, np.ndarray]:
+        """Inputs and targets of texts whose masks are given (see `masks`)."""
+        return {
+            "inputs": self._with_sentinels(tokens, masks),
+            "targets": self._with_sentinels(tokens, ~masks),
+        }
+
+    def _with_sentinels(self, tokens: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        """Each stretch where the mask is True as one sentinel, and the end-of-sentence token."""
+        before = np.pad(masks[:, :-1], [(0, 0), (1, 0)])
+        begins = masks & ~before
+        sentinels = self.first_sentinel + 1 - begins.cumsum(axis=1)
+        texts = len(tokens)
+        # The same number of tokens stays in every row.
+        kept = np.where(begins, sentinels, tokens)[begins | ~masks].reshape(texts, -1)
+        ends = np.full((texts, 1), self.eos_id)
+        return np.concatenate([kept, ends], axis=1).astype(np.int32)
+
+
+def _random_lengths(rows: int, total: int, parts: int, random: np.random.Generator) -> np.ndarray:
+    """`total` cut into `parts` of at least 1, every way as likely, int `[rows, parts]`."""
+    cuts = np.zeros((rows, total - 1), bool)
+    cuts[:, : parts - 1] = True
+    cuts = random.permuted(cuts, axis=1)
+    ends = np.nonzero(cuts)[1].reshape(rows, parts - 1) + 1
+    edges = np.pad(ends, [(0, 0), (1, 0)])
+    return np.diff(edges, axis=1, append=total)

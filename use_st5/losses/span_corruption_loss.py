@@ -1,0 +1,59 @@
+"""T5's own task as a loss: write the spans that were taken out of the inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from use_st5.losses.feature import Feature
+from use_st5.losses.gather import LOCAL, Gather
+from use_st5.losses.task_loss import TaskLoss
+
+_PADDING = 0
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class SpanCorruptionLoss(TaskLoss):
+    """`mean over rows of (1/|t|) Σ_k −log p(t_k | t_{<k}, inputs)`, by teacher forcing.
+
+    What is trained is a whole `use_st5.models.t5.T5`, which takes the encoder's place in the
+    trainer; the loss owns nothing. The model reads the inputs and, behind the start id 0, the
+    targets without their last token (Raffel et al. 2020, sections 2.1 and 3.1.4). Targets of
+    `SpanCorruption` all have one length, so that the mean over rows is that over tokens.
+
+    Inputs:
+        | feature | kind |
+        |---|---|
+        | inputs | ids `[batch, length]` |
+        | targets | ids `[batch, target_length]` |
+    """
+
+    features = (Feature("inputs", "ids"), Feature("targets", "ids"))
+    metric_names = ("accuracy",)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.built = True  # Without weights: no need of a `dimension`, which a T5 has not.
+
+    def call(
+        self,
+        encoder: keras.Model,
+        batch: dict[str, Any],
+        training: bool = False,
+        gather: Gather = LOCAL,
+    ) -> tuple[Any, dict[str, Any]]:
+        del gather  # Rows do not meet here.
+        targets = batch["targets"]
+        before = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])
+        logits = encoder({"encoder_ids": batch["inputs"], "decoder_ids": before}, training=training)
+        losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
+        right = ops.cast(ops.argmax(logits, axis=-1), "int32") == ops.cast(targets, "int32")
+        tokens = ops.cast(targets != _PADDING, "float32")
+        tokens /= ops.maximum(ops.sum(tokens, axis=-1, keepdims=True), 1.0)
+        loss, accuracy = (
+            ops.mean(ops.sum(ops.cast(each, "float32") * tokens, axis=-1))
+            for each in (losses, right)
+        )
+        return loss, {"accuracy": accuracy}
