@@ -34,7 +34,7 @@ def mine_hard_negatives(
     but for case and white space, and where its cosine with the anchor is greater than
     `c − max(margin, relative_margin · |c|)`, with c the cosine of the anchor and the pair's own
     positive: so near, it may well be a positive that nobody marked. The default is TopK-PercPos
-    with 95 % of NV-Retriever (arXiv 2407.15831, Section 3).
+    with 95 %, of NV-Retriever (arXiv 2407.15831).
 
     Every distinct text is encoded once. Beside `encode` it needs memory for the vectors twice and
     for one block of the search, whatever the number of pairs.
@@ -44,11 +44,11 @@ def mine_hard_negatives(
         pairs: Anchor and positive, each pair once for every positive of an anchor.
         corpus: Where negatives come from; by default all positives.
         per_pair: The most negatives that a pair gets.
-        rank_from: The first place that counts among the nearest texts that are no positives,
-            from 1. A greater one also passes over false negatives, whatever their cosine.
+        rank_from: The first place, from 1, that counts among the nearest texts that are no
+            positives; a later one passes over false negatives, whatever their cosine.
         rank_to: The last place that counts.
         margin: How far below the positive's cosine a negative's has to be, in `[0, 2]`.
-        relative_margin: The same as a share of the positive's cosine, in `[0, 1]`.
+        relative_margin: The same as a share of that cosine, in `[0, 1]`; the larger one counts.
 
     Returns:
         Anchor, positive, negative: by pair, in the order of `pairs`, and the nearest first. A pair
@@ -59,31 +59,30 @@ def mine_hard_negatives(
         ValueError: There is nothing to mine, or an option is out of its range.
     """
     _check_options(per_pair, rank_from, rank_to, margin, relative_margin)
-    pairs = [_checked_pair(number, pair) for number, pair in enumerate(pairs)]
-    if not pairs:
-        raise ValueError("pairs: expected pairs of anchor and positive, received none.")
+    pairs = _checked_pairs(pairs)
     candidates = _distinct([positive for _, positive in pairs] if corpus is None else corpus)
     texts = list(dict.fromkeys([*candidates, *(text for pair in pairs for text in pair)]))
     vectors = _directions(as_embedder(encode), texts)
-    rows = {text: row for row, text in enumerate(texts)}
-    anchors, positives = np.array([[rows[text] for text in pair] for pair in pairs]).T
+    anchors, positives = _places(pairs, texts)
     cosines = _cosines(vectors, anchors, positives)
     limits = cosines - np.maximum(margin, relative_margin * np.abs(cosines))
 
     known = _known_positives(pairs)
-    keys = [_key(text) for text in candidates]
-    mined: list[np.ndarray] = [np.array([], int)] * len(pairs)
+    mined: list[list[str]] = [[] for _ in pairs]
     for chunk, pairs_of in _by_anchor(anchors):
         left_out = [known[_key(texts[anchor])] for anchor in chunk]
-        found = _nearest(vectors[chunk], vectors[: len(keys)], keys, left_out, rank_from, rank_to)
-        for of_anchor, (scores, negatives) in zip(pairs_of, found, strict=True):
+        found = _nearest(vectors[chunk], vectors, candidates, left_out, (rank_from, rank_to))
+        for of_anchor, (scores, rows) in zip(pairs_of, found, strict=True):
             for pair in of_anchor:
-                mined[pair] = negatives[scores <= limits[pair]][:per_pair]
-    return [
-        (*pair, candidates[negative])
-        for pair, negatives in zip(pairs, mined, strict=True)
-        for negative in negatives
-    ]
+                far = rows[scores <= limits[pair]]
+                mined[pair] = [candidates[row] for row in far[:per_pair]]
+    return [(*pair, text) for pair, texts in zip(pairs, mined, strict=True) for text in texts]
+
+
+def _places(pairs: Sequence[tuple[str, str]], texts: Sequence[str]) -> np.ndarray:
+    """Where in `texts` the anchors and the positives stand, `[2, pairs]`."""
+    places = {text: place for place, text in enumerate(texts)}
+    return np.array([[places[text] for text in pair] for pair in pairs]).T
 
 
 def _by_anchor(anchors: np.ndarray) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
@@ -96,18 +95,22 @@ def _by_anchor(anchors: np.ndarray) -> Iterator[tuple[np.ndarray, list[np.ndarra
 
 def _nearest(
     queries: np.ndarray,
-    corpus: np.ndarray,
-    keys: list[str],
-    left_out: list[set[str]],
-    rank_from: int,
-    rank_to: int,
+    vectors: np.ndarray,
+    candidates: Sequence[str],
+    left_out: Sequence[set[str]],
+    ranks: tuple[int, int],
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each query the cosines and the rows from one rank to another of those not left out."""
-    k = min(rank_to + max(map(len, left_out)), len(corpus))
-    for out, scores, rows in zip(left_out, *exact_search(queries, corpus, k=k), strict=True):
-        allowed = [place for place, row in enumerate(rows) if keys[row] not in out]
-        ranked = allowed[rank_from - 1 : rank_to]
-        yield scores[ranked], rows[ranked]
+    """For each query cosines and rows within the ranks of what is not left out, by its key.
+
+    The candidates' vectors are the first of `vectors`.
+    """
+    keys = [_key(text) for text in candidates]
+    k = min(ranks[1] + max(map(len, left_out)), len(keys))
+    scores, rows = exact_search(queries, vectors[: len(keys)], k=k)
+    for out, near, found in zip(left_out, scores, rows, strict=True):
+        allowed = [place for place, row in enumerate(found) if keys[row] not in out]
+        ranked = allowed[ranks[0] - 1 : ranks[1]]
+        yield near[ranked], found[ranked]
 
 
 def _key(text: str) -> str:
@@ -150,10 +153,14 @@ def _cosines(vectors: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.n
     return cosines
 
 
-def _checked_pair(number: int, pair: tuple[str, str]) -> tuple[str, str]:
-    if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-        raise ValueError(f"pairs[{number}]: expected anchor and positive, received {pair!r}.")
-    return pair[0], pair[1]
+def _checked_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    if not len(pairs):
+        raise ValueError("pairs: expected pairs of anchor and positive, received none.")
+    for number, pair in enumerate(pairs):
+        texts = () if isinstance(pair, str) else tuple(pair)
+        if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"pairs[{number}]: expected anchor and positive, received {pair!r}.")
+    return [(anchor, positive) for anchor, positive in pairs]
 
 
 def _check_options(
