@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import keras
 
+from use_st5.layers.lora_dense import LoRADense
+
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class T5FeedForward(keras.layers.Layer):
@@ -73,8 +75,8 @@ class T5FeedForward(keras.layers.Layer):
             "dropout": self.dropout,
         }
 
-    def _dense(self, units: int, width: int, name: str) -> keras.layers.Dense:
-        dense = keras.layers.Dense(
+    def _dense(self, units: int, width: int, name: str) -> LoRADense:
+        dense = LoRADense(
             units,
             use_bias=False,
             kernel_initializer=keras.initializers.RandomNormal(stddev=width**-0.5),

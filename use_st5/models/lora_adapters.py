@@ -1,0 +1,132 @@
+"""The low-rank adapters of a T5: what there is of them, their file, and their end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import safetensors.numpy
+
+from use_st5._files import atomic_path
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.models.t5_config import T5Config
+
+FORMAT = "use_st5.lora.1"
+
+# Of the configuration, what has no bearing on the encoder's vectors.
+_IRRELEVANT = ("dropout", "tied_softmax", "scaled_softmax")
+
+
+class LoRAAdapters:
+    """The adapters that `apply_lora` or `load_lora` gave a model.
+
+    `print(adapters)` lists the adapted layers.
+
+    Args:
+        model: The model.
+        layers: Path → layer, each with an adapter.
+        targets: The names of layers that were asked for.
+        thawed: The variables that were trainable before; `merge` makes them so again.
+
+    Attributes:
+        rank: Columns of A, rows of B.
+        alpha: The adapter's weight; what it adds is scaled by `alpha / rank`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        layers: Mapping[str, LoRADense],
+        *,
+        targets: Sequence[str],
+        thawed: Sequence[keras.Variable],
+    ) -> None:
+        first = next(iter(layers.values()))
+        self.rank: int = first.lora_rank
+        self.alpha: float = first.lora_alpha
+        self.targets = tuple(targets)
+        self._model = model
+        self._layers = dict(layers)
+        self._thawed = list(thawed)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The paths of the adapted layers, such as "encoder/block_0/attention/query"."""
+        return tuple(self._layers)
+
+    @property
+    def tensors(self) -> dict[str, keras.Variable]:
+        """A and B of every layer as "PATH.a" and "PATH.b"; nothing once they are merged."""
+        return {
+            f"{path}.{letter}": getattr(layer, f"lora_kernel_{letter}")
+            for path, layer in self._layers.items()
+            if layer.lora_enabled
+            for letter in "ab"
+        }
+
+    @property
+    def parameters(self) -> int:
+        """Numbers in all adapters."""
+        return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
+
+    def __str__(self) -> str:
+        head = (
+            f"LoRA of rank {self.rank}, alpha {self.alpha:g} on {len(self.layers)} layers; "
+            f"{self.parameters:,} of {self._model.count_params():,} numbers train:"
+        )
+        return "\n  ".join([head, *self.layers])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the adapters alone as a safetensors file; `load_lora` reads it.
+
+        Its metadata hold the rank, alpha, the targets and the shape of the base.
+
+        Raises:
+            ValueError: They are merged.
+        """
+        self._check_present()
+        metadata = {
+            "format": FORMAT,
+            "rank": str(self.rank),
+            "alpha": repr(float(self.alpha)),
+            "targets": json.dumps(self.targets),
+            "base": json.dumps(base_shape(self._model.config)),
+        }
+        arrays = {name: tensor.numpy() for name, tensor in self.tensors.items()}
+        with atomic_path(path) as temporary:
+            safetensors.numpy.save_file(arrays, os.fspath(temporary), metadata=metadata)
+
+    def merge(self) -> None:
+        """Adds the adapters to the base and removes them; the model is then as any other.
+
+        It trains again what it trained before. A base in bfloat16 is rounded to it.
+
+        Raises:
+            ValueError: They are merged already.
+        """
+        self._check_present()
+        for layer in self._layers.values():
+            layer.merge_lora()
+        for variable in self._thawed:
+            variable.trainable = True
+        forget_traces(self._model)
+
+    def _check_present(self) -> None:
+        if not all(layer.lora_enabled for layer in self._layers.values()):
+            raise ValueError("Expected adapters in the model, these are merged into it already.")
+
+
+def base_shape(config: T5Config) -> dict[str, Any]:
+    """What a base must have in common with the one that adapters were trained on."""
+    fields = dataclasses.asdict(config)
+    return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
+
+
+def forget_traces(model: Any) -> None:
+    """Makes Keras trace its functions anew: those it kept know the model as it was."""
+    model.train_function = model.test_function = model.predict_function = None
