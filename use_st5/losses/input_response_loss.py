@@ -6,23 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.losses.feature import Feature
-from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import (
-    EXCLUDED,
-    TaskLoss,
-    build_stack,
-    cross_entropy,
-    dense_stack,
-    encode_together,
-)
+from use_st5.losses.gather import Gather
+from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
+from use_st5.losses.task_loss import build_stack, dense_stack
+from use_st5.losses.vector_loss import VectorLoss
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class InputResponseLoss(TaskLoss):
+class InputResponseLoss(VectorLoss):
     """`−log softmax_j(scale · (uᵢ·vⱼ − margin·[i = j]))[i]`, mean over rows i.
 
     `u = encoder(input)` and `v = FFN(encoder(response))`, both of length 1. The conversational
@@ -73,26 +67,26 @@ class InputResponseLoss(TaskLoss):
             self.output_layer = keras.layers.Dense(dimension, dtype="float32")
             self.output_layer.build((None, width))
 
-    def call(
-        self,
-        encoder: keras.Model,
-        batch: dict[str, Any],
-        training: bool = False,
-        gather: Gather = LOCAL,
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        return [batch["input"], batch["response"]]
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        u, v = encode_together(encoder, [batch["input"], batch["response"]], training)
+        del training  # The head has no dropout.
+        u, v = vectors
         for layer in self.hidden_layers:
             v = layer(v)
         if self.output_layer is not None:
             v = self.output_layer(v)
-        cosines = ops.matmul(l2_normalize(u), ops.transpose(gather(l2_normalize(v))))
-        rows = ops.shape(u)[0]
-        labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
-        true = ops.arange(ops.shape(cosines)[1], dtype="int32")[None, :] == labels[:, None]
-        repeated = _equal_rows(batch["response"], gather(batch["response"]))
-        logits = self.scale * (cosines - self.margin * ops.cast(true, "float32"))
-        logits = ops.where(ops.logical_and(repeated, ops.logical_not(true)), EXCLUDED, logits)
-        return cross_entropy(labels, logits)
+        return in_batch_softmax(
+            l2_normalize(u),
+            gather(l2_normalize(v)),
+            equal_ids(batch["response"], gather(batch["response"])),
+            scale=self.scale,
+            margin=self.margin,
+            gather=gather,
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -102,8 +96,3 @@ class InputResponseLoss(TaskLoss):
             "scale": self.scale,
             "margin": self.margin,
         }
-
-
-def _equal_rows(a: Any, b: Any) -> Any:
-    """Whether row i of `a [n, length]` equals row j of `b [m, length]`: bool `[n, m]`."""
-    return ops.all(a[:, None, :] == b[None, :, :], axis=-1)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.losses.fixed_encoder import FixedEncoder, log_softmax, one_id, over_replicas, unit
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+
+TABLE = np.random.default_rng(1).standard_normal((12, 4))
+BATCH = {"anchor": one_id(4), "positive": one_id(4, start=4), "negative": one_id(4, start=8)}
+A, P, N = unit(TABLE[:4]), unit(TABLE[4:8]), unit(TABLE[8:])
+
+
+def cost(logits: np.ndarray) -> float:
+    """Mean cross-entropy of rows whose true column is their own number."""
+    return -np.diag(log_softmax(logits)).mean()
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("hard_negatives", [False, True])
+def test_equals_the_equations_in_numpy(
+    margin: float, bidirectional: bool, hard_negatives: bool
+) -> None:
+    loss = ContrastiveLoss(
+        temperature=0.2, margin=margin, bidirectional=bidirectional, hard_negatives=hard_negatives
+    )
+    value, metrics = loss(FixedEncoder(TABLE), BATCH)
+    pairs = A @ P.T - margin * np.eye(4)
+    rows = np.hstack([pairs, A @ N.T]) if hard_negatives else pairs
+    expected = cost(rows / 0.2) + (cost(pairs.T / 0.2) if bidirectional else 0.0)
+    assert float(value) == pytest.approx(expected, abs=1e-5)
+    assert float(metrics["accuracy"]) == (rows.argmax(axis=1) == np.arange(4)).mean()
+
+
+def test_the_published_temperature_is_a_hundredth() -> None:
+    # Two pairs of equal meaning at right angles: a false candidate weighs e^-100.
+    batch = {"anchor": one_id(2), "positive": one_id(2)}
+    assert float(ContrastiveLoss()(FixedEncoder(np.eye(2)), batch)[0]) == 0.0
+    away = {"anchor": one_id(2), "positive": one_id(2)[::-1]}
+    assert float(ContrastiveLoss()(FixedEncoder(np.eye(2)), away)[0]) == pytest.approx(100.0)
+
+
+def test_the_length_of_a_vector_does_not_matter() -> None:
+    loss = ContrastiveLoss(hard_negatives=True, bidirectional=True)
+    lengths = np.arange(1.0, 13.0)[:, None]
+    values = [float(loss(FixedEncoder(table), BATCH)[0]) for table in (TABLE, TABLE * lengths)]
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_rows_with_an_equal_anchor_or_an_equal_positive_are_not_set_against_one_another() -> None:
+    anchors = np.array([[0], [0], [2], [3]], np.int32)
+    positives = np.array([[4], [5], [6], [6]], np.int32)
+    loss = ContrastiveLoss(temperature=0.5, bidirectional=True)
+    value, _ = loss(FixedEncoder(TABLE), {"anchor": anchors, "positive": positives})
+    pairs = unit(TABLE[anchors[:, 0]]) @ unit(TABLE[positives[:, 0]]).T / 0.5
+    for i, j in ((0, 1), (2, 3)):
+        pairs[i, j] = pairs[j, i] = -np.inf
+    assert float(value) == pytest.approx(cost(pairs) + cost(pairs.T), abs=1e-5)
+
+
+def test_a_hard_negative_with_the_ids_of_the_positive_is_none() -> None:
+    negatives = np.array([[8], [4], [9], [10]], np.int32)  # row 1's is the positive of row 0
+    loss = ContrastiveLoss(temperature=0.5, hard_negatives=True)
+    # Positives are padded further than negatives: the ids count, not their padding.
+    value, _ = loss(FixedEncoder(TABLE), {**BATCH, "negative": negatives})
+    rows = np.hstack([A @ P.T, A @ unit(TABLE[negatives[:, 0]]).T]) / 0.5
+    rows[0, 5] = -np.inf
+    assert float(value) == pytest.approx(cost(rows), abs=1e-5)
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_replicas_share_their_candidates(replicas: int) -> None:
+    loss = ContrastiveLoss(temperature=0.5, margin=0.1, hard_negatives=True, bidirectional=True)
+    batch = {**BATCH, "positive": np.array([[4], [5], [6], [4]], np.int32)}
+    together = float(loss(FixedEncoder(TABLE), batch)[0])
+    shared = over_replicas(loss, FixedEncoder(TABLE), batch, replicas)
+    assert shared == pytest.approx(together, rel=1e-6)
+
+
+def test_features_name_what_is_read() -> None:
+    assert [f.name for f in ContrastiveLoss().features] == ["anchor", "positive"]
+    hard = ContrastiveLoss(hard_negatives=True)
+    assert [f.name for f in hard.features] == ["anchor", "positive", "negative"]
+
+
+def test_config_makes_the_same_loss() -> None:
+    loss = ContrastiveLoss(temperature=0.3, margin=0.2, hard_negatives=True, bidirectional=True)
+    assert ContrastiveLoss.from_config(loss.get_config()).get_config() == loss.get_config()
+
+
+def test_a_temperature_of_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"temperature above 0. Received: 0"):
+        ContrastiveLoss(temperature=0.0)

@@ -1,0 +1,106 @@
+"""Sentence-T5's task: find the positive of an anchor among the sentences of the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+from keras.saving import register_keras_serializable
+
+from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.losses.feature import Feature
+from use_st5.losses.gather import Gather
+from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
+from use_st5.losses.vector_loss import VectorLoss
+
+
+@register_keras_serializable(package="use_st5")
+class ContrastiveLoss(VectorLoss):
+    """`−log softmax((cos(aᵢ, cⱼ) − margin·[j = i]) / τ)[i]`, mean over rows i.
+
+    Sentence-T5, section 3.2. The candidates `c` are all positives of the batch (equation 1), with
+    `hard_negatives` all its negatives too (equation 2), under `tf.distribute` those of all
+    replicas. `bidirectional` adds, as t5x_retrieval does, the loss of the other direction, which
+    finds the anchor of a positive among all anchors: the sum of both, not their mean.
+
+    What the batch itself marks as a positive is no negative: rows with equal anchors or equal
+    positives are not set against one another, nor a hard negative with the ids of the positive.
+
+    Inputs:
+        | feature | kind |
+        |---|---|
+        | anchor | ids `[batch, length]` |
+        | positive | ids `[batch, length]` |
+        | negative | ids `[batch, length]`, with `hard_negatives` |
+
+    Args:
+        temperature: `τ`.
+        margin: Subtracted from the cosine of the true pair (additive margin, Yang et al. 2019).
+        hard_negatives: Whether each row has a negative of its own.
+        bidirectional: Whether anchors are searched for as well.
+
+    Raises:
+        ValueError: The temperature is not positive.
+    """
+
+    metric_names = ("accuracy",)
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 0.01,
+        margin: float = 0.0,
+        hard_negatives: bool = False,
+        bidirectional: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not temperature > 0:
+            raise ValueError(f"Expected a temperature above 0. Received: {temperature}")
+        self.temperature = temperature
+        self.margin = margin
+        self.hard_negatives = hard_negatives
+        self.bidirectional = bidirectional
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The anchor, the positive and, with `hard_negatives`, the negative."""
+        names = (
+            ("anchor", "positive", "negative") if self.hard_negatives else ("anchor", "positive")
+        )
+        return tuple(Feature(name, "ids") for name in names)
+
+    def build(self, embedding_shape: tuple[int | None, int]) -> None:
+        """Nothing to build: the loss has no weights."""
+
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        return [batch[feature.name] for feature in self.features]
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
+    ) -> tuple[Any, dict[str, Any]]:
+        del training  # The head has no dropout.
+        anchors, positives, *negatives = (l2_normalize(each) for each in vectors)
+        same = ops.logical_or(
+            *(equal_ids(batch[name], gather(batch[name])) for name in ("anchor", "positive"))
+        )
+        options = {"scale": 1.0 / self.temperature, "margin": self.margin, "gather": gather}
+        candidates, repeated = [gather(positives)], [same]
+        for each in negatives:
+            candidates.append(gather(each))
+            repeated.append(equal_ids(batch["positive"], gather(batch["negative"])))
+        loss, metrics = in_batch_softmax(
+            anchors, ops.concatenate(candidates), ops.concatenate(repeated, axis=1), **options
+        )
+        if self.bidirectional:
+            loss += in_batch_softmax(positives, gather(anchors), same, **options)[0]
+        return loss, metrics
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "temperature": self.temperature,
+            "margin": self.margin,
+            "hard_negatives": self.hard_negatives,
+            "bidirectional": self.bidirectional,
+        }

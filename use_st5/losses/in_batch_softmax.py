@@ -1,0 +1,51 @@
+"""The softmax whose classes are the rows of the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+from use_st5.losses.gather import Gather
+from use_st5.losses.task_loss import EXCLUDED, cross_entropy, pad_ids
+
+
+def in_batch_softmax(
+    queries: Any,
+    candidates: Any,
+    repeated: Any,
+    *,
+    scale: float,
+    margin: float,
+    gather: Gather,
+) -> tuple[Any, dict[str, Any]]:
+    """`−log softmax_j(scale · (qᵢ·cⱼ − margin·[j = i]))[i]`, mean over the replica's rows i.
+
+    Henderson et al. 2017, section 4; the margin is that of Yang et al. 2019.
+
+    Args:
+        queries: float32 `[rows, dimension]`, this replica's.
+        candidates: float32 `[all, dimension]`: first the gathered true ones, in the order of the
+            gathered rows, then any others.
+        repeated: bool `[rows, all]`: candidates that are no negatives. What it says of the true
+            one has no effect.
+        scale: Factor on the products, the inverse of the softmax's temperature.
+        margin: Subtracted from the true candidate's product.
+        gather: What gathered the rows.
+
+    Returns:
+        The loss, and the accuracy as its metric.
+    """
+    products = ops.matmul(queries, ops.transpose(candidates))
+    rows = ops.shape(queries)[0]
+    labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
+    true = ops.arange(ops.shape(products)[1], dtype="int32")[None, :] == labels[:, None]
+    logits = scale * (products - margin * ops.cast(true, "float32"))
+    logits = ops.where(ops.logical_and(repeated, ops.logical_not(true)), EXCLUDED, logits)
+    return cross_entropy(labels, logits)
+
+
+def equal_ids(a: Any, b: Any) -> Any:
+    """Whether rows hold the same ids, `[n, length]`, `[m, other length]` → bool `[n, m]`."""
+    a, b = pad_ids([a, b])
+    return ops.all(a[:, None, :] == b[None, :, :], axis=-1)
