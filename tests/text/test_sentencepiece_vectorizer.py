@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -90,3 +91,46 @@ def test_refusals(tmp_path: Path) -> None:
         SentencePieceVectorizer(tmp_path / "absent.model")
     with pytest.raises(ValueError, match="at least 2, received 1"):
         SentencePieceVectorizer().padded(tf.constant(["a"]), 1)
+
+
+@pytest.fixture(scope="module")
+def mt5_subset(data_dir: Path) -> tuple[Path, list[int]]:
+    """32,596 of mT5's 250,100 pieces, and their ids there."""
+    folder = data_dir / "vocab/mt5-cn-subset"
+    kept = json.loads((folder / "sentencepiece_cn_keep_tokens.json").read_text())
+    return folder / "sentencepiece_cn.model", kept
+
+
+def test_mt5_spells_what_it_has_no_piece_for(
+    mt5_subset: tuple[Path, list[int]], data_dir: Path
+) -> None:
+    package = spm.SentencePieceProcessor(model_file=str(mt5_subset[0]))
+    vectorizer = SentencePieceVectorizer(mt5_subset[0])
+    texts = [*ODD]
+    for language in ("en", "zh", "ru", "th", "vi", "ar", "hi"):
+        text = (data_dir / f"xnli/dev-{language}.tsv").read_text(encoding="utf-8")
+        texts += [field for line in text.split("\n")[:200] for field in line.split("\t")[:2]]
+    expected = package.encode(texts)
+    assert any(3 <= piece < 259 for row in expected for piece in row)
+    assert ids(vectorizer, texts) == [[*row, package.eos_id()] for row in expected]
+
+
+def test_pieces_of_a_subset_have_the_ids_of_the_whole(
+    mt5_subset: tuple[Path, list[int]],
+) -> None:
+    model, kept = mt5_subset
+    whole = SentencePieceVectorizer(model, piece_ids=kept)
+    # 250,000 pieces and 100 sentinels, the last of which is <extra_id_0>.
+    assert whole.vocabulary_size == 250_100
+    part = SentencePieceVectorizer(model)
+    assert part.vocabulary_size == 32_596
+    text = ["\u6211\u7231\u4f60 Hello", "", "\u0416"]
+    assert ids(whole, text) == [[kept[piece] for piece in row] for row in ids(part, text)]
+    # mT5's piece 260 is the full stop, 261 the comma.
+    assert ids(whole, [",."])[0][-3:] == [261, 260, 1]
+
+
+@pytest.mark.parametrize("wrong", [[0, 1, 2], [*range(1, 40_000)], [0, 1, *range(50_000, 0, -1)]])
+def test_piece_ids_that_do_not_fit(wrong: list[int]) -> None:
+    with pytest.raises(ValueError, match="each of the 32000 pieces, ascending"):
+        SentencePieceVectorizer(piece_ids=wrong)

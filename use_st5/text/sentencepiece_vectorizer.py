@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from use_st5._imports import require
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
+
+# The first of the 256 pieces by which a vocabulary like mT5's spells what it has no piece for.
+_BYTE_PIECE = b"<0x00>"
 
 
 class SentencePieceVectorizer(tf.Module):
@@ -17,8 +22,10 @@ class SentencePieceVectorizer(tf.Module):
 
     The ids are those of the `sentencepiece` package. (tensorflow-text's older
     `SentencepieceTokenizer` cuts some words otherwise, "Hmmm" for example; its
-    `FastSentencepieceTokenizer`, which is used here, does not.) The model becomes a constant of
-    the graph; a SavedModel needs nothing but tensorflow-text.
+    `FastSentencepieceTokenizer`, which is used here, does not. But it knows no bytes: of a
+    vocabulary that spells unknown characters by their bytes, as mT5's, it would make them all one
+    unknown token; there the older one is used.) The model becomes a constant of the graph; a
+    SavedModel needs nothing but tensorflow-text.
 
     A text that is too long is cut before the end-of-sentence token is added, as T5's own pipeline
     does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence.
@@ -26,31 +33,50 @@ class SentencePieceVectorizer(tf.Module):
     Args:
         model: The SentencePiece model, its bytes or the path of its file (`spiece.model`); by
             default T5's English one, which comes with the package.
+        piece_ids: The id of each piece in the vocabulary that the model is a part of, ascending
+            from 0 for padding and 1 for the end of a sentence; ids beyond the last piece are left
+            out. None: the model is a whole vocabulary.
 
     Attributes:
         eos_id: Id of the end-of-sentence token.
+        vocabulary_size: The largest id, plus 1.
 
     Raises:
         ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
         FileNotFoundError: There is no such file.
-        ValueError: It is no SentencePiece model.
+        ValueError: It is no SentencePiece model, or `piece_ids` does not fit it.
     """
 
     eos_id = 1
 
-    def __init__(self, model: bytes | str | os.PathLike[str] = T5_VOCABULARY) -> None:
+    def __init__(
+        self,
+        model: bytes | str | os.PathLike[str] = T5_VOCABULARY,
+        *,
+        piece_ids: Sequence[int] | None = None,
+    ) -> None:
         super().__init__(name="sentencepiece_vectorizer")
         text = require("tensorflow_text", "text")
         proto = model if isinstance(model, bytes) else Path(model).read_bytes()
+        spells = _BYTE_PIECE in proto
+        kind = text.SentencepieceTokenizer if spells else text.FastSentencepieceTokenizer
         try:
-            self._tokenizer = text.FastSentencepieceTokenizer(model=proto, add_eos=False)
-            self.vocabulary_size = int(self._tokenizer.vocab_size())
+            self._tokenizer = kind(model=proto, add_eos=False)
+            pieces = int(self._tokenizer.vocab_size())
         except Exception as error:  # the converter's own kinds differ between versions
             name = "the bytes given" if isinstance(model, bytes) else os.fspath(model)
             raise ValueError(
                 f"Expected a SentencePiece model, could not read {name} as one "
                 f"({type(error).__name__}: {error})."
             ) from error
+        ids = range(pieces) if piece_ids is None else list(piece_ids)[:pieces]
+        if len(ids) < pieces or [*ids[:2]] != [0, 1] or (np.diff(ids) <= 0).any():
+            raise ValueError(
+                f"piece_ids: expected an id for each of the {pieces} pieces, ascending from 0 and "
+                f"1, received {len(ids)}, the first of them {[*ids[:4]]}."
+            )
+        self.vocabulary_size = ids[-1] + 1
+        self._piece_ids = None if piece_ids is None else tf.constant(ids, tf.int32)
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
         """The ids of each text in a row, padded with 0.
@@ -71,5 +97,7 @@ class SentencePieceVectorizer(tf.Module):
         pieces = self._tokenizer.tokenize(text)
         if max_tokens is not None:
             pieces = pieces[:, : max_tokens - 1]
+        if self._piece_ids is not None:
+            pieces = tf.gather(self._piece_ids, pieces)
         ends = tf.fill([tf.shape(text)[0], 1], self.eos_id)
         return tf.concat([pieces, ends], axis=1).to_tensor()
