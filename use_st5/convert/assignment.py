@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import keras
 
 # Registers bfloat16 with NumPy, under the name that Keras uses too.
 import ml_dtypes  # noqa: F401
@@ -15,9 +19,6 @@ from use_st5.convert.weight_source import WeightSource
 
 # More than these would hide the message they stand in.
 _LISTED = 8
-
-# Bytes; what TensorFlow's kernels expect of a tensor's address.
-_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ def assign_weights(
 ) -> None:
     """Reads every tensor of a mapping into its variable, one at a time.
 
-    Beside the variables, one tensor is in memory, in its variable's dtype, and a piece of it as it
-    is stored.
+    Where Keras runs on TensorFlow, only a piece of a tensor is in memory beside the variables; on
+    other backends one tensor is.
 
     Args:
         mapping: Name in the checkpoint → where it goes.
@@ -74,32 +75,44 @@ def assign_weights(
             f"Of another shape: {listed(wrong)}. Left over: {listed(left_over)}."
         )
     for name, target in mapping.items():
-        target.variable.assign(_read(name, target, source))
+        row = 0
+        with _writing(target) as write:
+            for piece in source.pieces(name):
+                if not np.isfinite(piece).all():
+                    raise ValueError(
+                        f"{source.where}: expected finite numbers, {name} holds NaN or infinity."
+                    )
+                write(row, piece)
+                row += len(piece)
         on_tensor(name)
 
 
-def _read(name: str, target: Target, source: WeightSource) -> np.ndarray:
-    """A tensor in the shape and dtype of its variable, put together from its pieces."""
-    tensor = aligned_empty(tuple(target.variable.shape), np.dtype(target.variable.dtype))
-    as_stored = tensor.T if target.transposed else tensor
-    row = 0
-    for piece in source.pieces(name):
-        rows = as_stored[row : row + len(piece)]
-        rows[...] = piece
-        row += len(piece)
-        if not np.isfinite(rows).all():
-            raise ValueError(
-                f"{source.where}: expected finite numbers, {name} holds NaN or infinity."
-            )
-    return tensor
+@contextlib.contextmanager
+def _writing(target: Target) -> Iterator[Callable[[int, np.ndarray], None]]:
+    """Gives a function that writes some rows, as stored, at their place in the variable."""
+    variable = target.variable
+    if keras.backend.backend() == "tensorflow":
+        yield partial(_write_in_place, target)
+        return
+    tensor = np.empty(target.stored_shape(), variable.dtype)
+    yield lambda row, piece: operator.setitem(tensor, slice(row, row + len(piece)), piece)
+    variable.assign(tensor.T if target.transposed else tensor)
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array whose memory TensorFlow takes over as it is; another it would copy."""
-    size = math.prod(shape) * dtype.itemsize
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + size].view(dtype).reshape(shape)
+def _write_in_place(target: Target, row: int, piece: np.ndarray) -> None:
+    """Writes without a copy of the variable, which `assign` would make."""
+    import tensorflow as tf
+
+    begin, size = [row] + [0] * (piece.ndim - 1), list(piece.shape)
+    if target.transposed:
+        begin, size, piece = begin[::-1], size[::-1], piece.T
+    tf.raw_ops.ResourceStridedSliceAssign(
+        ref=target.variable.value.handle,
+        begin=begin,
+        end=np.add(begin, size),
+        strides=[1] * piece.ndim,
+        value=np.asarray(piece, target.variable.dtype),
+    )
 
 
 def listed(names: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from use_st5.convert.assignment import Target, assign_weights
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.t5_names import T5Names
 from use_st5.convert.weight_source import WeightSource
+from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.sentence_t5 import Pooling, SentenceT5
 from use_st5.models.t5 import T5
 from use_st5.models.t5_config import T5Config
@@ -126,7 +127,8 @@ def load_t5(
         ValueError: The weights do not fit the configuration.
     """
     model = T5(read_t5_config(folder), with_decoder=with_decoder, dtype=dtype)
-    model.build()
+    with without_initial_values():
+        model.build()
     assign_t5(t5_mapping(model), SafetensorsSource(folder), on_tensor)
     return model
 
@@ -164,7 +166,8 @@ def load_sentence_t5(
         normalize=normalize,
         dtype=dtype,
     )
-    model.build()
+    with without_initial_values():
+        model.build()
     assign_t5(t5_mapping(model), SafetensorsSource(folder), on_tensor)
     return model
 

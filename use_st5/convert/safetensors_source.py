@@ -67,7 +67,7 @@ class SafetensorsSource(WeightSource):
             return
         for start in range(0, rows, step):
             with safe_open(self._homes[name], framework="np") as file:
-                yield file.get_slice(name)[start : start + step]
+                yield file.get_slice(name)[start : min(start + step, rows)]
 
     def _read_header(self, path: Path) -> None:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 from use_st5.convert.assignment import Target, assign_weights
 from use_st5.convert.t5_names import T5Names
 from use_st5.convert.weight_source import WeightSource
+from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.sentence_t5 import Pooling, SentenceT5
 from use_st5.models.t5 import T5
 from use_st5.models.t5_config import T5Config
@@ -60,7 +61,8 @@ class T5Checkpoint:
             ValueError: Tensors are missing, left over or of other shapes.
         """
         model = T5(self.config, with_decoder=with_decoder, dtype=dtype)
-        model.build()
+        with without_initial_values():
+            model.build()
         self._assign(model, self.names.targets(model), on_tensor)
         return model
 
@@ -93,7 +95,8 @@ class T5Checkpoint:
             normalize=width is not None,
             dtype=dtype,
         )
-        model.build()
+        with without_initial_values():
+            model.build()
         mapping = self.names.targets(model)
         if width is not None:
             mapping[self.names.projection] = Target(model.projection.kernel)

@@ -8,6 +8,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5.layers.random_normal import RandomNormal
+
 
 def relative_position_bucket(
     relative_position: Any, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
@@ -86,7 +88,7 @@ class RelativePositionBias(keras.layers.Layer):
     def build(self, _input_shape: Any = None) -> None:
         self.table = self.add_weight(
             shape=(self.num_buckets, self.num_heads),
-            initializer=keras.initializers.RandomNormal(stddev=self.stddev),
+            initializer=RandomNormal(stddev=self.stddev),
             autocast=False,  # the bias is added to scores in float32
             name="table",
         )

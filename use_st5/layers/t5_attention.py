@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.random_normal import RandomNormal
 
 # Far below any score, and finite: a row without a single key gives a mean, not NaN.
 _EXCLUDED = -1e9
@@ -115,7 +116,7 @@ class T5Attention(keras.layers.Layer):
         return LoRADense(
             units,
             use_bias=False,
-            kernel_initializer=keras.initializers.RandomNormal(stddev=stddev),
+            kernel_initializer=RandomNormal(stddev=stddev),
             dtype=self.dtype_policy,
             name=name,
         )

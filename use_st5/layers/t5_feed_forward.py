@@ -7,6 +7,7 @@ from typing import Any, Literal
 import keras
 
 from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.random_normal import RandomNormal
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -79,7 +80,7 @@ class T5FeedForward(keras.layers.Layer):
         dense = LoRADense(
             units,
             use_bias=False,
-            kernel_initializer=keras.initializers.RandomNormal(stddev=width**-0.5),
+            kernel_initializer=RandomNormal(stddev=width**-0.5),
             dtype=self.dtype_policy,
             name=name,
         )

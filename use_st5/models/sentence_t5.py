@@ -10,6 +10,7 @@ from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.pooling import masked_mean
+from use_st5.layers.random_normal import RandomNormal
 from use_st5.models.t5 import PADDING_ID, check_dtype, make_stack, t5_config
 from use_st5.models.t5_config import T5Config
 
@@ -66,7 +67,7 @@ class SentenceT5(keras.Model):
         self.embedding = keras.layers.Embedding(
             config.vocabulary_size,
             config.hidden_dim,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=1.0),
+            embeddings_initializer=RandomNormal(stddev=1.0),
             dtype=policy,
             name="embedding",
         )

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5.layers.random_normal import RandomNormal
 from use_st5.layers.t5_stack import T5Stack
 from use_st5.models.t5_config import T5_PRESETS, T5Config
 
@@ -48,7 +49,7 @@ class T5(keras.Model):
         self.embedding = keras.layers.Embedding(
             config.vocabulary_size,
             config.hidden_dim,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=1.0),
+            embeddings_initializer=RandomNormal(stddev=1.0),
             dtype=policy,
             name="embedding",
         )
@@ -59,7 +60,7 @@ class T5(keras.Model):
             keras.layers.Dense(
                 config.vocabulary_size,
                 use_bias=False,
-                kernel_initializer=keras.initializers.RandomNormal(stddev=config.hidden_dim**-0.5),
+                kernel_initializer=RandomNormal(stddev=config.hidden_dim**-0.5),
                 dtype=policy,
                 name="logits",
             )
