@@ -9,18 +9,13 @@ import keras
 from keras import ops
 
 from use_st5.losses.feature import Feature
-from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import (
-    TaskLoss,
-    build_stack,
-    cross_entropy,
-    dense_stack,
-    encode_together,
-)
+from use_st5.losses.gather import Gather
+from use_st5.losses.task_loss import build_stack, cross_entropy, dense_stack
+from use_st5.losses.vector_loss import VectorLoss
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class ClassificationLoss(TaskLoss):
+class ClassificationLoss(VectorLoss):
     """`−log softmax(W·h + b)[label]`, `h = layers([u; v; |u − v|; u ⊙ v])`.
 
     The supervised task of the USE paper, on SNLI (Bowman et al. 2015); the four-part input is that
@@ -73,15 +68,14 @@ class ClassificationLoss(TaskLoss):
         width = build_stack(self.hidden_layers, 4 * embedding_shape[-1])
         self.output_layer.build((None, width))
 
-    def call(
-        self,
-        encoder: keras.Model,
-        batch: dict[str, Any],
-        training: bool = False,
-        gather: Gather = LOCAL,
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        return [batch["premise"], batch["hypothesis"]]
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
         del gather  # Rows do not meet here.
-        u, v = encode_together(encoder, [batch["premise"], batch["hypothesis"]], training)
+        u, v = vectors
         x = ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
         for layer in self.hidden_layers:
             x = layer(self.dropout_layer(x, training=training))

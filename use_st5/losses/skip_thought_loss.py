@@ -8,15 +8,16 @@ import keras
 from keras import ops
 
 from use_st5.losses.feature import Feature
-from use_st5.losses.gather import LOCAL, Gather
+from use_st5.losses.gather import Gather
 from use_st5.losses.sentence_decoder import SentenceDecoder
-from use_st5.losses.task_loss import TaskLoss, stack_ids
+from use_st5.losses.task_loss import stack_ids
+from use_st5.losses.vector_loss import VectorLoss
 
 _PADDING, _UNKNOWN = 0, 1
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class SkipThoughtLoss(TaskLoss):
+class SkipThoughtLoss(VectorLoss):
     """`mean over neighbours of (1/|n|) Σ_t −log p(n_t | n_{<t}, encoder(sentence))`.
 
     The Skip-Thought-like task of the USE paper, a Transformer decoder in place of the LSTM of Kiros
@@ -69,20 +70,19 @@ class SkipThoughtLoss(TaskLoss):
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
         self.decoder.build(embedding_shape)
 
-    def call(
-        self,
-        encoder: keras.Model,
-        batch: dict[str, Any],
-        training: bool = False,
-        gather: Gather = LOCAL,
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        return [batch["sentence"]]
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del gather  # Rows do not meet here.
-        vectors = ops.cast(encoder(batch["sentence"], training=training), "float32")
+        del training, gather  # The head has no dropout; rows do not meet here.
+        (sentences,) = vectors
         targets = stack_ids([batch["previous"], batch["next"]])
         targets = ops.where(targets < self.vocabulary_size, targets, _UNKNOWN)
-        directions = ops.repeat(ops.arange(2, dtype="int32"), ops.shape(vectors)[0])
+        directions = ops.repeat(ops.arange(2, dtype="int32"), ops.shape(sentences)[0])
         logits = self.decoder(
-            targets, vectors=ops.concatenate([vectors, vectors], axis=0), directions=directions
+            targets, vectors=ops.concatenate([sentences, sentences], axis=0), directions=directions
         )
         counted = ops.cast(targets != _PADDING, "float32")
         losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)

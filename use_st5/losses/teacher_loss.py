@@ -9,12 +9,13 @@ from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.losses.feature import Feature
-from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import EXCLUDED, TaskLoss
+from use_st5.losses.gather import Gather
+from use_st5.losses.task_loss import EXCLUDED
+from use_st5.losses.vector_loss import VectorLoss
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class TeacherLoss(TaskLoss):
+class TeacherLoss(VectorLoss):
     """`w_v·mean(1 − cos(W·sᵢ, tᵢ)) + w_s·mean_{i≠j}(Sᵢⱼ − Tᵢⱼ)² + w_r·mean KL(p(Tᵢ) ‖ p(Sᵢ))`.
 
     `s` is the encoder's vector, `t` the teacher's, `S` and `T` the matrices of cosines within the
@@ -70,14 +71,14 @@ class TeacherLoss(TaskLoss):
             )
             self.projection.build(embedding_shape)
 
-    def call(
-        self,
-        encoder: keras.Model,
-        batch: dict[str, Any],
-        training: bool = False,
-        gather: Gather = LOCAL,
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        return [batch["sentence"]]
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        student = ops.cast(encoder(batch["sentence"], training=training), "float32")
+        del training  # The head has no dropout.
+        (student,) = vectors
         teacher = l2_normalize(batch["teacher"])
         projected = student if self.projection is None else self.projection(student)
         cosine = ops.mean(ops.sum(l2_normalize(projected) * teacher, axis=-1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from typing import Any
 
 import keras
@@ -19,11 +18,10 @@ class VectorLoss(TaskLoss):
     does not fit into memory (`use_st5.training.gradient_cache`).
     """
 
-    @abc.abstractmethod
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         """The id arrays to encode, each `[batch, length]`; the lengths may differ."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
@@ -35,6 +33,7 @@ class VectorLoss(TaskLoss):
             training: Whether dropout acts in the head.
             gather: Gives the rows of all replicas.
         """
+        raise NotImplementedError
 
     def call(
         self,
