@@ -101,6 +101,8 @@ def test_as_embedder_shares() -> None:
         (lambda s: np.ones(len(s)), r"received \[2\]"),
         (lambda s: np.ones((len(s), 0)), r"received \[2, 0\]"),
         (lambda s: [[float("nan") if x == "b" else 0.0] for x in s], "NaN or infinity for 'b'"),
+        (lambda s: [[0.0] * (1 + len(x + "b") % 2 + (x == "b")) for x in s], "numbers in an array"),
+        (lambda s: [["one", "two"]] * len(s), r"numbers in an array of shape \[2, dim\]"),
         (lambda s: [[0.0, float("inf") if x == "a" else 0.0] for x in s], "infinity for 'a'"),
     ],
 )

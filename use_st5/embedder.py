@@ -148,13 +148,20 @@ def _digest(data: bytes) -> bytes:
 
 def _checked(vectors: Any, sentences: list[str]) -> np.ndarray:
     """The vectors as floats `[sentences, dim]`, or an error that names what is wrong."""
-    vectors = np.asarray(vectors)
+    try:
+        vectors = np.asarray(vectors)
+        finite = np.isfinite(vectors)
+    except (TypeError, ValueError) as error:  # rows of different lengths, texts, objects
+        raise ValueError(
+            f"encode: expected numbers in an array of shape [{len(sentences)}, dim], received "
+            f"something else ({error})."
+        ) from error
     if vectors.ndim != 2 or len(vectors) != len(sentences) or not vectors.shape[1]:
         raise ValueError(
             f"encode: expected an array of shape [{len(sentences)}, dim], received "
             f"{list(vectors.shape)}."
         )
-    finite = np.isfinite(vectors).all(axis=1)
+    finite = finite.all(axis=1)
     if not finite.all():
         raise ValueError(
             "encode: expected finite numbers, received NaN or infinity for "

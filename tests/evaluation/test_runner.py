@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords, WordsTask
@@ -125,6 +126,17 @@ def test_missing_data_is_found_before_any_work(data: Path) -> None:
     assert not encoder.asked
     with pytest.raises(ValueError, match="Words needs data: expected a folder"):
         evaluate(encoder, [WordsTask()])
+
+
+def test_what_has_no_name_is_called_like_its_function_or_class(data: Path) -> None:
+    def shout(sentences: list[str]) -> np.ndarray:
+        return np.ones((len(sentences), 2))
+
+    class Nameless:
+        encode = staticmethod(shout)
+
+    for encoder, name in ((shout, "shout"), (Nameless(), "Nameless")):
+        assert evaluate(encoder, [WordsTask()], data).model["name"] == name
 
 
 def test_refusals(data: Path, tmp_path: Path) -> None:

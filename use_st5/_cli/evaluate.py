@@ -68,7 +68,7 @@ def evaluate(
         Path | None,
         typer.Option("--out", "-o", help="The file to write. Default: evaluation/NAME.json."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 1111,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 1111,
     cache: Annotated[
         Path | None,
         typer.Option("--cache", help=f"The folder that keeps results. Default: {_CACHE}."),

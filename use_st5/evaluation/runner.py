@@ -45,7 +45,7 @@ def evaluate(
         encoder: Any object with `encode(list of str) → [n, dim]`, or such a function.
         tasks: What to run, for example `select_tasks("sts,weat")`.
         data: The folder with the data sets; None where no task needs one.
-        name: The model's; by default the encoder's `name`, else the name of its class.
+        name: The model's; by default the encoder's `name`, else that of the function or class.
         identity: A text that changes with the model's weights, by which the cache is kept; by
             default the encoder's `identity`.
         seed: Of everything random.
@@ -63,18 +63,19 @@ def evaluate(
         raise ValueError("Expected at least one task, received none.")
     identity = identity or getattr(encoder, "identity", None)
     store = _store(cache, identity)
-    hashes = {task.name: _hashes(task, data) for task in tasks}
+    folder = None if data is None else DataFolder(data)
+    hashes = {task.name: _hashes(task, folder) for task in tasks}
     progress = progress or Progress()
     encode = getattr(encoder, "encode", encoder)
     embed = Embedder(encode, store=store and store.embeddings, on_encoded=progress.encoded)
-    context = TaskContext(embed, data and DataFolder(data), seed, progress)
+    context = TaskContext(embed, folder, seed, progress)
     results = {}
     for number, task in enumerate(tasks, start=1):
         progress.started(task, number, len(tasks))
         result, cached = _kept_or_run(task, context, hashes[task.name], store)
         results[task.name] = result
         on_result(task.name, result, cached)
-    name = name or getattr(encoder, "name", type(encoder).__name__)
+    name = name or getattr(encoder, "name", None) or _type_name(encoder)
     return EvaluationRecord(
         model={"name": name, "identity": identity, "dimension": embed.dimension},
         created=_now(),
@@ -83,6 +84,11 @@ def evaluate(
         seed=seed,
         tasks=results,
     )
+
+
+def _type_name(encoder: Any) -> str:
+    """What the function is called, or the class of the object."""
+    return getattr(encoder, "__name__", type(encoder).__name__)
 
 
 def _store(cache: str | os.PathLike[str] | None, identity: str | None) -> ResultStore | None:
@@ -96,13 +102,12 @@ def _store(cache: str | os.PathLike[str] | None, identity: str | None) -> Result
     return ResultStore(Path(cache), identity)
 
 
-def _hashes(task: EvaluationTask, data: str | os.PathLike[str] | None) -> dict[str, str]:
+def _hashes(task: EvaluationTask, folder: DataFolder | None) -> dict[str, str]:
     """SHA-256 of each file that the task reads."""
-    if data is None:
+    if folder is None:
         if task.sources or task.optional_sources:
             raise ValueError(f"{task.title} needs data: expected a folder, received none.")
         return {}
-    folder = DataFolder(data)
     return folder.hashes(task.used_sources(folder))
 
 
