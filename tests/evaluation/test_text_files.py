@@ -9,6 +9,7 @@ from use_st5.evaluation._text_files import (
     parse_score,
     read_columns,
     read_lines,
+    read_side_by_side,
     split_fields,
 )
 
@@ -52,6 +53,18 @@ def test_no_file(file: Path) -> None:
 def test_numbers_count_blank_lines(file: Path) -> None:
     file.write_text("a\n\n \t\nb\n")
     assert list(numbered_lines(file)) == [(1, "a"), (4, "b")]
+
+
+def test_side_by_side(file: Path) -> None:
+    other = file.with_name("other.tsv")
+    file.write_text("a\n\nb\n")
+    other.write_text("1\n2\n3\n")
+    assert read_side_by_side(file, other) == [(1, "a", "1"), (2, "", "2"), (3, "b", "3")]
+    other.write_text("1\n2\n")
+    assert read_side_by_side(file, other, first=2) == [(1, "a", "1"), (2, "", "2")]
+    for paths in ((file, other), (other, file)):
+        with pytest.raises(ValueError, match=r"other\.tsv:3: .* line 3 of file\.tsv, .* the end"):
+            read_side_by_side(*paths)
 
 
 def test_fields(file: Path) -> None:

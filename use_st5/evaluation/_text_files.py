@@ -26,6 +26,33 @@ def read_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> list[str]:
     return [line.rstrip("\r") for line in text.split("\n")]
 
 
+def read_side_by_side(
+    path: str | Path, other: str | Path, *, first: int | None = None
+) -> list[tuple[int, str, str]]:
+    """Line numbers, from 1, and the lines of two files that belong together line by line.
+
+    Args:
+        path: A file.
+        other: The other one.
+        first: How many lines of `path` belong to lines of `other`, where it is not all.
+
+    Raises:
+        FileNotFoundError: One of the files is missing.
+        ValueError: One of them ends before the other.
+    """
+    path, other = Path(path), Path(other)
+    lines, others = read_lines(path)[:first], read_lines(other)
+    if len(lines) != len(others):
+        shorter, longer = (path, other) if len(lines) < len(others) else (other, path)
+        number = min(len(lines), len(others)) + 1
+        raise ValueError(
+            f"{shorter}:{number}: expected what belongs to line {number} of {longer.name}, "
+            "received the end of the file."
+        )
+    numbers = range(1, len(lines) + 1)
+    return list(zip(numbers, lines, others, strict=True))
+
+
 def numbered_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
     """Line numbers, from 1, and the lines that are not blank."""
     for number, line in enumerate(read_lines(path, encoding=encoding), start=1):

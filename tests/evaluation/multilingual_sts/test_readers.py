@@ -42,9 +42,9 @@ def test_sts2017_may_be_scored_in_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "gold", "options", "message"),
     [
-        ("a\tb\nc\td\n", "1\n", {}, r"gs\.txt:2: expected a line for each of 2 of set\.txt"),
-        ("a\tb\n", "1\n2\n", {}, r"set\.txt:2: expected a line for each of 2 of gs\.txt"),
-        ("a\tb\n", "1\n2\n", {"scored": 2}, r"set\.txt:2: expected a line for each of 2"),
+        ("a\tb\nc\td\n", "1\n", {}, r"gs\.txt:2: .* line 2 of set\.txt"),
+        ("a\tb\n", "1\n2\n", {}, r"set\.txt:2: .* line 2 of gs\.txt"),
+        ("a\tb\n", "1\n2\n", {"scored": 2}, r"set\.txt:2: .* line 2 of gs"),
         ("a\tb\nc\td\n", "1\n\n", {}, r"gs\.txt:2: expected a score, received ''"),
         ("a\tb\nc\td\n", "1\nnan\n", {}, r"gs\.txt:2: expected a score, received 'nan'"),
         ("a\tb\nc\n", "1\n2\n", {}, r"set\.txt:2: expected two sentences, received \['c'\]"),

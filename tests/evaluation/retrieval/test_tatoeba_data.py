@@ -26,8 +26,8 @@ def test_sentences_line_by_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("foreign", "english", "message"),
     [
-        ("a\nb\nc\n", "a\nb\n", r"xho-eng\.eng:3: expected the translation .* tatoeba.xho-eng.xho"),
-        ("a\n", "a\nb\n", r"xho-eng\.xho:2: expected the translation .* tatoeba.xho-eng.eng"),
+        ("a\nb\nc\n", "a\nb\n", r"xho-eng\.eng:3: .* line 3 of tatoeba.xho-eng.xho"),
+        ("a\n", "a\nb\n", r"xho-eng\.xho:2: .* line 2 of tatoeba.xho-eng.eng"),
         ("a\n \nc\n", "a\nb\nc\n", r"xho-eng\.xho:2: expected a sentence, received none"),
         ("a\n", "", r"xho-eng\.eng:1: expected a sentence, received none"),
     ],

@@ -7,7 +7,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from use_st5.evaluation._text_files import numbered_lines, parse_score, read_columns, read_lines
+from use_st5.evaluation._text_files import (
+    numbered_lines,
+    parse_score,
+    read_columns,
+    read_lines,
+    read_side_by_side,
+)
 from use_st5.evaluation.sts.sts_pair import STSPair
 
 
@@ -28,16 +34,9 @@ def read_sts2017(
         ValueError: Pairs and scores differ in number; a line is not in the format.
     """
     inputs, gold = Path(inputs), Path(gold)
-    lines, scores = read_lines(inputs)[:scored], read_lines(gold)
-    if len(lines) != len(scores):
-        path, other = (inputs, gold) if len(lines) < len(scores) else (gold, inputs)
-        raise ValueError(
-            f"{path}:{min(len(lines), len(scores)) + 1}: expected a line for each of "
-            f"{max(len(lines), len(scores))} of {other.name}, received the end of the file."
-        )
     return [
         _pair(inputs, number, line.split("\t"), parse_score(gold, number, score))
-        for number, (line, score) in enumerate(zip(lines, scores, strict=True), start=1)
+        for number, line, score in read_side_by_side(inputs, gold, first=scored)
     ]
 
 

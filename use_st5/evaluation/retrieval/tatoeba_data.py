@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from use_st5.evaluation._text_files import read_lines
+from use_st5.evaluation._text_files import read_side_by_side
 from use_st5.evaluation.retrieval.parallel_sentences import ParallelSentences
 
 
@@ -20,18 +20,12 @@ def read_tatoeba(folder: str | Path, language: str) -> ParallelSentences:
         ValueError: They differ in their number of lines, or a line is blank.
     """
     paths = [Path(folder) / f"tatoeba.{language}-eng.{side}" for side in (language, "eng")]
-    foreign, english = map(_sentences, paths)
-    if len(foreign) != len(english):
-        lines, path, other = min((len(foreign), *paths), (len(english), *reversed(paths)))
-        raise ValueError(
-            f"{path}:{lines + 1}: expected the translation of this line of {other.name}, received "
-            f"the end of the file."
-        )
-    return ParallelSentences(language, foreign, english)
-
-
-def _sentences(path: Path) -> list[str]:
-    lines = [line.strip() for line in read_lines(path)]
-    if "" in lines:
-        raise ValueError(f"{path}:{lines.index('') + 1}: expected a sentence, received none.")
-    return lines
+    rows = read_side_by_side(*paths)
+    for number, *lines in rows:
+        for path, line in zip(paths, lines, strict=True):
+            if not line.strip():
+                raise ValueError(f"{path}:{number}: expected a sentence, received none.")
+    _, foreign, english = zip(*rows, strict=True)
+    return ParallelSentences(
+        language, *([line.strip() for line in side] for side in (foreign, english))
+    )

@@ -10,7 +10,7 @@ from use_st5.evaluation._text_files import (
     numbered_lines,
     parse_score,
     read_columns,
-    read_lines,
+    read_side_by_side,
     split_fields,
 )
 from use_st5.evaluation.sts.sts_pair import STSPair
@@ -64,7 +64,7 @@ def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
     subsets: dict[str, list[STSPair]] = {}
     for number, line in numbered_lines(path):
         fields = split_fields(path, number, line, at_least=7)
-        pair = _pair(path, number, fields[5], fields[6], fields[4])
+        pair = _pair(fields[5], fields[6], parse_score(path, number, fields[4]))
         subsets.setdefault(fields[0], []).append(pair)
     return _named(path, name, subsets)
 
@@ -80,7 +80,10 @@ def read_sick(path: str | Path, *, name: str | None = None) -> STSSet:
     """
     path = Path(path)
     columns = ("sentence_A", "sentence_B", "relatedness_score")
-    pairs = [_pair(path, number, *fields) for number, fields in read_columns(path, columns)]
+    pairs = [
+        _pair(first, second, parse_score(path, number, score))
+        for number, (first, second, score) in read_columns(path, columns)
+    ]
     return _named(path, name, {"all": pairs} if pairs else {})
 
 
@@ -91,17 +94,11 @@ def _named(path: Path, name: str | None, subsets: dict[str, list[STSPair]]) -> S
 
 
 def _semeval_pairs(path: Path, gold: Path) -> Iterator[STSPair]:
-    lines, scores = read_lines(path), read_lines(gold)
-    if len(lines) != len(scores):
-        raise ValueError(
-            f"{path} has {len(lines)} lines, its gold scores {gold.name} have {len(scores)}. "
-            "Expected one score, or an empty line, per pair."
-        )
-    for number, (line, score) in enumerate(zip(lines, scores, strict=True), start=1):
+    for number, line, score in read_side_by_side(path, gold):
         if score.strip():
             first, second = split_fields(path, number, line, at_least=2)[:2]
-            yield _pair(path, number, first, second, score)
+            yield _pair(first, second, parse_score(gold, number, score))
 
 
-def _pair(path: Path, number: int, first: str, second: str, score: str) -> STSPair:
-    return STSPair(first.strip(), second.strip(), parse_score(path, number, score))
+def _pair(first: str, second: str, score: float) -> STSPair:
+    return STSPair(first.strip(), second.strip(), score)
