@@ -4,6 +4,7 @@ from use_st5.data.definition_reader import DefinitionReader
 from use_st5.data.dialogue_reader import DialogueReader
 from use_st5.data.nli_reader import NLI_LABELS, NLIReader
 from use_st5.data.pair_reader import PairReader
+from use_st5.data.parallel_triplets import ParallelTriplets, parallel_triplets
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.data.read_report import ReadReport
@@ -12,6 +13,7 @@ from use_st5.data.table_reader import TableReader
 from use_st5.data.text_reader import TextReader
 from use_st5.data.tfds_reader import TFDSReader
 from use_st5.data.triplet_reader import TripletReader
+from use_st5.data.xnli_reader import read_xnli
 
 __all__ = [
     "NLI_LABELS",
@@ -19,6 +21,7 @@ __all__ = [
     "DialogueReader",
     "NLIReader",
     "PairReader",
+    "ParallelTriplets",
     "PreparedColumn",
     "ReadReport",
     "TFDSReader",
@@ -26,6 +29,8 @@ __all__ = [
     "TextReader",
     "TripletReader",
     "open_prepared",
+    "parallel_triplets",
     "prepare",
+    "read_xnli",
     "split_sentences",
 ]

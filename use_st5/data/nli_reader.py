@@ -11,12 +11,14 @@ from use_st5.data.table_reader import Column, TableReader
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 
-_COLUMNS: dict[str, Column] = {
+NLI_COLUMNS: dict[str, tuple[str, ...]] = {
     "premise": ("premise", "sentence1", "prem"),
-    "hypothesis": ("hypothesis", "sentence2", "hyp"),
+    "hypothesis": ("hypothesis", "sentence2", "hyp", "hypo"),
     "label": ("gold_label", "label"),
 }
 _BY_NAME = {name: number for number, name in enumerate(NLI_LABELS)} | {"e": 0, "n": 1, "c": 2}
+# As XNLI's translations of MultiNLI spell it.
+_BY_NAME["contradictory"] = 2
 # "-": the annotators had no majority (SNLI, MultiNLI). -1: a hidden test label.
 _NO_LABEL = ("-", "-1")
 
@@ -26,8 +28,9 @@ class NLIReader(TableReader):
 
     Labels are 0 entailment, 1 neutral, 2 contradiction. Files: the official jsonl and tab-separated
     txt of SNLI (Bowman et al. 2015) and MultiNLI (Williams et al. 2018), GLUE's tsv, and others
-    with the columns premise or sentence1 or prem, hypothesis or sentence2 or hyp, gold_label or
-    label. Labels are words, their first letters, or (JSON) the numbers 0, 1, 2 in the same order.
+    with the columns premise or sentence1 or prem, hypothesis or sentence2 or hyp or hypo,
+    gold_label or label. Labels are words, their first letters, or (JSON) the numbers 0, 1, 2 in the
+    same order.
     Rows without a gold label (`-`, `-1`) are skipped and counted.
 
     Args:
@@ -54,18 +57,20 @@ class NLIReader(TableReader):
         max_malformed: float = 0.01,
     ) -> None:
         columns = dict(columns or {})
-        if unknown := set(columns) - set(_COLUMNS):
-            raise ValueError(f"columns: expected keys among {[*_COLUMNS]}, received {[*unknown]}.")
+        if unknown := set(columns) - set(NLI_COLUMNS):
+            raise ValueError(
+                f"columns: expected keys among {[*NLI_COLUMNS]}, received {[*unknown]}."
+            )
         super().__init__(
             path,
-            _COLUMNS | columns,
+            NLI_COLUMNS | columns,
             file_format=file_format,
             strict=strict,
             max_malformed=max_malformed,
         )
 
     def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        label = _label(row.get("label"))
+        label = nli_label(row.get("label"))
         return [
             {
                 "premise": self._text(row, "premise"),
@@ -75,7 +80,13 @@ class NLIReader(TableReader):
         ]
 
 
-def _label(value: Any) -> int:
+def nli_label(value: Any) -> int:
+    """The number of a label, given as a number or as a word.
+
+    Raises:
+        SkippedRowError: The row has no gold label.
+        MalformedRowError: It is no label.
+    """
     if isinstance(value, int) and not isinstance(value, bool) and value in range(len(NLI_LABELS)):
         return value
     word = str(value).strip().casefold()

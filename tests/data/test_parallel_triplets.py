@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from use_st5.data.parallel_triplets import Mixing, ParallelTriplets, parallel_triplets
+
+
+def pair(premise: str, hypothesis: str, label: int) -> dict[str, object]:
+    return {"premise": premise, "hypothesis": hypothesis, "label": label}
+
+
+def triplets(languages: str = "abcde", rows: int = 400) -> ParallelTriplets:
+    return ParallelTriplets(
+        {
+            language: [
+                (f"{language}{row} p", f"{language}{row} e", f"{language}{row} c")
+                for row in range(rows)
+            ]
+            for language in languages
+        }
+    )
+
+
+def test_hypotheses_of_one_premise_make_triplets() -> None:
+    english = [
+        pair("p", "maybe", 1),
+        pair("p", "yes", 0),
+        pair("q", "no", 2),
+        pair("p", "no", 2),
+        pair("p", "indeed", 0),
+        pair("q", "yes", 0),
+        pair("p", "never", 2),
+        pair("r", "alone", 0),
+        pair("p", "and more", 0),
+    ]
+    german = [pair(f"{p['premise']}!", f"{p['hypothesis']}!", p["label"]) for p in english]
+    made = parallel_triplets({"de": german, "en": english})
+    assert made.languages == ("de", "en")
+    assert made.texts["en"] == [("p", "yes", "no"), ("p", "indeed", "never"), ("q", "yes", "no")]
+    assert made.texts["de"] == [
+        tuple(f"{text}!" for text in triplet) for triplet in made.texts["en"]
+    ]
+
+
+def test_equal_premises_of_two_prompts_stay_apart() -> None:
+    pairs = {"en": [pair("p", "1e", 0), pair("p", "2c", 2), pair("p", "2e", 0), pair("p", "1c", 2)]}
+    assert parallel_triplets(pairs).texts["en"][0] == ("p", "1e", "2c")
+    apart = parallel_triplets(pairs, prompts=[1, 2, 2, 1])
+    assert apart.texts["en"] == [("p", "1e", "1c"), ("p", "2e", "2c")]
+
+
+def test_a_triplet_that_lacks_a_translation_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    english = [pair(*row) for row in [("p", "a", 0), ("p", "b", 2), ("q", "c", 0), ("q", "d", 2)]]
+    german = [pair(*row) for row in [("P", "A", 0), ("P", "", 2), ("Q", "C", 0), ("Q", "D", 2)]]
+    with caplog.at_level(logging.WARNING):
+        made = parallel_triplets({"en": english, "de": german})
+    assert made.texts == {"en": [("q", "c", "d")], "de": [("Q", "C", "D")]}
+    assert "left out 1 triplets" in caplog.text
+
+
+def test_languages_that_are_not_parallel() -> None:
+    english = [pair("p", "a", 0), pair("p", "b", 2)]
+    with pytest.raises(ValueError, match=r"'en': 2, 'de': 1"):
+        parallel_triplets({"en": english, "de": english[:1]})
+    with pytest.raises(ValueError, match=r"row 2 has the label 2 in 'en' and 1 in 'de'"):
+        parallel_triplets({"en": english, "de": [english[0], pair("p", "b", 1)]})
+    with pytest.raises(ValueError, match=r"at least one. Received: \{'en': 0\}"):
+        parallel_triplets({"en": english[:1]})
+
+
+def test_three_languages_and_every_choice_of_them_as_often() -> None:
+    drawn = triplets("abcd", rows=6000).draw(seed=1).reshape(-1, 3)
+    assert all(len({*row}) == 3 for row in drawn.tolist())
+    counts = np.unique(drawn @ [16, 4, 1], return_counts=True)[1]
+    # 24 ordered choices; 24,000 draws of each of 4 passes.
+    assert len(counts) == 24
+    np.testing.assert_allclose(counts, 1000, rtol=0.12)
+
+
+def test_independent_languages_meet_by_chance() -> None:
+    drawn = triplets("abcd", rows=6000).draw(mixing="independent").reshape(-1, 3)
+    counts = np.unique(drawn @ [16, 4, 1], return_counts=True)[1]
+    assert len(counts) == 64
+    np.testing.assert_allclose(counts, 375, rtol=0.2)
+
+
+def test_monolingual_triplets_are_all_of_them_once() -> None:
+    made = triplets("ab", rows=3)
+    examples = [*made.examples(mixing="same", seed=5)]
+    assert [tuple(example.values()) for example in examples] == [
+        triplet for each in made.texts.values() for triplet in each
+    ]
+    assert set(examples[0]) == {"anchor", "positive", "negative"}
+
+
+@pytest.mark.parametrize("mixing", ["different", "independent"])
+def test_sentences_belong_together_whatever_their_languages(mixing: Mixing) -> None:
+    made = triplets("abc", rows=50)
+    examples = [*made.examples(mixing=mixing)]
+    assert len(examples) == 150
+    for number, example in enumerate(examples):
+        words = [text[1:].split() for text in example.values()]
+        assert words == [[str(number % 50), kind] for kind in "pec"]
+    drawn = [["abc".index(text[0]) for text in example.values()] for example in examples]
+    np.testing.assert_array_equal(drawn, made.draw(mixing=mixing).reshape(-1, 3))
+
+
+def test_an_epoch_repeats_itself_and_no_other() -> None:
+    made = triplets()
+    np.testing.assert_array_equal(made.draw(seed=3, epoch=2), made.draw(seed=3, epoch=2))
+    for other in ({"seed": 3, "epoch": 1}, {"seed": 2, "epoch": 3}):
+        assert (made.draw(seed=3, epoch=2) != made.draw(**other)).any()
+
+
+def test_too_few_languages_and_an_unknown_mixing() -> None:
+    with pytest.raises(ValueError, match=r"need three, received \('a', 'b'\)"):
+        triplets("ab").draw()
+    with pytest.raises(ValueError, match="Unknown mixing: 'mixed'"):
+        triplets().draw(mixing="mixed")
