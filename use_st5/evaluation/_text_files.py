@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 
@@ -113,3 +113,13 @@ def parse_score(path: Path, number: int, text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{path}:{number}: expected a score, received {text!r}.")
     return value
+
+
+def check_new_id(path: Path, number: int, one: str, known: Container[str]) -> None:
+    """Refuses an id that stands twice.
+
+    Raises:
+        ValueError: It is among the known ones.
+    """
+    if one in known:
+        raise ValueError(f"{path}:{number}: expected a new id, received {one!r} again.")

@@ -90,3 +90,20 @@ def test_sick_by_its_header(tmp_path: Path) -> None:
     bad = write(tmp_path / "b.txt", "pair_ID\tsentence_A\n1\ta\n")
     with pytest.raises(ValueError, match="sentence_B, relatedness_score missing in the header"):
         read_sick(bad)
+    twice = write(tmp_path / "c.txt", SICK + "4\ta\tb\t3\t\n5\tc\td\t1\t\n4\te\tf\t2\t\n")
+    with pytest.raises(ValueError, match=r"c\.txt:4: expected a new id, received '4' again"):
+        read_sick(twice)
+
+
+def test_a_blank_sentence_is_no_sentence(tmp_path: Path) -> None:
+    stsb = write(tmp_path / "stsb.csv", "g\tf\t2012\t1\t5.000\ta\t \n")
+    sick = write(tmp_path / "sick.txt", SICK + "1\t\tb\t3\t\n")
+    write(tmp_path / "STS.input.x.txt", "a\tb\n\tb\n")
+    write(tmp_path / "STS.gs.x.txt", "1\n2\n")
+    for read, path, place in (
+        (read_stsb, stsb, r"stsb\.csv:1"),
+        (read_sick, sick, r"sick\.txt:2"),
+        (read_semeval_sts, tmp_path, r"input\.x\.txt:2"),
+    ):
+        with pytest.raises(ValueError, match=place + ": expected two sentences"):
+            read(path)

@@ -66,7 +66,7 @@ def test_wrong_files_are_named_with_their_line(sts12: Path) -> None:
     task = STSTask("sts12", STS12)
     context = TaskContext(Embedder(letters), DataFolder(sts12.parents[1]))
     (sts12 / "STS.gs.MSRpar.txt").write_text("5\nhigh\n0\n")
-    with pytest.raises(ValueError, match=r"STS\.input\.MSRpar\.txt:2: expected a score"):
+    with pytest.raises(ValueError, match=r"STS\.gs\.MSRpar\.txt:2: expected a score"):
         task.run(context)
     (sts12 / "STS.gs.MSRpar.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"STS\.gs\.MSRpar\.txt: expected the gold scores"):

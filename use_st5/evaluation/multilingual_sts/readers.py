@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from use_st5.evaluation._text_files import (
+    check_new_id,
     numbered_lines,
     parse_score,
     read_columns,
     read_lines,
     read_side_by_side,
 )
+from use_st5.evaluation.sts._checked_pair import checked_pair
 from use_st5.evaluation.sts.sts_pair import STSPair
 
 
@@ -35,7 +36,7 @@ def read_sts2017(
     """
     inputs, gold = Path(inputs), Path(gold)
     return [
-        _pair(inputs, number, line.split("\t"), parse_score(gold, number, score))
+        checked_pair(inputs, number, line.split("\t"), parse_score(gold, number, score))
         for number, line, score in read_side_by_side(inputs, gold, first=scored)
     ]
 
@@ -59,9 +60,8 @@ def read_jsts(path: str | Path) -> list[STSPair]:
                 f"{path}:{number}: expected a JSON object with {', '.join(keys)}, received "
                 f"{line[:80]!r}."
             ) from error
-        if one in pairs:
-            raise ValueError(f"{path}:{number}: expected a new id, received {one!r} again.")
-        pairs[one] = _pair(path, number, sentences, parse_score(path, number, str(label)))
+        check_new_id(path, number, one, pairs)
+        pairs[one] = checked_pair(path, number, sentences, parse_score(path, number, str(label)))
     return _some(path, [*pairs.values()])
 
 
@@ -77,7 +77,7 @@ def read_korsts(path: str | Path) -> list[STSPair]:
     return _some(
         path,
         [
-            _pair(path, number, sentences, parse_score(path, number, score))
+            checked_pair(path, number, sentences, parse_score(path, number, score))
             for number, (score, *sentences) in read_columns(
                 path, ("score", "sentence1", "sentence2")
             )
@@ -104,7 +104,7 @@ def read_cnsd(path: str | Path) -> list[STSPair]:
                 f"{path}:{number}: expected 4 fields between ||, received {len(fields)}: "
                 f"{line[:80]!r}"
             )
-        pairs.append(_pair(path, number, fields[1:3], parse_score(path, number, fields[3])))
+        pairs.append(checked_pair(path, number, fields[1:3], parse_score(path, number, fields[3])))
     return _some(path, pairs)
 
 
@@ -126,17 +126,10 @@ def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
                     f"{path}:{rows.line_num}: expected 3 comma-separated fields, received {fields}."
                 )
             score = parse_score(path, rows.line_num, fields[2])
-            pairs.append(_pair(path, rows.line_num, fields[:2], score))
+            pairs.append(checked_pair(path, rows.line_num, fields[:2], score))
     except csv.Error as error:
         raise ValueError(f"{path}:{rows.line_num}: expected quoted fields ({error}).") from error
     return pairs
-
-
-def _pair(path: Path, number: int, sentences: Sequence[str], score: float) -> STSPair:
-    stripped = [sentence.strip() for sentence in sentences]
-    if len(stripped) != 2 or not all(stripped):
-        raise ValueError(f"{path}:{number}: expected two sentences, received {stripped}.")
-    return STSPair(*stripped, score)
 
 
 def _some(path: Path, pairs: list[STSPair]) -> list[STSPair]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from use_st5.evaluation._text_files import numbered_lines
+from use_st5.evaluation._text_files import check_new_id, numbered_lines
 from use_st5.evaluation.retrieval.bucc_set import BUCCSet
 
 
@@ -46,8 +46,7 @@ def _sentences(path: Path) -> dict[str, str]:
     sentences: dict[str, str] = {}
     for number, line in numbered_lines(path):
         one, sentence = _two_fields(path, number, line)
-        if one in sentences:
-            raise ValueError(f"{path}:{number}: expected a new id, received {one!r} again.")
+        check_new_id(path, number, one, sentences)
         sentences[one] = sentence
     if not sentences:
         raise ValueError(f"{path}: expected sentences, received none.")

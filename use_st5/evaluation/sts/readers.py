@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from use_st5.evaluation._text_files import (
+    check_new_id,
     numbered_lines,
     parse_score,
     read_columns,
     read_side_by_side,
     split_fields,
 )
+from use_st5.evaluation.sts._checked_pair import checked_pair
 from use_st5.evaluation.sts.sts_pair import STSPair
 from use_st5.evaluation.sts.sts_set import STSSet
 
@@ -64,7 +66,7 @@ def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
     subsets: dict[str, list[STSPair]] = {}
     for number, line in numbered_lines(path):
         fields = split_fields(path, number, line, at_least=7)
-        pair = _pair(fields[5], fields[6], parse_score(path, number, fields[4]))
+        pair = checked_pair(path, number, fields[5:7], parse_score(path, number, fields[4]))
         subsets.setdefault(fields[0], []).append(pair)
     return _named(path, name, subsets)
 
@@ -72,19 +74,19 @@ def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
 def read_sick(path: str | Path, *, name: str | None = None) -> STSSet:
     """Reads the relatedness of a SICK file (Marelli et al. 2014): tab-separated with a header.
 
-    Columns used: sentence_A, sentence_B, relatedness_score.
+    Columns used: pair_ID, sentence_A, sentence_B, relatedness_score.
 
     Raises:
         FileNotFoundError: There is no file at `path`.
-        ValueError: A column is missing; a line is not in the format.
+        ValueError: A column is missing; a line is not in the format; an id stands twice.
     """
     path = Path(path)
-    columns = ("sentence_A", "sentence_B", "relatedness_score")
-    pairs = [
-        _pair(first, second, parse_score(path, number, score))
-        for number, (first, second, score) in read_columns(path, columns)
-    ]
-    return _named(path, name, {"all": pairs} if pairs else {})
+    columns = ("pair_ID", "sentence_A", "sentence_B", "relatedness_score")
+    pairs: dict[str, STSPair] = {}
+    for number, (one, *sentences, score) in read_columns(path, columns):
+        check_new_id(path, number, one, pairs)
+        pairs[one] = checked_pair(path, number, sentences, parse_score(path, number, score))
+    return _named(path, name, {"all": [*pairs.values()]} if pairs else {})
 
 
 def _named(path: Path, name: str | None, subsets: dict[str, list[STSPair]]) -> STSSet:
@@ -96,9 +98,5 @@ def _named(path: Path, name: str | None, subsets: dict[str, list[STSPair]]) -> S
 def _semeval_pairs(path: Path, gold: Path) -> Iterator[STSPair]:
     for number, line, score in read_side_by_side(path, gold):
         if score.strip():
-            first, second = split_fields(path, number, line, at_least=2)[:2]
-            yield _pair(first, second, parse_score(gold, number, score))
-
-
-def _pair(first: str, second: str, score: float) -> STSPair:
-    return STSPair(first.strip(), second.strip(), score)
+            sentences = split_fields(path, number, line, at_least=2)[:2]
+            yield checked_pair(path, number, sentences, parse_score(gold, number, score))
