@@ -4,12 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords
 from use_st5.bias.weat import run_weat
 from use_st5.bias.word_lists import weat_tests
-from use_st5.embedder import Embedder
+from use_st5.embedder import Embedder, Encode
 from use_st5.evaluation.bias_tasks import TASKS, BiasTask
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.task import TaskContext
@@ -17,8 +18,14 @@ from use_st5.evaluation.task import TaskContext
 BY_NAME = {task.name: task for task in TASKS}
 
 
-def context(folder: Path, *, seed: int = 7) -> TaskContext:
-    return TaskContext(Embedder(BagOfWords().encode), DataFolder(folder), seed=seed)
+def context(folder: Path, *, seed: int = 7, encode: Encode = BagOfWords().encode) -> TaskContext:
+    return TaskContext(Embedder(encode), DataFolder(folder), seed=seed)
+
+
+def scattered(texts: list[str]) -> np.ndarray:
+    """A direction of its own for each text: no two targets are associated alike."""
+    seeds = [[*text.encode()] for text in texts]
+    return np.array([np.random.default_rng(seed).standard_normal(16) for seed in seeds])
 
 
 def quick(name: str) -> BiasTask:
@@ -61,18 +68,21 @@ def test_words_need_no_data(tmp_path: Path) -> None:
 
 def test_every_option_reaches_the_outcome(tmp_path: Path) -> None:
     task = quick("weat9")
-    base = task.run(context(tmp_path))
+    base = task.run(context(tmp_path, encode=scattered))
     assert task.options() == {"ddof": 1, "samples": 1000, "resamples": 100}
     # Of 12 targets the two standard deviations differ by the factor √(12 / 11).
-    population = replace(task, ddof=0).run(context(tmp_path))
+    population = replace(task, ddof=0).run(context(tmp_path, encode=scattered))
     ratio = population.scores["effect_size"] / base.scores["effect_size"]
     assert ratio == pytest.approx((12 / 11) ** 0.5)
     assert population.details["ddof"] == 0
     assert base.counts["partitions"] == 924
-    assert replace(task, samples=900).run(context(tmp_path)).counts["partitions"] == 900
+    assert (
+        replace(task, samples=900).run(context(tmp_path, encode=scattered)).counts["partitions"]
+        == 900
+    )
     for other in (
-        replace(task, resamples=101).run(context(tmp_path)),
-        task.run(context(tmp_path, seed=8)),
+        replace(task, resamples=101).run(context(tmp_path, encode=scattered)),
+        task.run(context(tmp_path, seed=8, encode=scattered)),
     ):
         assert other.scores["effect_size_low"] != base.scores["effect_size_low"]
         assert other.scores["p_value"] == base.scores["p_value"]
