@@ -18,7 +18,10 @@ from use_st5.evaluation.task import TaskContext
 BY_NAME = {task.name: task for task in TASKS}
 
 
-def context(folder: Path, *, seed: int = 7, encode: Encode = BagOfWords().encode) -> TaskContext:
+BAG = BagOfWords().encode
+
+
+def context(folder: Path, *, seed: int = 7, encode: Encode = BAG) -> TaskContext:
     return TaskContext(Embedder(encode), DataFolder(folder), seed=seed)
 
 
