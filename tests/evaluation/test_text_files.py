@@ -94,6 +94,7 @@ def test_columns_that_are_missing(file: Path) -> None:
 
 def test_scores(file: Path) -> None:
     assert parse_score(file, 1, " 4.250\r") == 4.25
-    for text in ("", "high", "nan", "inf", "4,2"):
-        with pytest.raises(ValueError, match=rf"file\.tsv:3: expected a score, received '{text}'"):
+    for text in ("", "high", "nan", "inf", "4,2", "-0.1", "5.01"):
+        message = rf"file\.tsv:3: expected a score from 0 to 5, received '{text}'"
+        with pytest.raises(ValueError, match=message):
             parse_score(file, 3, text)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
+_HIGHEST_SCORE = 5
+
 
 def read_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> list[str]:
     """All lines of a file, empty ones too, without the empty piece after the last line feed.
@@ -101,17 +103,19 @@ def read_columns(
 
 
 def parse_score(path: Path, number: int, text: str) -> float:
-    """A gold score.
+    """A gold score of similarity or relatedness: 0 to 5 in all sets since SemEval 2012.
 
     Raises:
-        ValueError: It is no finite number.
+        ValueError: It is no such number.
     """
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{path}:{number}: expected a score, received {text!r}.")
+    if not 0 <= value <= _HIGHEST_SCORE:
+        raise ValueError(
+            f"{path}:{number}: expected a score from 0 to {_HIGHEST_SCORE}, received {text!r}."
+        )
     return value
 
 

@@ -49,10 +49,10 @@ def test_semeval_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"input\.x\.txt:3: .* line 3 of STS\.gs\.x"):
         read_semeval_sts(tmp_path)
     write(gold, "1\nhigh\n")
-    with pytest.raises(ValueError, match=r"STS\.gs\.x\.txt:2: expected a score, received 'high'"):
+    with pytest.raises(ValueError, match=r"STS\.gs\.x\.txt:2: expected a score .*, received 'high'"):
         read_semeval_sts(tmp_path)
     write(gold, "1\nnan\n")
-    with pytest.raises(ValueError, match=r"gs\.x\.txt:2: expected a score, received 'nan'"):
+    with pytest.raises(ValueError, match=r"gs\.x\.txt:2: expected a score .*, received 'nan'"):
         read_semeval_sts(tmp_path)
     gold.write_bytes(b"1\n\xff\n")
     with pytest.raises(ValueError, match=r"STS\.gs\.x\.txt: expected UTF-8 text .*position 2"):
@@ -76,6 +76,9 @@ def test_stsb_has_no_quoting_and_may_have_more_columns(tmp_path: Path) -> None:
         "main-news": [STSPair('"A, b', 'C "d"', 5.0), STSPair("g", "h", 1.0)],
         "main-captions": [STSPair("e", "f", 0.5)],
     }
+    shifted = path.read_text().replace("MSRpar", "\tMSRpar", 1)
+    with pytest.raises(ValueError, match=r"s\.csv:1: expected 7 .* or 9 .* received 8: 'main-news"):
+        read_stsb(write(tmp_path / "s.csv", shifted))
     with pytest.raises(ValueError, match=r"b\.csv:1: expected at least 7 .* received 1: 'a,b,c'"):
         read_stsb(write(tmp_path / "b.csv", "a,b,c\n"))
     with pytest.raises(ValueError, match="expected pairs of sentences, found none"):

@@ -20,6 +20,8 @@ from use_st5.evaluation.sts.sts_set import STSSet
 
 _SEMEVAL_INPUT = re.compile(r"STS\d*\.input\.(.+)\.txt")
 
+_STSB_FIELDS = (7, 9)
+
 
 def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
     """Reads a year of SemEval STS: `STS.input.X.txt` beside `STS.gs.X.txt` for each subset X.
@@ -55,7 +57,8 @@ def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
 def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
     """Reads a file of the STS Benchmark: tab-separated, no quoting, no header.
 
-    Columns: genre, file, year, id, score, first sentence, second sentence; what follows is ignored.
+    Columns: genre, file, year, id, score, first sentence, second sentence; in some lines a source
+    for each sentence, which is ignored.
     The subsets are the genres (main-news, main-captions, main-forums).
 
     Raises:
@@ -66,6 +69,11 @@ def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
     subsets: dict[str, list[STSPair]] = {}
     for number, line in numbered_lines(path):
         fields = split_fields(path, number, line, at_least=7)
+        if len(fields) not in _STSB_FIELDS:
+            raise ValueError(
+                f"{path}:{number}: expected 7 tab-separated fields, or 9 with sources, "
+                f"received {len(fields)}: {line[:80]!r}"
+            )
         pair = checked_pair(path, number, fields[5:7], parse_score(path, number, fields[4]))
         subsets.setdefault(fields[0], []).append(pair)
     return _named(path, name, subsets)
