@@ -39,7 +39,7 @@ _NLI = (
     "nli/conjnli/adversarial_train_15k.tsv",
 )
 _DIALOGUES = ("sgd_dialogues.jsonl", "self_dialogue.jsonl")
-_MARKUP = re.compile(r"<[^>]*>")
+MARKUP = re.compile(r"<[^>]*>")
 # WikiText's tokenisation: `@-@` within words, spaces before punctuation.
 _WIKITEXT_REWRITES = (
     (re.compile(r" @(.)@ "), r"\1"),
@@ -50,17 +50,17 @@ _WIKITEXT_REWRITES = (
 
 def running_text(data: Path) -> Iterator[dict[str, str]]:
     """Neighbouring sentences of the novels: previous, sentence, next."""
-    return iter(TextReader(_existing(data, "text/100_english_novels/corpus/*.txt")))
+    return iter(TextReader(existing(data, "text/100_english_novels/corpus/*.txt")))
 
 
 def dialogue_pairs(data: Path) -> Iterator[dict[str, str]]:
     """Inputs and responses of both dialogue corpora."""
-    return iter(DialogueReader(_existing(data, *_DIALOGUES)))
+    return iter(DialogueReader(existing(data, *_DIALOGUES)))
 
 
 def inference_pairs(data: Path) -> Iterator[dict[str, object]]:
     """Premise, hypothesis and label of all inference corpora."""
-    return (example for path in _existing(data, *_NLI) for example in NLIReader(path))
+    return (example for path in existing(data, *_NLI) for example in NLIReader(path))
 
 
 def sentences_by_source(data: Path) -> dict[str, Callable[[], Iterable[str]]]:
@@ -79,7 +79,7 @@ def sentences_by_source(data: Path) -> dict[str, Callable[[], Iterable[str]]]:
     }
 
 
-def _existing(data: Path, *patterns: str) -> list[Path]:
+def existing(data: Path, *patterns: str) -> list[Path]:
     """The files that match; every pattern must have one."""
     found: list[Path] = []
     for pattern in patterns:
@@ -98,34 +98,34 @@ def _texts(examples: Iterable[dict[str, object]], *keys: str) -> Iterator[str]:
 
 
 def _definitions(data: Path, key: str) -> Iterator[str]:
-    for path in _existing(data, "oewn_definitions.tsv", "wordset_definitions.tsv"):
+    for path in existing(data, "oewn_definitions.tsv", "wordset_definitions.tsv"):
         yield from (row[key] for row in DefinitionReader(path, max_malformed=0.05) if row[key])
 
 
 def _medical(data: Path) -> Iterator[str]:
-    path = _existing(data, "medquad_qa.jsonl")
+    path = existing(data, "medquad_qa.jsonl")
     for pair in PairReader(path, anchor="question", positive="answer", max_malformed=0.05):
         yield pair["anchor"]
         yield from split_sentences(pair["positive"])
 
 
 def _trivia(data: Path) -> Iterator[str]:
-    for path in _existing(data, "qa/opentriviaqa/categories/*"):
+    for path in existing(data, "qa/opentriviaqa/categories/*"):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("#Q "):
                 yield line.removeprefix("#Q ")
 
 
 def _stack_exchange(data: Path) -> Iterator[str]:
-    for path in _existing(data, "qa/stackexchange_small/*.Posts.xml"):
+    for path in existing(data, "qa/stackexchange_small/*.Posts.xml"):
         for _, row in ElementTree.iterparse(path):
             for text in (row.get("Title"), row.get("Body")):
-                yield from split_sentences(html.unescape(_MARKUP.sub(" ", text or "")))
+                yield from split_sentences(html.unescape(MARKUP.sub(" ", text or "")))
             row.clear()
 
 
 def _wikitext(data: Path) -> Iterator[str]:
-    for text in TextReader(_existing(data, "text/wikitext-2/*.txt"), layout="lines").sentences():
+    for text in TextReader(existing(data, "text/wikitext-2/*.txt"), layout="lines").sentences():
         if "<unk>" not in text and not text.startswith("="):
             for pattern, replacement in _WIKITEXT_REWRITES:
                 text = pattern.sub(replacement, text)

@@ -13,13 +13,10 @@ Measured on two cores in 29 minutes (Pearson x 100): untrained 56.08 ± 0.60, sk
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import numpy as np
-
-from use_st5._files import atomic_path
 from use_st5.recipes import use_dan_en
+from use_st5.recipes._ablation import ablate
 from use_st5.recipes._calibration import Calibration
 
 ROWS = {
@@ -30,7 +27,6 @@ ROWS = {
     "three_tasks": ("skip_thought", "input_response", "inference"),
     "with_teacher": use_dan_en.TASKS,
 }
-SEEDS = 3
 STEPS = 300
 
 
@@ -59,54 +55,18 @@ def run(
         Mean score by "row/score".
     """
     steps = steps or STEPS
-    scores: dict[str, list[dict[str, float]]] = {}
-    for name, tasks in ROWS.items():
-        for each in range(seed, seed + SEEDS):
-            folder = output / f"{name}_{steps}_{each}"
-            done = folder / "scores.json"
-            if not (resume and done.exists()):
-                use_dan_en.run(
-                    data,
-                    folder,
-                    seed=each,
-                    steps=steps,
-                    teacher=teacher,
-                    resume=resume,
-                    tasks=tasks,
-                    prepared=prepared or output / "prepared",
-                    calibration=Calibration(),
-                )
-            scores.setdefault(name, []).append(json.loads(done.read_text(encoding="utf-8")))
-    with atomic_path(output / "table.md") as temporary:
-        temporary.write_text(table(scores, steps), encoding="utf-8")
-    return {
-        f"{name}/{key}": float(np.mean([run[key] for run in runs]))
-        for name, runs in scores.items()
-        for key in runs[0]
-    }
 
+    def train(row: str, folder: Path, each: int) -> None:
+        use_dan_en.run(
+            data,
+            folder,
+            seed=each,
+            steps=steps,
+            teacher=teacher,
+            resume=resume,
+            tasks=ROWS[row],
+            prepared=prepared or output / "prepared",
+            calibration=Calibration(),
+        )
 
-def table(scores: dict[str, list[dict[str, float]]], steps: int) -> str:
-    """The Markdown table: row by row mean ± standard deviation (ddof 1), in points.
-
-    Args:
-        scores: Row name → scores of each seed.
-        steps: Of each run, for the caption.
-    """
-    first = next(iter(scores.values()))
-    columns = list(first[0])
-    lines = [
-        f"{len(first)} seeds, {steps} steps, mean ± standard deviation x 100.",
-        "",
-        "| tasks | " + " | ".join(columns) + " |",
-        "|---" * (len(columns) + 1) + "|",
-    ]
-    for name, runs in scores.items():
-        cells = [_mean_and_spread([run[column] for run in runs]) for column in columns]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def _mean_and_spread(values: list[float]) -> str:
-    points = 100 * np.asarray(values)
-    return f"{points.mean():.2f} ± {points.std(ddof=1):.2f}"
+    return ablate(ROWS, train, output, seed=seed, steps=steps, resume=resume)

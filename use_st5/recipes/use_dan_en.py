@@ -25,11 +25,8 @@ from functools import partial
 from pathlib import Path
 
 import keras
-import numpy as np
-import tensorflow as tf
 
 from use_st5._files import atomic_path
-from use_st5.evaluation.sts import STSSet, evaluate_sts, read_stsb
 from use_st5.export.saved_model import export_saved_model
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.input_response_loss import InputResponseLoss
@@ -39,8 +36,8 @@ from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.models.use_dan import USEDAN
 from use_st5.recipes._calibration import Calibration, calibrate
 from use_st5.recipes._minilm_teacher import DIMENSION
+from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
 from use_st5.recipes._use_dan_data import TASKS, Arrays, prepare_tasks
-from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 from use_st5.training.trainer import Trainer
@@ -62,7 +59,6 @@ EVALUATE_EVERY = 500
 # By hand, a factor at a time, on the training and development splits of the STS Benchmark, where
 # they brought 2.7 and 2.0 points of Spearman's correlation.
 CALIBRATION = Calibration(frequent=0.75, numbers=1.7, bigrams=0.5, unknown=2.0, skip=2.0)
-_EVALUATION_BATCH = 512
 
 
 def run(
@@ -99,7 +95,7 @@ def run(
     checkpoints = output / "checkpoints"
     if not resume and checkpoints.exists():
         raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
-    development = read_stsb(_stsb_dev(data))
+    development = read_stsb_dev(data)
     vectorizer, parts = prepare_tasks(
         data, tasks, prepared or output / "prepared", teacher or output / "teacher"
     )
@@ -109,14 +105,14 @@ def run(
     encode = padded_encoder(model, vectorizer)
     each = [task for name in tasks for task in _tasks(name, parts[name])]
     if each:
-        evaluate = partial(_scores, encode, development)
+        evaluate = partial(stsb_dev_scores, encode, development)
         _train(model, each, evaluate, steps or STEPS, seed, checkpoints)
     calibrate(model, vectorizer.vocabulary, calibration)
     facts = {"languages": ["en"], "license": "Apache-2.0", "seed": seed, "tasks": [*tasks]}
     export_saved_model(
         model, vectorizer, output / "model", name="use_dan_en", storage="int8", metadata=facts
     )
-    scores = _scores(encode, development)
+    scores = stsb_dev_scores(encode, development)
     with atomic_path(output / "scores.json") as temporary:
         temporary.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     return scores
@@ -145,41 +141,6 @@ def _train(
     )
     trainer.run(steps)
     trainer.restore_best()
-
-
-def padded_encoder(
-    model: keras.Model, vectorizer: NGramVectorizer
-) -> Callable[[list[str]], np.ndarray]:
-    """`list[str] → [n, dimension]` by the model as it stands, in training or after."""
-    encode_ids = tf.function(
-        lambda ids: model(ids, training=False),
-        input_signature=[tf.TensorSpec([None, None], tf.int32)],
-    )
-
-    def encode(sentences: list[str]) -> np.ndarray:
-        starts = range(0, len(sentences), _EVALUATION_BATCH)
-        batches = (sentences[i : i + _EVALUATION_BATCH] for i in starts)
-        return np.concatenate([encode_ids(vectorizer.padded(batch)).numpy() for batch in batches])
-
-    return encode
-
-
-def _scores(encode: Callable[[list[str]], np.ndarray], development: STSSet) -> dict[str, float]:
-    (score,) = evaluate_sts(encode, development)
-    return {
-        "stsb_dev_pearson": score.pearson["all"],
-        "stsb_dev_spearman": score.spearman["all"],
-    }
-
-
-def _stsb_dev(data: Path) -> Path:
-    found = sorted(data.glob("**/sts-dev.csv"))
-    if not found:
-        raise FileNotFoundError(
-            f"Expected the STS Benchmark's sts-dev.csv below {data}: the best checkpoint is chosen "
-            "by it. Found none."
-        )
-    return found[0]
 
 
 def _tasks(name: str, parts: dict[str, Arrays]) -> list[Task]:

@@ -1,0 +1,79 @@
+"""The text that `pretrain_t5` reads, as ids, cut into pieces of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from use_st5._files import atomic_path
+from use_st5.recipes._permissive_corpora import sentences_by_source
+from use_st5.recipes._teacher_sentences import held_out_sentences, normalized
+from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+# The novels alone would be two thirds, and two hundred years old.
+LIMITS = {"novels": 300_000}
+_CHUNK = 8192
+
+
+def pretraining_tokens(
+    data: Path, vectorizer: SentencePieceVectorizer, length: int, path: Path
+) -> np.ndarray:
+    """The corpora as running ids, made once.
+
+    The sentences of a source follow one another, without end-of-sentence tokens; what does not
+    fill a piece at a source's end is left out. Sentences of STS sets are held out.
+
+    Args:
+        data: Folder of the corpora.
+        vectorizer: Gives the ids.
+        length: Ids of a piece.
+        path: Where the array is kept.
+
+    Returns:
+        int32 `[pieces, length]`, mapped into memory.
+
+    Raises:
+        ValueError: The file holds pieces of another length.
+    """
+    if not path.exists():
+        held_out = held_out_sentences(data)
+        sources = [
+            _pieces(kept_sentences(islice(read(), LIMITS.get(name)), held_out), vectorizer, length)
+            for name, read in sentences_by_source(data).items()
+        ]
+        with atomic_path(path) as temporary:
+            np.save(temporary, np.concatenate(sources))
+    pieces = np.load(path, mmap_mode="r")
+    if pieces.shape[1] != length:
+        raise ValueError(
+            f"{path}: expected pieces of {length} ids, found {pieces.shape[1]}. Remove the file to "
+            "make it anew."
+        )
+    return pieces
+
+
+def kept_sentences(sentences: Iterable[str], held_out: set[str]) -> Iterator[str]:
+    """Sentences of no STS set; the second of two equal neighbours goes too.
+
+    A turn of a dialogue is a response first and then an input.
+    """
+    before = None
+    for sentence in sentences:
+        if sentence != before and normalized(sentence) not in held_out:
+            yield sentence
+        before = sentence
+
+
+def _pieces(
+    sentences: Iterable[str], vectorizer: SentencePieceVectorizer, length: int
+) -> np.ndarray:
+    rows = [np.empty(0, np.int32)]
+    stream = iter(sentences)
+    while chunk := list(islice(stream, _CHUNK)):
+        ids = vectorizer.padded(chunk).numpy()
+        rows.append(ids[ids > vectorizer.eos_id])  # neither padding nor ends
+    ids = np.concatenate(rows)
+    return ids[: len(ids) // length * length].reshape(-1, length)
