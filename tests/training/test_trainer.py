@@ -298,7 +298,10 @@ def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -
     ("options", "message"),
     [
         ({"tasks": [*toy.tasks(), *toy.tasks()]}, "each of another name. Received the names"),
-        ({"batch_size": 6, "accumulation": 4}, "1 replicas x 4 micro-batches. Received: 6"),
+        (
+            {"batch_size": 6, "accumulation": 4},
+            "1 replicas x 4 micro-batches x 1 pieces. Received: 6",
+        ),
         ({"evaluate_every": 2}, "set evaluate"),
         ({"evaluate": dict, "evaluate_every": 3}, "multiple of steps_per_call, 2. Received: 3"),
         ({"checkpoint_every": 5}, "Expected checkpoint_every to be"),

@@ -15,7 +15,7 @@ class VectorLoss(TaskLoss):
 
     A subclass says which texts (`texts`) and what to make of their vectors (`from_vectors`). Who
     trains may then encode them otherwise than in one call: piece by piece, say, because the batch
-    does not fit into memory (`use_st5.training.gradient_cache`).
+    does not fit into memory (`use_st5.training.piecewise_encoder`).
     """
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:

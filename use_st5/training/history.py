@@ -28,13 +28,25 @@ class History:
     best_score: float | None = None
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
-    def improve(self, score: float, *, mode: str) -> bool:
-        """Takes over `score` at the current step if it is the best so far; says whether it is.
+    def improve(self, metrics: dict[str, float], *, monitor: str | None, mode: str) -> bool:
+        """Takes over the current step's score if it is the best so far; says whether it is.
 
         Args:
-            score: The monitored metric; NaN is never the best.
+            metrics: Of the evaluation at the current step.
+            monitor: Which of them is the score, where there are several; NaN is never the best.
             mode: `"max"` or `"min"`.
+
+        Raises:
+            ValueError: No metric has the name.
         """
+        if monitor is None and len(metrics) == 1:
+            (monitor,) = metrics
+        if monitor not in metrics:
+            raise ValueError(
+                f"Expected monitor to name one of the metrics {sorted(metrics)}. "
+                f"Received: {monitor!r}"
+            )
+        score = metrics[monitor]
         if math.isnan(score):
             return False
         sign = 1.0 if mode == "max" else -1.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import keras
 import tensorflow as tf
 
+from use_st5.losses.vector_loss import VectorLoss
 from use_st5.training.task import Task
 
 NOT_FINITE_ADVICE = (
@@ -15,12 +17,12 @@ NOT_FINITE_ADVICE = (
 )
 
 
-def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int) -> None:
+def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int, pieces: int) -> None:
     """Checks the tasks of a run, and that the data of each hold what its loss reads.
 
     Raises:
-        ValueError: There is none, two share a name, a batch cannot be shared equally,
-            or data and loss do not fit.
+        ValueError: There is none, two share a name, a batch cannot be shared equally, data and
+            loss do not fit, or a loss cannot be computed from vectors in pieces.
     """
     names = [task.name for task in tasks]
     if not tasks or len(set(names)) != len(names):
@@ -29,11 +31,18 @@ def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int) -> 
         )
     for task in tasks:
         task.check_features()
-        if micro_batches < 1 or task.batch_size % (replicas * micro_batches):
+        counts = {"replicas": replicas, "micro-batches": micro_batches, "pieces": pieces}
+        if min(counts.values()) < 1 or task.batch_size % math.prod(counts.values()):
+            parts = " x ".join(f"{number} {name}" for name, number in counts.items())
             raise ValueError(
-                f"Expected the batch size of task '{task.name}' to be a multiple of "
-                f"{replicas} replicas x {micro_batches} micro-batches. "
+                f"Expected the batch size of task '{task.name}' to be a multiple of {parts}. "
                 f"Received: {task.batch_size}"
+            )
+        if pieces > 1 and not isinstance(task.loss, VectorLoss):
+            raise ValueError(
+                f"Expected the loss of task '{task.name}' to be a VectorLoss, for gradient_cache: "
+                "one that needs nothing of the encoder but its vectors. "
+                f"Received: {type(task.loss).__name__}"
             )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import keras
 import tensorflow as tf
 
+from use_st5.training.piecewise_encoder import PiecewiseEncoder
 from use_st5.training.replica_gather import ReplicaGather
 from use_st5.training.task import Task
 
 Batch = dict[str, tf.Tensor]
+Found = tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor | None]]
 
 
 class TrainStep:
@@ -22,6 +24,8 @@ class TrainStep:
         optimizer: Built on the variables of the encoder and of all heads.
         strategy: Where it runs.
         accumulation: Micro-batches whose mean gradient makes one update.
+        gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one asks
+            for a `VectorLoss`.
         jit_compile: Whether XLA compiles gradient and update (one replica only).
     """
 
@@ -33,6 +37,7 @@ class TrainStep:
         *,
         strategy: tf.distribute.Strategy,
         accumulation: int,
+        gradient_cache: int,
         jit_compile: bool,
     ) -> None:
         self.encoder = encoder
@@ -44,6 +49,7 @@ class TrainStep:
         self._feature_names = [feature.name for feature in task.loss.features]
         self._variables = [*encoder.trainable_variables, *task.loss.trainable_variables]
         self._gather = ReplicaGather()
+        self._pieces = PiecewiseEncoder(encoder, gradient_cache) if gradient_cache > 1 else None
         # Without XLA an inner function would keep the replicas' threads from meeting in it.
         self._replica_step = (
             tf.function(self._step, jit_compile=True) if jit_compile else self._step
@@ -84,14 +90,36 @@ class TrainStep:
 
     def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
         """Values of one micro-batch, and its share of the gradient over all of them."""
-        with tf.GradientTape() as tape:
-            loss, metrics = self.loss(self.encoder, batch, training=True, gather=self._gather)
-            share = loss / (self.accumulation * self.strategy.num_replicas_in_sync)
-        gradients = tape.gradient(share, [variable.value for variable in self._variables])
+        find = self._direct_gradients if self._pieces is None else self._cached_gradients
+        loss, metrics, gradients = find(batch)
         # Dense: a sparse gradient names a row once per occurrence, and the norm or the square of
         # such a list is not that of the gradient.
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         return tf.stack([loss, *(metrics[name] for name in self.names[1:])]), gradients
+
+    def _direct_gradients(self, batch: Batch) -> Found:
+        with tf.GradientTape() as tape:
+            loss, metrics = self.loss(self.encoder, batch, training=True, gather=self._gather)
+            share = self._share(loss)
+        return loss, metrics, tape.gradient(share, [v.value for v in self._variables])
+
+    def _cached_gradients(self, batch: Batch) -> Found:
+        """The same by way of the vectors, which the encoder sees in pieces."""
+        texts = self.loss.texts(batch)
+        vectors = self._pieces(texts)
+        head = [variable.value for variable in self.loss.trainable_variables]
+        with tf.GradientTape() as tape:
+            tape.watch(vectors)
+            loss, metrics = self.loss.from_vectors(
+                vectors, batch, training=True, gather=self._gather
+            )
+            share = self._share(loss)
+        of_vectors, of_head = tape.gradient(share, [vectors, head])
+        return loss, metrics, [*self._pieces.gradients(texts, of_vectors), *of_head]
+
+    def _share(self, loss: tf.Tensor) -> tf.Tensor:
+        """What a micro-batch on this replica adds to the loss that is minimised."""
+        return loss / (self.accumulation * self.strategy.num_replicas_in_sync)
 
     def _apply(self, gradients: list[tf.Tensor | None]) -> None:
         replicas = self.strategy.num_replicas_in_sync

@@ -56,6 +56,9 @@ class Trainer:
         steps_per_call: Steps per call from the host; divides all other numbers of steps.
         accumulation: Micro-batches that each batch is cut into on its replica; the update is made
             from their mean gradient. In-batch negatives then come from the micro-batch alone.
+        gradient_cache: Pieces in which each replica encodes its part of a micro-batch, one after
+            the other and twice (see `PiecewiseEncoder`): the memory of a small batch, the loss and
+            the gradients of the large one. The losses must be each a `VectorLoss`.
         jit_compile: Whether XLA compiles the whole step. "auto": with one replica, since XLA cannot
             compile the collectives of several on CPUs and GPUs (`merge_call` needs Python between
             the replicas); on TPUs everything is compiled anyhow.
@@ -88,6 +91,7 @@ class Trainer:
         seed: int = 0,
         steps_per_call: int = 10,
         accumulation: int = 1,
+        gradient_cache: int = 1,
         jit_compile: bool | Literal["auto"] = "auto",
         evaluate: Callable[[], Metrics] | None = None,
         evaluate_every: int | None = None,
@@ -106,6 +110,7 @@ class Trainer:
         self.seed = seed
         self.steps_per_call = steps_per_call
         self.accumulation = accumulation
+        self.gradient_cache = gradient_cache
         self.evaluate = evaluate
         self.evaluate_every = evaluate_every
         self.monitor = monitor
@@ -202,7 +207,9 @@ class Trainer:
                 f"{history.step - self.steps_per_call + 1} to {history.step}. {NOT_FINITE_ADVICE}"
             )
         history.records.append({"step": history.step, "task": name, **values})
-        self._reporter.step(history.step, name, values, float(self.optimizer.learning_rate))
+        # By a tensor: Keras cannot read a variable of several replicas as a number.
+        rate = float(tf.convert_to_tensor(self.optimizer.learning_rate))
+        self._reporter.step(history.step, name, values, rate)
         logs = {"loss": values["loss"], **{f"{name}/{key}": v for key, v in values.items()}}
         callbacks.on_train_batch_end(history.step - 1, logs)
         return logs
@@ -213,22 +220,12 @@ class Trainer:
         best = False
         if self.evaluate is not None:
             metrics = {name: float(value) for name, value in self.evaluate().items()}
-            best = self.history.improve(self._monitored(metrics), mode=self.mode)
+            best = self.history.improve(metrics, monitor=self.monitor, mode=self.mode)
             self.history.evaluations.append({"step": self.history.step, **metrics})
             self._reporter.evaluation(self.history.step, metrics, best)
         if best or self._due(self.checkpoint_every):
             self._save()
         return metrics
-
-    def _monitored(self, metrics: Metrics) -> float:
-        if self.monitor is None and len(metrics) == 1:
-            return next(iter(metrics.values()))
-        if self.monitor not in metrics:
-            raise ValueError(
-                f"Expected monitor to name one of the metrics {sorted(metrics)}. "
-                f"Received: {self.monitor!r}"
-            )
-        return metrics[self.monitor]
 
     def _save(self) -> None:
         """Writes a checkpoint, unless there is no folder or the step has one."""
@@ -281,6 +278,7 @@ class Trainer:
             self.optimizer,
             strategy=self.strategy,
             accumulation=self.accumulation,
+            gradient_cache=self.gradient_cache,
             jit_compile=self.jit_compile,
         )
 
@@ -306,7 +304,8 @@ class Trainer:
         self, tasks: Sequence[Task], folder: str | os.PathLike[str] | None, tensorboard: bool
     ) -> None:
         replicas = self.strategy.num_replicas_in_sync
-        check_tasks(tasks, replicas=replicas, micro_batches=self.accumulation)
+        micro_batches, pieces = self.accumulation, self.gradient_cache
+        check_tasks(tasks, replicas=replicas, micro_batches=micro_batches, pieces=pieces)
         check_optimizer(self.optimizer)
         check_xla(self.jit_compile, replicas=replicas)
         if tensorboard and folder is None:
