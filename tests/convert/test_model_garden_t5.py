@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from use_st5.convert.model_garden_t5 import open_model_garden_t5
+
+t5 = pytest.importorskip(
+    "official.nlp.modeling.models.t5", reason="the extra `tfmodels` is not installed"
+)
+
+IDS = np.array([[5, 17, 9, 1, 0, 0], [8, 1, 0, 0, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32)
+TARGETS = np.array([[0, 4, 7], [0, 9, 3], [0, 8, 8]], np.int32)
+
+
+def peer(**changes: Any) -> Any:
+    """A model of the Model Garden with random weights, its norms among them."""
+    settings = {
+        "num_layers": 3, "num_decoder_layers": 2, "d_model": 16, "d_kv": 4, "num_heads": 3,
+        "d_ff": 24, "vocab_size": 30, "target_vocab_size": 30, "shared_embedding": True,
+    }  # fmt: skip
+    model = t5.T5Transformer(t5.T5TransformerParams(**{**settings, **changes}))
+    rng = np.random.default_rng(0)
+    for variable in model.variables:
+        variable.assign_add(rng.normal(size=variable.shape, scale=0.3).astype("f"))
+    return model
+
+
+@pytest.mark.parametrize("items", [True, False])
+@pytest.mark.parametrize("gated", [True, False])
+def test_the_whole_model_against_its_own_pass(tmp_path: Path, gated: bool, items: bool) -> None:
+    gelu = {"ffn_activations": ("gelu", "linear"), "logits_via_embedding": False}
+    model = peer(**gelu) if gated else peer()
+    parts = model.checkpoint_items if items else {"model": model}
+    checkpoint = open_model_garden_t5(tf.train.Checkpoint(**parts).save(str(tmp_path / "ckpt")))
+    assert (checkpoint.config.num_layers, checkpoint.config.num_decoder_layers) == (3, 2)
+    assert checkpoint.config.tied_softmax != gated
+    # Its mask of the targets hides the padding, which is also what a decoder starts from.
+    expected = model(
+        tf.constant(IDS),
+        decoder_target_tokens=tf.ones_like(TARGETS),
+        decoder_input_tokens=tf.constant(TARGETS),
+    )
+    ours = checkpoint.load_t5()({"encoder_ids": IDS, "decoder_ids": TARGETS})
+    np.testing.assert_allclose(ours, expected["logits"], atol=1e-5, rtol=1e-5)
+    mask = (IDS != 0)[..., None]
+    mean = (expected["encoded"].numpy() * mask).sum(1) / mask.sum(1)
+    np.testing.assert_allclose(checkpoint.load_sentence_t5()(IDS), mean, atol=1e-5)
+
+
+def test_an_optimizer_is_left_out(tmp_path: Path) -> None:
+    tf_keras = pytest.importorskip("tf_keras")
+    model = peer()
+    for optimizer in (tf_keras.optimizers.Adam(), tf_keras.optimizers.legacy.Adam()):
+        pairs = [(tf.zeros_like(variable), variable) for variable in model.trainable_variables]
+        optimizer.apply_gradients(pairs)
+        checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
+        path = checkpoint.save(str(tmp_path / "ckpt"))
+        assert any("optimizer" in name.lower() for name, _ in tf.train.list_variables(path))
+        encoder = open_model_garden_t5(path).load_t5(with_decoder=False)
+        encoded = model.encode(tf.constant(IDS))
+        np.testing.assert_allclose(encoder({"encoder_ids": IDS})[2], encoded[2], atol=1e-5)
+
+
+def test_what_our_t5_has_not(tmp_path: Path) -> None:
+    def save(**changes: Any) -> Any:
+        checkpoint = tf.train.Checkpoint(model=peer(**changes))
+        return open_model_garden_t5(checkpoint.save(str(tmp_path / "ckpt")))
+
+    two_tables = save(shared_embedding=False)
+    two_tables.load_sentence_t5()
+    with pytest.raises(ValueError, match=r"Left over: decoder/target_embed/embeddings\."):
+        two_tables.load_t5()
+    with pytest.raises(ValueError, match="expected the matrices of a T5, among them encoder/rel"):
+        save(use_shared_relative_position_bias=False).load_t5()
+    with pytest.raises(ValueError, match="expected a T5 of the Model Garden, found 0"):
+        checkpoint = tf.train.Checkpoint(a=tf.Variable(1.0))
+        open_model_garden_t5(checkpoint.save(str(tmp_path / "other")))

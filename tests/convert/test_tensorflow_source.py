@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
+
+A = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for step, value in ((1, A), (2, A + 1)):
+        checkpoint = tf.train.Checkpoint(
+            a=tf.Variable(value), b=tf.Variable(tf.cast(A, "bfloat16"))
+        )
+        checkpoint.write(str(tmp_path / f"model.ckpt-{step}"))
+    text = 'model_checkpoint_path: "model.ckpt-2"\n'
+    (tmp_path / "checkpoint").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_prefix_an_index_and_the_newest_of_a_folder(folder: Path) -> None:
+    name, half = (f"{letter}/.ATTRIBUTES/VARIABLE_VALUE" for letter in "ab")
+    for path, expected in (("model.ckpt-1", A), ("model.ckpt-1.index", A), ("", A + 1)):
+        assert is_tensorflow_checkpoint(folder / path)
+        source = TensorFlowSource(folder / path)
+        assert source.shapes()[name] == (2, 3)
+        np.testing.assert_array_equal(source.read(name), expected)
+        assert source.read(half).dtype == ml_dtypes.bfloat16
+
+
+def test_what_is_none(folder: Path) -> None:
+    for path in (folder / "model.ckpt-3", folder / "checkpoint", folder.parent):
+        assert not is_tensorflow_checkpoint(path)
+        with pytest.raises(FileNotFoundError, match="expected a TensorFlow checkpoint"):
+            TensorFlowSource(path)
+    (folder / "model.ckpt-1.index").write_bytes(b"no table")
+    with pytest.raises(ValueError, match="expected a TensorFlow checkpoint.*Copy it again"):
+        TensorFlowSource(folder / "model.ckpt-1")
