@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.losses.fixed_encoder import FixedEncoder, one_id, over_replicas, unit
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.teacher_loss import TeacherLoss
+from use_st5.losses.vector_loss import VectorLoss
+
+TABLE = np.random.default_rng(1).standard_normal((8, 6))
+BATCH = {"anchor": one_id(4), "positive": one_id(4, start=4)}
+
+
+def test_is_the_mean_of_the_losses_of_encoders_that_end_early() -> None:
+    inner = ContrastiveLoss(temperature=0.2, bidirectional=True)
+    value, metrics = MatryoshkaLoss(inner, dimensions=(6, 3, 2))(FixedEncoder(TABLE), BATCH)
+    single = [inner(FixedEncoder(TABLE[:, :d]), BATCH) for d in (6, 3, 2)]
+    assert float(value) == pytest.approx(np.mean([float(v) for v, _ in single]), rel=1e-5)
+    assert list(metrics) == ["accuracy_6", "accuracy_3", "accuracy_2"]
+    assert [float(m) for m in metrics.values()] == [float(m["accuracy"]) for _, m in single]
+
+
+def test_a_loss_of_products_sees_heads_of_length_one() -> None:
+    inner = ClassificationLoss(hidden_dims=())
+    loss = MatryoshkaLoss(inner, dimensions=(2,))
+    batch = {"premise": one_id(4), "hypothesis": one_id(4, start=4), "label": np.zeros(4, np.int32)}
+    value = float(loss(FixedEncoder(TABLE), batch)[0])
+    (head,) = loss.losses_of_heads
+    assert value == pytest.approx(float(head(FixedEncoder(unit(TABLE[:, :2])), batch)[0]), rel=1e-6)
+
+
+def test_every_dimension_has_layers_of_its_own() -> None:
+    loss = MatryoshkaLoss(TeacherLoss(teacher_dim=5), dimensions=(6, 5, 2))
+    loss.build((None, 6))
+    assert [tuple(w.shape) for w in loss.trainable_variables] == [(6, 5), (2, 5)]
+
+
+def test_replicas_share_their_candidates() -> None:
+    loss = MatryoshkaLoss(ContrastiveLoss(temperature=0.5), dimensions=(6, 2))
+    together = float(loss(FixedEncoder(TABLE), BATCH)[0])
+    assert over_replicas(loss, FixedEncoder(TABLE), BATCH, 2) == pytest.approx(together, rel=1e-6)
+
+
+class Table(keras.layers.Layer):
+    """A vector per id, free to be learned."""
+
+    dimension = 16
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors = keras.layers.Embedding(64, self.dimension)
+        self.vectors.build((None, 1))
+
+    def call(self, ids: object, training: bool = False) -> object:
+        del training
+        return self.vectors(ids[:, 0])
+
+
+def trained_vectors(loss: VectorLoss) -> np.ndarray:
+    """Learns 32 pairs whose vectors agree at first in all but a small first quarter."""
+    table = Table()
+    start = np.random.default_rng(2).standard_normal((64, 16))
+    start[32:, 4:] = start[:32, 4:]
+    table.vectors.embeddings.assign(start * np.r_[np.full(4, 0.1), np.ones(12)])
+    batch = {"anchor": tf.constant(one_id(32)), "positive": tf.constant(one_id(32, start=32))}
+
+    @tf.function
+    def gradient() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            value, _ = loss(table, batch, training=True)
+        return tf.convert_to_tensor(tape.gradient(value, table.vectors.embeddings.value))
+
+    for _ in range(100):
+        table.vectors.embeddings.assign(table.vectors.embeddings - 0.02 * gradient())
+    return table.vectors.embeddings.numpy()
+
+
+def found(vectors: np.ndarray, dimension: int) -> float:
+    """How often the first entries of a vector find its partner."""
+    heads = unit(vectors[:, :dimension])
+    return float(((heads[:32] @ heads[32:].T).argmax(axis=1) == np.arange(32)).mean())
+
+
+def test_the_head_of_a_vector_trained_so_is_a_shorter_vector() -> None:
+    inner = ContrastiveLoss(temperature=0.1)
+    plain = trained_vectors(inner)
+    assert found(plain, 16) == 1.0
+    assert found(plain, 4) < 0.5
+    nested = trained_vectors(MatryoshkaLoss(inner, dimensions=(16, 4)))
+    assert found(nested, 16) == 1.0
+    assert found(nested, 4) > 0.9
+
+
+def test_config_makes_the_same_loss_and_tells_nothing_of_the_process() -> None:
+    losses = [
+        MatryoshkaLoss(ContrastiveLoss(temperature=0.3), dimensions=(4, 2), name="m")
+        for _ in range(2)
+    ]
+    assert losses[0].get_config() == losses[1].get_config()
+    again = MatryoshkaLoss.from_config(losses[0].get_config())
+    assert again.get_config() == losses[0].get_config()
+    assert again.loss.temperature == 0.3
+
+
+@pytest.mark.parametrize("dimensions", [(), (4, 0), (4, 4)])
+def test_impossible_dimensions_are_refused(dimensions: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="1 or more, each once"):
+        MatryoshkaLoss(ContrastiveLoss(), dimensions=dimensions)
+
+
+def test_a_dimension_beyond_the_encoder_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"up to the encoder's, 6. Received: \(8, 2\)"):
+        MatryoshkaLoss(ContrastiveLoss(), dimensions=(8, 2))(FixedEncoder(TABLE), BATCH)

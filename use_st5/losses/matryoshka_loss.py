@@ -1,0 +1,86 @@
+"""Vectors whose beginnings are vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops, saving
+
+from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.losses.feature import Feature
+from use_st5.losses.gather import Gather
+from use_st5.losses.vector_loss import VectorLoss
+
+
+@saving.register_keras_serializable(package="use_st5")
+class MatryoshkaLoss(VectorLoss):
+    """The mean of a loss over the first `d` entries of the vectors, for several `d`.
+
+    Kusupati et al. 2022, equation 1 with equal weights; the first entries are brought to length 1
+    as they will be when they serve alone. Layers that the loss needs are made for each `d` anew.
+    After training, `l2_normalize(vectors[:, :d])` is an encoder's vector of `d` numbers.
+
+    Args:
+        loss: What is minimised at each length.
+        dimensions: The lengths, each once; the whole vector's belongs to them if it is to be good.
+
+    Raises:
+        ValueError: A dimension is repeated or not positive; at building, one is larger than the
+            encoder's.
+    """
+
+    def __init__(self, loss: VectorLoss, *, dimensions: Sequence[int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dimensions = tuple(dimensions)
+        if not dimensions or min(dimensions) < 1 or len(set(dimensions)) != len(dimensions):
+            raise ValueError(
+                f"Expected dimensions of 1 or more, each once. Received: {self.dimensions}"
+            )
+        self.loss = loss
+        config = loss.get_config()
+        config.pop("name")
+        self.losses_of_heads = [type(loss).from_config(config) for _ in self.dimensions]
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Those of the loss."""
+        return self.loss.features
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Those of the loss for each dimension, as `accuracy_64`."""
+        names = self.loss.metric_names
+        return tuple(f"{name}_{dimension}" for dimension in self.dimensions for name in names)
+
+    def build(self, embedding_shape: tuple[int | None, int]) -> None:
+        if max(self.dimensions) > embedding_shape[-1]:
+            raise ValueError(
+                f"Expected dimensions up to the encoder's, {embedding_shape[-1]}. "
+                f"Received: {self.dimensions}"
+            )
+        for dimension, loss in zip(self.dimensions, self.losses_of_heads, strict=True):
+            loss.build((None, dimension))
+
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        return self.loss.texts(batch)
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
+    ) -> tuple[Any, dict[str, Any]]:
+        values, metrics = [], {}
+        for dimension, loss in zip(self.dimensions, self.losses_of_heads, strict=True):
+            heads = [l2_normalize(each[:, :dimension]) for each in vectors]
+            value, found = loss.from_vectors(heads, batch, training=training, gather=gather)
+            values.append(value)
+            metrics |= {f"{name}_{dimension}": found[name] for name in found}
+        return ops.mean(ops.stack(values)), metrics
+
+    def get_config(self) -> dict[str, Any]:
+        loss = saving.serialize_keras_object(self.loss)
+        loss["config"].pop("name")  # Numbered by process: it would make every run another one.
+        return {**super().get_config(), "loss": loss, "dimensions": self.dimensions}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> MatryoshkaLoss:
+        return cls(**{**config, "loss": saving.deserialize_keras_object(config["loss"])})
