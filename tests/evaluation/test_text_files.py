@@ -74,7 +74,7 @@ def test_fields(file: Path) -> None:
 
 
 def test_columns_by_name(file: Path) -> None:
-    file.write_text("id\tsecond\tfirst\n\n1\tb\ta\tmore\n2\td\tc\n")
+    file.write_text("id\tsecond\tfirst\n\n1\tb\ta\n2\td\tc\n")
     assert list(read_columns(file, ("first", "second"))) == [(3, ["a", "b"]), (4, ["c", "d"])]
 
 
@@ -82,8 +82,11 @@ def test_columns_that_are_missing(file: Path) -> None:
     file.write_text("id\tsecond\tfirst\n1\tb\ta\n2\td\n")
     columns = read_columns(file, ("first",))
     assert next(columns) == (2, ["a"])
-    with pytest.raises(ValueError, match=r"file\.tsv:3: expected at least 3 tab-separated fields"):
+    with pytest.raises(ValueError, match=r"file\.tsv:3: expected 3 tab-separated fields, .* 2"):
         next(columns)
+    file.write_text("id\tsecond\tfirst\n1\t\tb\ta\n")
+    with pytest.raises(ValueError, match=r"file\.tsv:2: expected 3 tab-separated fields, .* 4"):
+        list(read_columns(file, ("first",)))
     missing = r"file\.tsv:1: expected the columns gold, id; gold missing in .*'id'"
     with pytest.raises(ValueError, match=missing):
         list(read_columns(file, ("gold", "id")))

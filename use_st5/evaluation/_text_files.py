@@ -62,17 +62,20 @@ def numbered_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> Iterator
             yield number, line
 
 
-def split_fields(path: Path, number: int, line: str, *, at_least: int) -> list[str]:
+def split_fields(
+    path: Path, number: int, line: str, *, at_least: int, at_most: int | None = None
+) -> list[str]:
     """The tab-separated fields of a line.
 
     Raises:
-        ValueError: There are fewer than `at_least`.
+        ValueError: There are fewer than `at_least`, or more than `at_most`.
     """
     fields = line.split("\t")
-    if len(fields) < at_least:
+    if len(fields) < at_least or (at_most is not None and len(fields) > at_most):
+        expected = f"{at_least}" if at_least == at_most else f"at least {at_least}"
         raise ValueError(
-            f"{path}:{number}: expected at least {at_least} tab-separated fields, "
-            f"received {len(fields)}: {line[:80]!r}"
+            f"{path}:{number}: expected {expected} tab-separated fields, received {len(fields)}: "
+            f"{line[:80]!r}"
         )
     return fields
 
@@ -85,7 +88,7 @@ def read_columns(
     Tab-separated without quoting, as GLUE and SICK are.
 
     Raises:
-        ValueError: A column is missing in the header, or a line has fewer fields.
+        ValueError: A column is missing in the header, or a line has more or fewer fields than it.
     """
     path = Path(path)
     lines = numbered_lines(path, encoding=encoding)
@@ -98,7 +101,7 @@ def read_columns(
         )
     places = [header.index(column) for column in columns]
     for number, line in lines:
-        fields = split_fields(path, number, line, at_least=max(places) + 1)
+        fields = split_fields(path, number, line, at_least=len(header), at_most=len(header))
         yield number, [fields[place] for place in places]
 
 

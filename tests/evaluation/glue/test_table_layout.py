@@ -18,7 +18,7 @@ def write(path: Path, text: str) -> Path:
 def test_columns_are_found_by_name_and_quotes_are_text(tmp_path: Path) -> None:
     path = write(
         tmp_path / "dev.tsv",
-        '\ufefflabel\tidx\ttwo\tone\r\nyes\t0\t"b\tc "d" \r\n\r\n0\t1\td\u2028e\tf\x85\tmore\r\n',
+        '\ufefflabel\tidx\ttwo\tone\r\nyes\t0\t"b\tc "d" \r\n\r\n0\t1\td\u2028e\tf\x85\r\n',
     )
     texts = PAIRS.read(path)
     assert texts.columns == (['c "d"', "f"], ['"b', "d\u2028e"])
@@ -51,8 +51,9 @@ def test_scores(tmp_path: Path) -> None:
         ("one\ttwo\tlabel\n", r"dev\.tsv: expected rows with sentences and labels, found none"),
         (
             "one\ttwo\tlabel\na\tb\tno\na\tb\n",
-            r"dev\.tsv:3: expected at least 3 tab-separated fields, received 2: 'a\\tb'",
+            r"dev\.tsv:3: expected 3 tab-separated fields, received 2: 'a\\tb'",
         ),
+        ("one\ttwo\tlabel\na\t\tb\tno\n", r"dev\.tsv:2: expected 3 .* received 4: 'a\\t\\tb"),
         (
             "one\ttwo\tlabel\na\tb\tperhaps\n",
             r"dev\.tsv:2: expected a label \(no or 0, yes or 1\), received 'perhaps'\.$",
@@ -83,5 +84,5 @@ def test_a_few_broken_lines_are_left_out_where_the_layout_allows_it(tmp_path: Pa
     assert texts.columns == (["a", "e"], ["b", "f"])
     assert texts.labels.tolist() == [0, 1]
     assert texts.broken_lines == 2
-    with pytest.raises(ValueError, match=r"train\.tsv:6: .* received 1 in more than 2 lines: 'g'"):
+    with pytest.raises(ValueError, match=r"train\.tsv:6: .* received 1: 'g' At most 2 such lines"):
         layout.read(write(tmp_path / "train.tsv", text + "g\n"))

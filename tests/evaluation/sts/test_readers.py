@@ -49,7 +49,9 @@ def test_semeval_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"input\.x\.txt:3: .* line 3 of STS\.gs\.x"):
         read_semeval_sts(tmp_path)
     write(gold, "1\nhigh\n")
-    with pytest.raises(ValueError, match=r"STS\.gs\.x\.txt:2: expected a score .*, received 'high'"):
+    with pytest.raises(
+        ValueError, match=r"STS\.gs\.x\.txt:2: expected a score .*, received 'high'"
+    ):
         read_semeval_sts(tmp_path)
     write(gold, "1\nnan\n")
     with pytest.raises(ValueError, match=r"gs\.x\.txt:2: expected a score .*, received 'nan'"):

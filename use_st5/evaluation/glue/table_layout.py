@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5.evaluation._text_files import numbered_lines, parse_score
+from use_st5.evaluation._text_files import numbered_lines, parse_score, split_fields
 from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 
 
@@ -22,8 +22,8 @@ class TableLayout:
         label: The column of the label, in the same way.
         classes: The names of the classes in the order of their numbers; labels are written as
             either. Empty where the label is a score.
-        most_broken: A table with at most so many lines that lack fields is read without them; with
-            more it is not in its format.
+        most_broken: A table with at most so many lines of more or fewer fields than its header is
+            read without them; with more it is not in its format.
     """
 
     texts: tuple[str, ...] | tuple[int, ...]
@@ -36,8 +36,8 @@ class TableLayout:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: A column is missing in a header, a line has too few fields, a label is
-                unknown; there are no rows.
+            ValueError: A column is missing in a header, a line has too few or too many fields, a
+                label is unknown; there are no rows.
         """
         columns: tuple[list[str], ...] = tuple([] for _ in self.texts)
         labels: list[float] = []
@@ -59,21 +59,23 @@ class TableLayout:
     def _rows(self, path: Path) -> Iterator[tuple[int, list[str] | None]]:
         """Line numbers and their sentences and label; None for a line that is left out."""
         lines = numbered_lines(path)
-        places = self._places(path, next(lines, (1, ""))[1]) if self._has_header else self._numbers
+        if self._has_header:
+            header = next(lines, (1, ""))[1].split("\t")
+            places, least, most = self._places(path, header), len(header), len(header)
+        else:
+            places, least, most = self._numbers, max(self._numbers) + 1, None
         broken = 0
         for number, line in lines:
-            fields = line.split("\t")
-            if len(fields) > max(places):
+            try:
+                fields = split_fields(path, number, line, at_least=least, at_most=most)
+            except ValueError as error:
+                broken += 1
+                if broken > self.most_broken:
+                    limit = f" At most {self.most_broken} such lines are left out."
+                    raise ValueError(f"{error}{limit * bool(self.most_broken)}") from error
+                yield number, None
+            else:
                 yield number, [fields[place] for place in places]
-                continue
-            broken += 1
-            if broken > self.most_broken:
-                allowed = f" in more than {self.most_broken} lines" if self.most_broken else ""
-                raise ValueError(
-                    f"{path}:{number}: expected at least {max(places) + 1} tab-separated fields, "
-                    f"received {len(fields)}{allowed}: {line[:80]!r}"
-                )
-            yield number, None
 
     @property
     def _has_header(self) -> bool:
@@ -83,8 +85,7 @@ class TableLayout:
     def _numbers(self) -> list[int]:
         return [int(column) for column in (*self.texts, self.label)]
 
-    def _places(self, path: Path, header: str) -> list[int]:
-        names = header.split("\t")
+    def _places(self, path: Path, names: list[str]) -> list[int]:
         wanted = [str(column) for column in (*self.texts, self.label)]
         if missing := [column for column in wanted if column not in names]:
             raise ValueError(

@@ -55,6 +55,8 @@ def read_jsts(path: str | Path) -> list[STSPair]:
     for number, line in numbered_lines(path):
         try:
             one, *sentences, label = (json.loads(line)[key] for key in keys)
+            if not all(isinstance(sentence, str) for sentence in sentences):
+                raise TypeError("a sentence is no text")
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path}:{number}: expected a JSON object with {', '.join(keys)}, received "
