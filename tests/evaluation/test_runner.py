@@ -88,6 +88,18 @@ def test_a_stopped_run_goes_on(data: Path, tmp_path: Path) -> None:
     assert encoder.asked == [], "the embeddings are kept too"
 
 
+def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
+    (kept,) = cache.glob("*/words-*.json")
+    kept.write_text(kept.read_text(encoding="utf-8")[:50], encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"{kept}: expected a kept result, .* Remove it"):
+        evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
+    kept.unlink()
+    evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
+    assert kept.is_file()
+
+
 def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> None:
     def runs(task: EvaluationTask, *, seed: int = 1, identity: str | None = None) -> bool:
         kept = []

@@ -38,9 +38,20 @@ class ResultStore:
             task: The task; its options count.
             hashes: SHA-256 of each data file by its path; the paths do not count.
             seed: Of everything random.
+
+        Raises:
+            ValueError: The file is damaged.
         """
         path = self._path(task, hashes, seed)
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(
+                f"{path}: expected a kept result, found something else ({error}). Remove it; it is "
+                "made anew."
+            ) from error
 
     def write(
         self, task: EvaluationTask, hashes: dict[str, str], seed: int, result: dict[str, Any]
