@@ -1,0 +1,117 @@
+"""The recipe of m-ST5 on a folder of mT5's format, with random weights."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import ml_dtypes  # noqa: F401
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
+
+from tests.recipes import multilingual_data  # noqa: E402
+from use_st5.convert.huggingface_t5 import load_sentence_t5, t5_mapping  # noqa: E402
+from use_st5.models.lora import load_lora  # noqa: E402
+from use_st5.models.sentence_t5 import SentenceT5  # noqa: E402
+from use_st5.models.t5_config import T5Config  # noqa: E402
+from use_st5.recipes import _lora_run, multilingual_st5  # noqa: E402
+from use_st5.text.sentencepiece_vectorizer import (  # noqa: E402
+    T5_VOCABULARY,
+    SentencePieceVectorizer,
+)
+
+SHAPE = {"num_layers": 1, "d_model": 16, "d_ff": 24, "num_heads": 2, "d_kv": 8}
+
+
+def write_mt5(folder: Path) -> None:
+    """A tiny encoder in bfloat16, as Hugging Face's folders hold it."""
+    folder.mkdir(parents=True)
+    settings = {"model_type": "mt5", "vocab_size": 32_128, "feed_forward_proj": "gated-gelu"}
+    settings |= SHAPE | {"tie_word_embeddings": False}
+    (folder / "config.json").write_text(json.dumps(settings))
+    config = T5Config(32_128, 1, 16, 24, 2, key_value_dim=8, activation="gated_gelu")
+    model = SentenceT5(config, projection_dim=None, normalize=False)
+    model.build()
+    tensors = {
+        name: np.ascontiguousarray(
+            target.variable.numpy().T if target.transposed else target.variable.numpy()
+        ).astype("bfloat16")
+        for name, target in t5_mapping(model).items()
+    }
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    (folder / "spiece.model").write_bytes(T5_VOCABULARY.read_bytes())
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "data"
+    write_mt5(root / "models/mt5-large")
+    for language in multilingual_data.WORDS:
+        file = root / f"XNLI-MT-1.0/multinli/multinli.train.{language}.tsv"
+        multilingual_data.write_pairs(file, language, count=50, header="premise\thypo\tlabel\n")
+    rows = [multilingual_data.sentences("en", number) for number in range(130)]
+    lines = ["sent0,sent1,hard_neg", *(",".join(row) for row in rows)]
+    (root / "nli_for_simcse.csv").write_text("\n".join(lines) + "\n")
+    multilingual_data.write_evaluation_sets(root)
+    monkeypatch.setattr(_lora_run, "Trainer", partial(_lora_run.Trainer, jit_compile=False))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("training", "targets"), [("xnli", "query_value"), ("en_nli", "all_linear")]
+)
+def test_trains_merges_exports_and_scores(
+    data: Path, tmp_path: Path, training: str, targets: str
+) -> None:
+    output = tmp_path / "run"
+    # 150 and 130 triplets: an epoch is one batch of 128.
+    scores = multilingual_st5.run(data, output, size="large", training=training, targets=targets)
+    assert set(scores) == {"tatoeba", "jsts"}
+    checkpoints = [path.name for path in (output / "checkpoints").glob("checkpoint-*")]
+    assert checkpoints == ["checkpoint-000000001"]
+    model = load_sentence_t5(data / "models/mt5-large")
+    adapters = load_lora(model, output / "adapters.safetensors")
+    assert (adapters.rank, len(adapters.layers)) == (
+        8,
+        {"query_value": 2, "all_linear": 7}[targets],
+    )
+    assert any(tensor.numpy().any() for name, tensor in adapters.tensors.items() if name[-1] == "b")
+    exported = tf.saved_model.load(output / "model")(tf.constant(["dog", "water street"]))
+    expected = model(SentencePieceVectorizer().padded(["dog", "water street"]))
+    np.testing.assert_allclose(exported, expected, atol=1e-5)
+    # Raw means: neither projected nor of length 1.
+    assert exported.shape == (2, 16)
+    assert (np.abs(np.linalg.norm(exported, axis=1) - 1) > 1e-2).any()
+
+
+def test_xnli_mixes_languages_and_english_does_not(data: Path) -> None:
+    german, french = (set(multilingual_data.WORDS[each]) for each in ("de", "fr"))
+    mixed = [*multilingual_st5.training_triplets(data, "xnli")]
+    assert len(mixed) == 3 * 50
+    for triplet in mixed:
+        words = [set(text.split()) for text in triplet.values()]
+        assert sum(bool(each & german) for each in words) == 1
+        assert sum(bool(each & french) for each in words) == 1
+    english = [*multilingual_st5.training_triplets(data, "en_nli")]
+    assert tuple(english[3].values()) == multilingual_data.sentences("en", 3)
+    assert set(english[3]) == {"anchor", "positive", "negative"}
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    for name, training in (("multinli.train", "xnli"), ("nli_for_simcse.csv", "en_nli")):
+        with pytest.raises(FileNotFoundError, match=name):
+            multilingual_st5.training_triplets(tmp_path, training)
+    with pytest.raises(FileNotFoundError, match="mt5-xxl"):
+        multilingual_st5.run(tmp_path, tmp_path / "run")
+
+
+def test_settings_of_the_paper() -> None:
+    settings = _lora_run.LoRASettings(learning_rate=multilingual_st5.LEARNING_RATES["xnli"])
+    assert (settings.rank, settings.batch_size, settings.learning_rate) == (8, 128, 5e-5)
+    assert settings.targets == "query_value"
