@@ -11,7 +11,10 @@ from safetensors.numpy import save_file
 from typer.testing import Result
 
 import use_st5
-from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
+from tests.convert import numpy_t5
+from tests.convert.t5x_writer import write_file, write_folder
+from use_st5.convert.t5x_source import T5XSource
+from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
@@ -84,3 +87,45 @@ def test_refusals(source: Path, tmp_path: Path, use: Callable[..., Result]) -> N
     assert done.exit_code == 1
     assert "found neither" in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture
+def t5x(tmp_path: Path) -> Path:
+    """A T5X checkpoint with T5's table."""
+    tensors = numpy_t5.arrays(gated=False)
+    table = np.random.default_rng(0).normal(size=(32_128, 8)).astype("f")
+    write_folder(tmp_path / "t5x", {**tensors, "token_embedder/embedding": table}, chunk=4096)
+    return tmp_path / "t5x"
+
+
+def test_a_checkpoint_of_tensors_alone(
+    t5x: Path, tmp_path: Path, use: Callable[..., Result]
+) -> None:
+    done = use("convert", str(t5x), "--to", str(tmp_path / "model"), "--max-length", "16")
+    assert done.exit_code == 0, done.stderr
+    assert "from T5X, " in done.stderr
+    vector = use_st5.load(tmp_path / "model").encode("How old are you?")
+    tensors = {name: T5XSource(t5x).read(name) for name in T5XSource(t5x).shapes()}
+    ids = SentencePieceVectorizer().padded(["How old are you?"])[0].numpy()
+    np.testing.assert_allclose(vector, numpy_t5.encode(tensors, ids).mean(0), atol=1e-5)
+
+
+def test_a_vocabulary_is_asked_for(t5x: Path, tmp_path: Path, use: Callable[..., Result]) -> None:
+    write_file(tmp_path / "small", numpy_t5.arrays())
+    to = ("--to", str(tmp_path / "model"))
+    done = use("convert", str(tmp_path / "small"), *to)
+    assert done.exit_code == 1
+    assert "has 50 rows, T5's has 32,128" in done.stderr
+    done = use("convert", str(tmp_path / "small"), *to, "--vocabulary", str(T5_VOCABULARY))
+    assert done.exit_code == 1
+    assert "at most 50 pieces, the rows of the table; it has 32,000" in done.stderr
+    done = use("convert", str(t5x), *to, "--vocabulary", str(t5x / "checkpoint"))
+    assert done.exit_code == 1
+    assert "Expected a SentencePiece model" in done.stderr
+    done = use("convert", str(t5x), *to, "--pooling", "decoder")
+    assert done.exit_code == 1
+    assert "does not fit the model. Missing: decoder/decoder_norm/scale" in done.stderr
+    done = use("convert", str(tmp_path / "nothing"), *to)
+    assert done.exit_code == 1
+    assert "nothing: expected a checkpoint, found nothing" in done.stderr
+    assert not (tmp_path / "model").exists()

@@ -6,8 +6,9 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,21 +18,30 @@ from use_st5._cli.output import say, waiting
 from use_st5._imports import require
 
 if TYPE_CHECKING:
+    from use_st5.convert.checkpoint_kind import CheckpointKind
     from use_st5.models.sentence_t5 import SentenceT5
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 HELP = manual(
     """Turn a T5 checkpoint into a sentence encoder that takes strings.
 
-    SOURCE is a folder of sentence-transformers (modules.json; sentence-t5-base and the like), or a
-    folder of Hugging Face with a T5, T5 1.1 or mT5 (config.json), stored as safetensors in one file
-    or in shards. Of a plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean,
-    first or decoder, without projection.
+    SOURCE is one of these, found out by itself: a folder of sentence-transformers (modules.json;
+    sentence-t5-base and the like); a folder of Hugging Face with a T5, T5 1.1 or mT5 (config.json),
+    stored as safetensors in one file or in shards; a T5X checkpoint, a folder checkpoint_N or one
+    file, of a T5 or of a dual encoder; a TensorFlow checkpoint (model.ckpt-N) of Mesh TensorFlow,
+    T5's first release, or of the Model Garden.
+
+    Of a plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or
+    decoder, without projection. T5X and TensorFlow checkpoints hold no configuration, which their
+    tensors' shapes give, and no vocabulary: --vocabulary names it, and T5's own is taken where the
+    table has its 32,128 rows.
 
     Nothing in a checkpoint is run; files that hold code (.bin, .pt) are refused. Every name and
     shape is checked before a tensor is read, and one tensor is in memory at a time.""",
     "use-st5 convert sentence-t5-base --to models/sentence_t5_base",
     "use-st5 convert t5-large --to models/t5_large_raw --pooling decoder",
     "use-st5 convert sentence-t5-xxl --to models/sentence_t5_xxl --dtype bfloat16",
+    "use-st5 convert mt5_base/checkpoint_1000000 --to models/mt5 --vocabulary mc4.model",
 )
 
 
@@ -52,7 +62,7 @@ class DtypeOption(StrEnum):
 
 def convert(
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="The checkpoint's folder.", exists=True)
+        Path, typer.Argument(metavar="SOURCE", help="The checkpoint's folder, file or prefix.")
     ],
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     pooling: Annotated[
@@ -62,6 +72,16 @@ def convert(
     dtype: Annotated[
         DtypeOption, typer.Option("--dtype", help="Of weights and activations.")
     ] = DtypeOption.FLOAT32,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            "--vocabulary",
+            metavar="FILE",
+            help="SentencePiece model. Default: the folder's, or T5's.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     max_length: Annotated[
         int, typer.Option(min=2, help="Tokens that are read of a text, the end token included.")
     ] = 256,
@@ -77,35 +97,81 @@ def convert(
         raise FileExistsError(f"{to} exists; give --overwrite or choose another folder")
     require("tensorflow_text", "text")  # its absence is said before anything is read
     start_tensorflow()
-    from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+    from use_st5.convert.checkpoint_kind import OPENERS, checkpoint_kind
     from use_st5.export.saved_model import export_saved_model
-    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
-    vectorizer = SentencePieceVectorizer(read_sentencepiece_model(source))
-    model = _load(source, pooling, dtype)
+    kind = checkpoint_kind(source)
+    load, rows = (_of_tensors if kind in OPENERS else _of_folder)(source, kind, pooling)
+    vectorizer = _vectorizer(vocabulary, None if kind in OPENERS else source, rows)
+    with _counted() as on_tensor:
+        model = load(dtype=dtype.value, on_tensor=on_tensor)
     with waiting(f"writing {to}"):
         manifest = export_saved_model(
             model, vectorizer, to, name=name or to.name, max_length=max_length
         )
-    say(f"{to}: {manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB")
+    say(
+        f"{to}: {kind.value}, {manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
+    )
 
 
-def _load(source: Path, pooling: PoolingOption | None, dtype: DtypeOption) -> SentenceT5:
-    from use_st5.convert.huggingface_t5 import load_sentence_t5
+# What loads the model, and the rows of its table where they are known beforehand.
+_Opened = tuple[Callable[..., "SentenceT5"], int | None]
+
+
+def _of_folder(source: Path, kind: CheckpointKind, pooling: PoolingOption | None) -> _Opened:
+    """A folder of Hugging Face or sentence-transformers."""
+    from use_st5.convert.checkpoint_kind import CheckpointKind
+    from use_st5.convert.huggingface_t5 import load_sentence_t5, read_t5_config
     from use_st5.convert.sentence_transformers_t5 import MODULES, load_sentence_transformers
 
-    options: dict[str, Any] = {"dtype": dtype.value}
-    if not (source / MODULES).is_file():
-        options["pooling"] = (pooling or PoolingOption.MEAN).value
-        load = load_sentence_t5
-    elif pooling is None:
-        load = load_sentence_transformers
-    else:
+    if kind is CheckpointKind.HUGGING_FACE:
+        load = partial(load_sentence_t5, source, pooling=(pooling or PoolingOption.MEAN).value)
+        return load, read_t5_config(source).vocabulary_size
+    if pooling is not None:
         raise typer.BadParameter(
             f"{source / MODULES} says how the model pools.", param_hint="--pooling"
         )
-    with _counted() as on_tensor:
-        return load(source, on_tensor=on_tensor, **options)
+    return partial(load_sentence_transformers, source), None
+
+
+def _of_tensors(source: Path, kind: CheckpointKind, pooling: PoolingOption | None) -> _Opened:
+    """A checkpoint of nothing but tensors."""
+    from use_st5.convert.checkpoint_kind import OPENERS
+
+    checkpoint = OPENERS[kind](source)
+    load = partial(checkpoint.load_sentence_t5, pooling=(pooling or PoolingOption.MEAN).value)
+    return load, checkpoint.config.vocabulary_size
+
+
+def _vectorizer(
+    vocabulary: Path | None, folder: Path | None, rows: int | None
+) -> SentencePieceVectorizer:
+    """The vocabulary that is named, else the folder's, else T5's where its size fits.
+
+    Raises:
+        ValueError: There is none, or it has more pieces than the table has rows.
+    """
+    from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+    from use_st5.models.t5_config import T5_ROWS
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+    if vocabulary is not None:
+        vectorizer = SentencePieceVectorizer(vocabulary)
+    elif folder is not None:
+        vectorizer = SentencePieceVectorizer(read_sentencepiece_model(folder))
+    elif rows == T5_ROWS:
+        vectorizer = SentencePieceVectorizer()
+    else:
+        raise ValueError(
+            f"The table has {rows:,} rows, T5's has {T5_ROWS:,}: its vocabulary is another one. "
+            "Give it with --vocabulary FILE."
+        )
+    if rows is not None and vectorizer.vocabulary_size > rows:
+        raise ValueError(
+            f"{vocabulary or folder}: expected a vocabulary of at most {rows:,} pieces, the rows "
+            f"of the table; it has {vectorizer.vocabulary_size:,}."
+        )
+    return vectorizer
 
 
 @contextlib.contextmanager

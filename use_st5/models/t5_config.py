@@ -6,7 +6,7 @@ import dataclasses
 from typing import Literal
 
 # Rows of the vocabulary: 32,000 pieces and 100 sentinels, rounded up to a multiple of 128.
-_T5_ROWS = 32_128
+T5_ROWS = 32_128
 _MT5_ROWS = 250_112
 
 
@@ -92,16 +92,16 @@ def _gated(rows: int, layers: int, dim: int, intermediate_dim: int, heads: int) 
 
 # t5x/examples/t5/{t5_1_0,t5_1_1,mt5}/*.gin.
 T5_PRESETS: dict[str, T5Config] = {
-    "t5_small": T5Config(_T5_ROWS, 6, 512, 2048, 8),
-    "t5_base": T5Config(_T5_ROWS, 12, 768, 3072, 12),
-    "t5_large": T5Config(_T5_ROWS, 24, 1024, 4096, 16),
-    "t5_3b": T5Config(_T5_ROWS, 24, 1024, 16_384, 32, 128),
-    "t5_11b": T5Config(_T5_ROWS, 24, 1024, 65_536, 128, 128),
-    "t5_1_1_small": _gated(_T5_ROWS, 8, 512, 1024, 6),
-    "t5_1_1_base": _gated(_T5_ROWS, 12, 768, 2048, 12),
-    "t5_1_1_large": _gated(_T5_ROWS, 24, 1024, 2816, 16),
-    "t5_1_1_xl": _gated(_T5_ROWS, 24, 2048, 5120, 32),
-    "t5_1_1_xxl": _gated(_T5_ROWS, 24, 4096, 10_240, 64),
+    "t5_small": T5Config(T5_ROWS, 6, 512, 2048, 8),
+    "t5_base": T5Config(T5_ROWS, 12, 768, 3072, 12),
+    "t5_large": T5Config(T5_ROWS, 24, 1024, 4096, 16),
+    "t5_3b": T5Config(T5_ROWS, 24, 1024, 16_384, 32, 128),
+    "t5_11b": T5Config(T5_ROWS, 24, 1024, 65_536, 128, 128),
+    "t5_1_1_small": _gated(T5_ROWS, 8, 512, 1024, 6),
+    "t5_1_1_base": _gated(T5_ROWS, 12, 768, 2048, 12),
+    "t5_1_1_large": _gated(T5_ROWS, 24, 1024, 2816, 16),
+    "t5_1_1_xl": _gated(T5_ROWS, 24, 2048, 5120, 32),
+    "t5_1_1_xxl": _gated(T5_ROWS, 24, 4096, 10_240, 64),
     "mt5_small": _gated(_MT5_ROWS, 8, 512, 1024, 6),
     "mt5_base": _gated(_MT5_ROWS, 12, 768, 2048, 12),
     "mt5_large": _gated(_MT5_ROWS, 24, 1024, 2816, 16),
@@ -109,5 +109,5 @@ T5_PRESETS: dict[str, T5Config] = {
     "mt5_xxl": _gated(_MT5_ROWS, 24, 4096, 10_240, 64),
     # Ours, T5 1.0's layout for two cores (recipe `pretrain_t5`): the encoder takes 32 MB in
     # float32, and three quarters of that are the token table.
-    "t5_mini_en": T5Config(_T5_ROWS, 4, 192, 768, 3, num_decoder_layers=2),
+    "t5_mini_en": T5Config(T5_ROWS, 4, 192, 768, 3, num_decoder_layers=2),
 }
