@@ -1,19 +1,29 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import keras
 import numpy as np
 import pytest
 
+from use_st5.convert import assignment
 from use_st5.convert.assignment import Target, assign_weights
 from use_st5.convert.weight_source import WeightSource
 
 
 class Arrays(WeightSource):
+    """Arrays, in pieces of a row where `rows` is set."""
+
     where = "the checkpoint"
+    rows = False
 
     def __init__(self, **tensors: np.ndarray) -> None:
         self.tensors = tensors
         self.read_names: list[str] = []
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        whole = super().pieces(name)
+        return (row[None] for tensor in whole for row in tensor) if self.rows else whole
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: tensor.shape for name, tensor in self.tensors.items()}
@@ -27,11 +37,19 @@ def target(*shape: int, transposed: bool = False) -> Target:
     return Target(keras.Variable(np.zeros(shape, np.float32)), transposed=transposed)
 
 
-def test_tensors_and_transposed_tensors() -> None:
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("backend", ["tensorflow", "another"])
+def test_tensors_and_transposed_tensors(
+    monkeypatch: pytest.MonkeyPatch, rows: bool, backend: str
+) -> None:
+    """Where Keras does not run on TensorFlow, tensors are put together and assigned whole."""
+    monkeypatch.setattr(assignment.keras.backend, "backend", lambda: backend)
     mapping = {"a": target(2, 3), "b": target(3, 2, transposed=True)}
     values = np.arange(6.0).reshape(2, 3)
     seen: list[str] = []
-    assign_weights(mapping, Arrays(a=values, b=values), on_tensor=seen.append)
+    source = Arrays(a=values, b=values)
+    source.rows = rows
+    assign_weights(mapping, source, on_tensor=seen.append)
     np.testing.assert_array_equal(mapping["a"].variable, values)
     np.testing.assert_array_equal(mapping["b"].variable, values.T)
     assert seen == ["a", "b"]
@@ -44,6 +62,25 @@ def test_nothing_is_read_before_everything_fits() -> None:
     with pytest.raises(ValueError, match=message):
         assign_weights(mapping, source, left_out=lambda name: name == "e")
     assert not source.read_names
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_storage_in_other_dtypes(dtype: str) -> None:
+    values = np.array([[0.1, 1.0, 300.5]])
+    for stored in ("float32", "float16", "bfloat16"):
+        to = Target(keras.Variable(np.zeros((1, 3), dtype), dtype=dtype))
+        assign_weights({"a": to}, Arrays(a=values.astype(stored)))
+        expected = values.astype(stored).astype(dtype).astype("f")
+        np.testing.assert_array_equal(keras.ops.cast(to.variable, "float32"), expected)
+
+
+def test_a_copy_of_a_variable_is_not_what_is_written() -> None:
+    """Writing in place leaves alone what others read before."""
+    variable = keras.Variable(np.zeros(2, np.float32))
+    before = variable.value.read_value()
+    assign_weights({"a": Target(variable)}, Arrays(a=np.ones(2)))
+    np.testing.assert_array_equal(before, [0, 0])
+    np.testing.assert_array_equal(variable, [1, 1])
 
 
 def test_nan_is_refused() -> None:

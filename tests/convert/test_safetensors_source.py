@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from use_st5.convert import safetensors_source
 from use_st5.convert.safetensors_source import INDEX, SINGLE, SafetensorsSource
 
 
@@ -24,6 +25,21 @@ def test_every_dtype_is_read_as_it_is_stored(tmp_path: Path) -> None:
         read = source.read(name)
         assert read.dtype == tensor.dtype
         np.testing.assert_array_equal(read, tensor)
+
+
+@pytest.mark.parametrize("size", [1, 24, 100, 10**6])
+def test_pieces_are_some_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(safetensors_source, "_PIECE", size)
+    tensors = {
+        "a": np.arange(77, dtype=np.float32).reshape(11, 7),
+        "b": np.arange(5, dtype=ml_dtypes.bfloat16),
+    }
+    save_file(tensors, tmp_path / SINGLE)
+    source = SafetensorsSource(tmp_path)
+    for name, tensor in tensors.items():
+        pieces = [*source.pieces(name)]
+        np.testing.assert_array_equal(np.concatenate(pieces), tensor)
+        assert len(pieces) == 1 or max(p.nbytes for p in pieces) <= max(size, tensor[0].nbytes)
 
 
 def write_index(folder: Path, **files: str) -> None:

@@ -109,9 +109,8 @@ def convert(
         manifest = export_saved_model(
             model, vectorizer, to, name=name or to.name, max_length=max_length
         )
-    say(
-        f"{to}: {kind.value}, {manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
-    )
+    size = f"{manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
+    say(f"{to}: from {kind.value}, {size}")
 
 
 # What loads the model, and the rows of its table where they are known beforehand.

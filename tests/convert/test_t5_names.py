@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from use_st5.convert import huggingface_t5, mesh_tensorflow_t5, model_garden_t5, t5x_t5
+from use_st5.convert.t5_names import T5Names
+from use_st5.layers.random_normal import without_initial_values
+from use_st5.models.t5 import T5
+from use_st5.models.t5_config import T5Config
+
+FORMATS = [huggingface_t5, mesh_tensorflow_t5, model_garden_t5, t5x_t5]
+
+# Every width is another, so that no two of them can be taken for each other.
+GATED = T5Config(
+    40, 3, 16, 24, 5, key_value_dim=7, activation="gated_gelu", tied_softmax=False,
+    scaled_softmax=False, num_decoder_layers=2, num_buckets=12,
+)  # fmt: skip
+RELU = dataclasses.replace(GATED, activation="relu", tied_softmax=True, scaled_softmax=True)
+
+
+@pytest.mark.parametrize("config", [GATED, RELU])
+@pytest.mark.parametrize("names", [module._NAMES for module in FORMATS])
+def test_the_shapes_give_the_configuration_back(names: T5Names, config: T5Config) -> None:
+    for with_decoder in (True, False):
+        with without_initial_values():
+            model = T5(config, with_decoder=with_decoder)
+            model.build()
+        mapping = names.targets(model)
+        assert len({id(target.variable) for target in mapping.values()}) == len(model.weights)
+        shapes = {name: target.stored_shape() for name, target in mapping.items()}
+        expected = config
+        if not with_decoder:  # nothing is left that the output layer could be seen by
+            expected = dataclasses.replace(
+                config, num_decoder_layers=None, tied_softmax=True, scaled_softmax=True
+            )
+        assert names.config(shapes, where="here") == expected
+
+
+def test_what_is_no_t5() -> None:
+    names = t5x_t5._NAMES
+    with pytest.raises(ValueError, match="here: expected the matrices of a T5, among them token_e"):
+        names.config({"bert/kernel": (2, 2)}, where="here")
+    shapes = {
+        "token_embedder/embedding": (9, 4),
+        "encoder/relpos_bias/rel_embedding": (3, 32),
+        "encoder/layers_0/attention/query/kernel": (4, 8),
+        "encoder/layers_0/mlp/wi/kernel": (4, 8),
+    }
+    with pytest.raises(ValueError, match="a multiple of the 3 heads that .* has, found 8"):
+        names.config(shapes, where="here")
