@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+import safetensors.numpy
+from safetensors import safe_open
 
 from use_st5.models.lora import LINEAR_LAYERS, apply_lora, load_lora
 from use_st5.models.lora_adapters import LoRAAdapters
@@ -158,6 +161,8 @@ def test_saved_adapters_on_a_fresh_base(tmp_path: Path, dtype: str) -> None:
     np.testing.assert_array_equal(other(IDS), model(IDS))
     assert (loaded.rank, loaded.alpha, loaded.targets) == (3, 5.0, LINEAR_LAYERS)
     assert loaded.layers == adapters.layers
+    loaded.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
 
 
 def _garbage(path: Path) -> None:
@@ -165,14 +170,12 @@ def _garbage(path: Path) -> None:
 
 
 def _foreign(path: Path) -> None:
-    import safetensors.numpy
-
     safetensors.numpy.save_file({"a": np.zeros(3)}, path)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
-    [(_garbage, "expected a safetensors file"), (_foreign, "its format is None")],
+    [(_garbage, "expected a safetensors file"), (_foreign, "have no 'use_st5.lora'")],
 )
 def test_files_that_hold_no_adapters(
     tmp_path: Path, make: Callable[[Path], None], message: str
@@ -196,14 +199,12 @@ def test_adapters_of_another_shape_are_refused_and_the_model_is_left_alone(tmp_p
 
 
 def test_tensors_that_do_not_fit_their_metadata(tmp_path: Path) -> None:
-    import safetensors.numpy
-    from safetensors import safe_open
-
     path = tmp_path / "adapters.safetensors"
     apply_lora(sentence_t5(), rank=4).save(path)
     with safe_open(path, framework="np") as file:
-        metadata = file.metadata() | {"rank": "3"}
+        (key, facts), *_ = file.metadata().items()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    safetensors.numpy.save_file(tensors, path, metadata=metadata)
+    wrong = json.dumps(json.loads(facts) | {"rank": 3})
+    safetensors.numpy.save_file(tensors, path, metadata={key: wrong})
     with pytest.raises(ValueError, match=r"expected \(16, 3\), found \(16, 4\)"):
         load_lora(sentence_t5(), path)

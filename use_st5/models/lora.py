@@ -16,7 +16,7 @@ from safetensors import safe_open
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.t5_attention import T5Attention
 from use_st5.layers.t5_feed_forward import T5FeedForward
-from use_st5.models.lora_adapters import FORMAT, LoRAAdapters, base_shape, forget_traces
+from use_st5.models.lora_adapters import METADATA, LoRAAdapters, base_shape, forget_traces
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.models.t5 import T5
 
@@ -90,17 +90,16 @@ def load_lora(model: SentenceT5 | T5, path: str | os.PathLike[str]) -> LoRAAdapt
         ValueError: It is no such file, the model has another shape, or what `apply_lora` raises.
     """
     with _open(path) as file:
-        metadata = file.metadata() or {}
-        if metadata.get("format") != FORMAT:
+        facts = json.loads((file.metadata() or {}).get(METADATA, "null"))
+        if facts is None:
             raise ValueError(
-                f"{os.fspath(path)}: expected adapters that use_st5 wrote ({FORMAT}), its format "
-                f"is {metadata.get('format')!r}."
+                f"{os.fspath(path)}: expected adapters that use_st5 wrote, its metadata have no "
+                f"{METADATA!r}."
             )
-        _check_base(path, json.loads(metadata["base"]), base_shape(model.config))
+        _check_base(path, facts["base"], base_shape(model.config))
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    targets, rank = json.loads(metadata["targets"]), int(metadata["rank"])
-    _check_tensors(path, tensors, _matching(model, targets), rank)
-    adapters = apply_lora(model, targets=targets, rank=rank, alpha=float(metadata["alpha"]))
+    _check_tensors(path, tensors, _matching(model, facts["targets"]), facts["rank"])
+    adapters = apply_lora(model, targets=facts["targets"], rank=facts["rank"], alpha=facts["alpha"])
     for name, variable in adapters.tensors.items():
         variable.assign(tensors[name])
     return adapters

@@ -16,7 +16,9 @@ from use_st5._files import atomic_path
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.t5_config import T5Config
 
-FORMAT = "use_st5.lora.1"
+# The key of the file's metadata. One key, since safetensors writes several in any order, and the
+# same adapters shall make the same file.
+METADATA = "use_st5.lora"
 
 # Of the configuration, what has no bearing on the encoder's vectors.
 _IRRELEVANT = ("dropout", "tied_softmax", "scaled_softmax")
@@ -90,13 +92,13 @@ class LoRAAdapters:
             ValueError: They are merged.
         """
         self._check_present()
-        metadata = {
-            "format": FORMAT,
-            "rank": str(self.rank),
-            "alpha": repr(float(self.alpha)),
-            "targets": json.dumps(self.targets),
-            "base": json.dumps(base_shape(self._model.config)),
+        facts = {
+            "rank": self.rank,
+            "alpha": float(self.alpha),
+            "targets": self.targets,
+            "base": base_shape(self._model.config),
         }
+        metadata = {METADATA: json.dumps(facts)}
         arrays = {name: tensor.numpy() for name, tensor in self.tensors.items()}
         with atomic_path(path) as temporary:
             safetensors.numpy.save_file(arrays, os.fspath(temporary), metadata=metadata)
