@@ -201,8 +201,10 @@ def test_an_interrupted_run_goes_on(use: Callable, tmp_path: Path, own_runs: lis
     assert first.exit_code == 130
     assert "1 of 3: words: mean 1.5000" in first.stderr
     cache = Path("evaluation", "cache")
-    end = f"interrupted after 1 of 3 tasks; they are kept in {cache}, the same command goes on\n"
-    assert first.stderr.endswith(end)
+    assert first.stderr.endswith(
+        f"interrupted after 1 of 3 tasks; what is done is kept in {cache}, "
+        "the same command goes on\n"
+    )
     assert first.stdout == ""
     assert not (tmp_path / "evaluation" / "lengths.json").exists()
 
@@ -431,7 +433,7 @@ def test_a_signal_loses_only_what_was_going_on(
     assert "1 of 2: words: " in stderr
     if sent is signal.SIGINT:
         assert process.returncode == 130, stderr
-        assert "interrupted after 1 of 2 tasks; they are kept in" in stderr
+        assert "interrupted after 1 of 2 tasks; what is done is kept in" in stderr
         assert "Traceback" not in stderr
     assert not (tmp_path / "evaluation" / "slow.json").exists()
 

@@ -182,7 +182,7 @@ def _run(
         if cache is None:
             say(f"{finished}; nothing was kept")
         else:
-            say(f"{finished}; they are kept in {cache}, the same command goes on")
+            say(f"{finished}; what is done is kept in {cache}, the same command goes on")
         raise typer.Exit(130) from interrupt
 
 
