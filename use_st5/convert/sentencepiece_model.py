@@ -14,9 +14,11 @@ _FILES = ("spiece.model", "sentencepiece.model")
 _REBUILT_FROM = "tokenizer.json"
 
 # The types of pieces in sentencepiece_model.proto.
-_NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
+_NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
 _UNIGRAM = 1
 _PAD, _EOS = "<pad>", "</s>"
+# With all of these, as mT5's has them, a vocabulary spells characters that it has no piece for.
+_BYTES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
@@ -24,7 +26,8 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
 
     Folders written by transformers 5 hold only `tokenizer.json`; the model is then rebuilt from it:
     the same pieces, scores and normalisation, without the sentinels (`<extra_id_0>` and so on),
-    which no text contains.
+    which no text contains. (transformers 5 forgets that mT5's bytes are bytes; here they are again
+    what they were.)
 
     Raises:
         FileNotFoundError: The folder has neither.
@@ -62,13 +65,16 @@ def _rebuild(tokenizer: dict[str, Any]) -> bytes:
     ):
         raise ValueError(f"its model is {model['type']} and begins with {pieces[:3]}")
     sentinels = {token["content"] for token in tokenizer["added_tokens"]} - {_PAD, _EOS}
+    spells = {piece for piece, _ in pieces} >= _BYTES
     proto = require("sentencepiece.sentencepiece_model_pb2", "convert").ModelProto()
     for number, (piece, score) in enumerate(pieces):
         if number != model["unk_id"] and piece in sentinels:
             continue
         kind = {0: _CONTROL, 1: _CONTROL, model["unk_id"]: _UNKNOWN}.get(number, _NORMAL)
+        kind = _BYTE if spells and piece in _BYTES else kind
         proto.pieces.add(piece=piece, score=score, type=kind)
     proto.trainer_spec.model_type = _UNIGRAM
+    proto.trainer_spec.byte_fallback = spells
     proto.trainer_spec.vocab_size = len(proto.pieces)
     for name, number in (("pad", 0), ("eos", 1), ("unk", 2), ("bos", -1)):
         setattr(proto.trainer_spec, f"{name}_id", number)
