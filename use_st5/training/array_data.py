@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
+
+from use_st5.training.distinct_batches import DistinctBatches, row_keys
 
 _PREFETCH = 4
 
@@ -19,12 +21,16 @@ class ArrayData:
 
     Args:
         arrays: `[examples, …]` arrays by feature name, numeric, all of one length.
+        distinct: Names of id arrays `[examples, length]` of which no batch shall hold two equal
+            rows: in a batch of pairs an equal text is a false negative. Batches are then arranged
+            anew for each epoch (see `DistinctBatches`); it shows every example once if it can.
 
     Raises:
-        ValueError: There is no array, an array is empty, of another length or not numeric.
+        ValueError: There is no array, an array is empty, of another length or not numeric, or
+            `distinct` names something else than id arrays.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], *, distinct: Sequence[str] = ()) -> None:
         if not arrays:
             raise ValueError("Expected at least one array by name. Received an empty mapping.")
         for name, array in arrays.items():
@@ -40,7 +46,9 @@ class ArrayData:
             )
         self.arrays = dict(arrays)
         self.size = next(iter(lengths.values()))
-        self._epoch: tuple[tuple[int, int], np.ndarray] | None = None
+        self.distinct = tuple(distinct)
+        self._keys = [self._row_keys(name) for name in distinct]
+        self._epoch: tuple[tuple[int, int, int], np.ndarray] | None = None
 
     def __len__(self) -> int:
         """Number of examples."""
@@ -71,9 +79,11 @@ class ArrayData:
             Dicts of tensors `[batch_size / replica_count, …]`.
 
         Raises:
-            ValueError: The batch is larger than the data or cannot be cut into equal parts.
+            ValueError: The batch is larger than the data or cannot be cut into equal parts, or
+                so many distinct examples were not found.
         """
         self._check_batch(batch_size, replica_count * micro_batches)
+        self._order(batch_size, seed, start_step // (self.size // batch_size))  # May raise.
         part = batch_size // replica_count
         names = list(self.arrays)
 
@@ -97,17 +107,32 @@ class ArrayData:
     def rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
         """The examples of batch `step`, int `[batch_size]`."""
         epoch, batch = divmod(step, self.size // batch_size)
-        permutation = self._permutation(seed, epoch)
-        return permutation[batch * batch_size : (batch + 1) * batch_size]
+        order = self._order(batch_size, seed, epoch)
+        return order[batch * batch_size : (batch + 1) * batch_size]
 
-    def _permutation(self, seed: int, epoch: int) -> np.ndarray:
+    def _order(self, batch_size: int, seed: int, epoch: int) -> np.ndarray:
+        """The examples of an epoch's batches, one after the other."""
         # One tuple, read and replaced as a whole: two data sets may ask from different threads.
-        kept = self._epoch
-        if kept is None or kept[0] != (seed, epoch):
+        kept, wanted = self._epoch, (batch_size, seed, epoch)
+        if kept is None or kept[0] != wanted:
             rows = np.arange(self.size, dtype=np.int32 if self.size < 2**31 else np.int64)
-            kept = ((seed, epoch), np.random.default_rng([seed, epoch]).permutation(rows))
-            self._epoch = kept
+            order = np.random.default_rng([seed, epoch]).permutation(rows)
+            if self._keys:
+                order = DistinctBatches(order, self._keys, batch_size).arrange()
+            kept = self._epoch = (wanted, order)
         return kept[1]
+
+    def _row_keys(self, name: str) -> np.ndarray:
+        array = self.arrays.get(name)
+        if array is None or array.ndim != 2 or array.dtype.kind not in "iu":
+            held = {
+                name: f"{array.dtype} {list(array.shape)}" for name, array in self.arrays.items()
+            }
+            raise ValueError(
+                f"Expected distinct to name arrays of ids [examples, length]. Received: {name!r}; "
+                f"the data holds {held}"
+            )
+        return row_keys(array)
 
     def _check_batch(self, batch_size: int, parts: int) -> None:
         if not 0 < batch_size <= self.size:

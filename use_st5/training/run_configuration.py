@@ -78,7 +78,10 @@ def _task_order(configuration: Mapping[str, str]) -> list[str]:
 def _task(task: Task) -> dict[str, Any]:
     loss = task.loss.get_config()
     loss.pop("name")  # numbered by process
+    # Named where it acts alone: runs from before there was such a thing continue.
+    distinct = {"distinct": task.data.distinct} if task.data.distinct else {}
     return {
+        **distinct,
         "rate": task.rate,
         "batch_size": task.batch_size,
         "examples": len(task.data),
