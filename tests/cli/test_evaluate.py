@@ -158,6 +158,14 @@ def test_json_is_the_record(use: Callable, tmp_path: Path) -> None:
     assert "https://example.org/rare" in printed["skipped"]["rare"]
 
 
+def test_a_record_names_no_folder_of_this_machine(use: Callable, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    result = use("evaluate", MODEL, "--tasks", "toys", "--data", str(folder), "--json")
+    (reason,) = json.loads(result.stdout)["skipped"].values()
+    assert "in DATA or up to" in reason
+    assert str(folder) in result.stderr, "on the screen it helps"
+
+
 def test_groups_leave_out_what_is_missing_and_say_how_to_get_it(use: Callable) -> None:
     result = use("evaluate", MODEL, "--tasks", "toys,some", "--data", "data")
     assert result.exit_code == 0

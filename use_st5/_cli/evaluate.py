@@ -105,7 +105,7 @@ def evaluate(
     _check_nothing_is_lost(output, chosen)
     kept = _cache_folder(encoder, cache, no_cache)
     record = _run(encoder, chosen, data, seed=seed, cache=kept)
-    record = dataclasses.replace(record, skipped=skipped)
+    record = _with_skipped(record, skipped, data)
     record.write(output)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
@@ -205,6 +205,14 @@ def _main_score(result: Mapping[str, Any]) -> tuple[str, str]:
     """The name and the value of the score that tables show."""
     value = result["scores"][result["main"]]
     return result["main"], "undefined" if value is None else f"{value:.4f}"
+
+
+def _with_skipped(
+    record: EvaluationRecord, skipped: Mapping[str, str], data: Path | None
+) -> EvaluationRecord:
+    """The record with what was left out; it is read elsewhere, so it names no folder of here."""
+    reasons = {task: reason.replace(str(data), "DATA") for task, reason in skipped.items()}
+    return dataclasses.replace(record, skipped=reasons)
 
 
 def _say_skipped(skipped: Mapping[str, str]) -> None:
