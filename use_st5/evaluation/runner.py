@@ -75,9 +75,8 @@ def evaluate(
         result, cached = _kept_or_run(task, context, hashes[task.name], store)
         results[task.name] = result
         on_result(task.name, result, cached)
-    name = name or getattr(encoder, "name", None) or _type_name(encoder)
     return EvaluationRecord(
-        model={"name": name, "identity": identity, "dimension": embed.dimension},
+        model={"name": name or _name(encoder), "identity": identity, "dimension": embed.dimension},
         created=_now(),
         versions=_versions(),
         command=command,
@@ -86,9 +85,10 @@ def evaluate(
     )
 
 
-def _type_name(encoder: Any) -> str:
-    """What the function is called, or the class of the object."""
-    return getattr(encoder, "__name__", type(encoder).__name__)
+def _name(encoder: Any) -> str:
+    """Its name, else what the function is called, or the class of the object."""
+    given = getattr(encoder, "name", None)
+    return given or getattr(encoder, "__name__", type(encoder).__name__)
 
 
 def _store(cache: str | os.PathLike[str] | None, identity: str | None) -> ResultStore | None:
