@@ -63,7 +63,7 @@ def write_folder(folder: Path, tensors: dict[str, np.ndarray], *, chunk: int = 3
             leaves[name] = tensor
             continue
         home = "target." + name.replace("/", ".")
-        write_zarr(folder / home, tensor, chunks=(chunk,) * tensor.ndim)
+        write_zarr(folder / home, tensor, chunks=tuple(min(chunk, n) for n in tensor.shape))
         kvstore = {"driver": "gcs", "bucket": "b", "path": f"t5/checkpoint_1/{home}/"}
         leaves[name] = {"driver": "zarr", "kvstore": kvstore, "metadata": {}}
     write_file(folder / "checkpoint", leaves)
