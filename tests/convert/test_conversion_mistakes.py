@@ -1,0 +1,186 @@
+"""The eleven mistakes that conversions of Sentence-T5 are known for, each made on purpose.
+
+Each is made in the independent encoder of `numpy_t5`, or in its arrays, and must move its vector
+away from ours, which follows the right one. (a) to (k) as users met them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy.special import erf
+
+from tests.convert import numpy_t5
+from tests.convert.t5x_writer import write_file
+from use_st5.convert.t5x_t5 import open_t5x_t5
+from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5_config import T5_PRESETS, T5Config
+from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+IDS = [5, 17, 9, 4, 3, 31, 8, 22, 41, 6, 11, 1]
+PROJECTION = np.random.default_rng(1).normal(size=(8, 6)).astype(np.float32)
+
+
+def unit(vector: np.ndarray) -> np.ndarray:
+    return vector / np.linalg.norm(vector)
+
+
+def right(tensors: numpy_t5.Arrays) -> np.ndarray:
+    """The sentence vector as the original computes it."""
+    return unit(numpy_t5.encode(tensors, IDS).mean(0) @ PROJECTION)
+
+
+@pytest.fixture(params=[True, False], ids=["gated", "plain"])
+def tensors(request: pytest.FixtureRequest) -> numpy_t5.Arrays:
+    return numpy_t5.arrays(gated=request.param)
+
+
+@pytest.fixture
+def ours(tensors: numpy_t5.Arrays, tmp_path: Path) -> np.ndarray:
+    """Our vector, out of the checkpoint; it is the right one."""
+    write_file(tmp_path / "file", {**tensors, "projection_layer/kernel": PROJECTION})
+    vector = open_t5x_t5(tmp_path / "file").load_sentence_t5()(np.array([IDS]))[0]
+    np.testing.assert_allclose(vector, right(tensors), atol=1e-5)
+    return np.asarray(vector)
+
+
+def assert_another(ours: np.ndarray, mistaken: np.ndarray) -> None:
+    assert np.abs(ours - mistaken).max() > 1e-3
+
+
+def scaled(tensors: numpy_t5.Arrays, part: str, factor: float) -> numpy_t5.Arrays:
+    return {n: t * factor if part in n else t for n, t in tensors.items()}
+
+
+def test_a_the_end_of_the_sentence_is_in_the_mean(
+    ours: np.ndarray, tensors: numpy_t5.Arrays
+) -> None:
+    encoded = numpy_t5.encode(tensors, IDS)
+    assert_another(ours, unit(encoded[:-1].mean(0) @ PROJECTION))
+    assert_another(ours, unit(numpy_t5.encode(tensors, IDS[:-1]).mean(0) @ PROJECTION))
+
+
+def test_b_no_prefix_and_no_beginning_of_the_sentence() -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    ids = SentencePieceVectorizer().padded(tf.constant(["The house is wonderful."])).numpy()
+    assert ids.tolist() == [[37, 629, 19, 1627, 5, 1]]
+
+
+def test_c_scores_are_not_divided_by_the_root_of_the_width(
+    ours: np.ndarray, tensors: numpy_t5.Arrays
+) -> None:
+    assert_another(ours, right(scaled(tensors, "/query/", 3**-0.5)))
+
+
+def test_d_the_norm_has_no_mean_and_a_small_epsilon(
+    ours: np.ndarray, tensors: numpy_t5.Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def layer_norm(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6) * scale
+
+    def coarse(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-2) * scale
+
+    for mistake in (layer_norm, coarse):
+        monkeypatch.setattr(numpy_t5, "_norm", mistake)
+        assert_another(ours, right(tensors))
+
+
+def test_d_the_norm_is_computed_in_float32() -> None:
+    norm = SentenceT5(T5Config(9, 1, 256, 8, 2, 4), dtype="bfloat16").encoder.norm
+    norm.build((None, None, 256))
+    # A running sum of squares in bfloat16 would lose the ones beside 289.
+    x = tf.cast(tf.fill([1, 1, 256], 1.0), tf.bfloat16)
+    x = tf.tensor_scatter_nd_update(x, [[0, 0, 0]], [tf.constant(17.0, tf.bfloat16)])
+    root = np.sqrt((255 + 17**2) / 256)
+    np.testing.assert_allclose(np.asarray(norm(x), "f")[0, 0, 1], 1 / root, rtol=2**-8)
+
+
+def test_e_one_bias_for_the_stack_in_buckets_of_both_directions(
+    ours: np.ndarray, tensors: numpy_t5.Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = SentenceT5(T5Config(9, 3, 8, 8, 2, 4), pooling="decoder")
+    model.build()
+    tables = [weight.path for weight in model.weights if "position_bias" in weight.path]
+    assert len(tables) == 2, "one for the encoder, one for the decoder, whatever their layers"
+
+    def of_a_decoder(distance: np.ndarray, count: int) -> np.ndarray:
+        return np.minimum(np.maximum(-distance, 0), count - 1)
+
+    monkeypatch.setattr(numpy_t5, "_bucket", of_a_decoder)
+    assert_another(ours, right(tensors))
+
+
+def test_f_the_projection_is_there_and_comes_before_the_norm(
+    ours: np.ndarray, tensors: numpy_t5.Arrays
+) -> None:
+    mean = numpy_t5.encode(tensors, IDS).mean(0)
+    assert ours.shape == (6,)
+    assert abs(np.linalg.norm(unit(mean) @ PROJECTION) - 1) > 1e-3, "norm first is not of length 1"
+    for preset in ("t5_base", "t5_large", "t5_3b", "t5_11b"):
+        assert SentenceT5.from_preset(preset, num_layers=1).dimension == 768
+
+
+def test_g_relu_for_t5_and_the_tanh_gelu_for_its_successors(
+    ours: np.ndarray, tensors: numpy_t5.Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, config in T5_PRESETS.items():
+        if name.startswith(("t5_1_1", "mt5")):
+            assert config.activation == "gated_gelu"
+        elif name in ("t5_small", "t5_base", "t5_large", "t5_3b", "t5_11b"):
+            assert config.activation == "relu"
+
+    def other(part: numpy_t5.Arrays, x: np.ndarray) -> np.ndarray:
+        inner = "mlp/wi_0/kernel" if "mlp/wi_0/kernel" in part else "mlp/wi/kernel"
+        gate = x @ part[inner]
+        linear = x @ part["mlp/wi_1/kernel"] if "mlp/wi_1/kernel" in part else 1.0
+        return gate / 2 * (1 + erf(gate / np.sqrt(2))) * linear @ part["mlp/wo/kernel"]
+
+    monkeypatch.setattr(numpy_t5, "_feed_forward", other)
+    # The exact gelu differs from its tanh form by 5e-4 at most: seen, where rounding is 1e-6.
+    assert np.abs(ours - right(tensors)).max() > 1e-5
+
+
+def test_h_half_precision_storage_is_not_half_precision_computing(
+    tensors: numpy_t5.Arrays, tmp_path: Path
+) -> None:
+    stored = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
+    write_file(tmp_path / "file", {**stored, "projection_layer/kernel": PROJECTION})
+    model = open_t5x_t5(tmp_path / "file").load_sentence_t5()
+    assert {variable.dtype for variable in model.weights} == {"float32"}
+    rounded = {name: tensor.astype(np.float32) for name, tensor in stored.items()}
+    np.testing.assert_allclose(model(np.array([IDS]))[0], right(rounded), atol=1e-5)
+    with pytest.raises(ValueError, match="cannot be computed in float16"):
+        open_t5x_t5(tmp_path / "file").load_sentence_t5(dtype="float16")
+
+
+def test_i_the_table_has_more_rows_than_the_vocabulary_pieces() -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    pieces = SentencePieceVectorizer().vocabulary_size
+    rows = {config.vocabulary_size for name, config in T5_PRESETS.items() if "mt5" not in name}
+    # 32,000 pieces and 100 sentinels, rounded up to a multiple of 128.
+    assert rows == {-(-(pieces + 100) // 128) * 128} == {32_128}
+
+
+def test_j_the_decoder_is_not_loaded_for_nothing() -> None:
+    config = T5Config(50, 2, 8, 12, 2, 3)
+    model = SentenceT5(config, projection_dim=None)
+    model.build()
+    assert model.decoder is None
+    assert model.count_params() == config.encoder_parameters
+
+
+def test_k_the_first_of_the_gated_pair_is_the_activated_one(tmp_path: Path) -> None:
+    tensors: dict[str, Any] = numpy_t5.arrays(gated=True)
+    write_file(tmp_path / "file", {**tensors, "projection_layer/kernel": PROJECTION})
+    vector = np.asarray(open_t5x_t5(tmp_path / "file").load_sentence_t5()(np.array([IDS]))[0])
+    other = {"wi_0": "wi_1", "wi_1": "wi_0"}
+    swapped = {
+        "/".join(other.get(part, part) for part in name.split("/")): tensor
+        for name, tensor in tensors.items()
+    }
+    assert_another(vector, right(swapped))
