@@ -7,7 +7,8 @@ from typing import Any
 from keras import ops
 
 from use_st5.losses.gather import Gather
-from use_st5.losses.task_loss import EXCLUDED, cross_entropy, pad_ids
+from use_st5.losses.row_keys import key_factors
+from use_st5.losses.task_loss import EXCLUDED, cross_entropy
 
 
 def in_batch_softmax(
@@ -46,6 +47,11 @@ def in_batch_softmax(
 
 
 def equal_ids(a: Any, b: Any) -> Any:
-    """Whether rows hold the same ids, `[n, length]`, `[m, other length]` → bool `[n, m]`."""
-    a, b = pad_ids([a, b])
-    return ops.all(a[:, None, :] == b[None, :, :], axis=-1)
+    """Whether rows hold the same ids, `[n, length]`, `[m, other length]` → bool `[n, m]`.
+
+    By their keys: a comparison of all ids of a batch of 2048 would take hundreds of megabytes.
+    """
+    keys_a, keys_b = (
+        ops.sum(ops.cast(ids, "int64") * key_factors(ids.shape[1]), axis=-1) for ids in (a, b)
+    )
+    return keys_a[:, None] == keys_b[None, :]

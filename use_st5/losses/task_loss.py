@@ -78,13 +78,9 @@ def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> lis
 
 def stack_ids(ids: list[Any]) -> Any:
     """Id arrays `[batch, length]` one above the other, padded with 0 to the longest length."""
-    return ops.concatenate(pad_ids(ids), axis=0)
-
-
-def pad_ids(ids: list[Any]) -> list[Any]:
-    """Pads id arrays `[batch, length]` with 0 to the longest length."""
     longest = max(array.shape[1] for array in ids)
-    return [ops.pad(array, [[0, 0], [0, longest - array.shape[1]]]) for array in ids]
+    padded = [ops.pad(array, [[0, 0], [0, longest - array.shape[1]]]) for array in ids]
+    return ops.concatenate(padded, axis=0)
 
 
 def dense_stack(widths: tuple[int, ...], activation: str) -> list[keras.layers.Dense]:

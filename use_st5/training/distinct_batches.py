@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from use_st5.losses.row_keys import key_factors
+
 _HASHED_AT_ONCE = 2**16
 
 
 def row_keys(ids: np.ndarray) -> np.ndarray:
-    """One number for each row of ids `[n, length]`, the same for the same ids: uint64 `[n]`.
+    """The key of each row of ids `[n, length]` (see `key_factors`): int64 `[n]`.
 
-    A sum over the positions, each with an odd factor of its own, modulo 2^64: padding with 0 does
-    not count. Two different rows among ten million get one number with a chance of 1 to 10^5, and
-    are then merely kept apart.
+    Two different rows that share a key are merely kept apart.
     """
-    factors = np.random.default_rng(0).integers(2**64, size=ids.shape[1], dtype=np.uint64) | 1
+    factors = key_factors(ids.shape[1])
     parts = (ids[i : i + _HASHED_AT_ONCE] for i in range(0, len(ids), _HASHED_AT_ONCE))
-    return np.concatenate([part.astype(np.uint64) @ factors for part in parts])
+    return np.concatenate([part.astype(np.int64) @ factors for part in parts])
 
 
 class DistinctBatches:
