@@ -6,6 +6,13 @@ T5's own objective (Raffel et al. 2020, section 3.1.4: 15 % of the tokens, spans
 and its optimizer: Adafactor with the rate min(0.01, 1/√step), which falls to 0 here, since the run
 is short. DATA holds the corpora of `_permissive_corpora.py`. Written are `checkpoints/`,
 `t5.keras` (the whole model, decoder included) and `scores.json`.
+
+Measured with seed 0 on two cores of an EPYC (Zen 4), of which it had about half of one, stopped
+after 200 steps and gone on with by the same command: 30 minutes, 16 of CPU time, 2 GB of memory.
+Validation loss 4.90 and accuracy 0.293 after 4.5 million tokens. That is a beginning, not a
+language model: of 29 target tokens 8 are given by the form of the task, and of the others one in
+forty is right. Raffel et al.'s baseline saw 34 billion tokens (section 3.1.2). What follows for
+sentences is in `sentence_t5_ablation`.
 """
 
 from __future__ import annotations
