@@ -61,12 +61,13 @@ def test_list_shows_first_lines_without_importing(use: Callable) -> None:
 
 
 @pytest.mark.parametrize("file", sorted(RECIPES.glob("[!_]*.py")), ids=lambda file: file.stem)
-def test_recipes_of_the_package_take_every_option(file: Path) -> None:
+def test_recipes_of_the_package_can_be_run_from_here(file: Path) -> None:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     run = next(node for node in tree.body if getattr(node, "name", "") == "run")
     assert [argument.arg for argument in run.args.args] == ["data", "output"]
     options = {argument.arg for argument in run.args.kwonlyargs}
-    assert options >= {"seed", "steps", "teacher", "resume"}
+    # A teacher is not every recipe's affair; the command refuses --teacher where there is none.
+    assert options >= {"seed", "steps", "resume"}
     assert len(ast.get_docstring(tree).splitlines()[0]) <= 100
 
 
