@@ -208,6 +208,7 @@ def test_chunks_are_bounded_by_rows_and_characters() -> None:
 
 
 SLOW = """
+import signal
 import sys
 import time
 import numpy as np
@@ -221,6 +222,8 @@ class Slow:
 
 use_st5.load = lambda name: Slow()
 sys.modules["tensorflow"] = None
+# A test run in the background ignores the signal, and so would its processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from use_st5.cli import main
 main()
 """

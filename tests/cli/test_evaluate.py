@@ -400,6 +400,7 @@ class Slow:
         return np.array([[len(text), 1, 2] for text in sentences], np.float32)
 """
 SUITE = """
+import signal
 from tests.evaluation.toys import WordsTask
 from use_st5.evaluation import registry
 from use_st5.evaluation.data_source import DataSource
@@ -412,6 +413,8 @@ class Second(WordsTask):
 
 tasks = {"words": WordsTask(), "second": Second(name="second", sources=(second,))}
 registry.all_tasks = lambda: tasks
+# A test run in the background ignores the signal, and so would its processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from use_st5.cli import main
 main()
 """
