@@ -10,8 +10,7 @@ from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.pooling import masked_mean
-from use_st5.layers.random_normal import RandomNormal
-from use_st5.models.t5 import PADDING_ID, check_dtype, make_stack, t5_config
+from use_st5.models.t5 import PADDING_ID, check_dtype, make_embedding, make_stack, t5_config
 from use_st5.models.t5_config import T5Config
 
 Pooling = Literal["mean", "first", "decoder"]
@@ -64,13 +63,7 @@ class SentenceT5(keras.Model):
         self.projection_dim = projection_dim
         self.normalize = normalize
         policy = self.dtype_policy
-        self.embedding = keras.layers.Embedding(
-            config.vocabulary_size,
-            config.hidden_dim,
-            embeddings_initializer=RandomNormal(stddev=1.0),
-            dtype=policy,
-            name="embedding",
-        )
+        self.embedding = make_embedding(config, dtype=policy)
         self.encoder = make_stack(config, decoder=False, dtype=policy)
         self.decoder = (
             make_stack(config, decoder=True, dtype=policy) if pooling == "decoder" else None

@@ -46,13 +46,7 @@ class T5(keras.Model):
         self.config = config
         self.with_decoder = with_decoder
         policy = self.dtype_policy
-        self.embedding = keras.layers.Embedding(
-            config.vocabulary_size,
-            config.hidden_dim,
-            embeddings_initializer=RandomNormal(stddev=1.0),
-            dtype=policy,
-            name="embedding",
-        )
+        self.embedding = make_embedding(config, dtype=policy)
         self.encoder = make_stack(config, decoder=False, dtype=policy)
         self.decoder = make_stack(config, decoder=True, dtype=policy) if with_decoder else None
         untied = with_decoder and not config.tied_softmax
@@ -119,6 +113,17 @@ class T5(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> T5:
         return cls(T5Config(**config.pop("config")), **config)
+
+
+def make_embedding(config: T5Config, *, dtype: Any) -> keras.layers.Embedding:
+    """The table of tokens of a shape; what it gives is not scaled."""
+    return keras.layers.Embedding(
+        config.vocabulary_size,
+        config.hidden_dim,
+        embeddings_initializer=RandomNormal(stddev=1.0),
+        dtype=dtype,
+        name="embedding",
+    )
 
 
 def make_stack(config: T5Config, *, decoder: bool, dtype: Any) -> T5Stack:
