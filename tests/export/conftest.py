@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import keras
 import pytest
 
 from use_st5.export.saved_model import export_saved_model
@@ -30,6 +31,7 @@ class Toy(NamedTuple):
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """A USE-DAN of 27 rows x 8 and 16 dimensions, with both kinds of dropout."""
+    keras.utils.set_random_seed(0)  # the same weights whichever tests ran before
     vocabulary = NGramVocabulary(WORDS, PAIRS, unigram_buckets=4, bigram_buckets=3)
     config = USEDANConfig(
         num_embeddings=vocabulary.size,
@@ -69,6 +71,7 @@ def toy_t5(tmp_path_factory: pytest.TempPathFactory) -> ToyT5:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
+    keras.utils.set_random_seed(0)
     config = T5Config(32_128, 2, 16, 32, 2, 8, "gated_gelu", dropout=0.1)
     model, vectorizer = SentenceT5(config, projection_dim=24), SentencePieceVectorizer()
     model.build()

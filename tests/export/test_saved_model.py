@@ -93,8 +93,9 @@ def test_a_long_text(loaded: Any) -> None:
     words = np.random.default_rng(0).choice(known, 10_000)
     text = " ".join(words)
     assert loaded.preprocess([text]).shape[1] > 10_000
+    # The mean of so many random rows is small, and scaling it to length 1 enlarges the rounding.
     np.testing.assert_allclose(
-        loaded([text, "a cat"]), loaded.encode_ids(loaded.preprocess([text, "a cat"])), atol=5e-5
+        loaded([text, "a cat"]), loaded.encode_ids(loaded.preprocess([text, "a cat"])), atol=1e-4
     )
 
 
