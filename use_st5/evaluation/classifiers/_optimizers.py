@@ -25,7 +25,6 @@ class Optimizer(abc.ABC):
     def step(self, gradient: np.ndarray) -> None:
         """Updates the parameters; the gradient is overwritten."""
 
-    @abc.abstractmethod
     def keep(self, rows: np.ndarray) -> None:
         """Goes on with some of the first axis only."""
         self.parameters, self._decay = self.parameters[rows], self._decay[rows]
@@ -88,10 +87,6 @@ class RMSprop(Optimizer):
         gradient /= self._buffer
         gradient *= np.float32(self.RATE)
         self.parameters -= gradient
-
-    def keep(self, rows: np.ndarray) -> None:
-        """Goes on with some of the first axis only."""
-        super().keep(rows)
 
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {"adam": Adam, "rmsprop": RMSprop}
