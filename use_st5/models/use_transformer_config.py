@@ -38,4 +38,16 @@ USE_TRANSFORMER_PRESETS: dict[str, USETransformerConfig] = {
     # layer 320 → 512 (#485), tensor2tensor's scopes, 128 tokens (#244). Six layers of 512 and 2,048
     # leave exactly 400,900 rows of 320, which no dump confirms.
     "use_transformer_large": USETransformerConfig(num_embeddings=400_900),
+    # The shape that ships. The table has as many rows as the vocabulary: callers set
+    # `num_embeddings=vocabulary.size`.
+    "use_transformer_en": USETransformerConfig(
+        num_embeddings=53_002,
+        embedding_dim=320,
+        num_layers=4,
+        hidden_dim=320,
+        intermediate_dim=1_280,
+        num_heads=5,
+        dimension=512,
+        max_length=128,
+    ),
 }
