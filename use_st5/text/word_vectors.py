@@ -1,0 +1,173 @@
+"""Pretrained word vectors, read from the files of word2vec and GloVe."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+_HEADER = re.compile(rb"(\d+) (\d+)\s*")
+_LONGEST_LINE = 2**20
+_LONGEST_WORD = 2**12
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """Words and a vector for each.
+
+    The layouts that `load` knows are those of the tools that made them popular: word2vec's text
+    and binary files (Mikolov et al. 2013, code.google.com/archive/p/word2vec; fastText's `.vec` is
+    the former) and GloVe's text (Pennington et al. 2014), whose words may hold spaces.
+
+    Args:
+        words: Distinct words, as a rule by falling frequency.
+        vectors: float32 `[words, dimension]`.
+
+    Raises:
+        ValueError: Words and vectors do not fit each other, or a number is not finite.
+
+    Example:
+        >>> vectors = WordVectors.load("GoogleNews-vectors-negative300.bin.gz", limit=200_000)
+        >>> vectors.vectors.shape
+        (200000, 300)
+    """
+
+    words: tuple[str, ...]
+    vectors: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", tuple(self.words))
+        object.__setattr__(self, "vectors", np.asarray(self.vectors, np.float32))
+        if self.vectors.ndim != 2 or len(self.vectors) != len(self.words) or not self.words:
+            raise ValueError(
+                f"Expected vectors [{len(self.words)}, dimension], one for each of at least one "
+                f"word, received an array {list(self.vectors.shape)}."
+            )
+        if len(set(self.words)) != len(self.words):
+            raise ValueError("Expected distinct words, received some twice. Keep the first.")
+        finite = np.isfinite(self.vectors).all(axis=1)
+        if not finite.all():
+            word = self.words[int(finite.argmin())]
+            raise ValueError(f"Expected finite numbers, received others in the vector of {word!r}.")
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+        return self.vectors.shape[1]
+
+    def places(self, tokens: Iterable[str]) -> np.ndarray:
+        """The row of each token, int64 `[tokens]`; -1 where there is none.
+
+        The tokens of this package are lower-cased: one that is no word itself stands for the first
+        word that is it in lower case, in most files the most frequent one ("london": "London").
+        """
+        lower: dict[str, int] = {}
+        for row, word in enumerate(self.words):
+            lower.setdefault(word.lower(), row)
+        exact = {word: row for row, word in enumerate(self.words)}
+        found = (exact.get(token, lower.get(token, -1)) for token in tokens)
+        return np.fromiter(found, np.int64)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, limit: int | None = None) -> WordVectors:
+        """Reads a file of word2vec (text or binary) or GloVe; the layout is recognised.
+
+        Of a word that is there twice, the first vector counts. Bytes that are no UTF-8 become
+        U+FFFD.
+
+        Args:
+            path: The file; one that ends in `.gz` is unpacked on the way.
+            limit: How many of the file's rows to read, from the first; None: all.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: The file is none of these, or is damaged or cut short; the message names
+                the line or the word.
+        """
+        path = Path(path)
+        if limit is not None and limit < 1:
+            raise ValueError(f"limit: expected at least 1 word, received {limit}.")
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: expected a file of word vectors, found none.")
+        found: dict[str, np.ndarray] = {}
+        for word, vector in islice(_rows(path), limit):
+            found.setdefault(word, vector)
+        if not found:
+            raise ValueError(f"{path}: expected words with vectors, found none.")
+        return cls(tuple(found), np.stack([*found.values()]))
+
+
+def _rows(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rb") as stream:
+        first = stream.readline(_LONGEST_LINE)
+        header = _HEADER.fullmatch(first)
+        if header is None:
+            # GloVe's first words are single tokens: what follows the first space are numbers.
+            dimension = len(first.split()) - 1
+            stream.seek(0)
+            yield from _text_rows(stream, path, dimension, line=1)
+            return
+        count, dimension = map(int, header.groups())
+        start = stream.tell()
+        text = _parsed(stream.readline(_LONGEST_LINE), dimension) is not None
+        stream.seek(start)
+        if text:
+            rows = _text_rows(stream, path, dimension, line=2)
+        else:
+            rows = _binary_rows(stream, path, dimension, count)
+        read = 0
+        for read, row in enumerate(islice(rows, count), start=1):  # noqa: B007
+            yield row
+        if read < count:
+            raise ValueError(
+                f"{path}: expected {count} words as its first line says, found {read}."
+            )
+
+
+def _text_rows(
+    stream: BinaryIO, path: Path, dimension: int, *, line: int
+) -> Iterator[tuple[str, np.ndarray]]:
+    for number, text in enumerate(iter(lambda: stream.readline(_LONGEST_LINE), b""), start=line):
+        if (row := _parsed(text, dimension)) is None:
+            raise ValueError(
+                f"{path}:{number}: expected a word and {max(dimension, 1)} numbers, received "
+                f"{text[:60].decode(errors='replace')!r}."
+            )
+        yield row
+
+
+def _parsed(line: bytes, dimension: int) -> tuple[str, np.ndarray] | None:
+    """The word, which may hold spaces, and its numbers; None where the line is something else."""
+    word, *numbers = line.rstrip(b" \r\n").rsplit(b" ", dimension)
+    if not word or len(numbers) != dimension or not dimension:
+        return None
+    try:
+        return word.decode(errors="replace"), np.array(numbers).astype(np.float32)
+    except ValueError:
+        return None
+
+
+def _binary_rows(
+    stream: BinaryIO, path: Path, dimension: int, count: int
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Word, space, little-endian float32 numbers; word2vec.c ends each row in a line feed."""
+    for number in range(1, count + 1):
+        characters = []
+        while (character := stream.read(1)) not in (b" ", b"") and len(characters) < _LONGEST_WORD:
+            characters.append(character)
+        word = b"".join(characters).lstrip(b"\n").decode(errors="replace")
+        numbers = stream.read(4 * dimension)
+        if len(numbers) < 4 * dimension or character != b" ":
+            raise ValueError(
+                f"{path}: expected {count} words of {dimension} binary numbers, found the end, or "
+                f"something else, in word {number} ({word[:40]!r})."
+            )
+        yield word, np.frombuffer(numbers, "<f4")
