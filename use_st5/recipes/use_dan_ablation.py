@@ -13,20 +13,13 @@ Measured on two cores in 29 minutes (Pearson x 100): untrained 56.08 ± 0.60, sk
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from use_st5.recipes import use_dan_en
-from use_st5.recipes._ablation import ablate
 from use_st5.recipes._calibration import Calibration
+from use_st5.recipes._task_ablation import ALL_ROWS, ablate_tasks
 
-ROWS = {
-    "untrained": (),
-    "skip_thought": ("skip_thought",),
-    "input_response": ("input_response",),
-    "inference": ("inference",),
-    "three_tasks": ("skip_thought", "input_response", "inference"),
-    "with_teacher": use_dan_en.TASKS,
-}
 STEPS = 300
 
 
@@ -54,19 +47,14 @@ def run(
     Returns:
         Mean score by "row/score".
     """
-    steps = steps or STEPS
-
-    def train(row: str, folder: Path, each: int) -> None:
-        use_dan_en.run(
-            data,
-            folder,
-            seed=each,
-            steps=steps,
-            teacher=teacher,
-            resume=resume,
-            tasks=ROWS[row],
-            prepared=prepared or output / "prepared",
-            calibration=Calibration(),
-        )
-
-    return ablate(ROWS, train, output, seed=seed, steps=steps, resume=resume)
+    return ablate_tasks(
+        partial(use_dan_en.run, calibration=Calibration()),
+        data,
+        output,
+        rows=ALL_ROWS,
+        seed=seed,
+        steps=steps or STEPS,
+        teacher=teacher,
+        resume=resume,
+        prepared=prepared,
+    )

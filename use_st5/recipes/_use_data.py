@@ -1,0 +1,150 @@
+"""The data of the Universal Sentence Encoders: the vocabulary and each task's id arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._files import atomic_path
+from use_st5.data.prepared import prepare
+from use_st5.data.prepared_column import ColumnKind, PreparedColumn, Vectorizer
+from use_st5.distillation.teacher_vectors import TeacherVectors
+from use_st5.recipes._minilm_teacher import minilm_teacher
+from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
+from use_st5.recipes._teacher_sentences import TeacherText, teacher_sentences
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.vocabulary_builder import build_vocabulary
+
+TASKS = ("skip_thought", "input_response", "inference", "teacher")
+DECODER_TOKENS = 20
+
+Arrays = dict[str, np.ndarray]
+Source = tuple[Callable[[], Iterable[Any]], dict[str, PreparedColumn]]
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+    """What a recipe's text becomes.
+
+    Attributes:
+        text: How many sentences the teacher is asked about.
+        vectorizer: Makes the model's text stage from the vocabulary.
+        ids: How a sentence becomes the encoder's ids, "ids" or "unigram_ids".
+        max_tokens: Tokens of a sentence of the three tasks, in training alone.
+        teacher_lengths: The teacher's sentences by length, since a batch is as wide as its longest
+            row may be: name → (fewest words, most words, tokens that they may become).
+        num_unigrams: Words of the vocabulary.
+        num_bigrams: Its bi-grams.
+        unigram_buckets: Rows that unknown words share.
+    """
+
+    text: TeacherText
+    vectorizer: Callable[[NGramVocabulary], Vectorizer]
+    ids: ColumnKind
+    max_tokens: int
+    teacher_lengths: Mapping[str, tuple[int, int, int]]
+    num_unigrams: int
+    num_bigrams: int
+    unigram_buckets: int
+
+
+class UseData:
+    """Vocabulary and arrays of one recipe, made once and kept in a folder.
+
+    Args:
+        data: Folder of the corpora.
+        settings: What the text becomes.
+        prepared: Folder that keeps vocabulary and arrays.
+        teacher: Folder of the teacher's vectors; those that are missing are computed.
+    """
+
+    def __init__(self, data: Path, settings: DataSettings, prepared: Path, teacher: Path) -> None:
+        self.data = data
+        self.settings = settings
+        self.prepared = prepared
+        self._teacher = teacher
+        self.sentences = _cached_lines(
+            prepared / "sentences.txt", lambda: teacher_sentences(data, settings.text)
+        )
+        self.vectorizer = settings.vectorizer(self._vocabulary())
+
+    @cached_property
+    def vectors(self) -> TeacherVectors:
+        """The teacher's vectors of all sentences, read once for all parts."""
+        return self.ask_teacher(self.sentences)
+
+    def ask_teacher(self, sentences: Sequence[str]) -> TeacherVectors:
+        """The teacher's vectors; it is asked about sentences that have none yet."""
+        vectors = TeacherVectors(self._teacher)
+        if any(sentence not in vectors for sentence in sentences):
+            vectors.extend(minilm_teacher(), sentences, show_progress=True)
+        return vectors
+
+    def parts(self, task: str) -> dict[str, Arrays]:
+        """The arrays of a task among `TASKS`, by the names of its parts."""
+        return {
+            name: prepare(examples(), columns, self.vectorizer, self.prepared / name, reuse=True)
+            for name, (examples, columns) in self._sources(task).items()
+        }
+
+    def _sources(self, task: str) -> dict[str, Source]:
+        """The parts of a task's data: examples, and the columns that its loss reads."""
+        if task == "teacher":
+            return {
+                f"teacher_{name}": self._teacher_source(*lengths)
+                for name, lengths in self.settings.teacher_lengths.items()
+            }
+        ids = PreparedColumn(self.settings.ids, max_tokens=self.settings.max_tokens)
+        words = PreparedColumn("unigram_ids", max_tokens=DECODER_TOKENS)
+        source: Source = {
+            "skip_thought": (
+                lambda: running_text(self.data),
+                {"sentence": ids, "previous": words, "next": words},
+            ),
+            "input_response": (
+                lambda: dialogue_pairs(self.data),
+                {"input": ids, "response": ids},
+            ),
+            "inference": (
+                lambda: inference_pairs(self.data),
+                {"premise": ids, "hypothesis": ids, "label": PreparedColumn("label")},
+            ),
+        }[task]
+        return {task: source}
+
+    def _teacher_source(self, fewest: int, most: int, max_tokens: int) -> Source:
+        """The sentences of so many words with the teacher's vectors."""
+
+        def examples() -> Iterator[dict[str, Any]]:
+            chosen = (s for s in self.sentences if fewest <= s.count(" ") + 1 <= most)
+            yield from self.vectors.examples(chosen)
+
+        ids = PreparedColumn(self.settings.ids, max_tokens=max_tokens)
+        return examples, {"sentence": ids, "teacher": PreparedColumn("vector")}
+
+    def _vocabulary(self) -> NGramVocabulary:
+        path = self.prepared / "vocabulary.txt"
+        if not path.exists():
+            vocabulary = build_vocabulary(
+                self.sentences,
+                show_progress=True,
+                num_unigrams=self.settings.num_unigrams,
+                num_bigrams=self.settings.num_bigrams,
+                unigram_buckets=self.settings.unigram_buckets,
+            )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            vocabulary.save(path)
+        return NGramVocabulary.load(path)
+
+
+def _cached_lines(path: Path, make: Callable[[], list[str]]) -> list[str]:
+    if not path.exists():
+        with atomic_path(path) as temporary:
+            temporary.write_text("".join(f"{line}\n" for line in make()), encoding="utf-8")
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        return [line.rstrip("\n") for line in lines]
