@@ -33,6 +33,20 @@ def run(data, output, *, seed=0):
     """Trains."""
     return {"seed": float(seed)}
 '''
+OWN = '''"""Has settings of its own."""
+from __future__ import annotations
+from collections.abc import Sequence
+from pathlib import Path
+
+def run(
+    data: Path, output: Path, *, seed: int = 0, resume: bool = True, repeats: int = 10,
+    rate: float = 0.5, tasks: Sequence[str] = (), given_vectors: Path | None = None,
+) -> dict[str, float]:
+    """Trains."""
+    assert given_vectors is None or isinstance(given_vectors, Path)
+    scores = {"seed": seed, "repeats": repeats, "rate": rate}
+    return scores | {str(given_vectors): 0, **{task: 1 for task in tasks}}
+'''
 
 
 @pytest.fixture(autouse=True)
@@ -42,11 +56,12 @@ def stub_recipes(
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "stub_full.py").write_text(FULL)
     (folder / "stub_small.py").write_text(SMALL)
+    (folder / "stub_own.py").write_text(OWN)
     (folder / "_stub_private.py").write_text('"""No recipe."""')
     monkeypatch.setattr(recipes, "__path__", [*recipes.__path__, str(folder)])
     monkeypatch.delenv("USE_ST5_DATA", raising=False)
     yield
-    for name in ("stub_full", "stub_small"):
+    for name in ("stub_full", "stub_small", "stub_own"):
         sys.modules.pop(f"use_st5.recipes.{name}", None)
 
 
@@ -66,8 +81,8 @@ def test_recipes_of_the_package_can_be_run_from_here(file: Path) -> None:
     run = next(node for node in tree.body if getattr(node, "name", "") == "run")
     assert [argument.arg for argument in run.args.args] == ["data", "output"]
     options = {argument.arg for argument in run.args.kwonlyargs}
-    # A teacher is not every recipe's affair; the command refuses --teacher where there is none.
-    assert options >= {"seed", "steps", "resume"}
+    # Teachers and steps are not every recipe's affair; the command refuses what there is not.
+    assert options >= {"seed", "resume"}
     assert len(ast.get_docstring(tree).splitlines()[0]) <= 100
 
 
@@ -92,6 +107,19 @@ def test_defaults_and_the_data_variable(
     assert use("train", "stub_small", "--seed", "5").stdout.splitlines()[1] == "seed\t5.0000"
 
 
+def test_settings_of_a_recipes_own(use: Callable) -> None:
+    result = use(
+        *("train", "stub_own", "--repeats", "3", "--data", ".", "--rate=0.25", "--seed", "2"),
+        *("--tasks", "a,b", "--given-vectors", "some/file"),
+    )
+    assert result.exit_code == 0, result.stderr
+    scores = dict(line.split("\t") for line in result.stdout.splitlines()[1:])
+    assert scores == {
+        **{"seed": "2.0000", "repeats": "3.0000", "rate": "0.2500"},
+        **{"some/file": "0.0000", "a": "1.0000", "b": "1.0000"},
+    }
+
+
 def test_interruption_says_how_to_continue(use: Callable) -> None:
     result = use("train", "stub_full", "--data", ".", "--steps", "99")
     assert result.exit_code == 130
@@ -102,11 +130,16 @@ def test_interruption_says_how_to_continue(use: Callable) -> None:
     ("arguments", "code", "message"),
     [
         ((), 2, "--list"),
-        (("nothing", "--data", "."), 2, "stub_full, stub_small"),
+        (("nothing", "--data", "."), 2, "stub_full, stub_own, stub_small"),
         (("stub_full",), 2, "USE_ST5_DATA"),
         (("stub_full", "--data", "absent"), 1, "found no absent"),
         (("stub_small", "--data", ".", "--steps", "5"), 2, "no such setting"),
         (("stub_full", "--data", ".", "--steps", "0"), 2, "--steps"),
+        (("stub_full", "--data", ".", "--rate", "1"), 2, "stub_full has no --rate"),
+        (("stub_own", "--data", ".", "--rat", "1"), 2, "--repeats, --rate, --tasks"),
+        (("stub_own", "--data", ".", "more"), 2, "stub_own has no more"),
+        (("stub_own", "--data", ".", "--rate"), 2, "give a value"),
+        (("stub_own", "--data", ".", "--repeats", "few"), 2, "received 'few'"),
     ],
 )
 def test_errors_are_one_line(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import itertools
+import types
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -16,6 +19,7 @@ from use_st5._cli.output import print_table, say
 
 _PACKAGE = "use_st5.recipes"
 _DATA_VARIABLE = "USE_ST5_DATA"
+_DEFAULTS = {"seed": 0, "steps": None, "teacher": None, "resume": True}
 
 HELP = manual(
     f"""Train a model by a recipe.
@@ -27,12 +31,22 @@ HELP = manual(
     the same command is given again; with --no-resume an output folder that holds checkpoints is
     refused. At the end the scores are printed.
 
+    A recipe's further settings are options too, `--NAME VALUE`, several values with commas between;
+    they are the keyword arguments of its `run`.
+
     The data is looked for in --data, else in the folder that the environment variable
-    {_DATA_VARIABLE} names.""",
+    {_DATA_VARIABLE} names.
+
+    A recipe that has parts can train on another machine than the one that reads the data and
+    exports the model: --part prepare, then --part train, which needs no TensorFlow where
+    KERAS_BACKEND is jax, then --part export, the output folder carried along.""",
     "use-st5 train --list",
     "use-st5 train use_dan_en --data data --teacher teacher --out runs/use_dan_en",
     "use-st5 train use_dan_en --data data --steps 200 --seed 1 --out runs/short",
+    "use-st5 train transfer_tables --data data --tasks trec,sst2 --repeats 3",
 )
+# Options that only a recipe knows pass the command's parser and come to `_own_settings`.
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 class Recipe(Protocol):
@@ -47,12 +61,15 @@ class Recipe(Protocol):
         steps: int | None = None,
         teacher: Path | None = None,
         resume: bool = True,
+        preset: str = "",
+        part: str | None = None,
     ) -> dict[str, float]:
         """Trains into `output` and returns the scores by name."""
         ...
 
 
 def train(
+    context: typer.Context,
     recipe: Annotated[
         str | None, typer.Argument(metavar="[RECIPE]", help="The name of a recipe.")
     ] = None,
@@ -72,6 +89,12 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Continue an interrupted run.")
     ] = True,
+    preset: Annotated[
+        str | None, typer.Option(help="The size of the model. Default: the recipe's.")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="prepare, train or export alone. Default: all.")
+    ] = None,
     list_recipes: Annotated[bool, typer.Option("--list", help="Show the recipes and end.")] = False,
 ) -> None:
     """Trains a model by a recipe."""
@@ -95,7 +118,7 @@ def train(
     start_tensorflow()
     module = _import(recipe)
     wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume}
-    options = _understood(module, recipe, wanted)
+    options = _understood(module, recipe, wanted) | _own_settings(module, recipe, context.args)
     try:
         scores = module.run(data, output, **options)
     except KeyboardInterrupt as interrupt:
@@ -103,6 +126,19 @@ def train(
         raise typer.Exit(130) from interrupt
     print_table(["score", "value"], [(name, f"{value:.4f}") for name, value in scores.items()])
     say(f"written: {output}")
+
+
+def _data_folder(data: Path | None, part: str | None) -> Path:
+    """The folder with the data; for the training alone any, since nothing is read from it."""
+    if part == "train":
+        return data or Path()
+    if data is None:
+        raise typer.BadParameter(
+            f"give the folder with --data or in {_DATA_VARIABLE}.", param_hint="--data"
+        )
+    if not data.is_dir():
+        raise FileNotFoundError(f"expected a folder with data, found no {data}")
+    return data
 
 
 def _recipes() -> dict[str, Path]:
@@ -124,10 +160,44 @@ def _import(recipe: str) -> Recipe:
 def _understood(module: Recipe, recipe: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """Those of the `wanted` options that the recipe has; one it lacks must be at its default."""
     has = inspect.signature(module.run).parameters
-    defaults = {"seed": 0, "steps": None, "teacher": None, "resume": True}
     for name, value in wanted.items():
-        if name not in has and value != defaults[name]:
+        if name not in has and value != _DEFAULTS[name]:
             raise typer.BadParameter(
                 f"the recipe {recipe} has no such setting.", param_hint=f"--{name}"
             )
-    return {name: value for name, value in wanted.items() if name in has}
+    # What is None was not given: the recipe's own default stands.
+    return {name: value for name, value in wanted.items() if name in has and value is not None}
+
+
+def _own_settings(module: Recipe, recipe: str, arguments: list[str]) -> dict[str, Any]:
+    """What `--name value` and `--name=value` give to the recipe's further keyword arguments."""
+    hints = get_type_hints(module.run)
+    own = {name: hints.get(name) for name in inspect.signature(module.run).parameters}
+    for name in ("data", "output", *_DEFAULTS):
+        own.pop(name, None)
+    words = [word for argument in arguments for word in _halves(argument)]
+    given = {}
+    for option, value in itertools.zip_longest(words[::2], words[1::2]):
+        name = option.removeprefix("--").replace("-", "_")
+        if not option.startswith("--") or name not in own:
+            known = ", ".join(f"--{name}" for name in own) or "none"
+            raise typer.BadParameter(f"{recipe} has no {option}; its own options: {known}.")
+        if value is None:
+            raise typer.BadParameter("give a value.", param_hint=option)
+        given[name] = _value(option, value, own[name])
+    return given
+
+
+def _halves(argument: str) -> list[str]:
+    return argument.split("=", 1) if argument.startswith("--") else [argument]
+
+
+def _value(option: str, text: str, kind: Any) -> Any:
+    """A value as the annotation of the keyword argument wants it."""
+    kinds = [origin for origin in (get_args(kind) or (kind,)) if origin is not types.NoneType]
+    if get_origin(kind) is Sequence:
+        return tuple(text.split(","))
+    try:
+        return kinds[0](text)
+    except ValueError as error:
+        raise typer.BadParameter(f"received {text!r} ({error}).", param_hint=option) from error
