@@ -79,7 +79,10 @@ def test_lower_case_tokens_find_cased_words() -> None:
     ("content", "message"),
     [
         (text(header=True)[:-6], ":5: expected a word and 3 numbers, received \"n't 4.0"),
-        (text(header=True).rpartition(b"n't")[0], "expected 4 words by its first line, found 3"),
+        (
+            text(header=True).rpartition(b"n't")[0],
+            "expected 4 words as its first line says, found 3",
+        ),
         (binary(line_feeds=True)[:-5], "word 4"),
         (text(header=False).replace(b"0.25", b"x"), ":2: expected a word and 3 numbers"),
         (text(header=False).replace(b"0.25 ", b""), ":2: expected a word and 3 numbers"),
