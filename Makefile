@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --retries 10 --timeout 120
 RUFF := ruff>=0.14
 # With `peers` added, the tests that compare with PyTorch's models run too.
-TEST_EXTRAS ?= data,dev,evaluation,hub,plots,text
+TEST_EXTRAS ?= data,dev,evaluation,hub,plots,text,transfer
 
 # Without bytecode every `import tensorflow` would take half a minute.
 unexport PYTHONDONTWRITEBYTECODE

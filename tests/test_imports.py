@@ -15,6 +15,8 @@ from use_st5._imports import require
 
 HEAVY = ("tensorflow", "keras", "numpy", "scipy", "typer", "rich", "matplotlib")
 OPTIONAL = (
+    "gensim",
+    "keras_tuner",
     "matplotlib",
     "nltk",
     "sklearn",
