@@ -219,6 +219,7 @@ def test_the_real_vectorizer_and_training_data(tmp_path: Path) -> None:
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
     from use_st5.training.array_data import ArrayData
+    from use_st5.training.array_dataset import array_dataset
 
     vocabulary = NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0)
     vectorizer = NGramVectorizer(vocabulary)
@@ -233,7 +234,7 @@ def test_the_real_vectorizer_and_training_data(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["sentence"], whole.numpy())
     assert arrays["sentence"][0].tolist() == [2, 5, 3, 4, 0, 0, 0]
     assert arrays["next"][:3].tolist() == [[2, 3, 4, 0], [1, 0, 0, 0], [2, 2, 3, 3]]
-    batch = next(iter(ArrayData(arrays).dataset(3, seed=0)))
+    batch = next(iter(array_dataset(ArrayData(arrays), 3, seed=0)))
     assert batch["sentence"].shape == (3, 7)
     # The same vocabulary in a new object, as in another process.
     same = NGramVectorizer(NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0))

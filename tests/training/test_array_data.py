@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from use_st5.training.array_data import ArrayData
+from use_st5.training.array_dataset import array_dataset
 
 
 def batches_of(data: ArrayData, count: int, **options: int) -> list[np.ndarray]:
     options = {"batch_size": 4, "seed": 7, **options}
-    stream = data.dataset(options.pop("batch_size"), **options).take(count)
+    stream = array_dataset(data, options.pop("batch_size"), **options).take(count)
     return [batch["x"].numpy() for batch in stream]
 
 
@@ -62,7 +63,7 @@ def test_replicas_and_micro_batches_share_the_batch() -> None:
 def test_memory_maps_keep_shapes_and_types(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.arange(24, dtype=np.float16).reshape(8, 3))
     data = ArrayData({"v": np.load(tmp_path / "v.npy", mmap_mode="r")})
-    stream = data.dataset(4, seed=0)
+    stream = array_dataset(data, 4, seed=0)
     assert stream.element_spec["v"].shape == (4, 3)
     row = next(iter(stream))["v"].numpy()[0]
     assert row.dtype == np.float16
@@ -94,4 +95,4 @@ def test_impossible_arrays_are_refused(arrays: dict, message: str) -> None:
 )
 def test_impossible_batches_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        numbered().dataset(seed=0, **options)
+        array_dataset(numbered(), seed=0, **options)

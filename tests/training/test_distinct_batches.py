@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from use_st5.training.array_data import ArrayData
+from use_st5.training.array_dataset import array_dataset
 from use_st5.training.distinct_batches import DistinctBatches, row_keys
 
 
@@ -76,7 +77,7 @@ def test_a_start_at_any_step_continues_the_same_stream() -> None:
     anchors, positives = rng.integers(0, 30, (2, 60))
 
     def batches(start: int, count: int) -> list[np.ndarray]:
-        stream = pairs(anchors, positives).dataset(6, seed=1, start_step=start).take(count)
+        stream = array_dataset(pairs(anchors, positives), 6, seed=1, start_step=start).take(count)
         return [np.hstack([batch["anchor"], batch["positive"]]) for batch in stream]
 
     whole = batches(0, 24)
@@ -103,7 +104,7 @@ def test_keys_are_the_same_whether_hashed_together_or_apart() -> None:
 def test_a_batch_that_cannot_be_filled_is_refused_at_once() -> None:
     data = pairs(np.arange(40) % 5, np.arange(40))
     with pytest.raises(ValueError, match=r"a batch of 8. Received 40 .* no more than 5"):
-        data.dataset(8, seed=0)
+        array_dataset(data, 8, seed=0)
 
 
 @pytest.mark.parametrize("name", ["answer", "score"])

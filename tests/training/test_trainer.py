@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
-from use_st5.training.task_stream import TaskStream
 from use_st5.training.trainer import Trainer
 
 
@@ -49,17 +48,6 @@ def test_every_task_is_drawn_and_learns() -> None:
         assert len(losses) == history.task_steps[name] > 8
         assert np.mean(losses[-3:]) < np.mean(losses[:3])
         assert trainer._train_steps[name]._steps.experimental_get_tracing_count() == 1
-
-
-def test_rates_decide_how_often_a_task_is_drawn() -> None:
-    tasks = toy.tasks(only=("talk", "nli", "teacher"))
-    for task, rate in zip(tasks, (6.0, 3.0, 1.0), strict=True):
-        task.rate = rate
-    strategy = tf.distribute.get_strategy()
-    stream = TaskStream({t.name: t for t in tasks}, strategy=strategy, seed=1, micro_batches=1)
-    drawn = [stream.draw(step) for step in range(2000)]
-    shares = [drawn.count(task.name) / 2000 for task in tasks]
-    np.testing.assert_allclose(shares, [0.6, 0.3, 0.1], atol=0.04)
 
 
 def test_a_step_leaves_the_heads_of_other_tasks_alone() -> None:

@@ -51,7 +51,11 @@ def equal_ids(a: Any, b: Any) -> Any:
 
     By their keys: a comparison of all ids of a batch of 2048 would take hundreds of megabytes.
     """
-    keys_a, keys_b = (
-        ops.sum(ops.cast(ids, "int64") * key_factors(ids.shape[1]), axis=-1) for ids in (a, b)
-    )
-    return keys_a[:, None] == keys_b[None, :]
+    keys_a, keys_b = (_keys(ids) for ids in (a, b))
+    return ops.all(keys_a[:, None] == keys_b[None, :], axis=-1)
+
+
+def _keys(ids: Any) -> Any:
+    """Two int32 numbers for a row, `[n, length]` → `[n, 2]`: JAX has no int64 as a rule."""
+    factors = key_factors(ids.shape[1]).astype("<i8").view("<i4").reshape(-1, 2)
+    return ops.sum(ops.cast(ids, "int32")[:, :, None] * factors, axis=1)

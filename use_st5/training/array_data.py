@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from use_st5.training.distinct_batches import DistinctBatches, row_keys
-
-_PREFETCH = 4
 
 
 class ArrayData:
@@ -54,61 +51,44 @@ class ArrayData:
         """Number of examples."""
         return self.size
 
-    def dataset(
-        self,
-        batch_size: int,
-        *,
-        seed: int,
-        start_step: int = 0,
-        replica_count: int = 1,
-        replicas: range = range(1),
-        micro_batches: int = 1,
-    ) -> tf.data.Dataset:
-        """The batches from `start_step` on, without end.
+    def batch(self, step: int, batch_size: int, seed: int) -> dict[str, np.ndarray]:
+        """The arrays of batch `step` by name, `[batch_size, …]`."""
+        return self.take(self.rows(step, batch_size, seed))
 
-        Args:
-            batch_size: Examples of a batch over all replicas.
-            seed: Of the shuffling.
-            start_step: The first batch to give.
-            replica_count: How many replicas share each batch.
-            replicas: Whose parts to give, one element after the other, in this order.
-            micro_batches: Into how many micro-batches a step cuts each batch. Each of them is
-                shared by all replicas, so that it holds the same rows whatever their number.
-
-        Returns:
-            Dicts of tensors `[batch_size / replica_count, …]`.
-
-        Raises:
-            ValueError: The batch is larger than the data or cannot be cut into equal parts, or
-                so many distinct examples were not found.
-        """
-        self._check_batch(batch_size, replica_count * micro_batches)
-        self._order(batch_size, seed, start_step // (self.size // batch_size))  # May raise.
-        part = batch_size // replica_count
-        names = list(self.arrays)
-
-        def rows_of(element: np.ndarray) -> list[np.ndarray]:
-            step, local = divmod(int(element), len(replicas))
-            rows = self.rows(start_step + step, batch_size, seed)
-            rows = rows.reshape(micro_batches, replica_count, -1)[:, replicas[local]].reshape(-1)
-            return [np.ascontiguousarray(self.arrays[name][rows]) for name in names]
-
-        def load(element: tf.Tensor) -> dict[str, tf.Tensor]:
-            types = [tf.as_dtype(self.arrays[name].dtype) for name in names]
-            values = tf.numpy_function(rows_of, [element], types, stateful=False)
-            for name, value in zip(names, values, strict=True):
-                value.set_shape([part, *self.arrays[name].shape[1:]])
-            return dict(zip(names, values, strict=True))
-
-        # One call at a time: the rows are read in order, and the epoch's permutation is kept once.
-        elements = tf.data.Dataset.range(np.iinfo(np.int64).max)
-        return elements.map(load, num_parallel_calls=1).prefetch(_PREFETCH)
+    def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Some examples by name, `[len(rows), …]`, in the order of the rows."""
+        return {name: np.ascontiguousarray(array[rows]) for name, array in self.arrays.items()}
 
     def rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
         """The examples of batch `step`, int `[batch_size]`."""
         epoch, batch = divmod(step, self.size // batch_size)
         order = self._order(batch_size, seed, epoch)
         return order[batch * batch_size : (batch + 1) * batch_size]
+
+    def check_batch(self, batch_size: int, *, seed: int, step: int = 0, parts: int = 1) -> None:
+        """Checks that batches of a size can be made.
+
+        Args:
+            batch_size: Examples of a batch.
+            seed: Of the shuffling.
+            step: A batch whose epoch is tried out.
+            parts: Into how many equal parts each batch is to be cut.
+
+        Raises:
+            ValueError: The batch is larger than the data or cannot be cut into equal parts, or
+                so many distinct examples were not found.
+        """
+        if not 0 < batch_size <= self.size:
+            raise ValueError(
+                f"Expected a batch size from 1 to the number of examples, {self.size}. "
+                f"Received: {batch_size}"
+            )
+        if batch_size % parts:
+            raise ValueError(
+                "Expected a batch size that the replicas and their micro-batches, "
+                f"{parts} together, can share equally. Received: {batch_size}"
+            )
+        self._order(batch_size, seed, step // (self.size // batch_size))  # May raise.
 
     def _order(self, batch_size: int, seed: int, epoch: int) -> np.ndarray:
         """The examples of an epoch's batches, one after the other."""
@@ -133,15 +113,3 @@ class ArrayData:
                 f"the data holds {held}"
             )
         return row_keys(array)
-
-    def _check_batch(self, batch_size: int, parts: int) -> None:
-        if not 0 < batch_size <= self.size:
-            raise ValueError(
-                f"Expected a batch size from 1 to the number of examples, {self.size}. "
-                f"Received: {batch_size}"
-            )
-        if batch_size % parts:
-            raise ValueError(
-                "Expected a batch size that the replicas and their micro-batches, "
-                f"{parts} together, can share equally. Received: {batch_size}"
-            )

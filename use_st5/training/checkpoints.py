@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
+import abc
 import json
 import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
+import keras
 
 from use_st5._files import atomic_path
 
-_VALUES, _STATE = "values", "state.json"
+_STATE = "state.json"
 _NAME = re.compile(r"checkpoint-(\d{9})")
 # `atomic_path` writes beside its target under a hidden name, and a removal begins with one: what
 # a killed run leaves behind.
 _LEFTOVER = re.compile(r"\.checkpoint-\d{9}\.[0-9a-f]+")
 
 
-class Checkpoints:
+class Checkpoints(abc.ABC):
     """A folder of numbered checkpoints, each complete or not there at all.
 
-    `checkpoint-STEP/` holds the variables (a TensorFlow checkpoint of plain lists) and
-    `state.json`. It is written under another name and renamed when whole.
+    `checkpoint-STEP/` holds the variables, in the subclass's format, and `state.json`. It is
+    written under another name and renamed when whole.
 
     Args:
         folder: Where the checkpoints are.
         variables: The variables by group; restored by position in their list.
         keep: How many of the newest to keep, at least 1.
-        writes: Whether this process is the one whose checkpoint stays. Under a multi-worker
-            strategy all must call `save`, because reading the variables may be a joint operation.
 
     Raises:
         ValueError: `keep` is below 1.
@@ -43,17 +41,15 @@ class Checkpoints:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        variables: dict[str, Sequence[tf.Variable]],
+        variables: dict[str, Sequence[keras.Variable]],
         *,
         keep: int = 2,
-        writes: bool = True,
     ) -> None:
         if keep < 1:
             raise ValueError(f"Expected to keep at least one checkpoint. Received: {keep}")
         self.folder = Path(folder)
         self.keep = keep
-        self.writes = writes
-        self._variables = variables
+        self._variables = {name: list(group) for name, group in variables.items()}
 
     def steps(self) -> list[int]:
         """The steps of the checkpoints that exist, ascending."""
@@ -70,14 +66,9 @@ class Checkpoints:
             state: JSON values to keep beside the variables.
             also_keep: A step to keep beside the newest ones (the best).
         """
-        checkpoint = _checkpoint(self._variables)
-        if not self.writes:
-            with tempfile.TemporaryDirectory() as scratch:
-                checkpoint.write(str(Path(scratch, _VALUES)))
-            return
         with atomic_path(self._path(step)) as temporary:
             temporary.mkdir()
-            checkpoint.write(str(temporary / _VALUES))
+            self._write(temporary)
             text = json.dumps(state, indent=1, ensure_ascii=False)
             (temporary / _STATE).write_text(text, encoding="utf-8")
         self._remove_old(also_keep)
@@ -95,6 +86,7 @@ class Checkpoints:
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
+            ValueError: It is in another format, or its variables are others.
         """
         if step not in self.steps():
             raise FileNotFoundError(
@@ -102,9 +94,15 @@ class Checkpoints:
                 f"Found checkpoints of steps: {self.steps()}"
             )
         names = self._variables if groups is None else groups
-        checkpoint = _checkpoint({name: self._variables[name] for name in names})
-        status = checkpoint.read(str(self._path(step) / _VALUES))
-        status.assert_existing_objects_matched().expect_partial()
+        self._read(self._path(step), {name: self._variables[name] for name in names})
+
+    @abc.abstractmethod
+    def _write(self, folder: Path) -> None:
+        """Writes all variables into a new checkpoint's folder."""
+
+    @abc.abstractmethod
+    def _read(self, folder: Path, variables: dict[str, list[keras.Variable]]) -> None:
+        """Gives variables, by group, the values of a checkpoint's folder."""
 
     def _path(self, step: int) -> Path:
         return self.folder / f"checkpoint-{step:09d}"
@@ -118,7 +116,3 @@ class Checkpoints:
         for path in self.folder.iterdir():
             if _LEFTOVER.fullmatch(path.name):
                 shutil.rmtree(path)
-
-
-def _checkpoint(variables: dict[str, Sequence[tf.Variable]]) -> tf.train.Checkpoint:
-    return tf.train.Checkpoint(**{name: list(group) for name, group in variables.items()})

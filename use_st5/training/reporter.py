@@ -1,31 +1,34 @@
-"""What a training run shows: a progress bar and TensorBoard."""
+"""What a training run shows of itself."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from typing import Protocol
 
 import rich.console
 import rich.progress
-import tensorflow as tf
 
-# What TensorBoard's own `scalar` would write; TensorFlow 2.21 comes without TensorBoard.
-_SCALAR = tf.compat.v1.SummaryMetadata(
-    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
-)
+
+class ScalarWriter(Protocol):
+    """What keeps the numbers of a run; `TensorBoardWriter` is one."""
+
+    def write(self, step: int, scalars: dict[str, float]) -> None:
+        """Keeps numbers by name."""
+
+    def flush(self) -> None:
+        """Writes what is buffered."""
 
 
 class Reporter:
-    """Shows a run on the terminal and writes it for TensorBoard.
+    """Shows a run on the terminal and passes its numbers on.
 
     On a terminal it is a bar; into a file or a pipe it is a line at each evaluation.
 
     Args:
-        folder: Where TensorBoard's files go; None for none.
+        writer: Keeps the numbers; None: nothing does.
         progress: Whether anything is shown.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None, *, progress: bool) -> None:
+    def __init__(self, writer: ScalarWriter | None, *, progress: bool) -> None:
         self.console = rich.console.Console(stderr=True, quiet=not progress)
         self.bar = rich.progress.Progress(
             rich.progress.TextColumn("{task.description}"),
@@ -36,7 +39,7 @@ class Reporter:
             console=self.console,
             disable=not self.console.is_terminal,
         )
-        self.writer = None if folder is None else tf.summary.create_file_writer(str(Path(folder)))
+        self.writer = writer
         self.losses: dict[str, float] = {}
 
     def start(self, step: int, steps: int) -> None:
@@ -70,8 +73,5 @@ class Reporter:
             self.writer.flush()
 
     def _write(self, step: int, scalars: dict[str, float]) -> None:
-        if self.writer is None:
-            return
-        with self.writer.as_default(step=step):
-            for name, value in scalars.items():
-                tf.summary.write(name, tf.constant(value), metadata=_SCALAR)
+        if self.writer is not None:
+            self.writer.write(step, scalars)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import keras
-import tensorflow as tf
+from keras import ops
 
 from use_st5.losses.vector_loss import VectorLoss
 from use_st5.training.task import Task
@@ -74,24 +74,11 @@ def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
         FloatingPointError: They are not.
     """
     for variable in variables:
-        if not tf.reduce_all(tf.math.is_finite(variable.value)):
+        if not ops.all(ops.isfinite(variable.value)):
             raise FloatingPointError(
                 f"Expected finite weights after step {step}; {variable.path} holds others. "
                 f"{NOT_FINITE_ADVICE}"
             )
-
-
-def check_xla(jit_compile: bool, *, replicas: int) -> None:
-    """Checks that XLA is not asked to compile a step of several replicas.
-
-    Raises:
-        ValueError: It is.
-    """
-    if jit_compile and replicas > 1:
-        raise ValueError(
-            "XLA cannot compile a step of several replicas here (see the trainer's jit_compile). "
-            f"Received: jit_compile=True with {replicas} replicas"
-        )
 
 
 def check_multiple(name: str, number: int | None, *, of: int) -> None:
@@ -108,25 +95,14 @@ def check_multiple(name: str, number: int | None, *, of: int) -> None:
         )
 
 
-def check_scope(
-    strategy: tf.distribute.Strategy,
-    encoder: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
-) -> None:
-    """Checks that the encoder is built and that both were made in the strategy's scope.
+def check_built(encoder: keras.Model) -> None:
+    """Checks that there is something to train.
 
     Raises:
-        ValueError: They were not.
+        ValueError: The encoder is not built, or all of it is frozen.
     """
     if not encoder.built or not encoder.trainable_variables:
         raise ValueError(
-            "Expected a built encoder with trainable variables. Call encoder.build((None, None)) "
-            "in the strategy's scope."
+            "Expected a built encoder with trainable variables. Call encoder.build((None, None)), "
+            "under tf.distribute in the strategy's scope."
         )
-    for what, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
-        for variable in variables:
-            if not strategy.extended.variable_created_in_scope(variable.value):
-                raise ValueError(
-                    f"Expected the {what} to be made within `with strategy.scope():`. "
-                    f"Its variable {variable.path} was made outside."
-                )

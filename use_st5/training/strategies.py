@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from use_st5.training.array_data import ArrayData
+from use_st5.training.array_dataset import array_dataset
 
 
 def strategy_by_name(
@@ -74,7 +75,7 @@ def distributed_batches(
     start_step: int,
     micro_batches: int = 1,
 ) -> tf.data.Dataset | tf.distribute.DistributedDataset:
-    """The batches of `data`, each replica with its share (see `ArrayData.dataset`).
+    """The batches of `data`, each replica with its share (see `array_dataset`).
 
     The batch of all replicas together is the one that a single device would get.
     """
@@ -83,7 +84,8 @@ def distributed_batches(
         replicas = context.num_replicas_in_sync
         local = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * local
-        return data.dataset(
+        return array_dataset(
+            data,
             batch_size,
             seed=seed,
             start_step=start_step,

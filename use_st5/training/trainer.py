@@ -1,83 +1,45 @@
-"""The training loop: one encoder, several tasks, any `tf.distribute` strategy."""
+"""The training loop under TensorFlow and any `tf.distribute` strategy."""
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
 
-from use_st5.training.checkpoints import Checkpoints
-from use_st5.training.history import History
-from use_st5.training.reporter import Reporter
-from use_st5.training.run_checks import (
-    NOT_FINITE_ADVICE,
-    check_finite,
-    check_multiple,
-    check_optimizer,
-    check_scope,
-    check_tasks,
-    check_xla,
-)
-from use_st5.training.run_configuration import check_same, run_configuration
+from use_st5.training.reporter import ScalarWriter
 from use_st5.training.strategies import is_chief, wait_for_workers
+from use_st5.training.strategy_checks import check_scope, check_xla
 from use_st5.training.task import Task
 from use_st5.training.task_stream import TaskStream
+from use_st5.training.tensorboard_writer import TensorBoardWriter
+from use_st5.training.tensorflow_checkpoints import TensorFlowCheckpoints
 from use_st5.training.train_step import TrainStep
+from use_st5.training.training_loop import Metrics, TrainingLoop, Variables
 
-Metrics = dict[str, float]
 
-
-class Trainer:
-    """Trains one encoder on several tasks, each batch of one task (USE paper, "Encoders").
-
-    Every `steps_per_call` steps run in one call from the host and belong to one task, drawn by the
-    tasks' rates. The draw, and each task's batches, are functions of the seed and the step: a run
-    that is killed and started again with the same arguments continues from its last checkpoint and
-    ends with the weights of one never killed. Initial weights are the caller's affair: call
-    `keras.utils.set_random_seed` before the encoder is made.
-
-    One optimizer serves all tasks; a step leaves the heads of other tasks, and their slots, alone.
-    Gradients are clipped by the optimizer's own `clipnorm`, `global_clipnorm` or `clipvalue`.
+class Trainer(TrainingLoop):
+    """Trains one encoder on several tasks under TensorFlow.
 
     Args:
-        encoder: Model `ids [batch, length] → [batch, dimension]` with an attribute `dimension`,
-            built; made in the strategy's scope, like the optimizer.
-        tasks: What to train on.
-        optimizer: A Keras optimizer, its learning rate a number or a Keras schedule.
-        folder: Where checkpoints and TensorBoard's files go; a run whose folder holds a checkpoint
-            continues from it. None: nothing is written.
+        encoder: As in `TrainingLoop`; made in the strategy's scope, like the optimizer.
+        tasks: As in `TrainingLoop`.
+        optimizer: As in `TrainingLoop`.
         strategy: Where to run (see `strategy_by_name`); None: the one in scope.
-        seed: Of the draw of tasks and of the shuffling.
-        steps_per_call: Steps per call from the host; divides all other numbers of steps.
-        accumulation: Micro-batches that each batch is cut into on its replica; the update is made
-            from their mean gradient. In-batch negatives then come from the micro-batch alone.
-        gradient_cache: Pieces in which each replica encodes its part of a micro-batch, one after
-            the other and twice (see `PiecewiseEncoder`): the memory of a small batch, the loss and
-            the gradients of the large one. The losses must be each a `VectorLoss`.
         jit_compile: Whether XLA compiles the whole step. "auto": with one replica, since XLA cannot
             compile the collectives of several on CPUs and GPUs (`merge_call` needs Python between
             the replicas); on TPUs everything is compiled anyhow.
-        evaluate: Gives development metrics of the encoder as it stands.
-        evaluate_every: Steps between evaluations; there is one at the end in any case.
-        monitor: The metric whose best checkpoint is kept; may be left out where there is just one.
-        mode: Whether more of it is better, `"max"`, or less, `"min"`.
-        checkpoint_every: Steps between checkpoints. There is one at each evaluation that improves,
-            and at the end, in any case.
-        keep_checkpoints: How many of the newest to keep beside the best.
-        callbacks: Keras callbacks; a "batch" is a call from the host, an "epoch" the time between
-            two evaluations, the model is the encoder. What they hold themselves is not in
-            checkpoints, and the encoder has no `optimizer`: use Keras's schedules.
         tensorboard: Whether to write TensorBoard's files to `folder/logs`.
-        progress: Whether to show progress on the standard error output.
+        **options: Those of `TrainingLoop`: folder, seed, steps_per_call, accumulation,
+            gradient_cache, evaluate, evaluate_every, monitor, mode, checkpoint_every,
+            keep_checkpoints, callbacks and progress.
 
     Raises:
-        ValueError: An argument is out of range, the data of a task do not fit its loss, or the
-            encoder or the optimizer is not in the strategy's scope.
+        ValueError: What `TrainingLoop` raises, or the encoder or the optimizer is not in the
+            strategy's scope.
     """
 
     def __init__(
@@ -86,190 +48,44 @@ class Trainer:
         tasks: Sequence[Task],
         optimizer: keras.optimizers.Optimizer,
         *,
-        folder: str | os.PathLike[str] | None = None,
         strategy: tf.distribute.Strategy | None = None,
-        seed: int = 0,
-        steps_per_call: int = 10,
-        accumulation: int = 1,
-        gradient_cache: int = 1,
         jit_compile: bool | Literal["auto"] = "auto",
-        evaluate: Callable[[], Metrics] | None = None,
-        evaluate_every: int | None = None,
-        monitor: str | None = None,
-        mode: Literal["max", "min"] = "max",
-        checkpoint_every: int | None = None,
-        keep_checkpoints: int = 2,
-        callbacks: Sequence[keras.callbacks.Callback] = (),
         tensorboard: bool = False,
-        progress: bool = True,
+        **options: Any,
     ) -> None:
-        self.encoder = encoder
-        self.tasks = {task.name: task for task in tasks}
-        self.optimizer = optimizer
         self.strategy = strategy or tf.distribute.get_strategy()
-        self.seed = seed
-        self.steps_per_call = steps_per_call
-        self.accumulation = accumulation
-        self.gradient_cache = gradient_cache
-        self.evaluate = evaluate
-        self.evaluate_every = evaluate_every
-        self.monitor = monitor
-        self.mode = mode
-        self.checkpoint_every = checkpoint_every
-        self.callbacks = list(callbacks)
-        one_replica = self.strategy.num_replicas_in_sync == 1
-        self.jit_compile = one_replica if jit_compile == "auto" else jit_compile
-        self.history = History(task_steps=dict.fromkeys(self.tasks, 0))
-        self._check(tasks, folder, tensorboard)
-        self._build()
+        self.jit_compile = self._replicas == 1 if jit_compile == "auto" else jit_compile
+        self.tensorboard = tensorboard
+        super().__init__(encoder, tasks, optimizer, **options)
         self._train_steps = {name: self._train_step(task) for name, task in self.tasks.items()}
         self._stream = TaskStream(
-            self.tasks, strategy=self.strategy, seed=seed, micro_batches=accumulation
+            self.tasks, strategy=self.strategy, seed=self.seed, micro_batches=self.accumulation
         )
-        self._checkpoints = self._open_checkpoints(folder, keep_checkpoints)
-        self._saved_step: int | None = None
-        chief = is_chief(self.strategy)
-        logs = Path(folder, "logs") if folder and tensorboard and chief else None
-        self._reporter = Reporter(logs, progress=progress and chief)
 
-    def run(self, steps: int) -> History:
-        """Trains up to step `steps`, from the last checkpoint if the folder holds one.
+    @property
+    def _replicas(self) -> int:
+        return self.strategy.num_replicas_in_sync
 
-        Args:
-            steps: Updates in all, those of earlier calls and of the checkpoint included.
+    @property
+    def _is_chief(self) -> bool:
+        return is_chief(self.strategy)
 
-        Returns:
-            The run's history; `history.best_step` is the best checkpoint's step.
+    def _scope(self) -> contextlib.AbstractContextManager:
+        return self.strategy.scope()
 
-        Raises:
-            ValueError: `steps` is no multiple of `steps_per_call`, or the checkpoint is of a run
-                with other settings (they are listed).
-            FloatingPointError: The loss is no longer finite.
-        """
-        check_multiple("steps", steps, of=self.steps_per_call)
-        if self.history.step == 0:
-            self._resume()
-        self.encoder.stop_training = False
-        callbacks = keras.callbacks.CallbackList(
-            self.callbacks, model=self.encoder, steps=self._calls_per_epoch(steps)
-        )
-        self._reporter.start(self.history.step, steps)
-        try:
-            self._loop(steps, callbacks)
-        finally:
-            self._reporter.stop()
-        return self.history
+    def _writer(self) -> ScalarWriter | None:
+        if not self.tensorboard or not self._is_chief:
+            return None
+        return TensorBoardWriter(Path(self.folder, "logs"))
 
-    def restore_best(self) -> None:
-        """Gives the encoder the weights of the best evaluation's checkpoint.
-
-        Raises:
-            ValueError: Nothing was evaluated, or the run has no folder.
-        """
-        if self._checkpoints is None or self.history.best_step is None:
-            raise ValueError(
-                "Expected a run with a folder and at least one evaluation. Received: "
-                f"folder={getattr(self._checkpoints, 'folder', None)}, "
-                f"evaluations={len(self.history.evaluations)}"
-            )
-        self._checkpoints.restore(self.history.best_step, groups=["encoder"])
-
-    def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
-        callbacks.on_train_begin()
-        logs: Metrics = {}
-        epoch_begins = True
-        while self.history.step < steps and not self.encoder.stop_training:
-            if epoch_begins:
-                callbacks.on_epoch_begin(self.history.step // (self.evaluate_every or steps))
-            logs = self._call(callbacks)
-            ends = self.history.step >= steps or self.encoder.stop_training
-            epoch_begins = ends or self._due(self.evaluate_every)
-            if epoch_begins:
-                epoch = (self.history.step - 1) // (self.evaluate_every or steps)
-                logs = {**logs, **self._evaluate()}
-                callbacks.on_epoch_end(epoch, logs)
-            elif self._due(self.checkpoint_every):
-                self._save()
-        self._save()
-        callbacks.on_train_end(logs)
-
-    def _call(self, callbacks: keras.callbacks.CallbackList) -> Metrics:
-        """Runs `steps_per_call` steps of one task; its values as `task/name`, and the loss."""
-        history, name = self.history, self._stream.draw(self.history.step)
-        callbacks.on_train_batch_begin(history.step)
-        batches = self._stream.batches(name, history.task_steps[name])
-        values = self._train_steps[name](batches, self.steps_per_call)
-        history.step += self.steps_per_call
-        history.task_steps[name] += self.steps_per_call
-        if not math.isfinite(values["loss"]):
-            raise FloatingPointError(
-                f"Expected a finite loss. Received {values['loss']} from task '{name}' in steps "
-                f"{history.step - self.steps_per_call + 1} to {history.step}. {NOT_FINITE_ADVICE}"
-            )
-        history.records.append({"step": history.step, "task": name, **values})
-        # By a tensor: Keras cannot read a variable of several replicas as a number.
-        rate = float(tf.convert_to_tensor(self.optimizer.learning_rate))
-        self._reporter.step(history.step, name, values, rate)
-        logs = {"loss": values["loss"], **{f"{name}/{key}": v for key, v in values.items()}}
-        callbacks.on_train_batch_end(history.step - 1, logs)
-        return logs
-
-    def _evaluate(self) -> Metrics:
-        """Evaluates, keeps the best, and checkpoints where one is due."""
-        metrics: Metrics = {}
-        best = False
-        if self.evaluate is not None:
-            metrics = {name: float(value) for name, value in self.evaluate().items()}
-            best = self.history.improve(metrics, monitor=self.monitor, mode=self.mode)
-            self.history.evaluations.append({"step": self.history.step, **metrics})
-            self._reporter.evaluation(self.history.step, metrics, best)
-        if best or self._due(self.checkpoint_every):
-            self._save()
-        return metrics
+    def _train(self, name: str, first: int) -> Metrics:
+        return self._train_steps[name](self._stream.batches(name, first), self.steps_per_call)
 
     def _save(self) -> None:
-        """Writes a checkpoint, unless there is no folder or the step has one."""
-        if self._checkpoints is None or self._saved_step == self.history.step:
-            return
-        # The loss that was seen to be finite is that before the last update.
-        check_finite(self._trainable_variables(), step=self.history.step)
-        state = {**self.history.to_state(), "configuration": self.configuration}
-        self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
-        wait_for_workers(self.strategy)  # One writes, all may read it next.
-        self._saved_step = self.history.step
-
-    def _resume(self) -> None:
-        steps = [] if self._checkpoints is None else self._checkpoints.steps()
-        if not steps:
-            return
-        state = self._checkpoints.state(steps[-1])
-        check_same(state.pop("configuration"), self.configuration, self._checkpoints.folder)
-        self._checkpoints.restore(steps[-1])
-        self.history = History(**state)
-        self._saved_step = self.history.step
-
-    def _build(self) -> None:
-        """Builds every head and the optimizer in the strategy's scope."""
-        check_scope(self.strategy, self.encoder, self.optimizer)
-        with self.strategy.scope():
-            for task in self.tasks.values():
-                if not task.loss.built:
-                    task.loss.build((None, self.encoder.dimension))
-            if not self.optimizer.built:
-                self.optimizer.build(self._trainable_variables())
-        self.configuration = run_configuration(
-            self.encoder,
-            list(self.tasks.values()),
-            self.optimizer,
-            seed=self.seed,
-            steps_per_call=self.steps_per_call,
-            accumulation=self.accumulation,
-        )
-
-    def _trainable_variables(self) -> list[keras.Variable]:
-        heads = [v for task in self.tasks.values() for v in task.loss.trainable_variables]
-        # Tasks may share a loss: their variables count once.
-        return list({id(v): v for v in [*self.encoder.trainable_variables, *heads]}.values())
+        saved = self._saved_step
+        super()._save()
+        if self._saved_step != saved:
+            wait_for_workers(self.strategy)  # One writes, all may read it next.
 
     def _train_step(self, task: Task) -> TrainStep:
         return TrainStep(
@@ -282,37 +98,12 @@ class Trainer:
             jit_compile=self.jit_compile,
         )
 
-    def _open_checkpoints(
-        self, folder: str | os.PathLike[str] | None, keep: int
-    ) -> Checkpoints | None:
-        if folder is None:
-            return None
-        layers = {f"head_{name}": task.loss for name, task in self.tasks.items()}
-        layers |= {"encoder": self.encoder, "optimizer": self.optimizer}
-        variables = {
-            name: [variable.value for variable in layer.variables] for name, layer in layers.items()
-        }
-        return Checkpoints(folder, variables, keep=keep, writes=is_chief(self.strategy))
+    def _open(self, variables: Variables, keep: int) -> TensorFlowCheckpoints:
+        return TensorFlowCheckpoints(self.folder, variables, keep=keep, writes=self._is_chief)
 
-    def _due(self, every: int | None) -> bool:
-        return every is not None and self.history.step % every == 0
-
-    def _calls_per_epoch(self, steps: int) -> int:
-        return (self.evaluate_every or steps) // self.steps_per_call
-
-    def _check(
-        self, tasks: Sequence[Task], folder: str | os.PathLike[str] | None, tensorboard: bool
-    ) -> None:
-        replicas = self.strategy.num_replicas_in_sync
-        micro_batches, pieces = self.accumulation, self.gradient_cache
-        check_tasks(tasks, replicas=replicas, micro_batches=micro_batches, pieces=pieces)
-        check_optimizer(self.optimizer)
-        check_xla(self.jit_compile, replicas=replicas)
-        if tensorboard and folder is None:
+    def _check(self, tasks: Sequence[Task]) -> None:
+        super()._check(tasks)
+        check_xla(self.jit_compile, replicas=self._replicas)
+        check_scope(self.strategy, self.encoder, self.optimizer)
+        if self.tensorboard and self.folder is None:
             raise ValueError("TensorBoard's files need a folder. Received: folder=None")
-        if self.evaluate_every is not None and self.evaluate is None:
-            raise ValueError("evaluate_every needs a function to evaluate with: set evaluate.")
-        if self.mode not in ("max", "min"):
-            raise ValueError(f"Expected mode 'max' or 'min'. Received: {self.mode!r}")
-        for name in ("evaluate_every", "checkpoint_every"):
-            check_multiple(name, getattr(self, name), of=self.steps_per_call)

@@ -1,0 +1,61 @@
+"""The batches of `ArrayData` as a `tf.data.Dataset`, shared by replicas."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from use_st5.training.array_data import ArrayData
+
+_PREFETCH = 4
+
+
+def array_dataset(
+    data: ArrayData,
+    batch_size: int,
+    *,
+    seed: int,
+    start_step: int = 0,
+    replica_count: int = 1,
+    replicas: range = range(1),
+    micro_batches: int = 1,
+) -> tf.data.Dataset:
+    """The batches from `start_step` on, without end.
+
+    Args:
+        data: Where they come from.
+        batch_size: Examples of a batch over all replicas.
+        seed: Of the shuffling.
+        start_step: The first batch to give.
+        replica_count: How many replicas share each batch.
+        replicas: Whose parts to give, one element after the other, in this order.
+        micro_batches: Into how many micro-batches a step cuts each batch. Each of them is
+            shared by all replicas, so that it holds the same rows whatever their number.
+
+    Returns:
+        Dicts of tensors `[batch_size / replica_count, …]`.
+
+    Raises:
+        ValueError: The batch is larger than the data or cannot be cut into equal parts, or
+            so many distinct examples were not found.
+    """
+    data.check_batch(batch_size, seed=seed, step=start_step, parts=replica_count * micro_batches)
+    part = batch_size // replica_count
+    names = list(data.arrays)
+
+    def rows_of(element: np.ndarray) -> list[np.ndarray]:
+        step, local = divmod(int(element), len(replicas))
+        rows = data.rows(start_step + step, batch_size, seed)
+        rows = rows.reshape(micro_batches, replica_count, -1)[:, replicas[local]].reshape(-1)
+        return list(data.take(rows).values())
+
+    def load(element: tf.Tensor) -> dict[str, tf.Tensor]:
+        types = [tf.as_dtype(data.arrays[name].dtype) for name in names]
+        values = tf.numpy_function(rows_of, [element], types, stateful=False)
+        for name, value in zip(names, values, strict=True):
+            value.set_shape([part, *data.arrays[name].shape[1:]])
+        return dict(zip(names, values, strict=True))
+
+    # One call at a time: the rows are read in order, and the epoch's permutation is kept once.
+    elements = tf.data.Dataset.range(np.iinfo(np.int64).max)
+    return elements.map(load, num_parallel_calls=1).prefetch(_PREFETCH)
