@@ -26,6 +26,8 @@ EXTRAS = {
     "tfmodels": [f"tf-models-official>=2.20,<2.21; {NOT_WINDOWS}", PKG_RESOURCES],
     # Only for folders that hold tokenizer.json and no SentencePiece model.
     "convert": ["sentencepiece>=0.2"],
+    # Training where TensorFlow has no accelerator; for a GPU: pip install "jax[cuda12]".
+    "jax": ["jax>=0.6"],
     "plots": ["matplotlib>=3.9"],
     # Classifiers and statistics, and the page that `use-st5 report` writes.
     "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],

@@ -1,0 +1,62 @@
+"""Short trainings that the backends of Keras must agree on; imports no TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from tests.training import toy
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
+from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5 import T5
+from use_st5.models.t5_config import T5Config
+from use_st5.training.array_data import ArrayData
+from use_st5.training.linear_decay import LinearDecay
+from use_st5.training.task import Task
+from use_st5.training.training_loop import TrainingLoop
+
+STEPS = 4
+CONFIG = T5Config(toy.VOCABULARY, 1, 8, 16, 2, 4)
+MakeTrainer = Callable[..., TrainingLoop]
+
+
+def two_tasks(make: MakeTrainer, dropout: float = 0.0, **options: Any) -> TrainingLoop:
+    """Tasks with heads of their own, clipped gradients, Adam."""
+    optimizer = keras.optimizers.Adam(1e-2, epsilon=1e-4, global_clipnorm=0.1)
+    tasks = toy.tasks(only=("talk", "nli"))
+    return make(toy.ToyEncoder(dropout), tasks, optimizer, steps_per_call=2, **options)
+
+
+def cached_decoder(make: MakeTrainer, **options: Any) -> TrainingLoop:
+    """Pieces of micro-batches; weights that the vectors do not depend on must not decay."""
+    names = ("anchor", "positive", "negative")
+    columns = dict(zip(names, toy.arrays().values(), strict=False))
+    loss = ContrastiveLoss(temperature=0.5, hard_negatives=True, bidirectional=True)
+    encoder = SentenceT5(CONFIG, pooling="decoder", projection_dim=6)
+    encoder.build()
+    task = Task("pairs", loss, ArrayData(columns), batch_size=16)
+    optimizer = keras.optimizers.AdamW(1e-2, epsilon=1e-4, weight_decay=0.5)
+    pieces = {"accumulation": 2, "gradient_cache": 2}
+    return make(encoder, [task], optimizer, steps_per_call=1, **pieces, **options)
+
+
+def span_corruption(make: MakeTrainer, **options: Any) -> TrainingLoop:
+    """A whole T5 with Adafactor and a falling rate."""
+    model = T5(CONFIG)
+    model.build()
+    columns = {"inputs": toy.arrays()["sentence"], "targets": toy.arrays()["next"]}
+    task = Task("spans", SpanCorruptionLoss(), ArrayData(columns), batch_size=16)
+    optimizer = keras.optimizers.Adafactor(LinearDecay(1e-2, STEPS))
+    return make(model, [task], optimizer, steps_per_call=2, **options)
+
+
+CASES = {case.__name__: case for case in (two_tasks, cached_decoder, span_corruption)}
+
+
+def weights(trainer: TrainingLoop) -> list[np.ndarray]:
+    """All trained weights, those of the heads too."""
+    return [variable.numpy() for variable in trainer._trainable_variables()]

@@ -1,0 +1,64 @@
+"""The loop under JAX, in a fresh process: Keras has one backend in a process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+from tests.training import toy
+from tests.training.backend_cases import CASES, STEPS, weights
+from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.jax_trainer import JaxTrainer
+from use_st5.training.trainer import Trainer
+
+RUN = Path(__file__).with_name("jax_run.py")
+
+
+@pytest.mark.process
+def test_steps_are_those_under_tensorflow_and_resume_exactly(
+    repository: Path,
+    tmp_path: Path,
+    fresh_python: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make = partial(Trainer, jit_compile=False, progress=False)
+    keras.utils.set_random_seed(0)
+    trainers = {name: case(make) for name, case in CASES.items()}
+    initial = {
+        f"{name}/{i}": array
+        for name, trainer in trainers.items()
+        for i, array in enumerate(weights(trainer))
+    }
+    np.savez(tmp_path / "initial.npz", **initial)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    without = repository / "tests/without_tensorflow.py"
+    output = fresh_python(without, RUN, tmp_path / "initial.npz", tmp_path / "final.npz")
+    found = np.load(tmp_path / "final.npz")
+    for name, trainer in trainers.items():
+        losses = [record["loss"] for record in trainer.run(STEPS).records]
+        np.testing.assert_allclose(found[f"{name}/losses"], losses, rtol=1e-5)
+        moved = 0.0
+        for i, array in enumerate(weights(trainer)):
+            np.testing.assert_allclose(found[f"{name}/{i}"], array, rtol=0, atol=1e-5)
+            moved = max(moved, np.abs(array - initial[f"{name}/{i}"]).max())
+        assert moved > 1e-3
+    assert json.loads(output.splitlines()[-1]) == {
+        "same": True,
+        "steps": [6, 8],
+        "files": ["state.json", "values.safetensors"],
+    }
+
+
+def test_under_tensorflow_it_is_refused_and_recipes_get_the_other() -> None:
+    arguments = (toy.ToyEncoder(), toy.tasks(only=("nli",)), keras.optimizers.SGD(0.1))
+    with pytest.raises(ValueError, match="KERAS_BACKEND=jax .* Received: tensorflow"):
+        JaxTrainer(*arguments)
+    assert isinstance(backend_trainer(*arguments, jit_compile=False, progress=False), Trainer)
