@@ -1,4 +1,4 @@
-"""A small USE-DAN, exported once in each storage, and a small Sentence-T5."""
+"""Both USEs, small, exported once in each storage, and a small Sentence-T5."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any, NamedTuple
 
 import keras
 import pytest
+import tensorflow as tf
 
 from use_st5.export.saved_model import export_saved_model
 from use_st5.models.presets import USEDANConfig
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.models.t5_config import T5Config
 from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_transformer import USETransformer
+from use_st5.models.use_transformer_config import USETransformerConfig
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.unigram_vectorizer import UnigramVectorizer
 
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat", "how", "old", "are", "you", "what", "is")
 PAIRS = ("the cat", "how old", "old are", "what is", "a dog")
@@ -23,13 +27,29 @@ PAIRS = ("the cat", "how old", "old are", "what is", "a dog")
 class Toy(NamedTuple):
     """The model that was exported, and the folders it was exported to, by storage."""
 
-    model: USEDAN
-    vectorizer: NGramVectorizer
+    model: USEDAN | USETransformer
+    vectorizer: NGramVectorizer | UnigramVectorizer
+    max_length: int | None
     folders: dict[str, Path]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return self.model.config.num_embeddings
+
+    def ids(self, texts: list[str | bytes]) -> Any:
+        """What the model is given for these texts."""
+        return self.vectorizer.padded(tf.constant(texts), self.max_length)
+
+
+@pytest.fixture(scope="session", params=["use_dan", "use_transformer"])
+def toy(request: pytest.FixtureRequest) -> Toy:
+    """The toys of both families, one after the other."""
+    return request.getfixturevalue(f"toy_{request.param}")
 
 
 @pytest.fixture(scope="session")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+def toy_use_dan(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """A USE-DAN of 27 rows x 8 and 16 dimensions, with both kinds of dropout."""
     keras.utils.set_random_seed(0)  # the same weights whichever tests ran before
     vocabulary = NGramVocabulary(WORDS, PAIRS, unigram_buckets=4, bigram_buckets=3)
@@ -41,6 +61,37 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
         dropout=0.3,
     )
     model, vectorizer = USEDAN(config), NGramVectorizer(vocabulary)
+    return _exported(model, vectorizer, tmp_path_factory, max_length=None)
+
+
+@pytest.fixture(scope="session")
+def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """A USE Transformer of 19 rows x 8, two blocks and 16 dimensions, with dropout."""
+    keras.utils.set_random_seed(0)
+    vocabulary = NGramVocabulary(WORDS, unigram_buckets=4)
+    config = USETransformerConfig(
+        num_embeddings=vocabulary.size,
+        embedding_dim=8,
+        num_layers=2,
+        hidden_dim=12,
+        intermediate_dim=20,
+        num_heads=3,
+        dimension=16,
+        max_length=16,
+        dropout=0.3,
+    )
+    model, vectorizer = USETransformer(config), UnigramVectorizer(vocabulary)
+    return _exported(model, vectorizer, tmp_path_factory, max_length=16)
+
+
+def _exported(
+    model: USEDAN | USETransformer,
+    vectorizer: NGramVectorizer | UnigramVectorizer,
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    max_length: int | None,
+) -> Toy:
+    """A model in both storages; its limit is its own, the writer is not told."""
     model.build()
     folders = {}
     for storage in ("float32", "int8"):
@@ -54,7 +105,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
             card="# Toy\n",
             metadata={"languages": ["en"]},
         )
-    return Toy(model, vectorizer, folders)
+    return Toy(model, vectorizer, max_length, folders)
 
 
 class ToyT5(NamedTuple):

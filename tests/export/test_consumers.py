@@ -85,6 +85,7 @@ print(json.dumps(results))
 # What a process of each family begins with.
 PREAMBLES = {
     "use_dan": "import sys; sys.modules['tensorflow_text'] = None",
+    "use_transformer": "import sys; sys.modules['tensorflow_text'] = None",
     "sentence_t5": "import tensorflow_text",
 }
 
@@ -100,11 +101,11 @@ class Consumed(NamedTuple):
 
 @pytest.fixture(params=[*PREAMBLES])
 def consumed(request: pytest.FixtureRequest, tmp_path: Path) -> Consumed:
-    """A USE-DAN in int8, and a Sentence-T5."""
-    if request.param == "use_dan":
-        source = request.getfixturevalue("toy").folders["int8"]
-    else:
+    """Both USEs in int8, and a Sentence-T5."""
+    if request.param == "sentence_t5":
         source = request.getfixturevalue("toy_t5").folder
+    else:
+        source = request.getfixturevalue(f"toy_{request.param}").folders["int8"]
     copy = tmp_path / "first"
     shutil.copytree(source, copy)
     (tmp_path / "elsewhere").mkdir()
@@ -147,7 +148,7 @@ def test_the_int8_table_trains_its_scales(toy: Any) -> None:
 
 @pytest.fixture
 def moved(toy: Any, tmp_path: Path) -> Path:
-    """The USE-DAN in int8 at another place."""
+    """A USE in int8 at another place."""
     return shutil.copytree(toy.folders["int8"], tmp_path / "moved")
 
 

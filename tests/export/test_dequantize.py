@@ -25,7 +25,9 @@ def test_same_vectors_whole_table_trainable(toy: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(after(TEXTS), before(TEXTS), atol=1e-6)
     ids = after.preprocess(TEXTS)
     np.testing.assert_allclose(after.encode_ids(ids), before.encode_ids(ids), atol=1e-6)
-    assert len(after.variables) == 6  # table, three matrices, two seeds
+    assert len(after.variables) == len(toy.model.variables)
+    assert manifest.max_length == toy.max_length
+    assert hasattr(after, "token_counts") == (toy.max_length is not None)
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(after(TEXTS, training=True)[:, :3])
     for gradient in tape.gradient(loss, after.trainable_variables):
@@ -34,7 +36,7 @@ def test_same_vectors_whole_table_trainable(toy: Any, tmp_path: Path) -> None:
 
 def test_keeps_what_was_fine_tuned(toy: Any, tmp_path: Path) -> None:
     loaded = tf.saved_model.load(str(toy.folders["int8"]))
-    loaded.table_scales.assign(loaded.table_scales * tf.range(1.0, 28.0))
+    loaded.table_scales.assign(loaded.table_scales * tf.range(1.0, toy.rows + 1.0))
     loaded.trainable_variables[1].assign_add(tf.ones_like(loaded.trainable_variables[1]) / 8)
     expected = loaded(TEXTS)
     tf.saved_model.save(loaded, str(tmp_path / "tuned"), signatures=loaded.signatures)

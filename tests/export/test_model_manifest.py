@@ -13,8 +13,8 @@ from use_st5.export.model_manifest import ModelManifest, describe_files
 
 
 @pytest.fixture
-def folder(toy: Any, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(toy.folders["int8"], tmp_path / "copy"))
+def folder(toy_use_dan: Any, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "copy"))
 
 
 def read(folder: Path) -> ModelManifest:
@@ -23,9 +23,9 @@ def read(folder: Path) -> ModelManifest:
     return manifest
 
 
-def test_what_it_says(folder: Path, toy: Any) -> None:
+def test_what_it_says(folder: Path, toy_use_dan: Any) -> None:
     manifest = read(folder)
-    rows = toy.vectorizer.vocabulary.size
+    rows = toy_use_dan.vectorizer.vocabulary.size
     network = 8 * 12 + 12 * 16 + 8 * 16
     assert manifest.name == "toy"
     assert (manifest.dimension, manifest.max_length) == (16, None)

@@ -61,13 +61,22 @@ def test_flat_path_equals_ids_path(loaded: Any) -> None:
 
 def test_float32_equals_the_keras_model(toy: Any) -> None:
     loaded = tf.saved_model.load(str(toy.folders["float32"]))
-    expected = toy.model(toy.vectorizer.padded(tf.constant(TEXTS)))
-    np.testing.assert_allclose(loaded(TEXTS), expected, atol=1e-5)
+    np.testing.assert_allclose(loaded(TEXTS), toy.model(toy.ids(TEXTS)), atol=1e-5)
+
+
+def test_int8_equals_the_keras_model_with_the_rounded_table(toy: Any) -> None:
+    loaded = tf.saved_model.load(str(toy.folders["int8"]))
+    rounded = type(toy.model).from_config(toy.model.get_config())
+    rounded.build()
+    rounded.set_weights(toy.model.get_weights())
+    codes = loaded.table_codes.numpy().astype(np.float32)
+    rounded.embedding.embeddings.assign(codes * loaded.table_scales.numpy()[:, None])
+    np.testing.assert_allclose(loaded(TEXTS), rounded(toy.ids(TEXTS)), atol=1e-5)
 
 
 def test_int8_is_near_the_keras_model(toy: Any) -> None:
     loaded = tf.saved_model.load(str(toy.folders["int8"]))
-    expected = toy.model(toy.vectorizer.padded(tf.constant(TEXTS)))
+    expected = toy.model(toy.ids(TEXTS))
     cosines = np.sum(loaded(TEXTS) * expected, axis=1)
     assert cosines.min() > 0.999
     assert cosines.min() < 1 - 1e-9  # it is rounded, or this test compares a thing with itself
@@ -88,11 +97,18 @@ def test_neighbours_and_order_change_nothing(loaded: Any) -> None:
     np.testing.assert_allclose(loaded(TEXTS * 7).numpy()[-len(TEXTS) :], together, atol=1e-5)
 
 
-def test_a_long_text(loaded: Any) -> None:
+def test_a_long_text(loaded: Any, toy: Any) -> None:
     known = ["the", "a", "cat", "dog", "sat", "on", "mat", "unknown", "."]
     words = np.random.default_rng(0).choice(known, 10_000)
     text = " ".join(words)
-    assert loaded.preprocess([text]).shape[1] > 10_000
+    length = loaded.preprocess([text]).shape[1]
+    if toy.max_length is None:
+        assert length > 10_000
+    else:
+        assert length == toy.max_length
+        cut = " ".join(words[:length])
+        np.testing.assert_allclose(loaded([text]), loaded([cut]), atol=1e-5)
+        assert np.abs(loaded([text]) - loaded([" ".join(words[: length - 1])])).max() > 1e-3
     # The mean of so many random rows is small, and scaling it to length 1 enlarges the rounding.
     np.testing.assert_allclose(
         loaded([text, "a cat"]), loaded.encode_ids(loaded.preprocess([text, "a cat"])), atol=1e-4
@@ -107,7 +123,12 @@ def test_one_trace_whatever_is_passed(toy: Any, storage: str) -> None:
         for given in (texts, tf.constant(texts), np.array(texts)):
             assert loaded(given, training=count % 2 == 0).shape == (count, 16)
         loaded.encode_ids(loaded.preprocess(texts))
-    for function in (loaded.__call__, loaded.encode_ids, loaded.preprocess):
+    functions = [loaded.__call__, loaded.encode_ids, loaded.preprocess]
+    if toy.max_length is not None:
+        loaded.token_counts(["the cat"])
+        loaded.token_counts(["the cat", "a"])
+        functions.append(loaded.token_counts)
+    for function in functions:
         assert function.experimental_get_tracing_count() == 1
 
 
@@ -117,8 +138,11 @@ def test_training_drops_at_random(loaded: Any) -> None:
     np.testing.assert_array_equal(loaded(TEXTS, training=False), loaded(TEXTS))
 
 
-def test_every_trainable_variable_gets_a_finite_gradient(loaded: Any, storage: str) -> None:
-    assert len(loaded.trainable_variables) == 4
+def test_every_trainable_variable_gets_a_finite_gradient(
+    loaded: Any, toy: Any, storage: str
+) -> None:
+    assert len(loaded.trainable_variables) == len(toy.model.trainable_variables)
+    assert len(loaded.variables) == len(toy.model.variables) + (storage == "int8")
     target = tf.random.stateless_normal([len(TEXTS), 16], seed=(0, 1))
     for inputs in (tf.constant(TEXTS), loaded.preprocess(TEXTS)):
         call = loaded if inputs.dtype == tf.string else loaded.encode_ids
@@ -151,15 +175,30 @@ def test_ids_signature_is_free_of_strings_and_tables(loaded: Any) -> None:
     assert not [kind for kind in kinds if "String" in kind or "Table" in kind or "Regex" in kind]
 
 
-def test_no_dense_read_of_the_table(loaded: Any, toy: Any) -> None:
+def test_no_dense_read_of_the_table(loaded: Any, toy: Any, storage: str) -> None:
     """Reading a whole table in each call costs more than all the rest (100 MB: 200 ms)."""
     function = loaded.signatures["serving_default"]
     graph = function.graph.as_graph_def()
     nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
     gathers = sum(node.op == "ResourceGather" for node in nodes)
     reads = sum(node.op == "ReadVariableOp" for node in nodes)
-    assert gathers == len(loaded.variables) - 5  # the table, or codes and scales
-    assert reads == 3  # the network's matrices
+    assert gathers == (2 if storage == "int8" else 1)  # codes and scales, or the table
+    assert reads == len(toy.model.trainable_variables) - 1  # all but the table, each once
+
+
+def test_ids_are_compiled_by_xla(loaded: Any) -> None:
+    compiled = tf.function(loaded.encode_ids, jit_compile=True)
+    ids = loaded.preprocess(TEXTS)
+    np.testing.assert_allclose(compiled(ids), loaded(TEXTS), atol=1e-5)
+
+
+def test_tokens_are_counted_where_texts_are_cut(loaded: Any, toy: Any) -> None:
+    assert hasattr(loaded, "token_counts") == (toy.max_length is not None)
+    if toy.max_length is not None:
+        counts = loaded.token_counts([*TEXTS, "don't " * 5000])
+        assert counts.dtype == tf.int32
+        assert counts.numpy().tolist() == [7, 5, 1, 5, 1, 11, 3, 3, 3, 10_000]
+        assert loaded.token_counts(tf.constant([], tf.string)).shape == (0,)
 
 
 def test_vocabulary_is_an_asset(toy: Any, storage: str) -> None:
@@ -176,19 +215,33 @@ def test_a_replaced_model_leaves_nothing_of_the_older(toy: Any, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+def test_a_limit_of_its_own_below_the_models(toy_use_transformer: Any, tmp_path: Path) -> None:
+    model, vectorizer = toy_use_transformer.model, toy_use_transformer.vectorizer
+    manifest = export_saved_model(model, vectorizer, tmp_path / "m", name="short", max_length=3)
+    assert manifest.max_length == 3
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    np.testing.assert_allclose(loaded(["the cat sat on"]), loaded(["the cat sat"]), atol=1e-6)
+    for limit in (0, 17):
+        with pytest.raises(ValueError, match=f"expected 1 to 16, .* received {limit}"):
+            export_saved_model(model, vectorizer, tmp_path / "n", name="x", max_length=limit)
+
+
 def test_refusals(toy: Any, tmp_path: Path) -> None:
+    rows = toy.rows
+
     def export(model: Any = toy.model, **options: Any) -> None:
         export_saved_model(model, toy.vectorizer, tmp_path / "model", name="x", **options)
 
     with pytest.raises(ValueError, match="Unknown storage: 'int4'"):
         export(storage="int4")
-    with pytest.raises(ValueError, match="any length"):
-        export(max_length=3)
-    with pytest.raises(ValueError, match="27 ids, but the model's table has 26 rows"):
-        config = toy.model.get_config() | {"config": {**toy.model.get_config()["config"]}}
-        config["config"]["num_embeddings"] = 26
-        export(type(toy.model).from_config(config))
-    with pytest.raises(ValueError, match="is for the embedding table of a USEDAN"):
+    if toy.max_length is None:
+        with pytest.raises(ValueError, match="any length"):
+            export(max_length=3)
+    config = toy.model.get_config()
+    shape = {**config["config"], "num_embeddings": rows - 1}
+    with pytest.raises(ValueError, match=f"{rows} ids, but the model's table has {rows - 1} rows"):
+        export(type(toy.model).from_config({**config, "config": shape}))
+    with pytest.raises(ValueError, match="is for the embedding table of a USEDAN or a USETransf"):
         export(keras.Sequential(), storage="int8")
     assert not list(tmp_path.iterdir())
 
@@ -207,17 +260,17 @@ class TransposedMean(keras.Model):
         return keras.ops.mean(self.drop(self.embedding(ids), training=training), axis=1)
 
 
-def test_any_encoder_over_padded_ids(toy: Any, tmp_path: Path) -> None:
+def test_any_encoder_over_padded_ids(toy_use_dan: Any, tmp_path: Path) -> None:
     model = TransposedMean()
     model(np.ones((1, 1), np.int32))
-    manifest = export_saved_model(
-        model, toy.vectorizer, tmp_path / "model", name="mean", max_length=2
-    )
+    vectorizer = toy_use_dan.vectorizer
+    manifest = export_saved_model(model, vectorizer, tmp_path / "model", name="mean", max_length=2)
     assert (manifest.dimension, manifest.max_length) == (3, 2)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     text = tf.constant(["the cat sat on the mat", "a dog"])
-    expected = model(toy.vectorizer.padded(text, 2))
+    expected = model(vectorizer.padded(text, 2))
     np.testing.assert_allclose(loaded(text), expected, atol=1e-6)
+    assert loaded.token_counts(text).numpy().tolist() == [6, 2]
     assert loaded.preprocess(text).shape == (2, 3)
     assert np.abs(loaded(text, training=True) - loaded(text)).max() > 1e-3
     [regularization] = loaded.regularization_losses

@@ -13,4 +13,5 @@ def test_tokens_alone_cut_and_padded() -> None:
     bucket = int(ids[2, 2])
     assert bucket in (6, 7)
     assert ids.tolist() == [[2, 3, 0, 0], [EMPTY_ID, 0, 0, 0], [4, 5, bucket, 2]]
+    assert vectorizer.token_counts(texts).numpy().tolist() == [2, 1, 4]
     assert vectorizer.padded(texts, 2).numpy().tolist() == [[2, 3], [EMPTY_ID, 0], [4, 5]]

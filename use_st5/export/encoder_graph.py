@@ -15,14 +15,16 @@ class EncoderGraph:
     """The functions, variables and resources that make an encoder's SavedModel.
 
     The writer (`use_st5.export.saved_model`) is the same for every family; this is all that a
-    family must say about itself. `padded_graph` says it for any Keras model over padded ids,
-    `use_st5.export.pooled_graph` for a deep averaging network.
+    family must say about itself. `use_st5.export.table_parts` says it for the encoders whose
+    embedding table may be stored in int8, `padded_graph` for any Keras model over padded ids.
 
     Attributes:
         embed_text: string `[batch]`, training → float32 `[batch, dimension]`.
         embed_ids: int32 `[batch, length]`, training → float32 `[batch, dimension]`, free of string
             ops and of hash tables.
         preprocess: string `[batch]` → int32 `[batch, length]`, 0 = padding.
+        token_counts: string `[batch]` → int32 `[batch]`, tokens before any is cut; None where none
+            is.
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
         storage: "float32", "bfloat16" or "int8".
@@ -36,6 +38,7 @@ class EncoderGraph:
     embed_text: Callable[[tf.Tensor, bool], tf.Tensor]
     embed_ids: Callable[[tf.Tensor, bool], tf.Tensor]
     preprocess: Callable[[tf.Tensor], tf.Tensor]
+    token_counts: Callable[[tf.Tensor], tf.Tensor] | None
     dimension: int
     max_length: int | None
     storage: str
@@ -53,7 +56,8 @@ def padded_graph(
     Args:
         model: int32 `[batch, length]` → float32 `[batch, dimension]`, with an attribute
             `dimension`.
-        vectorizer: Trackable; its `padded(text, max_length)` gives int32 `[batch, length]`.
+        vectorizer: Trackable; its `padded(text, max_length)` gives int32 `[batch, length]`, and
+            its `token_counts(text)` int32 `[batch]`, where there is a `max_length`.
         max_length: Tokens beyond this number are cut; None cuts nothing.
     """
 
@@ -64,6 +68,7 @@ def padded_graph(
         embed_text=lambda text, training: model(preprocess(text), training=training),
         embed_ids=lambda ids, training: model(ids, training=training),
         preprocess=preprocess,
+        token_counts=None if max_length is None else vectorizer.token_counts,
         dimension=model.dimension,
         max_length=max_length,
         storage=model.variable_dtype,

@@ -12,8 +12,8 @@ class Int8Table:
     """A table of int8 codes with one float32 scale per row: `embedding = scale · codes`.
 
     The codes are fixed. The scales are trainable, so that fine-tuning still reaches the first
-    stage: it changes how much each n-gram weighs in the average, not its direction. To train
-    directions too, see `use_st5.export.dequantize`.
+    stage: it changes how much each term weighs (in a USE-DAN's average, in a Transformer's input),
+    not its direction. To train directions too, see `use_st5.export.dequantize`.
 
     Args:
         codes: int8 `[rows, dim]`, not trainable.

@@ -11,7 +11,7 @@ from use_st5.export.table_rewrite import rewrite_table
 
 
 def quantize(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> ModelManifest:
-    """Writes a deep averaging network anew with its embedding table in int8 (see `Int8Table`).
+    """Writes a USE anew with its embedding table in int8 (see `Int8Table`).
 
     The vectors change a little: each entry of the table moves by at most half its row's scale.
     Needs the SavedModel alone, not the Python model that it was exported from.

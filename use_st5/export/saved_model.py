@@ -12,10 +12,14 @@ import tensorflow as tf
 
 from use_st5 import __version__
 from use_st5._files import atomic_path
+from use_st5.export.embedding_table import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.model_manifest import CARD_NAME, ModelManifest, describe_files
-from use_st5.export.pooled_graph import use_dan_graph
+from use_st5.export.padded_parts import use_transformer_parts
+from use_st5.export.pooled_parts import use_dan_parts
+from use_st5.export.table_parts import TableParts
 from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_transformer import USETransformer
 
 STORAGES = ("float32", "int8")
 
@@ -39,7 +43,8 @@ def export_saved_model(
 
     What `tf.saved_model.load` (and so `hub.load`) gives back can be called with strings `[batch]`
     and gives float32 `[batch, dimension]`; it takes `training=`; it has `encode_ids` (int32
-    `[batch, length]` → embeddings) and `preprocess` (strings → ids); `variables`,
+    `[batch, length]` → embeddings) and `preprocess` (strings → ids); where texts are cut,
+    `token_counts` (strings → int32 `[batch]`, before the cut); `variables`,
     `trainable_variables` and `regularization_losses`, which `hub.KerasLayer` and
     `use_st5.layers.saved_model_layer.SavedModelLayer` train. Its signatures are `serving_default`
     (`text` → `embeddings`), `ids` (`ids` → `embeddings`, free of string ops) and `preprocess`
@@ -47,14 +52,16 @@ def export_saved_model(
     (see `ModelManifest`) and `README.md`, the card.
 
     Args:
-        model: A `USEDAN`, or any Keras model int32 `[batch, length]` → float32
+        model: A `USEDAN`, a `USETransformer`, or any Keras model int32 `[batch, length]` → float32
             `[batch, dimension]` with an attribute `dimension`.
-        vectorizer: Trackable, with `padded(text, max_length)`, and `flat(text)` for a `USEDAN`.
+        vectorizer: Trackable, with `padded(text, max_length)`, `token_counts(text)` where there is
+            a `max_length`, and `flat(text)` for a `USEDAN`.
         path: The folder to write; an older model there is replaced in one step.
         name: Name of the model.
         storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
-            scales, not entries, can be fine-tuned (`Int8Table`). "int8" is for `USEDAN`.
-        max_length: Tokens beyond this number are cut; None cuts nothing. Not for `USEDAN`.
+            scales, not entries, can be fine-tuned (`Int8Table`). "int8" is for the two USEs.
+        max_length: Tokens beyond this number are cut; None cuts nothing, but for a `USETransformer`
+            means its own limit, `config.max_length`, above which it must not be. Not for `USEDAN`.
         card: The model card, Markdown.
         metadata: Facts for `use_st5.json`, such as `languages` and `license`.
 
@@ -62,26 +69,36 @@ def export_saved_model(
         The written description.
 
     Raises:
-        ValueError: The storage is unknown or does not fit the model, or Keras does not run on
+        ValueError: The storage or `max_length` does not fit the model, or Keras does not run on
             TensorFlow.
     """
     if storage not in STORAGES:
         raise ValueError(f"Unknown storage: {storage!r}. Expected one of {STORAGES}.")
+    parts = _table_parts(model, vectorizer, max_length)
+    if parts is not None:
+        graph = parts.graph(stored_table(model.embedding.embeddings, storage))
+    elif storage == "float32":
+        graph = padded_graph(model, vectorizer, max_length=max_length)
+    else:
+        raise ValueError(
+            f'storage="{storage}" is for the embedding table of a USEDAN or a USETransformer; '
+            f'export a {type(model).__name__} with storage="float32".'
+        )
+    return write_graph(graph, path, name=name, card=card, metadata=metadata)
+
+
+def _table_parts(model: keras.Model, vectorizer: Any, max_length: int | None) -> TableParts | None:
+    """The parts around the table of the families whose table is stored apart; None for others."""
     if isinstance(model, USEDAN):
         if max_length is not None:
             raise ValueError(
                 "A USE-DAN reads texts of any length: leave max_length out. "
                 f"Received: max_length={max_length}"
             )
-        graph = use_dan_graph(model, vectorizer, storage=storage)
-    elif storage == "float32":
-        graph = padded_graph(model, vectorizer, max_length=max_length)
-    else:
-        raise ValueError(
-            f'storage="{storage}" is for the embedding table of a USEDAN; export a '
-            f'{type(model).__name__} with storage="float32".'
-        )
-    return write_graph(graph, path, name=name, card=card, metadata=metadata)
+        return use_dan_parts(model, vectorizer)
+    if isinstance(model, USETransformer):
+        return use_transformer_parts(model, vectorizer, max_length=max_length)
+    return None
 
 
 def write_graph(
@@ -152,6 +169,8 @@ def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     root.__call__ = call
     root.encode_ids = encode_ids
     root.preprocess = tf.function(graph.preprocess, input_signature=[_TEXT])
+    if graph.token_counts is not None:
+        root.token_counts = tf.function(graph.token_counts, input_signature=[_TEXT])
     root.variables = list(graph.variables)
     root.trainable_variables = list(graph.trainable_variables)
     root.regularization_losses = [

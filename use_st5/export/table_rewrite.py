@@ -1,4 +1,4 @@
-"""An exported deep averaging network written anew with its table in another storage."""
+"""An exported USE written anew with its table in another storage."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from use_st5._loading import load_saved_model
 from use_st5._model_folder import model_folder
-from use_st5.export.float32_table import Float32Table
-from use_st5.export.int8_table import Int8Table
+from use_st5.export.embedding_table import EmbeddingTable, table_variables
 from use_st5.export.model_manifest import ModelManifest, read_card
-from use_st5.export.pooled_graph import parts_of, pooled_graph
+from use_st5.export.padded_parts import PaddedParts
+from use_st5.export.pooled_parts import PooledParts
 from use_st5.export.saved_model import write_graph
 
 
@@ -21,7 +21,7 @@ def rewrite_table(
     *,
     storage: str,
     advice: str,
-    convert: Callable[[Any], tuple[Float32Table | Int8Table, int]],
+    convert: Callable[[Any], tuple[EmbeddingTable, int]],
 ) -> ModelManifest:
     """Writes a model anew; all but its table, card and facts among it, stays as it is.
 
@@ -48,15 +48,15 @@ def rewrite_table(
             f"{found}. {advice}; a model of another origin stays as it is."
         )
     loaded = load_saved_model(folder)
-    if not (hasattr(loaded, "table") or hasattr(loaded, "table_codes")):
+    if not table_variables(loaded):
         raise ValueError(
-            f"Expected a model with an embedding table (USE-DAN) in {folder}, found another kind "
-            f"({manifest.name}). int8 storage is for such tables alone."
+            f"Expected a model with an embedding table (USE-DAN or USE Transformer) in {folder}, "
+            f"found another kind ({manifest.name}). int8 storage is for such tables alone."
         )
     table, embedding_dim = convert(loaded)
-    parts = parts_of(loaded, dimension=manifest.dimension, embedding_dim=embedding_dim)
+    family = PooledParts if hasattr(loaded, "flat") else PaddedParts
     return write_graph(
-        pooled_graph(parts, table),
+        family.of_loaded(loaded, manifest, embedding_dim=embedding_dim).graph(table),
         path,
         name=manifest.name,
         card=read_card(folder),

@@ -75,6 +75,19 @@ class NGramVectorizer(tf.Module):
         length = None if max_tokens is None else 2 * max_tokens - 1
         return _pad(ids, rows, batch=tf.shape(text)[0], length=length)
 
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """Returns how many tokens each text has, a text without any counted as 1.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`.
+        """
+        _, positions = self._split(text)
+        rows = tf.cast(positions[:, 0], tf.int32)
+        return tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.shape(text)[0])
+
     def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
         """Returns the ids of each text's tokens alone, padded with 0 (a decoder's targets).
 

@@ -101,3 +101,14 @@ class SentencePieceVectorizer(tf.Module):
             pieces = tf.gather(self._piece_ids, pieces)
         ends = tf.fill([tf.shape(text)[0], 1], self.eos_id)
         return tf.concat([pieces, ends], axis=1).to_tensor()
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many ids each text has uncut, the end-of-sentence token among them.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`.
+        """
+        return tf.cast(self._tokenizer.tokenize(text).row_lengths(), tf.int32) + 1

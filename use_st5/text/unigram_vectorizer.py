@@ -42,3 +42,19 @@ class UnigramVectorizer(tf.Module):
         """
         ids = self._ngrams.padded(text)
         return ids if max_tokens is None else ids[:, :max_tokens]
+
+    def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The same ids in rows of one length (training arrays, a decoder's targets).
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Tokens of a text that count, the rest is cut.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        return self._ngrams.unigram_ids(text, max_tokens)
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many tokens each text has, uncut: string `[batch]` → int32 `[batch]`."""
+        return self._ngrams.token_counts(text)

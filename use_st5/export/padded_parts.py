@@ -1,0 +1,62 @@
+"""The graph of encoders that read one row of embeddings for each token (USE Transformer)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from use_st5.export.embedding_table import EmbeddingTable
+from use_st5.export.table_parts import TableParts
+from use_st5.models.use_transformer import USETransformer
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PaddedParts(TableParts):
+    """The pieces of an encoder over padded rows of tokens.
+
+    Attributes:
+        network: float32 `[batch, length, embedding_dim]`, bool `[batch, length]` (False for
+            padding), training → float32 `[batch, dimension]`.
+    """
+
+    def piece_inputs(self) -> dict[str, list[tf.TensorSpec]]:
+        """What the network takes."""
+        vectors = tf.TensorSpec([None, None, self.embedding_dim], tf.float32, name="vectors")
+        return {"network": [vectors, tf.TensorSpec([None, None], tf.bool, name="tokens")]}
+
+    def embed_ids(self, table: EmbeddingTable, ids: tf.Tensor, training: bool) -> tf.Tensor:
+        """Every row of the table once, in the order of the text."""
+        return self.network(table.lookup(ids), ids > 0, training)
+
+
+def use_transformer_parts(
+    model: USETransformer, vectorizer: Any, *, max_length: int | None
+) -> PaddedParts:
+    """The pieces of a USE Transformer.
+
+    Args:
+        model: The model, built.
+        vectorizer: Gives its ids.
+        max_length: Tokens beyond this number are cut; None: the number in the model's config.
+
+    Raises:
+        ValueError: `max_length` is above the model's, or below 1; the vocabulary has more ids than
+            the table has rows.
+    """
+    limit = model.config.max_length
+    max_length = limit if max_length is None else max_length
+    if not 1 <= max_length <= limit:
+        raise ValueError(
+            f"max_length: expected 1 to {limit}, the most that this USE Transformer reads "
+            f"(config.max_length), received {max_length}."
+        )
+    return PaddedParts.of_model(
+        model,
+        vectorizer,
+        max_length=max_length,
+        network=lambda vectors, tokens, training: model.encode_embedded(
+            vectors, tokens, training=training
+        ),
+    )
