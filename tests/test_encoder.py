@@ -204,11 +204,19 @@ def test_a_bundled_name(folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         load("toy_em")
 
 
+def test_a_model_without_a_limit_refuses_no_length(encoder: SentenceEncoder) -> None:
+    long = "the cat " * 2000
+    np.testing.assert_array_equal(encoder.encode(long, on_truncation="error"), encoder.encode(long))
+    assert not len(encoder.truncated(long))
+
+
 def test_somebody_elses_model(foreign: Path, tmp_path: Path) -> None:
     encoder = load(foreign)
     assert (encoder.name, encoder.dimension, encoder.max_length) == ("foreign", 3, None)
     assert (encoder.manifest, encoder.card) == (None, "")
     assert encoder.encode(["ab", "abcd"]).tolist() == [[2.0] * 3, [4.0] * 3]
+    with pytest.raises(ValueError, match="this SavedModel is of another origin"):
+        encoder.encode("ab", on_truncation="error")
     encoder.save(tmp_path / "copy")
     assert load(tmp_path / "copy").encode("abc").tolist() == [3.0] * 3
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
@@ -16,6 +16,7 @@ from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
 from use_st5._sentences import check_sentences, length_sorted_batches
+from use_st5._token_limit import OnTruncation, TokenLimit
 from use_st5.export.model_manifest import ModelManifest, describe_files, read_card
 from use_st5.export.saved_model import count_weights, write_folder
 
@@ -56,6 +57,7 @@ class SentenceEncoder:
         if self.manifest is not None:
             self.manifest.check_sizes(self.folder)
         self.model = load_saved_model(self.folder)
+        self._limit = TokenLimit(self.model, self.manifest)
         self._embed = text_function(self.model)
         static = self._embed.structured_outputs.shape
         self._dimension = static[1] if static.rank and static[1] else self._run(["a"]).shape[1]
@@ -78,7 +80,7 @@ class SentenceEncoder:
     @property
     def max_length(self) -> int | None:
         """Tokens of a text beyond this number are not read; None: no limit, or none known."""
-        return self.manifest.max_length if self.manifest else None
+        return self._limit.max_length
 
     @property
     def card(self) -> str:
@@ -92,14 +94,15 @@ class SentenceEncoder:
         batch_size: int = 512,
         show_progress: bool | None = None,
         on_empty: OnEmpty = "encode",
+        on_truncation: OnTruncation = "warn",
     ) -> np.ndarray:
         """Turns sentences into vectors.
 
         The sentences are sorted by length and cut into batches, so that memory stays bounded by a
         batch (and the result) for any number of them; the result is in the order given. A text
         that alone exceeds the batch's characters travels alone. All sentences are checked before
-        any is encoded. `bytes` are read as UTF-8; invalid bytes and lone surrogates count as the
-        replacement character U+FFFD.
+        any is encoded. `bytes` are read as UTF-8; invalid bytes and lone surrogates count as
+        U+FFFD.
 
         Args:
             sentences: One string, or any number of strings, zero included.
@@ -109,38 +112,45 @@ class SentenceEncoder:
                 in a terminal.
             on_empty: What a text of nothing but white space gives. "encode": the model's
                 own vector for it, always the same; "zero": zeros; "raise": a ValueError.
+            on_truncation: What texts of more than `max_length` tokens give. "warn": they are cut,
+                and one warning says how many; "ignore": they are cut; "error": a ValueError.
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string.
 
         Raises:
             TypeError: Something is neither a string nor bytes; the message names its index.
-            ValueError: An empty text where `on_empty="raise"`, or an argument out of range.
+            ValueError: An empty text where `on_empty="raise"`, a longer one where
+                `on_truncation="error"`, or an argument out of range.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1. Received: {batch_size}")
-        if on_empty not in ("encode", "zero", "raise"):
-            raise ValueError(
-                f'Unknown on_empty: {on_empty!r}. Expected one of "encode", "zero", "raise".'
-            )
-        if isinstance(sentences, (str, bytes)):
-            return self.encode(
-                [sentences], batch_size=batch_size, show_progress=False, on_empty=on_empty
-            )[0]
-        texts = check_sentences(sentences)
-        empty = [] if on_empty == "encode" else [i for i, t in enumerate(texts) if not t.strip()]
-        if empty and on_empty == "raise":
-            raise ValueError(
-                f"Expected texts that are not empty, found {len(empty)} empty ones, the first at "
-                f'index {empty[0]}. Remove them, or choose on_empty="encode" or "zero".'
-            )
+        _check_choice("on_empty", on_empty, get_args(OnEmpty))
+        _check_choice("on_truncation", on_truncation, get_args(OnTruncation))
+        single = isinstance(sentences, (str, bytes))
+        texts = check_sentences([sentences] if single else sentences)
+        empty = [] if on_empty == "encode" else _empty_texts(texts, on_empty)
+        self._limit.report(texts, on_truncation)
         vectors = np.empty((len(texts), self.dimension), np.float32)
         characters = batch_size * _CHARACTERS_PER_SENTENCE
         batches = length_sorted_batches(texts, sentences=batch_size, characters=characters)
         for batch in _with_progress(batches, len(texts), show_progress):
             vectors[batch] = self._run([texts[i] for i in batch])
         vectors[empty] = 0.0
-        return vectors
+        return vectors[0] if single else vectors
+
+    def truncated(self, sentences: str | bytes | Iterable[str | bytes]) -> np.ndarray:
+        """Which sentences are longer than `max_length` tokens, so that `encode` cuts them.
+
+        Args:
+            sentences: As for `encode`.
+
+        Returns:
+            Their indices, ascending int64; none for a SavedModel of another origin, or one that an
+            older version wrote, which cannot tell.
+        """
+        single = isinstance(sentences, (str, bytes))
+        return self._limit.longer(check_sentences([sentences] if single else sentences))
 
     def similarity(
         self,
@@ -234,6 +244,23 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
     if folder not in _loaded or _loaded[folder][0] != version:
         _loaded[folder] = (version, SentenceEncoder(folder))
     return _loaded[folder][1]
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        expected = ", ".join(f'"{choice}"' for choice in choices)
+        raise ValueError(f"Unknown {name}: {value!r}. Expected one of {expected}.")
+
+
+def _empty_texts(texts: list[str], on_empty: OnEmpty) -> list[int]:
+    """Indices of the texts of nothing but white space, which "raise" allows none of."""
+    empty = [index for index, text in enumerate(texts) if not text.strip()]
+    if empty and on_empty == "raise":
+        raise ValueError(
+            f"Expected texts that are not empty, found {len(empty)} empty ones, the first at "
+            f'index {empty[0]}. Remove them, or choose on_empty="encode" or "zero".'
+        )
+    return empty
 
 
 def _with_progress(

@@ -27,11 +27,23 @@ class FakeEncoder:
         self.batch_sizes: list[int] = []
         self.encoded: list[str] = []
         self.fails_after: int | None = None
+        self.max_length: int | None = None
+
+    def truncated(self, sentences: list[str]) -> np.ndarray:
+        """Indices; a token is a character."""
+        longest = self.max_length or np.inf
+        return np.array([i for i, text in enumerate(sentences) if len(text) > longest], np.int64)
 
     def encode(
-        self, sentences: Iterable[str], *, batch_size: int = 512, show_progress: bool | None = None
+        self,
+        sentences: Iterable[str],
+        *,
+        batch_size: int = 512,
+        show_progress: bool | None = None,
+        on_truncation: str = "warn",
     ) -> np.ndarray:
         sentences = list(sentences)
+        assert on_truncation == "ignore" or not len(self.truncated(sentences))
         self.batch_sizes.append(batch_size)
         if self.fails_after is not None and len(self.encoded) >= self.fails_after:
             raise KeyboardInterrupt
@@ -42,8 +54,8 @@ class FakeEncoder:
             vectors[row] = np.frombuffer(digest, np.uint8) - 127.5
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    def similarity(self, sentences: list[str], *, metric: str) -> np.ndarray:
-        vectors = self.encode(sentences)
+    def similarity(self, given: list[str] | np.ndarray, *, metric: str) -> np.ndarray:
+        vectors = given if isinstance(given, np.ndarray) else self.encode(given)
         assert metric in ("cosine", "dot")
         return vectors @ vectors.T
 

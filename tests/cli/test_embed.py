@@ -174,6 +174,25 @@ def test_interrupted_work_is_continued(
     assert not (tmp_path / f"{name}.partial").exists()
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_texts_that_were_cut_are_counted(
+    use: Callable, fake: Any, tmp_path: Path, small_chunks: None, interrupted: bool
+) -> None:
+    fake.max_length = 5
+    write(tmp_path / "texts.txt", ["longer", "short", "", "longer still", "word", "longest"])
+    if interrupted:
+        fake.fails_after = 2
+        assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 130
+        fake.fails_after = None
+    said = "3 of 6 texts are longer than 5 tokens; the rest of them was not read\n"
+    assert use("embed", "texts.txt", "-o", "v.npy").stderr.endswith(said)
+    streamed = use("embed", "texts.txt")
+    assert streamed.stderr == said
+    assert len(streamed.stdout.splitlines()) == 6
+    fake.max_length = 50
+    assert "tokens" not in use("embed", "texts.txt", "-o", "w.npy").stderr
+
+
 @pytest.mark.parametrize("change", ["text", "model", "format", "damage"])
 def test_work_of_another_description_is_not_continued(
     use: Callable, fake: Any, tmp_path: Path, small_chunks: None, change: str
@@ -216,6 +235,8 @@ import use_st5
 
 class Slow:
     name, dimension, identity = "slow", 4, "0"
+    def truncated(self, sentences):
+        return []
     def encode(self, sentences, **options):
         time.sleep(0.15)
         return np.array([[len(s), 1, 2, 3] for s in sentences], np.float32)

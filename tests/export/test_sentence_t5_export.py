@@ -26,8 +26,11 @@ def test_strings_in_vectors_out(exported: tuple[Path, np.ndarray]) -> None:
     folder, expected = exported
     encoder = use_st5.load(folder)
     assert (encoder.dimension, encoder.max_length) == (24, 128)
-    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
-    np.testing.assert_allclose(encoder.encode(TEXTS, batch_size=1), expected, atol=1e-5)
+    with pytest.warns(UserWarning, match="1 of 5 texts is longer than 128 tokens"):
+        np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
+    assert encoder.truncated(TEXTS).tolist() == [2]
+    vectors = encoder.encode(TEXTS, batch_size=1, on_truncation="ignore")
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
 def test_preprocessor_and_encoder_apart(exported: tuple[Path, np.ndarray]) -> None:
@@ -38,6 +41,9 @@ def test_preprocessor_and_encoder_apart(exported: tuple[Path, np.ndarray]) -> No
     np.testing.assert_allclose(loaded.encode_ids(ids), expected, atol=1e-5)
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(loaded.encode_ids(ids, training=True)[:, 0])
+    counts = loaded.token_counts(TEXTS).numpy()
+    np.testing.assert_array_equal(counts.clip(max=128), np.count_nonzero(ids, axis=1))
+    assert counts[2] > 250
     gradients = tape.gradient(loss, loaded.trainable_variables)
     assert all(gradient is not None for gradient in gradients)
     ops = {op.type for op in loaded.signatures["ids"].graph.get_operations()}

@@ -17,6 +17,7 @@ from use_st5._cli.lines import STDIN, open_input, open_seekable, read_lines, sur
 from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, ModelOption, load_encoder
 from use_st5._cli.output import say
+from use_st5._cli.truncation import encode_counting, say_truncated
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -39,7 +40,10 @@ HELP = manual(
     is whole. Unfinished work waits in FILE.partial: after an interruption the same command
     continues where the last one stopped, also when the texts come through a pipe.
 
-    Without -o JSON lines go to standard output as they are ready.""",
+    Without -o JSON lines go to standard output as they are ready.
+
+    A model may read no more than so many tokens of a text (see use-st5 info): the last line on
+    standard error then says how many texts were cut.""",
     "use-st5 embed sentences.txt -o vectors.npy",
     "zcat corpus.gz | use-st5 embed - -o vectors.npy --batch-size 256",
     'echo "How old are you?" | use-st5 embed - | jq .embedding',
@@ -140,6 +144,7 @@ def _to_file(
     seconds = time.monotonic() - started
     speed = (found.lines - before) / max(seconds, 1e-9)
     say(f"{output}: {found.lines:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
+    say_truncated(encoder, job.truncated, found.lines)
 
 
 def _run(
@@ -158,7 +163,8 @@ def _run(
     with Progress(*columns, console=terminal, disable=not terminal.is_terminal) as progress:
         task = progress.add_task("rows", total=job.description.rows, completed=job.rows_done)
         for texts in _chunks(lines, rows=_CHUNK_ROWS):
-            job.append(texts, encoder.encode(texts, show_progress=False, **options))
+            vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
+            job.append(texts, vectors, truncated=cut)
             progress.update(task, completed=job.rows_done)
 
 
@@ -169,10 +175,13 @@ def _to_standard_output(
         raise typer.BadParameter("standard output takes jsonl alone.", param_hint="--format")
     with open_input(source) as stream:
         encoder = load_encoder(model)
+        total = truncated = 0
         for texts in _chunks(read_lines(stream, source=source), rows=_STREAMED_ROWS):
-            vectors = encoder.encode(texts, show_progress=False, **options)
+            vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
             sys.stdout.buffer.write(to_bytes(texts, vectors, layout.value))
             sys.stdout.buffer.flush()
+            total, truncated = total + len(texts), truncated + cut
+    say_truncated(encoder, truncated, total)
 
 
 def _chunks(lines: Iterator[str], *, rows: int) -> Iterator[list[str]]:

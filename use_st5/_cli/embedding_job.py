@@ -43,7 +43,8 @@ class EmbeddingJob:
 
     The side folder `NAME.partial` holds the growing file and a state: the description, and how
     many rows and bytes are safely on the disk. A process that dies between the two writes leaves
-    surplus bytes, which the next one cuts off. For the same texts and model the finished file is
+    surplus bytes, which the next one cuts off. The state also counts the texts that the model cut.
+    For the same texts and model the finished file is
     the same, however often the work was interrupted.
     """
 
@@ -52,6 +53,7 @@ class EmbeddingJob:
         self.description = description
         self.folder = output.with_name(f"{output.name}.partial")
         self.rows_done = 0
+        self.truncated = 0
         self._data = self.folder / "data"
         self._state = self.folder / "state.json"
 
@@ -65,7 +67,7 @@ class EmbeddingJob:
         state = self._read_state()
         if state is not None:
             os.truncate(self._data, state["bytes"])
-            self.rows_done = state["rows_done"]
+            self.rows_done, self.truncated = state["rows_done"], state["truncated"]
             return True
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
@@ -73,8 +75,13 @@ class EmbeddingJob:
         self._write_state()
         return not existed
 
-    def append(self, texts: list[str], vectors: np.ndarray) -> None:
+    def append(self, texts: list[str], vectors: np.ndarray, *, truncated: int) -> None:
         """Adds float32 `vectors` `[texts, dimension]`; on return they are on the disk.
+
+        Args:
+            texts: the texts.
+            vectors: theirs.
+            truncated: how many of the texts the model cut.
 
         Raises:
             ValueError: the model gave another shape than it had announced.
@@ -89,6 +96,7 @@ class EmbeddingJob:
             data.flush()
             os.fsync(data.fileno())
         self.rows_done += len(texts)
+        self.truncated += truncated
         self._write_state()
 
     def finish(self) -> None:
@@ -109,7 +117,7 @@ class EmbeddingJob:
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             state = json.loads(self._state.read_text(encoding="utf-8"))
             same = state["description"] == dataclasses.asdict(self.description)
-            if same and self._data.stat().st_size >= state["bytes"]:
+            if same and "truncated" in state and self._data.stat().st_size >= state["bytes"]:
                 return state
         return None
 
@@ -117,6 +125,7 @@ class EmbeddingJob:
         state = {
             "description": dataclasses.asdict(self.description),
             "rows_done": self.rows_done,
+            "truncated": self.truncated,
             "bytes": self._data.stat().st_size,
         }
         with atomic_path(self._state) as temporary:

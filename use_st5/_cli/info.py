@@ -49,6 +49,8 @@ def info(
     for name, value in facts.items():
         if isinstance(value, dict):
             rows += [(f"{name}: {key}", _readable(inner)) for key, inner in value.items()]
+        elif name == "max_length":
+            rows.append((name, _limit(value)))
         else:
             rows.append((name, _readable(value)))
     print_table(["what", "value"], rows)
@@ -125,6 +127,12 @@ def _shape(shape: Any) -> str:
     if shape.unknown_rank:
         return "[...]"
     return f"[{', '.join('any' if dim.size < 0 else str(dim.size) for dim in shape.dim)}]"
+
+
+def _limit(max_length: int | None) -> str:
+    if max_length is None:
+        return "none: texts are read to their end"
+    return f"{max_length:,} tokens: the rest of a longer text is not read"
 
 
 def _readable(value: Any) -> str:

@@ -15,6 +15,7 @@ from use_st5._cli.lines import open_input, read_lines
 from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, ModelOption, load_encoder
 from use_st5._cli.output import print_table, say
+from use_st5._cli.truncation import encode_counting, say_truncated
 from use_st5._imports import require
 
 if TYPE_CHECKING:
@@ -117,9 +118,10 @@ def _pair_by_pair(
 
     from use_st5.similarity import similarity_by_name
 
-    left = encoder.encode([first for first, _ in pairs])
-    right = encoder.encode([second for _, second in pairs])
-    scores = np.asarray(similarity_by_name(metric.value)(left, right)).tolist()
+    texts = [text for pair in pairs for text in pair]
+    vectors, cut = encode_counting(encoder, texts)
+    scores = np.asarray(similarity_by_name(metric.value)(vectors[::2], vectors[1::2])).tolist()
+    say_truncated(encoder, cut, len(texts))
     if as_json:
         rows = [
             {"texts": list(texts), "similarity": score}
@@ -144,9 +146,9 @@ def _all_against_all(
     if heatmap is not None:
         require("matplotlib", "plots")  # Its absence is said before the model is loaded.
     encoder = load_encoder(model)
-    import numpy as np
-
-    matrix = np.asarray(encoder.similarity(texts, metric=metric.value))
+    vectors, cut = encode_counting(encoder, texts)
+    matrix = encoder.similarity(vectors, metric=metric.value)
+    say_truncated(encoder, cut, len(texts))
     if as_json:
         _print_json(
             {

@@ -1,0 +1,83 @@
+"""How many tokens of a text a model reads, and what is said of texts that have more."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from use_st5._sentences import length_sorted_batches, truncation_news
+
+if TYPE_CHECKING:
+    from use_st5.export.model_manifest import ModelManifest
+
+OnTruncation = Literal["warn", "ignore", "error"]
+
+# Tokens are counted for so many texts and characters at a time.
+_TEXTS, _CHARACTERS = 4096, 1_000_000
+# A token takes a character at least; SentencePiece may add one for the space before the text, and
+# one for its end. Other scripts than ASCII may be decomposed into more.
+_ADDED_TOKENS = 2
+
+
+class TokenLimit:
+    """Finds the texts that a model cuts.
+
+    Counting is cheap: ASCII texts too short to have so many tokens are never tokenized a second
+    time, and the others run through the tokenizer alone.
+
+    Args:
+        model: The loaded SavedModel; those that cut texts can count tokens, but for those that
+            older versions wrote.
+        manifest: Its description; None for a SavedModel of another origin.
+    """
+
+    def __init__(self, model: Any, manifest: ModelManifest | None) -> None:
+        self.max_length = manifest.max_length if manifest else None
+        self._token_counts = getattr(model, "token_counts", None)
+        unlimited = manifest is not None and self.max_length is None
+        counted = self.max_length is not None and self._token_counts is not None
+        self._known = unlimited or counted
+
+    def longer(self, texts: Sequence[str]) -> np.ndarray:
+        """Indices of the texts that are cut, ascending int64; none where that is not known."""
+        if self.max_length is None or not self._known:
+            return np.zeros(0, np.int64)
+        short = self.max_length - _ADDED_TOKENS
+        asked = np.array(
+            [i for i, text in enumerate(texts) if len(text) > short or not text.isascii()], np.int64
+        )
+        chosen = [texts[i] for i in asked]
+        counts = np.zeros(len(chosen), np.int32)
+        for batch in length_sorted_batches(chosen, sentences=_TEXTS, characters=_CHARACTERS):
+            counts[batch] = self._token_counts(tf.constant([chosen[i] for i in batch])).numpy()
+        return asked[counts > self.max_length]
+
+    def report(self, texts: Sequence[str], on_truncation: OnTruncation) -> None:
+        """Says, before any work, what will be cut; for `SentenceEncoder.encode`.
+
+        Raises:
+            ValueError: With "error": a text is longer than the limit, or the model cannot count.
+        """
+        if on_truncation == "ignore":
+            return
+        if on_truncation == "error" and not self._known:
+            raise ValueError(
+                'on_truncation="error": expected a model that can count tokens, or that cuts '
+                "nothing; this SavedModel is of another origin or of an older version of use_st5. "
+                "Export it again, or leave on_truncation out."
+            )
+        longer = self.longer(texts)
+        if not len(longer):
+            return
+        news = truncation_news(len(longer), len(texts), self.max_length)
+        if on_truncation == "error":
+            raise ValueError(f"{news}, the first at index {longer[0]}. Shorten or split them.")
+        warnings.warn(
+            f'{news}; the rest of them is not read. Split them, or pass on_truncation="ignore" '
+            'or "error".',
+            stacklevel=3,
+        )
