@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.resources.records import record
+from use_st5.resources.quantity import IDS_TIME, MEMORY, QUANTITIES
+from use_st5.resources.resource_record import ResourceRecord
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    for each in (record(), record(working=None)):
+        each.write(tmp_path / "record.json")
+        assert ResourceRecord.read(tmp_path / "record.json") == each
+
+
+def test_crossings_of_made_up_curves() -> None:
+    """Times meet where n² · 1e-7 s is 1 ms; memory, where 10 MB + n² KB is 21 MB."""
+    made = record()
+    assert made.crossing("cpu", "steep", IDS_TIME) == "faster up to 100 words, slower beyond"
+    words = made.crossing("cpu", "steep", MEMORY)
+    assert words.startswith("needs less up to 10")
+    assert words.endswith("words, needs more beyond")
+    assert len(made.crossings()) == len(QUANTITIES)
+
+
+def test_ratios_are_those_of_visits_made_together() -> None:
+    """A neighbour that slows one visit to both models does not move the ratio."""
+    made = record()
+    points = [
+        dataclasses.replace(
+            each, ids_seconds=tuple(map(float.__mul__, each.ids_seconds, (1.0, 50.0, 3.0)))
+        )
+        for each in made.points
+    ]
+    loaded = dataclasses.replace(made, points=tuple(points))
+    for point in loaded.points:
+        expected = point.length**2 / 1e4 if point.model == "steep" else 1
+        assert loaded.ratio(point, IDS_TIME) == pytest.approx(expected)
+
+
+def test_unknown_memory_has_no_ratio_and_no_crossing() -> None:
+    made = record(working=None)
+    assert made.values(made.points[0], MEMORY) is None
+    assert made.ratio(made.points[-1], MEMORY) is None
+    assert made.crossing("cpu", "steep", MEMORY) is None
+    assert "memory" not in made.summary()["medians"][0]
+
+
+def test_a_length_that_the_first_model_lacks_has_no_ratio() -> None:
+    made = record()
+    part = dataclasses.replace(made, points=made.points[1:])
+    assert part.ratio(part.curve("cpu", "steep")[0], IDS_TIME) is None
+    assert part.crossing("cpu", "steep", IDS_TIME).endswith("from 100 to 200 words")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("text", "expected a record written by `use-st5 benchmark`"),
+        ("[]", "expected a record written by `use-st5 benchmark`"),
+        ('{"format": 1, "summary": {}, "models": [{}]}', "expected a record written by"),
+        (json.dumps({"format": 9}), "expected a record of format 1, found 9"),
+    ],
+)
+def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=f"other.json: {message}"):
+        ResourceRecord.read(path)

@@ -1,0 +1,170 @@
+"""The file that a measurement of resources leaves, and from which it goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from use_st5.evaluation.record import write_json
+from use_st5.resources.crossing import describe_crossings
+from use_st5.resources.measured_model import MeasuredModel
+from use_st5.resources.quantity import IDS_TIME, QUANTITIES, TEXT_TIME, Quantity
+from use_st5.resources.resource_point import ResourcePoint
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceRecord:
+    """Time and memory of models at lengths of text.
+
+    Attributes:
+        created: When it was last added to, ISO 8601 in UTC.
+        versions: Versions of Python and of the packages that ran the models.
+        command: The command line; empty where Python code called.
+        setting: All that figures depend on besides model, device and length: "batch_size",
+            "threads", "processor", "cores".
+        gpu: The GPU's name; None where none was found.
+        models: In the order given; ratios are to the first.
+        points: One for each device, model and length that was reached.
+    """
+
+    created: str
+    versions: dict[str, str]
+    command: str
+    setting: dict[str, Any]
+    gpu: str | None
+    models: tuple[MeasuredModel, ...]
+    points: tuple[ResourcePoint, ...]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Those with points, "cpu" before "gpu"."""
+        return tuple(sorted({point.device for point in self.points}))
+
+    def curve(self, device: str, model: str) -> list[ResourcePoint]:
+        """A model's points on a device, short texts first."""
+        points = (each for each in self.points if (each.device, each.model) == (device, model))
+        return sorted(points, key=lambda point: point.length)
+
+    def values(self, point: ResourcePoint, quantity: Quantity) -> list[float] | None:
+        """What each visit gave, in seconds or bytes; None where TensorFlow does not count."""
+        if quantity is TEXT_TIME:
+            return list(point.text_seconds)
+        if quantity is IDS_TIME:
+            return list(point.ids_seconds)
+        if None in point.working_bytes:
+            return None
+        return [self.model(point.model).parameter_bytes + each for each in point.working_bytes]
+
+    def ratio(self, point: ResourcePoint, quantity: Quantity) -> float | None:
+        """The cost to that of the first model at the same length.
+
+        The median over the visits of their ratios: both were measured one after the other, so a
+        neighbour's load met both. None where one of the two was not measured.
+        """
+        first = self.points_by_key().get((point.device, self.models[0].name, point.length))
+        costs = self.values(point, quantity)
+        bases = None if first is None else self.values(first, quantity)
+        if not costs or not bases:
+            return None
+        return statistics.median(cost / base for cost, base in zip(costs, bases, strict=False))
+
+    def crossing(self, device: str, model: str, quantity: Quantity) -> str | None:
+        """In words, where a model's cost passes that of the first; None where nothing is known."""
+        curve = self.curve(device, model)
+        ratios = {point.length: self.ratio(point, quantity) for point in curve}
+        known = {length: ratio for length, ratio in ratios.items() if ratio is not None}
+        if not known:
+            return None
+        return describe_crossings(list(known), list(known.values()), quantity.more, quantity.less)
+
+    def model(self, name: str) -> MeasuredModel:
+        """The model of that name."""
+        return next(model for model in self.models if model.name == name)
+
+    def points_by_key(self) -> dict[tuple[str, str, int], ResourcePoint]:
+        """The points by device, model and length."""
+        return {point.key: point for point in self.points}
+
+    def summary(self) -> dict[str, Any]:
+        """Medians and crossing points, which the file repeats for its readers."""
+        medians = [
+            {
+                "device": point.device,
+                "model": point.model,
+                "length": point.length,
+                **{
+                    quantity.name: statistics.median(values)
+                    for quantity in QUANTITIES
+                    if (values := self.values(point, quantity))
+                },
+            }
+            for point in self.points
+        ]
+        return {"medians": medians, "crossings": self.crossings()}
+
+    def crossings(self) -> list[dict[str, str]]:
+        """Each "device", "quantity" and "model" with its crossing points in words, "crossing"."""
+        return [
+            {
+                "device": device,
+                "quantity": quantity.title.partition(",")[0],
+                "model": model.name,
+                "crossing": found,
+            }
+            for device in self.devices
+            for quantity in QUANTITIES
+            for model in self.models[1:]
+            if (found := self.crossing(device, model.name, quantity))
+        ]
+
+    def content(self) -> dict[str, Any]:
+        """All of it, as it is written."""
+        return {"format": FORMAT, **dataclasses.asdict(self), "summary": self.summary()}
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the record as JSON; the file appears when it is whole."""
+        write_json(path, self.content())
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> ResourceRecord:
+        """Reads a record.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is no record, or one of another format.
+        """
+        path = Path(path)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            found = content.pop("format")
+            if found == FORMAT:
+                content.pop("summary")
+                content["models"] = tuple(MeasuredModel(**each) for each in content["models"])
+                content["points"] = tuple(_point(each) for each in content["points"])
+                return cls(**content)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(
+                f"{path}: expected a record written by `use-st5 benchmark`, found something else "
+                f"({type(error).__name__}: {error})."
+            ) from error
+        raise ValueError(
+            f"{path}: expected a record of format {FORMAT}, found {found!r}: a later use_st5 wrote "
+            "it. Update use_st5."
+        )
+
+
+def _point(content: dict[str, Any]) -> ResourcePoint:
+    """A point, whose lists JSON has made of tuples."""
+    values = {
+        name: tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+        for name, value in content.items()
+    }
+    return ResourcePoint(**values)
