@@ -11,6 +11,7 @@ import typer
 
 import use_st5
 from use_st5._cli import (
+    benchmark,
     convert,
     data,
     doctor,
@@ -50,6 +51,7 @@ app = typer.Typer(
 app.command("embed", help=embed.HELP)(embed.embed)
 app.command("similarity", help=similarity.HELP)(similarity.similarity)
 app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
+app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
 app.add_typer(data.app, name="data")
 app.command("train", help=train.HELP, context_settings=train.CONTEXT)(train.train)

@@ -20,6 +20,7 @@ COMMANDS = (
     "embed",
     "similarity",
     "evaluate",
+    "benchmark",
     "report",
     "data",
     "train",

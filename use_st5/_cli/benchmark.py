@@ -1,0 +1,161 @@
+"""`use-st5 benchmark`: compute time and memory against the length of a text."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from use_st5._bundled import bundled_names
+from use_st5._cli.manual import manual
+from use_st5._cli.output import print_table, say
+from use_st5._files import atomic_path
+from use_st5._imports import require
+
+if TYPE_CHECKING:
+    from use_st5.resources.resource_record import ResourceRecord
+
+HELP = manual(
+    """Measure compute time and memory against the length of a text (USE paper, Figure 2).
+
+    MODELS are names of bundled models or folders of models that use_st5 exported; by default all
+    bundled ones. Ratios, and the lengths at which one costs more than another, are to the first.
+
+    Each model has a process of its own; all are visited in turn, at one length after the other,
+    --repeats times over, so that a neighbour's load meets all alike. The table has medians and
+    quartiles, in milliseconds a text; warm-ups are not counted.
+
+    Two times: text to vector is all that encode does, and a model that reads 128 tokens cuts there,
+    which hides what longer texts would cost; ids to vector cuts nothing.
+
+    Working memory is the peak of TensorFlow's tensors in one call on ids above the loaded model,
+    by TensorFlow's own count (on a processor: that of oneDNN, blocks of 256 KB and more), and so
+    leaves out what Python and TensorFlow take themselves. The model's parameters are added to it,
+    as in the paper.
+
+    The folder gets resources.json, resources.md and the plots (PNG; extra plots). What is measured
+    is kept: an interrupted run goes on, and more --repeats or --lengths add to it.""",
+    "use-st5 benchmark",
+    "use-st5 benchmark use_dan_en path/to/my_model --lengths 10,100,500 --repeats 20",
+    "use-st5 benchmark --batch-size 32 --threads 2 --device cpu --out benchmark_32",
+)
+
+
+class DeviceOption(StrEnum):
+    """The values that `--device` takes."""
+
+    ALL = "all"
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+def benchmark(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODELS]...", help="Names or folders. Default: the bundled ones."),
+    ] = None,
+    lengths: Annotated[
+        str | None,
+        typer.Option("--lengths", "-l", help="Words, with commas. Default: 11 from 10 to 512."),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts in one call of a model.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each model.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Visits to each model at each length.")] = 10,
+    device: Annotated[
+        DeviceOption, typer.Option(help="all: the CPU, and a GPU if there is one.")
+    ] = DeviceOption.ALL,
+    output: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path(
+        "benchmark"
+    ),
+    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw the plots.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measures compute time and memory against the length of a text."""
+    chosen = {} if lengths is None else {"lengths": _numbers(lengths)}
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"expected a folder to write, found a file: {output}")
+    if plots:
+        require("matplotlib", "plots")
+    from use_st5.resources.measure import measure_resources
+    from use_st5.resources.resource_tables import markdown
+
+    path = output / "resources.json"
+    with _drawn_progress(path) as on_visit:
+        record = measure_resources(
+            models or bundled_names(),
+            path,
+            **chosen,
+            batch_size=batch_size,
+            threads=threads,
+            repeats=repeats,
+            device=device.value,
+            on_visit=on_visit,
+            command=shlex.join(["use-st5", *sys.argv[1:]]),
+        )
+    with atomic_path(output / "resources.md") as temporary:
+        temporary.write_text(markdown(record), encoding="utf-8")
+    written = [path, output / "resources.md"]
+    if plots:
+        from use_st5.resources.resource_plots import write_plots
+
+        written += write_plots(record, output)
+    if as_json:
+        typer.echo(json.dumps(record.content(), ensure_ascii=False))
+    else:
+        _print(record)
+    say(f"written: {', '.join(map(str, written))}")
+
+
+def _numbers(lengths: str) -> list[int]:
+    parts = [part.strip() for part in lengths.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise typer.BadParameter(
+            f"expected numbers of words, such as 10,100,500, received {lengths!r}.",
+            param_hint="--lengths",
+        )
+    return [int(part) for part in parts]
+
+
+@contextmanager
+def _drawn_progress(path: Path) -> Iterator[Callable[[int, int], None]]:
+    """A bar of visits in a terminal; Ctrl-C says what is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    terminal = Console(stderr=True)
+    columns = ("measuring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    reached = [0, 0]
+    try:
+        with Progress(
+            *columns, console=terminal, transient=True, disable=not terminal.is_terminal
+        ) as bars:
+            bar = bars.add_task("", total=None)
+
+            def on_visit(done: int, total: int) -> None:
+                reached[:] = done, total
+                bars.update(bar, completed=done, total=total)
+
+            yield on_visit
+    except KeyboardInterrupt as interrupt:
+        done, total = reached
+        kept = f"{done} of {total} measurements are kept in {path}; the same command goes on"
+        say(f"interrupted: {kept if done else 'nothing was measured yet'}")
+        raise typer.Exit(130) from interrupt
+
+
+def _print(record: ResourceRecord) -> None:
+    from use_st5.resources.resource_tables import COLUMNS, rows
+
+    for device in record.devices:
+        print_table(COLUMNS, rows(record, device), title=device.upper())
+    found = [tuple(each.values()) for each in record.crossings()]
+    if found:
+        columns = ("device", "quantity", "model", f"against {record.models[0].name}")
+        print_table(columns, found, title="crossing points")
