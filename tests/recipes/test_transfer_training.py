@@ -1,0 +1,83 @@
+"""Batches and the search for hyper-parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from use_st5.recipes._transfer_row import Features, TransferRow, transfer_rows
+from use_st5.recipes._transfer_training import batches, tune
+
+CNN = TransferRow(None, "cnn_w2v")
+
+
+def features(count: int) -> Features:
+    """Row i is i, in its vector, in each of its 1 to 9 words, and as its label."""
+    rows = np.arange(count)
+    words = np.where(np.arange(9) <= rows[:, None] % 9, rows[:, None] + 1, 0)
+    return Features({"sentence": rows[:, None].astype(np.float32), "words": words}, rows)
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_batches_hold_every_text_once_at_its_length(seed: int | None) -> None:
+    dataset = batches(features(150), seed=seed)
+    assert dataset.cardinality() == 3
+    seen, widths = [], []
+    for inputs, labels in dataset.as_numpy_iterator():
+        np.testing.assert_array_equal(inputs["sentence"][:, 0], labels)
+        np.testing.assert_array_equal(inputs["words"][:, 0], labels + 1)
+        lengths = (inputs["words"] > 0).sum(axis=1)
+        np.testing.assert_array_equal(lengths, labels % 9 + 1)
+        assert inputs["words"].shape[1] == lengths.max()
+        widths.append(lengths.max())
+        seen += labels.tolist()
+    assert sorted(seen) == [*range(150)]
+    assert len(set(widths)) > 1, "texts of similar length come together"
+    again = [labels.tolist() for _, labels in dataset.as_numpy_iterator()]
+    assert (sum(again, []) == seen) == (seed is None), "each epoch has its own order"
+
+
+def test_sentence_vectors_alone() -> None:
+    only = Features({"sentence": np.eye(70, dtype=np.float32)}, np.arange(70))
+    ((first, _), (second, labels)) = batches(only).as_numpy_iterator()
+    assert first["sentence"].shape == (64, 70)
+    np.testing.assert_array_equal(second["sentence"].argmax(axis=1), labels)
+
+
+def test_tuning_takes_the_best_trial() -> None:
+    pytest.importorskip("keras_tuner")
+    tried: list[dict[str, Any]] = []
+
+    def score(chosen: dict[str, Any]) -> float:
+        tried.append(chosen)
+        return chosen["dropout"] + chosen["filters"] / 1000
+
+    best = tune(CNN, score, trials=6, seed=0)
+    assert len(tried) == 6
+    assert best == max(tried, key=lambda chosen: chosen["dropout"] + chosen["filters"] / 1000)
+    first_choice = tune(CNN, score, trials=0, seed=0)
+    assert len(tried) == 6
+    assert first_choice["learning_rate"] == 1e-3
+    assert set(first_choice) == set(best)
+
+
+def test_an_error_in_a_trial_ends_the_search() -> None:
+    pytest.importorskip("keras_tuner")
+
+    def fails(chosen: dict[str, Any]) -> float:
+        raise ValueError(f"no model of {sorted(chosen)}")
+
+    with pytest.raises(RuntimeError, match="no model of"):
+        tune(CNN, fails, trials=2, seed=0)
+
+
+def test_rows_of_the_paper() -> None:
+    rows = transfer_rows(["use_dan_en", "models/mine"])
+    assert len(rows) == 14
+    assert rows["mine+dan_lrn"] == TransferRow("models/mine", "dan_lrn")
+    assert rows["use_dan_en"].words is None
+    assert [name for name, row in rows.items() if row.encoder is None] == [
+        *("cnn_w2v", "dan_w2v", "cnn_lrn", "dan_lrn")
+    ]

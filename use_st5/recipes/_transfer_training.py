@@ -1,0 +1,152 @@
+"""One training of a transfer model, and the search for its hyper-parameters."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from use_st5._imports import require
+from use_st5.recipes._transfer_row import Features, Ingredients, PreparedSplit, TransferRow
+
+_BATCH = 64
+_PATIENCE = 2
+_WINDOW = 50  # batches whose texts are sorted by length
+
+
+def train(
+    row: TransferRow,
+    prepared: PreparedSplit,
+    chosen: dict[str, Any],
+    ingredients: Ingredients,
+    *,
+    epochs: int,
+    seed: int,
+) -> tuple[keras.Model, float]:
+    """Trains one model's head until the dev accuracy has not risen for two epochs.
+
+    Returns:
+        The head with the weights of the best epoch, and its accuracy on dev.
+    """
+    keras.utils.set_random_seed(seed)
+    head = ingredients.model(row, prepared, chosen).head
+    head.compile(
+        keras.optimizers.Adam(chosen["learning_rate"]),
+        "sparse_categorical_crossentropy",
+        metrics=["accuracy"],
+        jit_compile=False,
+    )
+    stop = keras.callbacks.EarlyStopping(
+        "val_accuracy", mode="max", patience=_PATIENCE, restore_best_weights=True
+    )
+    history = head.fit(
+        batches(prepared.train, seed=seed),
+        validation_data=batches(prepared.dev),
+        epochs=epochs,
+        callbacks=[stop],
+        shuffle=False,  # the batches are
+        verbose=0,
+    )
+    return head, max(history.history["val_accuracy"])
+
+
+def accuracy(head: keras.Model, features: Features) -> float:
+    """Of a trained head, in 0 … 1."""
+    return head.evaluate(batches(features), verbose=0, return_dict=True)["accuracy"]
+
+
+def tune(
+    row: TransferRow, score: Callable[[dict[str, Any]], float], *, trials: int, seed: int
+) -> dict[str, Any]:
+    """KerasTuner's Bayesian search; without trials, the hyper-parameters of first choice.
+
+    Args:
+        row: Decides on which hyper-parameters there are.
+        score: Accuracy on dev with hyper-parameters by name.
+        trials: How many are tried.
+        seed: Of the search.
+
+    Raises:
+        ImportError: keras-tuner is not installed.
+    """
+    tuner = require("keras_tuner", "transfer")
+    space = _space(tuner.HyperParameters(), row)
+    if not trials:
+        return dict(space.values)
+
+    class Search(tuner.BayesianOptimization):
+        def run_trial(self, trial: Any, **_: Any) -> dict[str, float]:
+            return {"accuracy": score(dict(trial.hyperparameters.values))}
+
+    with tempfile.TemporaryDirectory() as folder:
+        search = Search(
+            objective=tuner.Objective("accuracy", "max"),
+            max_trials=trials,
+            num_initial_points=min(trials, 4),
+            hyperparameters=space,
+            tune_new_entries=False,
+            max_consecutive_failed_trials=1,  # an error is an error, not a poor trial
+            seed=seed,
+            directory=folder,
+            overwrite=True,
+        )
+        search.search(verbose=0)
+        return dict(search.get_best_hyperparameters()[0].values)
+
+
+def batches(features: Features, *, seed: int | None = None) -> tf.data.Dataset:
+    """Batches of texts of similar length, cut to the longest; shuffled if there is a seed."""
+    longest = (*features.inputs.values(),)
+    signature = {
+        name: tf.TensorSpec([None, None] if name == "words" else [None, values.shape[1]], kind)
+        for (name, values), kind in zip(
+            features.inputs.items(), (array.dtype for array in longest), strict=True
+        )
+    }
+    rng = None if seed is None else np.random.default_rng(seed)
+    dataset = tf.data.Dataset.from_generator(
+        lambda: _batches(features, rng),
+        output_signature=(signature, tf.TensorSpec([None], tf.int64)),
+    )
+    count = -(-len(features.labels) // _BATCH)
+    return dataset.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
+
+
+def _batches(
+    features: Features, rng: np.random.Generator | None
+) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+    count = len(features.labels)
+    order = np.arange(count) if rng is None else rng.permutation(count)
+    ids = features.inputs.get("words")
+    lengths = np.zeros(count, np.int64) if ids is None else (ids > 0).sum(axis=1)
+    windows = (
+        order[start : start + _WINDOW * _BATCH] for start in range(0, count, _WINDOW * _BATCH)
+    )
+    for window in windows:
+        window = window[np.argsort(lengths[window], kind="stable")]
+        starts = np.arange(0, len(window), _BATCH)
+        for start in starts if rng is None else rng.permutation(starts):
+            rows = window[start : start + _BATCH]
+            inputs = {name: values[rows] for name, values in features.inputs.items()}
+            if ids is not None:
+                inputs["words"] = inputs["words"][:, : max(1, lengths[rows].max())]
+            yield inputs, features.labels[rows]
+
+
+def _space(space: Any, row: TransferRow) -> Any:
+    """The hyper-parameters of a row; the first choice stands as the default."""
+    space.Choice("learning_rate", [3e-4, 1e-3, 3e-3], default=1e-3)
+    space.Choice("dropout", [0.0, 0.25, 0.5], default=0.25)
+    space.Choice("hidden_units", [0, 128, 512], default=128)
+    if row.words and row.words.startswith("cnn"):
+        space.Choice("filters", [50, 100], default=100)
+    elif row.words:
+        space.Choice("word_units", [100, 300], default=100)
+        space.Choice("word_dropout", [0.0, 0.3], default=0.3)
+    if row.pretrained:
+        space.Boolean("train_words", default=True)
+    return space

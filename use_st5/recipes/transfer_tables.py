@@ -1,0 +1,213 @@
+"""Tables 2 and 3 of the USE paper: transfer from sentences, from words, and from both.
+
+    use-st5 train transfer_tables --data DATA --out runs/transfer_tables
+    use-st5 train transfer_tables --data DATA --tasks trec --rows use_dan_en,cnn_lrn --repeats 3
+
+Accuracy of transfer models (`use_st5.models.transfer`) on MR, CR, SUBJ, MPQA, TREC and binary SST,
+and on SST from 1,000 to 32,000 training phrases; tasks whose data is not in DATA are left out.
+
+Rows are named after their parts: a frozen sentence encoder (`use_dan_en`), a CNN or a DAN on words
+whose vectors are pretrained (`cnn_w2v`, `dan_w2v`) or learned on the task (`cnn_lrn`, `dan_lrn`),
+and each encoder with each of these side by side (`use_dan_en+cnn_w2v`). The pretrained vectors are
+skip-grams of the novels, trained here by gensim, or those of a file of word2vec or GloVe
+(`--vectors FILE`).
+
+Hyper-parameters are tuned on development texts alone by KerasTuner, for each row and task; then
+come the repeats, each with its own seed. The test texts are read once the tuning is done. Where a
+task has no development part, a tenth of its training texts is held back; where it has no test part
+either, the repeats are folds of a cross-validation of the rest (`_transfer_data.split`).
+
+`cells/` keeps each finished row of a task with its hyper-parameters; the same command continues
+after the last one. `tables.md` and `results.json` are written after each, from all cells that the
+folder holds: rows and tasks may come from several commands.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import rich.console
+import rich.progress
+
+from use_st5._files import atomic_path
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.recipes._skip_gram import skip_gram_vectors
+from use_st5.recipes._transfer_data import TASKS, split
+from use_st5.recipes._transfer_report import tables
+from use_st5.recipes._transfer_row import Ingredients, PreparedSplit, TransferRow, transfer_rows
+from use_st5.recipes._transfer_training import accuracy, train, tune
+from use_st5.text.word_vectors import WordVectors
+
+# All of GloVe's smaller files, and the most frequent words of those with millions.
+_MOST_VECTORS = 400_000
+
+
+def run(
+    data: Path,
+    output: Path,
+    *,
+    seed: int = 0,
+    resume: bool = True,
+    tasks: Sequence[str] = (),
+    encoders: Sequence[str] = ("use_dan_en",),
+    rows: Sequence[str] = (),
+    vectors: Path | None = None,
+    repeats: int = 10,
+    trials: int = 8,
+    epochs: int = 10,
+) -> dict[str, float]:
+    """Fills the tables, cell by cell.
+
+    Args:
+        data: Folder of the evaluation sets, and of the novels.
+        output: Folder of the cells and the tables.
+        seed: The first of the repeats' seeds, and of the search.
+        resume: Whether finished cells are kept.
+        tasks: Some of `TASKS`; none: all whose data is there.
+        encoders: Bundled sentence encoders, or folders of others.
+        rows: Names of rows; none: all.
+        vectors: A file of pretrained word vectors, of which the first 400,000 are read; None:
+            skip-grams of the novels.
+        repeats: Trainings of each cell.
+        trials: Hyper-parameters tried for each cell; 0: those of first choice.
+        epochs: Passes over the training texts at most.
+
+    Returns:
+        Mean accuracy by "task/row", in 0 … 1.
+
+    Raises:
+        MissingDataError: The data of a task that is named is not there.
+        ValueError: A task or row is unknown, or `output` holds cells of other settings.
+    """
+    folder = DataFolder(data)
+    known = transfer_rows(encoders)
+    chosen_tasks = _chosen("tasks", tasks, TASKS) or _at_hand(folder)
+    chosen_rows = _chosen("rows", rows, known) or [*known]
+    settings = {"seed": seed, "repeats": repeats, "trials": trials, "epochs": epochs}
+    settings["vectors"] = vectors.name if vectors else "skip-gram"
+    ingredients = Ingredients(
+        output / "vectors",
+        lambda: (
+            WordVectors.load(vectors, limit=_MOST_VECTORS)
+            if vectors
+            else skip_gram_vectors(data, output, seed=seed)
+        ),
+    )
+    console = rich.console.Console(stderr=True)
+    scores = {}
+    for task in chosen_tasks:
+        for name in chosen_rows:
+            path = output / "cells" / f"{task}.{name}.json"
+            cell = _finished(path, settings) if resume else None
+            if cell is None:
+                cell = {"task": task, "row": name, "settings": settings}
+                cell |= _cell(known[name], task, folder, ingredients, settings, console)
+                _write(path, json.dumps(cell, indent=1))
+            scores[f"{task}/{name}"] = cell["mean"]
+            _write_tables(output, [*known])
+    return scores
+
+
+def _cell(
+    row: TransferRow,
+    task: str,
+    folder: DataFolder,
+    ingredients: Ingredients,
+    settings: dict[str, Any],
+    console: rich.console.Console,
+) -> dict[str, Any]:
+    """Tunes, then trains and tests the repeats."""
+    started = time.monotonic()
+    dataset, examples = TASKS[task]
+    samples = dataset.read(folder)
+    seed, epochs = settings["seed"], settings["epochs"]
+    prepared: PreparedSplit | None = None
+
+    def prepare(repeat: int) -> PreparedSplit:
+        nonlocal prepared
+        this = split(samples, repeat, seed=seed, examples=examples)
+        if prepared is None or prepared.number != this.number:
+            prepared = ingredients.prepare(row, this)
+        return prepared
+
+    columns = ("{task.description}", rich.progress.BarColumn(), rich.progress.MofNCompleteColumn())
+    bar = rich.progress.Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    )
+    with bar:
+        total = settings["trials"] + settings["repeats"]
+        shown = bar.add_task(f"{task} {row.name}: trainings", total=total)
+
+        def trained(repeat: int, chosen: dict[str, Any]) -> tuple[Any, float]:
+            options = {"epochs": epochs, "seed": seed + repeat}
+            result = train(row, prepare(repeat), chosen, ingredients, **options)
+            bar.advance(shown)
+            return result
+
+        chosen = tune(
+            row, lambda chosen: trained(0, chosen)[1], trials=settings["trials"], seed=seed
+        )
+        dev, test = [], []
+        for repeat in range(settings["repeats"]):
+            head, dev_accuracy = trained(repeat, chosen)
+            dev.append(dev_accuracy)
+            test.append(accuracy(head, prepare(repeat).test))
+    seconds = time.monotonic() - started
+    console.print(
+        f"{task} {row.name}: {100 * statistics.fmean(test):.2f} ({seconds:.0f} s)", highlight=False
+    )
+    parts = {part: len(getattr(prepared, part).labels) for part in ("train", "dev", "test")}
+    return {
+        "hyper_parameters": chosen,
+        "mean": statistics.fmean(test),
+        "std": statistics.stdev(test) if len(test) > 1 else None,
+        "accuracies": test,
+        "dev_accuracies": dev,
+        "texts": parts,
+        "seconds": round(seconds, 1),
+    }
+
+
+def _chosen(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"{option}: expected some of {', '.join(known)}, received {unknown}.")
+    return [*names]
+
+
+def _at_hand(folder: DataFolder) -> list[str]:
+    return [
+        name
+        for name, (dataset, _) in TASKS.items()
+        if all(folder.has(source) for source in dataset.sources)
+    ]
+
+
+def _finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    cell = json.loads(path.read_text(encoding="utf-8"))
+    if cell["settings"] != settings:
+        raise ValueError(
+            f"{path}: expected a cell made with {settings}, found {cell['settings']}. Choose "
+            "another --out, or --no-resume to make it anew."
+        )
+    return cell
+
+
+def _write_tables(output: Path, rows: list[str]) -> None:
+    """All finished cells of the folder, those of earlier commands among them."""
+    found = [json.loads(path.read_text("utf-8")) for path in sorted(output.glob("cells/*.json"))]
+    cells = {(cell["task"], cell["row"]): cell for cell in found}
+    _write(output / "results.json", json.dumps(found, indent=1))
+    rows = [*dict.fromkeys([*rows, *(row for _, row in cells)])]
+    _write(output / "tables.md", tables(cells, rows))
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
