@@ -73,7 +73,13 @@ class Probe:
         ids = self.ids(texts)
 
         def by_text() -> Any:
-            return self._encoder.encode(texts, batch_size=self._batch_size, show_progress=False)
+            # Counting the texts that are cut would be timed with it.
+            return self._encoder.encode(
+                texts,
+                batch_size=self._batch_size,
+                show_progress=False,
+                on_truncation="ignore",
+            )
 
         def by_ids() -> Any:
             return self._embed_ids(ids=ids)["embeddings"].numpy()
