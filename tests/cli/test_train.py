@@ -28,6 +28,13 @@ def run(data, output, *, seed=0, steps=None, teacher=None, resume=True):
     (output / "got.json").write_text(json.dumps(got))
     return {"dev": 0.5, "test": 0.25}
 '''
+PARTED = '''"""Runs in parts."""
+from typing import Literal
+
+def run(data, output, *, seed=0, preset: Literal["mini", "large"] = "mini", part=None):
+    """Trains."""
+    return {f"{data} {preset} {part}": 1.0}
+'''
 SMALL = '''"""Has few settings."""
 def run(data, output, *, seed=0):
     """Trains."""
@@ -55,13 +62,14 @@ def stub_recipes(
 ) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "stub_full.py").write_text(FULL)
+    (folder / "stub_parted.py").write_text(PARTED)
     (folder / "stub_small.py").write_text(SMALL)
     (folder / "stub_own.py").write_text(OWN)
     (folder / "_stub_private.py").write_text('"""No recipe."""')
     monkeypatch.setattr(recipes, "__path__", [*recipes.__path__, str(folder)])
     monkeypatch.delenv("USE_ST5_DATA", raising=False)
     yield
-    for name in ("stub_full", "stub_small", "stub_own"):
+    for name in ("stub_full", "stub_small", "stub_own", "stub_parted"):
         sys.modules.pop(f"use_st5.recipes.{name}", None)
 
 
@@ -120,6 +128,15 @@ def test_settings_of_a_recipes_own(use: Callable) -> None:
     }
 
 
+def test_a_part_and_a_preset_reach_the_recipe_and_training_needs_no_data(
+    use: Callable,
+) -> None:
+    arguments = ("train", "stub_parted", "--part", "train", "--preset", "large")
+    assert use(*arguments).stdout.splitlines()[1] == ". large train\t1.0000"
+    whole = use("train", "stub_parted", "--data", ".")
+    assert whole.stdout.splitlines()[1] == ". mini None\t1.0000"
+
+
 def test_interruption_says_how_to_continue(use: Callable) -> None:
     result = use("train", "stub_full", "--data", ".", "--steps", "99")
     assert result.exit_code == 130
@@ -130,10 +147,13 @@ def test_interruption_says_how_to_continue(use: Callable) -> None:
     ("arguments", "code", "message"),
     [
         ((), 2, "--list"),
-        (("nothing", "--data", "."), 2, "stub_full, stub_own, stub_small"),
+        (("nothing", "--data", "."), 2, "stub_full, stub_own, stub_parted, stub_small"),
         (("stub_full",), 2, "USE_ST5_DATA"),
         (("stub_full", "--data", "absent"), 1, "found no absent"),
         (("stub_small", "--data", ".", "--steps", "5"), 2, "no such setting"),
+        (("stub_small", "--part", "train"), 2, "no such setting"),
+        (("stub_parted", "--part", "prepare"), 2, "USE_ST5_DATA"),
+        (("stub_parted", "--data", ".", "--preset", "big"), 2, "received 'big', not mini, large."),
         (("stub_full", "--data", ".", "--steps", "0"), 2, "--steps"),
         (("stub_full", "--data", ".", "--rate", "1"), 2, "stub_full has no --rate"),
         (("stub_own", "--data", ".", "--rat", "1"), 2, "--repeats, --rate, --tasks"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from use_st5.data.span_corruption import SpanCorruption
-from use_st5.models.t5_config import T5_PRESETS
+from tests.recipes.small_t5 import make_small
 from use_st5.recipes import pretrain_t5
 from use_st5.recipes._permissive_corpora import running_text
 from use_st5.recipes._pretraining_text import kept_sentences, pretraining_tokens
@@ -21,18 +19,13 @@ from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = dataclasses.replace(
-        T5_PRESETS["t5_mini_en"], num_layers=1, hidden_dim=8, num_heads=1, num_decoder_layers=1
-    )
-    monkeypatch.setitem(T5_PRESETS, "t5_mini_en", tiny)
-    monkeypatch.setattr(pretrain_t5, "CORRUPTION", SpanCorruption(20))
-    monkeypatch.setattr(pretrain_t5, "BATCH", 8)
-    monkeypatch.setattr(pretrain_t5, "DTYPE", "float32")
+    make_small(monkeypatch.setattr)
 
 
 def test_trains_saves_and_is_done(corpora: Path, tmp_path: Path) -> None:
     untrained = pretrain_t5.run(corpora, tmp_path / "short", steps=10)
-    scores = pretrain_t5.run(corpora, tmp_path / "run", steps=60)
+    assert pretrain_t5.run(corpora, tmp_path / "run", part="prepare") == {}
+    scores = pretrain_t5.run(tmp_path / "nowhere", tmp_path / "run", steps=60, part="train")
     assert scores["validation_loss"] < untrained["validation_loss"]
     assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
     model = keras.saving.load_model(tmp_path / "run" / pretrain_t5.MODEL_NAME)
@@ -60,3 +53,12 @@ def test_the_text_is_running_and_cut_into_one_length(corpora: Path, tmp_path: Pa
 def test_sts_sentences_and_repeated_turns_are_left_out() -> None:
     turns = ["One.", "One.", "The CAT eats", "Two.", "One."]
     assert list(kept_sentences(turns, {"the cat eats"})) == ["One.", "Two.", "One."]
+
+
+def test_what_cannot_be_trained_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="T5's vocabulary. Received: 'mt5_small'"):
+        pretrain_t5.run(tmp_path, tmp_path, preset="mt5_small")
+    with pytest.raises(ValueError, match=r"Unknown part: 'export'. .* \('prepare', 'train'\)"):
+        pretrain_t5.run(tmp_path, tmp_path, part="export")
+    with pytest.raises(FileNotFoundError, match=r"tokens.npy. .* --part prepare"):
+        pretrain_t5.run(tmp_path, tmp_path, part="train")

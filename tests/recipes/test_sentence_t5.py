@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import keras
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.recipes.small_t5 import make_small
 from use_st5.models.t5 import T5
 from use_st5.models.t5_config import T5Config
-from use_st5.recipes import sentence_t5, sentence_t5_ablation
+from use_st5.recipes import pretrain_t5, sentence_t5, sentence_t5_ablation
 from use_st5.recipes._sentence_t5_data import (
     nli_triplets,
     stack_exchange_answers,
@@ -81,7 +83,9 @@ def _decoder_output(t5: T5, ids: np.ndarray) -> np.ndarray:
 def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
     settings = {"qa": (10, 8, 1, 1e-3), "nli": (20, 8, 2, 1e-3)}
     options = {"pretrained": pretrained, "settings": settings}
-    scores = sentence_t5.run(corpora, tmp_path / "run", **options)
+    assert sentence_t5.run(corpora, tmp_path / "run", part="prepare", **options) == {}
+    assert sentence_t5.run(tmp_path / "nowhere", tmp_path / "run", part="train", **options) == {}
+    scores = sentence_t5.run(corpora, tmp_path / "run", part="export", **options)
     assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
     exported = tf.saved_model.load(tmp_path / "run/model")
     vectors = exported(tf.constant(["A man runs.", ""]))
@@ -89,6 +93,36 @@ def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: P
     # Complete: the same command finds everything done.
     assert sentence_t5.run(corpora, tmp_path / "run", **options) == scores
     assert (tmp_path / "run/checkpoints/qa").is_dir()
+
+
+@pytest.mark.process
+def test_the_stages_run_under_jax_between_preparation_and_export(
+    repository: Path,
+    corpora: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh_python: Callable[..., str],
+) -> None:
+    pytest.importorskip("jax")
+    _write_answers(corpora)
+    make_small(monkeypatch.setattr)
+    runs = tmp_path / "runs"
+    pretrain_t5.run(corpora, runs / "pretrain_t5", part="prepare")
+    sentence_t5.run(corpora, runs / "sentence_t5", part="prepare", stages=("nli",))
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    tests = repository / "tests"
+    run = tests / "recipes/jax_recipe_run.py"
+    fresh_python(tests / "without_tensorflow.py", run, runs, timeout=900)
+    assert (runs / "pretrain_t5/checkpoints/checkpoint-000000010/values.safetensors").exists()
+    scores = sentence_t5.run(corpora, runs / "sentence_t5", part="export", stages=("nli",))
+    assert np.isfinite(list(scores.values())).all()
+    vectors = tf.saved_model.load(runs / "sentence_t5/model")(tf.constant(["A man runs.", ""]))
+    assert vectors.shape == (2, 768)
+
+
+def test_preparation_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"prepared/qa/medical. .* --part prepare"):
+        sentence_t5.run(corpora, tmp_path / "run", part="train", pretrained=pretrained)
 
 
 def test_wrong_stage_and_missing_t5(corpora: Path, tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ import ast
 import importlib
 import inspect
 import itertools
+import os
 import types
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -19,7 +20,7 @@ from use_st5._cli.output import print_table, say
 
 _PACKAGE = "use_st5.recipes"
 _DATA_VARIABLE = "USE_ST5_DATA"
-_DEFAULTS = {"seed": 0, "steps": None, "teacher": None, "resume": True}
+_DEFAULTS = {"seed": 0, "steps": None, "teacher": None, "resume": True, "part": None}
 
 HELP = manual(
     f"""Train a model by a recipe.
@@ -61,7 +62,6 @@ class Recipe(Protocol):
         steps: int | None = None,
         teacher: Path | None = None,
         resume: bool = True,
-        preset: str = "",
         part: str | None = None,
     ) -> dict[str, float]:
         """Trains into `output` and returns the scores by name."""
@@ -89,9 +89,6 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Continue an interrupted run.")
     ] = True,
-    preset: Annotated[
-        str | None, typer.Option(help="The size of the model. Default: the recipe's.")
-    ] = None,
     part: Annotated[
         str | None, typer.Option(help="prepare, train or export alone. Default: all.")
     ] = None,
@@ -108,16 +105,12 @@ def train(
         raise typer.BadParameter(
             f"there is no recipe {recipe!r}; there is: {', '.join(_recipes()) or 'none'}."
         )
-    if data is None:
-        raise typer.BadParameter(
-            f"give the folder with --data or in {_DATA_VARIABLE}.", param_hint="--data"
-        )
-    if not data.is_dir():
-        raise FileNotFoundError(f"expected a folder with data, found no {data}")
+    data = _data_folder(data, part)
     output = output or Path("runs", recipe)
-    start_tensorflow()
+    if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
+        start_tensorflow()
     module = _import(recipe)
-    wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume}
+    wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume, "part": part}
     options = _understood(module, recipe, wanted) | _own_settings(module, recipe, context.args)
     try:
         scores = module.run(data, output, **options)
@@ -194,6 +187,11 @@ def _halves(argument: str) -> list[str]:
 
 def _value(option: str, text: str, kind: Any) -> Any:
     """A value as the annotation of the keyword argument wants it."""
+    if get_origin(kind) is Literal:
+        if text not in get_args(kind):
+            expected = ", ".join(get_args(kind))
+            raise typer.BadParameter(f"received {text!r}, not {expected}.", param_hint=option)
+        return text
     kinds = [origin for origin in (get_args(kind) or (kind,)) if origin is not types.NoneType]
     if get_origin(kind) is Sequence:
         return tuple(text.split(","))

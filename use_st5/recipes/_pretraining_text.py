@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5.recipes._permissive_corpora import sentences_by_source
 from use_st5.recipes._teacher_sentences import held_out_sentences, normalized
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+if TYPE_CHECKING:  # It needs TensorFlow, and what is prepared does not.
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 # The novels alone would be two thirds, and two hundred years old.
 LIMITS = {"novels": 300_000}
@@ -46,6 +49,21 @@ def pretraining_tokens(
         ]
         with atomic_path(path) as temporary:
             np.save(temporary, np.concatenate(sources))
+    return open_tokens(path, length)
+
+
+def open_tokens(path: Path, length: int) -> np.ndarray:
+    """What `pretraining_tokens` made, mapped into memory.
+
+    Raises:
+        FileNotFoundError: It was not made.
+        ValueError: The file holds pieces of another length.
+    """
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected the prepared text, {path}. Where TensorFlow is, run the same command with "
+            "--part prepare, and bring the folder here."
+        )
     pieces = np.load(path, mmap_mode="r")
     if pieces.shape[1] != length:
         raise ValueError(

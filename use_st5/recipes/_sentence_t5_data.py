@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import html
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import numpy as np
 
+from use_st5._files import atomic_path
 from use_st5.data.pair_reader import PairReader
 from use_st5.recipes._permissive_corpora import MARKUP, existing, inference_pairs
 from use_st5.recipes._teacher_sentences import held_out_sentences, normalized
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+if TYPE_CHECKING:  # It needs TensorFlow, and what is prepared does not.
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 # As T5 cuts texts: the end-of-sentence token is counted, and kept.
 MAX_TOKENS = 24
@@ -23,6 +27,38 @@ _EMPTY_ANSWERS = frozenset({"true", "false", "yes", "no", "all of these", "none 
 
 Texts = tuple[str, ...]
 Arrays = dict[str, np.ndarray]
+
+
+def prepare_stage(
+    data: Path, stage: str, vectorizer: SentencePieceVectorizer, prepared: Path
+) -> None:
+    """Writes the arrays of a stage as `STAGE/DATA_SET/COLUMN.npy`, unless they are there."""
+    if (prepared / stage).exists():
+        return
+    with atomic_path(prepared / stage) as temporary:
+        for name, arrays in stage_arrays(data, stage, vectorizer).items():
+            (temporary / name).mkdir(parents=True)
+            for column, ids in arrays.items():
+                np.save(temporary / name / f"{column}.npy", ids)
+
+
+def open_stage(prepared: Path, stage: str) -> dict[str, Arrays]:
+    """What `prepare_stage` wrote, mapped into memory; as `stage_arrays`.
+
+    Raises:
+        FileNotFoundError: It was not written.
+    """
+    folders = {name: prepared / stage / name for name in _SOURCES[stage]}
+    for folder in folders.values():
+        if not folder.is_dir():
+            raise FileNotFoundError(
+                f"Expected prepared ids, {folder}. Where TensorFlow is, run the same command with "
+                "--part prepare, and bring the output folder here."
+            )
+    return {
+        name: {path.stem: np.load(path, mmap_mode="r") for path in sorted(folder.iterdir())}
+        for name, folder in folders.items()
+    }
 
 
 def stage_arrays(data: Path, stage: str, vectorizer: SentencePieceVectorizer) -> dict[str, Arrays]:
@@ -39,8 +75,8 @@ def stage_arrays(data: Path, stage: str, vectorizer: SentencePieceVectorizer) ->
     """
     held_out = held_out_sentences(data)
     return {
-        name: _arrays(_kept(examples, held_out), vectorizer)
-        for name, examples in _sources(data, stage).items()
+        name: _arrays(_kept(read(data), held_out), vectorizer)
+        for name, read in _SOURCES[stage].items()
     }
 
 
@@ -95,14 +131,15 @@ def stack_exchange_answers(data: Path) -> Iterator[Texts]:
             row.clear()
 
 
-def _sources(data: Path, stage: str) -> dict[str, Iterable[Texts]]:
-    if stage == "nli":
-        return {"nli": nli_triplets(data)}
-    return {
-        "medical": medical_answers(data),
-        "trivia": trivia_answers(data),
-        "stack_exchange": stack_exchange_answers(data),
-    }
+# Stage → data set → its examples; the order is that of the tasks.
+_SOURCES: dict[str, dict[str, Callable[[Path], Iterator[Texts]]]] = {
+    "qa": {
+        "medical": medical_answers,
+        "trivia": trivia_answers,
+        "stack_exchange": stack_exchange_answers,
+    },
+    "nli": {"nli": nli_triplets},
+}
 
 
 def _kept(examples: Iterable[Texts], held_out: set[str]) -> list[Texts]:

@@ -13,6 +13,12 @@ Validation loss 4.90 and accuracy 0.293 after 4.5 million tokens. That is a begi
 language model: of 29 target tokens 8 are given by the form of the task, and of the others one in
 forty is right. Raffel et al.'s baseline saw 34 billion tokens (section 3.1.2). What follows for
 sentences is in `sentence_t5_ablation`.
+
+Where there is an accelerator with JAX and no TensorFlow, the same recipe trains a larger one, on
+what this machine prepared:
+
+    use-st5 train pretrain_t5 --part prepare --data DATA --out runs/t5_small
+    KERAS_BACKEND=jax use-st5 train pretrain_t5 --part train --preset t5_small --out runs/t5_small
 """
 
 from __future__ import annotations
@@ -27,18 +33,20 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5.data.span_corruption import SpanCorruption
 from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
-from use_st5.models.t5 import T5
-from use_st5.models.t5_config import T5_PRESETS
-from use_st5.recipes._pretraining_text import pretraining_tokens
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.models.t5 import T5, t5_config
+from use_st5.models.t5_config import T5_PRESETS, T5_ROWS, T5Config
+from use_st5.recipes._parts import Part, parts_to_run
+from use_st5.recipes._pretraining_text import open_tokens, pretraining_tokens
 from use_st5.training.array_data import ArrayData
+from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
 
 PRESET = "t5_mini_en"
 CORRUPTION = SpanCorruption(141)  # inputs of 128 tokens, targets of 29
 STEPS, BATCH = 1_000, 32
+# Of any other preset: Raffel et al.'s own (section 3.1.2).
+LARGE_BATCH = 128
 LEARNING_RATE = 0.01
 EVALUATE_EVERY = 200
 VALIDATION_TEXTS = 256
@@ -55,6 +63,8 @@ def run(
     seed: int = 0,
     steps: int | None = None,
     resume: bool = True,
+    preset: str = PRESET,
+    part: Part | None = None,
 ) -> dict[str, float]:
     """Pre-trains and saves the model.
 
@@ -64,27 +74,48 @@ def run(
         seed: Of the initial weights, the spans and the shuffling.
         steps: Optimizer steps; the recipe's own by default.
         resume: Whether an interrupted run in `output` continues.
+        preset: A key of `T5_PRESETS` whose vocabulary is T5's.
+        part: "prepare" writes what is to be trained on into `output/prepared` and does no more;
+            "train" does what is left, and needs neither `data` nor TensorFlow. None: both.
 
     Returns:
-        Loss and accuracy on texts that were not trained on.
+        Loss and accuracy on texts that were not trained on; nothing where nothing is trained.
+
+    Raises:
+        ValueError: The preset is unknown or of another vocabulary.
     """
+    config = t5_config(preset)
+    if config.vocabulary_size != T5_ROWS:
+        raise ValueError(f"Expected a preset with T5's vocabulary. Received: {preset!r}")
+    wanted = parts_to_run(part, ("prepare", "train"))
     checkpoints = output / "checkpoints"
     if not resume and checkpoints.exists():
         raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
-    steps = steps or STEPS
-    path = output / "prepared" / "tokens.npy"
-    tokens = pretraining_tokens(data, SentencePieceVectorizer(), CORRUPTION.length, path)
+    tokens_path = output / "prepared" / "tokens.npy"
+    if "prepare" in wanted:
+        from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+        pretraining_tokens(data, SentencePieceVectorizer(), CORRUPTION.length, tokens_path)
+    if "train" not in wanted:
+        return {}
+    return _train(config, open_tokens(tokens_path, CORRUPTION.length), output, seed, steps or STEPS)
+
+
+def _train(
+    config: T5Config, tokens: np.ndarray, output: Path, seed: int, steps: int
+) -> dict[str, float]:
+    batch_size = BATCH if config == T5_PRESETS[PRESET] else LARGE_BATCH
     training, validation = _corrupted(tokens, seed)
     keras.utils.set_random_seed(seed)
-    model = T5(T5_PRESETS[PRESET], dtype=DTYPE)
+    model = T5(config, dtype=DTYPE)
     model.build()
     loss = SpanCorruptionLoss()
     evaluate = _evaluation(model, loss, validation)
-    Trainer(
+    backend_trainer(
         model,
-        [Task("span_corruption", loss, ArrayData(training), batch_size=BATCH)],
+        [Task("span_corruption", loss, ArrayData(training), batch_size=batch_size)],
         keras.optimizers.Adafactor(LinearDecay(LEARNING_RATE, steps)),
-        folder=checkpoints,
+        folder=output / "checkpoints",
         seed=seed,
         jit_compile=XLA,
         evaluate=evaluate,

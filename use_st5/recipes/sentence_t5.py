@@ -7,12 +7,17 @@ The recipe of Ni et al. 2021 (section 4.3) on the T5 that `pretrain_t5` left bes
 folder: Adafactor with decay rate 0.8 and a rate that falls in a line to 0 after a tenth of the
 steps, temperature 0.01, each batch from one data set. DATA holds the corpora of
 `_permissive_corpora.py` and, for the scores, the STS Benchmark (its development split alone).
-Written are `checkpoints/`, `model/` (the SavedModel) and `scores.json`.
+Written are `checkpoints/`, `encoder.keras`, `model/` (the SavedModel) and `scores.json`.
 
 Measured on two shared cores of an EPYC (Zen 4), three seeds: 3 minutes of CPU time (5 of wall
 time), Spearman's correlation on STS-B's development split 57.79 ± 0.55, no more than triplets alone
 give; `sentence_t5_ablation` has the table and says what is missing. `run(…, settings=PUBLISHED)`
-has the paper's batches and rate; a larger T5 is any folder with a `t5.keras`.
+has the paper's batches and rate; a larger T5 is any folder with a `t5.keras`. The stages run under
+JAX too, where there is no TensorFlow, between what a machine with TensorFlow does:
+
+    use-st5 train sentence_t5 --part prepare --data DATA --out runs/sentence_t5
+    KERAS_BACKEND=jax use-st5 train sentence_t5 --part train --out runs/sentence_t5
+    use-st5 train sentence_t5 --part export --data DATA --out runs/sentence_t5
 """
 
 from __future__ import annotations
@@ -20,21 +25,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 
 from use_st5._files import atomic_path
-from use_st5.export.saved_model import export_saved_model
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
-from use_st5.recipes._sentence_t5_data import Arrays, stage_arrays
-from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
+from use_st5.recipes._parts import Part, parts_to_run
+from use_st5.recipes._sentence_t5_data import Arrays, open_stage, prepare_stage
 from use_st5.recipes.pretrain_t5 import DTYPE, MODEL_NAME, XLA
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 from use_st5.training.array_data import ArrayData
+from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
 
 # Stage: (steps, batch size, pieces that it is encoded in, learning rate).
 Settings = Mapping[str, tuple[int, int, int, float]]
@@ -46,6 +50,7 @@ PUBLISHED: Settings = {"qa": (976_560, 2048, 16, 1e-3), "nli": (1_610, 512, 4, 1
 # with 0.03 and 39.0 with 0.1; on one of 200 steps, 32.4 with 0.001 and 36.4 with 0.01.
 TWO_CORES: Settings = {"qa": (100, 128, 1, 3e-2), "nli": (150, 64, 1, 3e-2)}
 NAME = "sentence_t5_mini_en"
+ENCODER_NAME = "encoder.keras"
 TEMPERATURE = 0.01
 CHECKPOINT_EVERY = 500
 
@@ -61,6 +66,7 @@ def run(
     pooling: Pooling = "mean",
     settings: Settings = TWO_CORES,
     pretrained: Path | None = None,
+    part: Part | None = None,
 ) -> dict[str, float]:
     """Trains through the stages, exports and scores on the development split.
 
@@ -75,36 +81,80 @@ def run(
         pooling: As in `SentenceT5`.
         settings: Of each stage.
         pretrained: Folder that `pretrain_t5` wrote; `pretrain_t5` beside `output` by default.
+        part: "prepare" writes the stages' ids into `output/prepared`; "train" makes the encoder out
+            of them and needs neither `data` nor TensorFlow; "export" does what is left. None: all.
 
     Returns:
-        Development scores by name.
+        Development scores by name; nothing where nothing is exported.
     """
+    wanted = parts_to_run(part, ("prepare", "train", "export"))
     checkpoints = output / "checkpoints"
     if not resume and checkpoints.exists():
         raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
     if unknown := set(stages) - set(settings):
         raise ValueError(f"Expected stages among {list(settings)}. Received: {sorted(unknown)}")
-    development = read_stsb_dev(data)
+    pretrained = pretrained or output.parent / "pretrain_t5"
+    if "train" in wanted:
+        _check_pretrained(pretrained)
+    if "prepare" in wanted:
+        _prepare(data, output, stages)
+    if "train" in wanted:
+        keras.utils.set_random_seed(seed)
+        dimension = PROJECTION_DIM if stages else None
+        model = sentence_encoder(pretrained, pooling, dimension)
+        for stage in stages:
+            of_stage, *how = settings[stage]
+            _train(model, output, stage, steps or of_stage, *how, seed=seed)
+        with atomic_path(output / ENCODER_NAME) as temporary:
+            model.save(temporary)
+    if "export" not in wanted:
+        return {}
+    return _export(data, output, {"seed": seed, "stages": [*stages]})
+
+
+def _prepare(data: Path, output: Path, stages: Sequence[str]) -> None:
+    from use_st5.recipes._stsb_dev import read_stsb_dev
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+    read_stsb_dev(data)  # The export needs it: what is missing is better said now.
     vectorizer = SentencePieceVectorizer()
-    keras.utils.set_random_seed(seed)
-    dimension = PROJECTION_DIM if stages else None
-    model = sentence_encoder(pretrained or output.parent / "pretrain_t5", pooling, dimension)
     for stage in stages:
-        of_stage, batch_size, pieces, learning_rate = settings[stage]
-        trainer = Trainer(
-            model,
-            _tasks(stage_arrays(data, stage, vectorizer), batch_size),
-            _adafactor(learning_rate, steps or of_stage),
-            folder=checkpoints / stage,
-            seed=seed,
-            gradient_cache=pieces,
-            jit_compile=XLA,
-            checkpoint_every=CHECKPOINT_EVERY,
-            tensorboard=True,
-        )
-        trainer.run(steps or of_stage)
-    model = _in_float32(model)
-    facts = {"languages": ["en"], "license": "Apache-2.0", "seed": seed, "stages": [*stages]}
+        prepare_stage(data, stage, vectorizer, output / "prepared")
+
+
+def _train(
+    model: SentenceT5,
+    output: Path,
+    stage: str,
+    steps: int,
+    batch_size: int,
+    pieces: int,
+    learning_rate: float,
+    *,
+    seed: int,
+) -> None:
+    backend_trainer(
+        model,
+        _tasks(open_stage(output / "prepared", stage), batch_size),
+        keras.optimizers.Adafactor(LinearDecay(learning_rate, steps), beta_2_decay=-0.8),
+        folder=output / "checkpoints" / stage,
+        seed=seed,
+        gradient_cache=pieces,
+        jit_compile=XLA,
+        checkpoint_every=CHECKPOINT_EVERY,
+        tensorboard=True,
+    ).run(steps)
+
+
+def _export(data: Path, output: Path, facts: dict[str, Any]) -> dict[str, float]:
+    # Imported here: TensorFlow's part, and the stages train without it.
+    from use_st5.export.saved_model import export_saved_model
+    from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+    development, vectorizer = read_stsb_dev(data), SentencePieceVectorizer()
+    model = _in_float32(keras.saving.load_model(output / ENCODER_NAME, compile=False))
+    facts = {"languages": ["en"], "license": "Apache-2.0", **facts}
     export_saved_model(model, vectorizer, output / "model", name=NAME, metadata=facts)
     scores = stsb_dev_scores(padded_encoder(model, vectorizer), development)
     with atomic_path(output / "scores.json") as temporary:
@@ -123,19 +173,23 @@ def sentence_encoder(folder: Path, pooling: Pooling, projection_dim: int | None)
     Raises:
         FileNotFoundError: There is no model in the folder.
     """
-    path = folder / MODEL_NAME
-    if not path.exists():
-        raise FileNotFoundError(
-            f"Expected a pre-trained T5, {path}. Make one: use-st5 train pretrain_t5 --data DATA "
-            f"--out {folder}"
-        )
-    t5 = keras.saving.load_model(path, compile=False)
+    _check_pretrained(folder)
+    t5 = keras.saving.load_model(folder / MODEL_NAME, compile=False)
     model = SentenceT5(t5.config, pooling=pooling, projection_dim=projection_dim, dtype=DTYPE)
     model.build()
     for name in ("embedding", "encoder", "decoder"):
         if (part := getattr(model, name)) is not None:
             part.set_weights(getattr(t5, name).get_weights())
     return model
+
+
+def _check_pretrained(folder: Path) -> None:
+    path = folder / MODEL_NAME
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected a pre-trained T5, {path}. Make one: use-st5 train pretrain_t5 --data DATA "
+            f"--out {folder}"
+        )
 
 
 def _tasks(data_sets: Mapping[str, Arrays], batch_size: int) -> list[Task]:
@@ -156,10 +210,6 @@ def _tasks(data_sets: Mapping[str, Arrays], batch_size: int) -> list[Task]:
         )
         for name, arrays in data_sets.items()
     ]
-
-
-def _adafactor(learning_rate: float, steps: int) -> keras.optimizers.Adafactor:
-    return keras.optimizers.Adafactor(LinearDecay(learning_rate, steps), beta_2_decay=-0.8)
 
 
 def _in_float32(model: SentenceT5) -> SentenceT5:
