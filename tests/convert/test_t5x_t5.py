@@ -129,7 +129,8 @@ def real(source: WeightSource) -> dict[str, np.ndarray]:
     return {name: source.read(name) for name in source.shapes()}
 
 
-def test_stacked_layers_are_refused(tmp_path: Path) -> None:
-    write_file(tmp_path / "file", {"encoder/encoder/mlp/wo/kernel": np.zeros((2, 2, 2))})
-    with pytest.raises(ValueError, match="the layers are stacked"):
+@pytest.mark.parametrize("layers", ["encoder/encoder", "decoder/layers"])
+def test_stacked_layers_are_refused_with_the_reason(tmp_path: Path, layers: str) -> None:
+    write_file(tmp_path / "file", {f"{layers}/mlp/wo/kernel": np.zeros((2, 2, 2))})
+    with pytest.raises(ValueError, match=f"found {layers}.* stacked, .* as in UMT5"):
         open_t5x_t5(tmp_path / "file")

@@ -44,8 +44,12 @@ _NAMES = T5Names(
     transposed=frozenset({"position_bias"}),
 )
 
-# Layers of t5x's `scalable_t5` are one array each kind, of which the layer is an axis.
-_SCANNED = ("encoder/encoder/", "decoder/decoder/")
+# Layers of t5x's `scalable_t5` are one array each kind, of which the layer is an axis: below
+# "encoder/layers", in older versions "encoder/encoder". It is another model: every layer has a
+# relative position bias of its own (UMT5), while those of T5 and mT5 share that of the first.
+_SCANNED = tuple(
+    f"{stack}/{name}/" for stack in ("encoder", "decoder") for name in ("layers", stack)
+)
 
 
 def open_t5x_t5(path: str | os.PathLike[str]) -> T5Checkpoint:
@@ -64,7 +68,8 @@ def open_t5x_t5(path: str | os.PathLike[str]) -> T5Checkpoint:
     if stacked := [name for name in source.shapes() if name.startswith(_SCANNED)]:
         raise ValueError(
             f"{source.where}: expected an array for each layer, found {stacked[0]}: the layers are "
-            "stacked, as t5x's scalable_t5 with scan_layers=True stores them. Use the checkpoint "
-            "of the same model without scan_layers."
+            "stacked, as t5x's scalable_t5 with scan_layers=True stores them. That is not T5's "
+            "model, since each of its layers has a position bias of its own, as in UMT5. Use a "
+            "checkpoint of t5x's t5 (T5, T5 1.1, mT5)."
         )
     return T5Checkpoint(source, _NAMES)
