@@ -37,11 +37,12 @@ def test_steps_are_those_under_tensorflow_and_resume_exactly(
         for name, trainer in trainers.items()
         for i, array in enumerate(weights(trainer))
     }
-    np.savez(tmp_path / "initial.npz", **initial)
+    files = tmp_path / "initial.npz", tmp_path / "final.npz"
+    np.savez(files[0], **initial)
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     without = repository / "tests/without_tensorflow.py"
-    output = fresh_python(without, RUN, tmp_path / "initial.npz", tmp_path / "final.npz")
-    found = np.load(tmp_path / "final.npz")
+    output = fresh_python(without, RUN, *files, timeout=900)
+    found = np.load(files[1])
     for name, trainer in trainers.items():
         losses = [record["loss"] for record in trainer.run(STEPS).records]
         np.testing.assert_allclose(found[f"{name}/losses"], losses, rtol=1e-5)
