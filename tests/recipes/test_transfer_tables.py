@@ -34,7 +34,7 @@ def encoder(tmp_path: Path) -> str:
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def call(text: tf.Tensor) -> tf.Tensor:
         third = tf.strings.substr(text + "   ", 2, 1)
-        return tf.stack([tf.cast(third == "o", tf.float32), tf.ones(tf.shape(text))], axis=1)
+        return tf.stack([tf.where(third == "o", 20.0, -20.0), tf.ones(tf.shape(text))], axis=1)
 
     root.__call__ = call
     tf.saved_model.save(root, str(tmp_path / "thirds"))
@@ -46,7 +46,7 @@ def test_a_row_is_tuned_repeated_tested_and_kept(data: Path, encoder: str, tmp_p
     (tmp_path / "glove.txt").write_text("who 1 0\nwhat 0 1\n")
     options = {
         **{"encoders": [encoder], "rows": ["thirds+dan_w2v"], "vectors": tmp_path / "glove.txt"},
-        **{"repeats": 2, "trials": 1, "epochs": 3},
+        **{"repeats": 2, "trials": 1, "epochs": 8},
     }
     scores = transfer_tables.run(data, tmp_path / "out", **options)
     assert set(scores) == {"trec/thirds+dan_w2v"}

@@ -55,19 +55,25 @@ def test_tuning_takes_the_best_trial() -> None:
         return chosen["dropout"] + chosen["filters"] / 1000
 
     best = tune(CNN, score, trials=6, seed=0)
-    assert len(tried) == 6
+    assert len(tried) == 7
     assert best == max(tried, key=lambda chosen: chosen["dropout"] + chosen["filters"] / 1000)
     first_choice = tune(CNN, score, trials=0, seed=0)
-    assert len(tried) == 6
-    assert first_choice["learning_rate"] == 1e-3
+    assert len(tried) == 7
+    assert first_choice == tried[0]
     assert set(first_choice) == set(best)
+    assert tune(CNN, lambda chosen: 0.5, trials=2, seed=0) == first_choice
 
 
 def test_an_error_in_a_trial_ends_the_search() -> None:
     pytest.importorskip("keras_tuner")
 
+    tried = []
+
     def fails(chosen: dict[str, Any]) -> float:
-        raise ValueError(f"no model of {sorted(chosen)}")
+        tried.append(chosen)
+        if len(tried) > 1:
+            raise ValueError(f"no model of {sorted(chosen)}")
+        return 0.5
 
     with pytest.raises(RuntimeError, match="no model of"):
         tune(CNN, fails, trials=2, seed=0)

@@ -58,7 +58,7 @@ def run(
     rows: Sequence[str] = (),
     vectors: Path | None = None,
     repeats: int = 10,
-    trials: int = 8,
+    trials: int = 7,
     epochs: int = 10,
 ) -> dict[str, float]:
     """Fills the tables, cell by cell.
@@ -74,7 +74,7 @@ def run(
         vectors: A file of pretrained word vectors, of which the first 400,000 are read; None:
             skip-grams of the novels.
         repeats: Trainings of each cell.
-        trials: Hyper-parameters tried for each cell; 0: those of first choice.
+        trials: Hyper-parameters tried for each cell beside those of first choice; 0: the latter.
         epochs: Passes over the training texts at most.
 
     Returns:
@@ -140,7 +140,8 @@ def _cell(
         *columns, console=console, transient=True, disable=not console.is_terminal
     )
     with bar:
-        total = settings["trials"] + settings["repeats"]
+        trials = settings["trials"]
+        total = settings["repeats"] + (trials + 1 if trials else 0)
         shown = bar.add_task(f"{task} {row.name}: trainings", total=total)
 
         def trained(repeat: int, chosen: dict[str, Any]) -> tuple[Any, float]:
@@ -149,9 +150,7 @@ def _cell(
             bar.advance(shown)
             return result
 
-        chosen = tune(
-            row, lambda chosen: trained(0, chosen)[1], trials=settings["trials"], seed=seed
-        )
+        chosen = tune(row, lambda chosen: trained(0, chosen)[1], trials=trials, seed=seed)
         dev, test = [], []
         for repeat in range(settings["repeats"]):
             head, dev_accuracy = trained(repeat, chosen)
