@@ -142,6 +142,16 @@ class UseData:
         return NGramVocabulary.load(path)
 
 
+def check_tasks(tasks: Sequence[str]) -> None:
+    """Checks the names of tasks before any work.
+
+    Raises:
+        ValueError: One is unknown.
+    """
+    if unknown := set(tasks) - set(TASKS):
+        raise ValueError(f"Expected tasks among {TASKS}. Received: {sorted(unknown)}")
+
+
 def _cached_lines(path: Path, make: Callable[[], list[str]]) -> list[str]:
     if not path.exists():
         with atomic_path(path) as temporary:

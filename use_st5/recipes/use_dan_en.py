@@ -19,20 +19,19 @@ the other scores.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import keras
 
-from use_st5._files import atomic_path
 from use_st5.export.saved_model import export_saved_model
 from use_st5.models.use_dan import USEDAN
 from use_st5.recipes._calibration import Calibration, calibrate
+from use_st5.recipes._run_folder import checkpoints_folder, write_scores
 from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
-from use_st5.recipes._use_data import TASKS, DataSettings, UseData
+from use_st5.recipes._use_data import TASKS, DataSettings, UseData, check_tasks
 from use_st5.recipes._use_training import TrainingSettings, train
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 
@@ -94,11 +93,8 @@ def run(
     Returns:
         Development scores by name.
     """
-    if unknown := set(tasks) - set(TASKS):
-        raise ValueError(f"Expected tasks among {TASKS}. Received: {sorted(unknown)}")
-    checkpoints = output / "checkpoints"
-    if not resume and checkpoints.exists():
-        raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
+    check_tasks(tasks)
+    checkpoints = checkpoints_folder(output, resume=resume)
     development = read_stsb_dev(data)
     text = UseData(data, DATA, prepared or output / "prepared", teacher or output / "teacher")
     vocabulary = text.vectorizer.vocabulary
@@ -124,6 +120,5 @@ def run(
         model, text.vectorizer, output / "model", name="use_dan_en", storage="int8", metadata=facts
     )
     scores = evaluate()
-    with atomic_path(output / "scores.json") as temporary:
-        temporary.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    write_scores(output, scores)
     return scores

@@ -17,7 +17,6 @@ Training starts near an average of the teacher's vectors of single words: the ta
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -25,13 +24,13 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from use_st5._files import atomic_path
 from use_st5.export.saved_model import export_saved_model
 from use_st5.models.use_transformer import USETransformer
 from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS
+from use_st5.recipes._run_folder import checkpoints_folder, write_scores
 from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
-from use_st5.recipes._use_data import TASKS, DataSettings, UseData
+from use_st5.recipes._use_data import TASKS, DataSettings, UseData, check_tasks
 from use_st5.recipes._use_training import TrainingSettings, train
 from use_st5.recipes._word_table import word_table
 from use_st5.text.ngram_vocabulary import FIRST_TERM_ID
@@ -103,11 +102,8 @@ def run(
     Returns:
         Development scores by name.
     """
-    if unknown := set(tasks) - set(TASKS):
-        raise ValueError(f"Expected tasks among {TASKS}. Received: {sorted(unknown)}")
-    checkpoints = output / "checkpoints"
-    if not resume and checkpoints.exists():
-        raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
+    check_tasks(tasks)
+    checkpoints = checkpoints_folder(output, resume=resume)
     development = read_stsb_dev(data)
     text = UseData(data, DATA, prepared or output / "prepared", teacher or output / "teacher")
     parts = {task: text.parts(task) for task in tasks}
@@ -131,8 +127,7 @@ def run(
         exact, text.vectorizer, output / "model", name=PRESET, storage="int8", metadata=facts
     )
     scores = stsb_dev_scores(padded_encoder(exact, text.vectorizer), development)
-    with atomic_path(output / "scores.json") as temporary:
-        temporary.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    write_scores(output, scores)
     return scores
 
 
