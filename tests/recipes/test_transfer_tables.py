@@ -12,6 +12,7 @@ import tensorflow as tf
 from use_st5.evaluation.data_folder import MissingDataError
 from use_st5.recipes import transfer_tables
 from use_st5.recipes._transfer_report import tables
+from use_st5.recipes._transfer_row import TransferRow
 
 
 @pytest.fixture
@@ -67,14 +68,17 @@ def test_finished_cells_are_kept(
 ) -> None:
     made = []
 
-    def cell(row: object, task: str, *_: object) -> dict[str, object]:
-        if row.name == "dan_lrn" and not made.count("dan_lrn") and len(made) == 1:
-            made.append("dan_lrn")
-            raise KeyboardInterrupt
-        made.append(row.name)
-        return {"mean": 0.5, "std": 0.01}
+    class Cell:
+        def __init__(self, row: TransferRow, *_: object) -> None:
+            self.name = row.name
 
-    monkeypatch.setattr(transfer_tables, "_cell", cell)
+        def run(self, _console: object) -> dict[str, object]:
+            made.append(self.name)
+            if made == ["cnn_lrn", "dan_lrn"]:
+                raise KeyboardInterrupt
+            return {"mean": 0.5, "std": 0.01}
+
+    monkeypatch.setattr(transfer_tables, "TransferCell", Cell)
     rows = {"rows": ["cnn_lrn", "dan_lrn"]}
     with pytest.raises(KeyboardInterrupt):
         transfer_tables.run(data, tmp_path / "out", **rows)

@@ -25,22 +25,19 @@ folder holds: rows and tasks may come from several commands.
 from __future__ import annotations
 
 import json
-import statistics
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import rich.console
-import rich.progress
 
 from use_st5._files import atomic_path
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.recipes._skip_gram import skip_gram_vectors
-from use_st5.recipes._transfer_data import TASKS, split
+from use_st5.recipes._transfer_cell import TransferCell
+from use_st5.recipes._transfer_data import TASKS
 from use_st5.recipes._transfer_report import tables
-from use_st5.recipes._transfer_row import Ingredients, PreparedSplit, TransferRow, transfer_rows
-from use_st5.recipes._transfer_training import accuracy, train, tune
+from use_st5.recipes._transfer_row import Ingredients, transfer_rows
 from use_st5.text.word_vectors import WordVectors
 
 # All of GloVe's smaller files, and the most frequent words of those with millions.
@@ -106,70 +103,11 @@ def run(
             cell = _finished(path, settings) if resume else None
             if cell is None:
                 cell = {"task": task, "row": name, "settings": settings}
-                cell |= _cell(known[name], task, folder, ingredients, settings, console)
+                cell |= TransferCell(known[name], task, folder, ingredients, settings).run(console)
                 _write(path, json.dumps(cell, indent=1))
             scores[f"{task}/{name}"] = cell["mean"]
             _write_tables(output, [*known])
     return scores
-
-
-def _cell(
-    row: TransferRow,
-    task: str,
-    folder: DataFolder,
-    ingredients: Ingredients,
-    settings: dict[str, Any],
-    console: rich.console.Console,
-) -> dict[str, Any]:
-    """Tunes, then trains and tests the repeats."""
-    started = time.monotonic()
-    dataset, examples = TASKS[task]
-    samples = dataset.read(folder)
-    seed, epochs = settings["seed"], settings["epochs"]
-    prepared: PreparedSplit | None = None
-
-    def prepare(repeat: int) -> PreparedSplit:
-        nonlocal prepared
-        this = split(samples, repeat, seed=seed, examples=examples)
-        if prepared is None or prepared.number != this.number:
-            prepared = ingredients.prepare(row, this)
-        return prepared
-
-    columns = ("{task.description}", rich.progress.BarColumn(), rich.progress.MofNCompleteColumn())
-    bar = rich.progress.Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    )
-    with bar:
-        trials = settings["trials"]
-        total = settings["repeats"] + (trials + 1 if trials else 0)
-        shown = bar.add_task(f"{task} {row.name}: trainings", total=total)
-
-        def trained(repeat: int, chosen: dict[str, Any]) -> tuple[Any, float]:
-            options = {"epochs": epochs, "seed": seed + repeat}
-            result = train(row, prepare(repeat), chosen, ingredients, **options)
-            bar.advance(shown)
-            return result
-
-        chosen = tune(row, lambda chosen: trained(0, chosen)[1], trials=trials, seed=seed)
-        dev, test = [], []
-        for repeat in range(settings["repeats"]):
-            head, dev_accuracy = trained(repeat, chosen)
-            dev.append(dev_accuracy)
-            test.append(accuracy(head, prepare(repeat).test))
-    seconds = time.monotonic() - started
-    console.print(
-        f"{task} {row.name}: {100 * statistics.fmean(test):.2f} ({seconds:.0f} s)", highlight=False
-    )
-    parts = {part: len(getattr(prepared, part).labels) for part in ("train", "dev", "test")}
-    return {
-        "hyper_parameters": chosen,
-        "mean": statistics.fmean(test),
-        "std": statistics.stdev(test) if len(test) > 1 else None,
-        "accuracies": test,
-        "dev_accuracies": dev,
-        "texts": parts,
-        "seconds": round(seconds, 1),
-    }
 
 
 def _chosen(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
