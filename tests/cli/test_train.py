@@ -48,6 +48,7 @@ from pathlib import Path
 def run(
     data: Path, output: Path, *, seed: int = 0, resume: bool = True, repeats: int = 10,
     rate: float = 0.5, tasks: Sequence[str] = (), given_vectors: Path | None = None,
+    factors: dict[str, float] = {},
 ) -> dict[str, float]:
     """Trains."""
     assert given_vectors is None or isinstance(given_vectors, Path)
@@ -158,6 +159,7 @@ def test_interruption_says_how_to_continue(use: Callable) -> None:
         (("stub_full", "--data", ".", "--rate", "1"), 2, "stub_full has no --rate"),
         (("stub_own", "--data", ".", "--rat", "1"), 2, "--repeats, --rate, --tasks"),
         (("stub_own", "--data", ".", "more"), 2, "stub_own has no more"),
+        (("stub_own", "--data", ".", "--factors", "2"), 2, "stub_own has no --factors"),
         (("stub_own", "--data", ".", "--rate"), 2, "give a value"),
         (("stub_own", "--data", ".", "--repeats", "few"), 2, "received 'few'"),
     ],

@@ -151,11 +151,10 @@ def _drawn_progress(path: Path) -> Iterator[Callable[[int, int], None]]:
 
 
 def _print(record: ResourceRecord) -> None:
-    from use_st5.resources.resource_tables import COLUMNS, rows
+    from use_st5.resources.resource_tables import COLUMNS, crossing_table, rows
 
     for device in record.devices:
         print_table(COLUMNS, rows(record, device), title=device.upper())
-    found = [tuple(each.values()) for each in record.crossings()]
-    if found:
-        columns = ("device", "quantity", "model", f"against {record.models[0].name}")
-        print_table(columns, found, title="crossing points")
+    headings, cells = crossing_table(record)
+    if cells:
+        print_table(headings, cells, title="crossing points")

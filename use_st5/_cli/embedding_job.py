@@ -44,8 +44,8 @@ class EmbeddingJob:
     The side folder `NAME.partial` holds the growing file and a state: the description, and how
     many rows and bytes are safely on the disk. A process that dies between the two writes leaves
     surplus bytes, which the next one cuts off. The state also counts the texts that the model cut.
-    For the same texts and model the finished file is
-    the same, however often the work was interrupted.
+    For the same texts and model the finished file is the same, however often the work was
+    interrupted.
     """
 
     def __init__(self, output: Path, description: JobDescription) -> None:

@@ -10,7 +10,7 @@ import os
 import types
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -165,9 +165,11 @@ def _understood(module: Recipe, recipe: str, wanted: dict[str, Any]) -> dict[str
 def _own_settings(module: Recipe, recipe: str, arguments: list[str]) -> dict[str, Any]:
     """What `--name value` and `--name=value` give to the recipe's further keyword arguments."""
     hints = get_type_hints(module.run)
-    own = {name: hints.get(name) for name in inspect.signature(module.run).parameters}
-    for name in ("data", "output", *_DEFAULTS):
-        own.pop(name, None)
+    own = {
+        name: hints.get(name)
+        for name in inspect.signature(module.run).parameters
+        if name not in ("data", "output", *_DEFAULTS) and _is_textual(hints.get(name))
+    }
     words = [word for argument in arguments for word in _halves(argument)]
     given = {}
     for option, value in itertools.zip_longest(words[::2], words[1::2]):
@@ -179,6 +181,15 @@ def _own_settings(module: Recipe, recipe: str, arguments: list[str]) -> dict[str
             raise typer.BadParameter("give a value.", param_hint=option)
         given[name] = _value(option, value, own[name])
     return given
+
+
+def _is_textual(kind: Any) -> bool:
+    """Whether a word of the command line can be a value; for a mapping or an object none can."""
+    if get_origin(kind) is Literal or kind == Sequence[str]:
+        return True
+    optional = get_origin(kind) in (types.UnionType, Union)
+    kinds = {*get_args(kind)} - {types.NoneType} if optional else {kind}
+    return kinds <= {str, int, float, Path}
 
 
 def _halves(argument: str) -> list[str]:

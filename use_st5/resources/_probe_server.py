@@ -46,7 +46,10 @@ def _open(
     gpus = tf.config.list_physical_devices("GPU")
     if device == "gpu":
         if not gpus:
-            raise ValueError("Expected a GPU, TensorFlow sees none.")
+            raise ValueError(
+                "Expected a GPU, TensorFlow sees none. Measure on the CPU (device cpu), or install "
+                'TensorFlow for GPUs: pip install "tensorflow[and-cuda]".'
+            )
         tf.config.set_visible_devices(gpus[:1], "GPU")
         # Else the first model would take all of the memory.
         tf.config.experimental.set_memory_growth(gpus[0], True)

@@ -60,7 +60,8 @@ def describe_crossings(
         less: What one below 1 is called.
 
     Returns:
-        For example "faster up to 37 words, slower beyond", or "never: slower from 10 to 512 words".
+        For example "faster up to 37 words, slower beyond", or "never within the range: slower from
+        10 to 512 words".
     """
     found = crossings(lengths, ratios)
     if not found:

@@ -43,12 +43,16 @@ def markdown(record: ResourceRecord) -> str:
     for device in record.devices:
         name = record.gpu if device == "gpu" else record.setting["processor"]
         parts += [f"## {device.upper()}: {name}", _table(COLUMNS, rows(record, device))]
-    found = record.crossings()
-    if found:
-        cells = [tuple(each.values()) for each in found]
-        headings = (*list(found[0])[:-1], f"against {record.models[0].name}")
+    headings, cells = crossing_table(record)
+    if cells:
         parts += ["## Crossing points", _table(headings, cells)]
     return "\n\n".join(parts) + "\n"
+
+
+def crossing_table(record: ResourceRecord) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and rows of the crossing points; no row where nothing is known."""
+    headings = ("device", "quantity", "model", f"against {record.models[0].name}")
+    return headings, [tuple(each.values()) for each in record.crossings()]
 
 
 def _preface(record: ResourceRecord) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -77,7 +78,7 @@ class WordVectors:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, limit: int | None = None) -> WordVectors:
-        """Reads a file of word2vec (text or binary) or GloVe; the layout is recognised.
+        """Reads a file of word2vec (text or binary) or GloVe; the layout is recognized.
 
         Of a word that is there twice, the first vector counts. Bytes that are no UTF-8 become
         U+FFFD.
@@ -97,8 +98,14 @@ class WordVectors:
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected a file of word vectors, found none.")
         found: dict[str, np.ndarray] = {}
-        for word, vector in islice(_rows(path), limit):
-            found.setdefault(word, vector)
+        try:
+            for word, vector in islice(_rows(path), limit):
+                found.setdefault(word, vector)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{path}: expected a whole gzip file, found one that is damaged or cut short "
+                f"({error}). Fetch it again."
+            ) from error
         if not found:
             raise ValueError(f"{path}: expected words with vectors, found none.")
         return cls(tuple(found), np.stack([*found.values()]))
