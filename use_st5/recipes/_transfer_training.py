@@ -104,12 +104,9 @@ def tune(
 
 def batches(features: Features, *, seed: int | None = None) -> tf.data.Dataset:
     """Batches of texts of similar length, cut to the longest; shuffled if there is a seed."""
-    longest = (*features.inputs.values(),)
     signature = {
-        name: tf.TensorSpec([None, None] if name == "words" else [None, values.shape[1]], kind)
-        for (name, values), kind in zip(
-            features.inputs.items(), (array.dtype for array in longest), strict=True
-        )
+        name: tf.TensorSpec([None, None if name == "words" else values.shape[1]], values.dtype)
+        for name, values in features.inputs.items()
     }
     rng = None if seed is None else np.random.default_rng(seed)
     dataset = tf.data.Dataset.from_generator(

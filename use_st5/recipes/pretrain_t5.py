@@ -23,7 +23,6 @@ what this machine prepared:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from use_st5.models.t5 import T5, t5_config
 from use_st5.models.t5_config import T5_PRESETS, T5_ROWS, T5Config
 from use_st5.recipes._parts import Part, parts_to_run
 from use_st5.recipes._pretraining_text import open_tokens, pretraining_tokens
+from use_st5.recipes._run_folder import checkpoints_folder, write_scores
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.linear_decay import LinearDecay
@@ -88,9 +88,7 @@ def run(
     if config.vocabulary_size != T5_ROWS:
         raise ValueError(f"Expected a preset with T5's vocabulary. Received: {preset!r}")
     wanted = parts_to_run(part, ("prepare", "train"))
-    checkpoints = output / "checkpoints"
-    if not resume and checkpoints.exists():
-        raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
+    checkpoints = checkpoints_folder(output, resume=resume)
     tokens_path = output / "prepared" / "tokens.npy"
     if "prepare" in wanted:
         from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
@@ -98,11 +96,12 @@ def run(
         pretraining_tokens(data, SentencePieceVectorizer(), CORRUPTION.length, tokens_path)
     if "train" not in wanted:
         return {}
-    return _train(config, open_tokens(tokens_path, CORRUPTION.length), output, seed, steps or STEPS)
+    tokens = open_tokens(tokens_path, CORRUPTION.length)
+    return _train(config, tokens, output, checkpoints, seed, steps or STEPS)
 
 
 def _train(
-    config: T5Config, tokens: np.ndarray, output: Path, seed: int, steps: int
+    config: T5Config, tokens: np.ndarray, output: Path, checkpoints: Path, seed: int, steps: int
 ) -> dict[str, float]:
     batch_size = BATCH if config == T5_PRESETS[PRESET] else LARGE_BATCH
     training, validation = _corrupted(tokens, seed)
@@ -115,7 +114,7 @@ def _train(
         model,
         [Task("span_corruption", loss, ArrayData(training), batch_size=batch_size)],
         keras.optimizers.Adafactor(LinearDecay(LEARNING_RATE, steps)),
-        folder=output / "checkpoints",
+        folder=checkpoints,
         seed=seed,
         jit_compile=XLA,
         evaluate=evaluate,
@@ -128,8 +127,7 @@ def _train(
     with atomic_path(output / MODEL_NAME) as temporary:
         model.save(temporary)
     scores = evaluate()
-    with atomic_path(output / "scores.json") as temporary:
-        temporary.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    write_scores(output, scores)
     return scores
 
 

@@ -22,7 +22,6 @@ JAX too, where there is no TensorFlow, between what a machine with TensorFlow do
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from use_st5._files import atomic_path
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
 from use_st5.recipes._parts import Part, parts_to_run
+from use_st5.recipes._run_folder import checkpoints_folder, write_scores
 from use_st5.recipes._sentence_t5_data import Arrays, open_stage, prepare_stage
 from use_st5.recipes.pretrain_t5 import DTYPE, MODEL_NAME, XLA
 from use_st5.training.array_data import ArrayData
@@ -88,9 +88,7 @@ def run(
         Development scores by name; nothing where nothing is exported.
     """
     wanted = parts_to_run(part, ("prepare", "train", "export"))
-    checkpoints = output / "checkpoints"
-    if not resume and checkpoints.exists():
-        raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
+    checkpoints = checkpoints_folder(output, resume=resume)
     if unknown := set(stages) - set(settings):
         raise ValueError(f"Expected stages among {list(settings)}. Received: {sorted(unknown)}")
     pretrained = pretrained or output.parent / "pretrain_t5"
@@ -104,7 +102,8 @@ def run(
         model = sentence_encoder(pretrained, pooling, dimension)
         for stage in stages:
             of_stage, *how = settings[stage]
-            _train(model, output, stage, steps or of_stage, *how, seed=seed)
+            arrays = open_stage(output / "prepared", stage)
+            _train(model, arrays, checkpoints / stage, steps or of_stage, *how, seed=seed)
         with atomic_path(output / ENCODER_NAME) as temporary:
             model.save(temporary)
     if "export" not in wanted:
@@ -124,8 +123,8 @@ def _prepare(data: Path, output: Path, stages: Sequence[str]) -> None:
 
 def _train(
     model: SentenceT5,
-    output: Path,
-    stage: str,
+    data_sets: Mapping[str, Arrays],
+    checkpoints: Path,
     steps: int,
     batch_size: int,
     pieces: int,
@@ -135,9 +134,9 @@ def _train(
 ) -> None:
     backend_trainer(
         model,
-        _tasks(open_stage(output / "prepared", stage), batch_size),
+        _tasks(data_sets, batch_size),
         keras.optimizers.Adafactor(LinearDecay(learning_rate, steps), beta_2_decay=-0.8),
-        folder=output / "checkpoints" / stage,
+        folder=checkpoints,
         seed=seed,
         gradient_cache=pieces,
         jit_compile=XLA,
@@ -157,8 +156,7 @@ def _export(data: Path, output: Path, facts: dict[str, Any]) -> dict[str, float]
     facts = {"languages": ["en"], "license": "Apache-2.0", **facts}
     export_saved_model(model, vectorizer, output / "model", name=NAME, metadata=facts)
     scores = stsb_dev_scores(padded_encoder(model, vectorizer), development)
-    with atomic_path(output / "scores.json") as temporary:
-        temporary.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    write_scores(output, scores)
     return scores
 
 

@@ -13,9 +13,9 @@ skip-grams of the novels, trained here by gensim, or those of a file of word2vec
 (`--vectors FILE`).
 
 Hyper-parameters are tuned on development texts alone by KerasTuner, for each row and task; then
-come the repeats, each with its own seed. The test texts are read once the tuning is done. Where a
-task has no development part, a tenth of its training texts is held back; where it has no test part
-either, the repeats are folds of a cross-validation of the rest (`_transfer_data.split`).
+come the repeats, each with its own seed, and they alone are scored on test texts. Where a task has
+no development part, a tenth of its training texts is held back; where it has no test part either,
+the repeats are folds of a cross-validation of the rest (`_transfer_data.split`).
 
 `cells/` keeps each finished row of a task with its hyper-parameters; the same command continues
 after the last one. `tables.md` and `results.json` are written after each, from all cells that the
@@ -88,12 +88,7 @@ def run(
     settings = {"seed": seed, "repeats": repeats, "trials": trials, "epochs": epochs}
     settings["vectors"] = vectors.name if vectors else "skip-gram"
     ingredients = Ingredients(
-        output / "vectors",
-        lambda: (
-            WordVectors.load(vectors, limit=_MOST_VECTORS)
-            if vectors
-            else skip_gram_vectors(data, output, seed=seed)
-        ),
+        output / "vectors", lambda: _word_vectors(data, output, vectors, seed=seed)
     )
     console = rich.console.Console(stderr=True)
     scores = {}
@@ -108,6 +103,12 @@ def run(
             scores[f"{task}/{name}"] = cell["mean"]
             _write_tables(output, [*known])
     return scores
+
+
+def _word_vectors(data: Path, output: Path, file: Path | None, *, seed: int) -> WordVectors:
+    if file is None:
+        return skip_gram_vectors(data, output, seed=seed)
+    return WordVectors.load(file, limit=_MOST_VECTORS)
 
 
 def _chosen(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]:

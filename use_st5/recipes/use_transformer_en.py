@@ -96,7 +96,7 @@ def run(
         teacher: Folder of the teacher's vectors; those that are missing are computed.
         resume: Whether an interrupted run in `output` continues.
         tasks: Which tasks to train on (rates are relative, so any subset will do; with none the
-            model stays as it was initialised).
+            model stays as it was initialized).
         prepared: Folder of vocabulary and id arrays, shared by runs; in `output` by default.
 
     Returns:

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from use_st5.text.ngram_vocabulary import EMPTY_TERM, NGramVocabulary
+from use_st5.text.ngram_vocabulary import EMPTY_TERM, FIRST_TERM_ID, NGramVocabulary
 from use_st5.text.unigram_vectorizer import UnigramVectorizer
 from use_st5.text.vocabulary_builder import build_vocabulary
 from use_st5.text.word_vectors import WordVectors
@@ -119,8 +119,8 @@ class WordEmbedding(keras.layers.Layer):
         reach = float(np.sqrt(3 * self._vectors.vectors.var()))
         rows = np.array(keras.random.uniform(shape, -reach, reach))
         places = self._vectors.places(self.vocabulary.unigrams)
-        # Ids 0 and 1 are padding and the empty text.
-        rows[2 : 2 + len(places)][places >= 0] = self._vectors.vectors[places[places >= 0]]
+        terms = rows[FIRST_TERM_ID : FIRST_TERM_ID + len(places)]
+        terms[places >= 0] = self._vectors.vectors[places[places >= 0]]
         return ops.convert_to_tensor(rows, dtype=dtype)
 
 
