@@ -43,6 +43,7 @@ from use_st5.data.triplet_reader import TripletReader
 from use_st5.data.xnli_reader import read_xnli
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
+from use_st5.recipes._run_folder import checkpoints_folder
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 Size = Literal["large", "xl", "xxl"]
@@ -85,8 +86,7 @@ def run(
         FileNotFoundError: The base or the training set is missing.
         FileExistsError: `resume` is False, and the output folder holds checkpoints.
     """
-    if not resume and (output / "checkpoints").exists():
-        raise FileExistsError(f"{output / 'checkpoints'} exists. Remove it, or let the run resume.")
+    checkpoints_folder(output, resume=resume)  # May raise.
     folder = _found(data, f"mt5-{size}", f"the folder of google/mt5-{size}")[0]
     vectorizer = SentencePieceVectorizer(read_sentencepiece_model(folder))
     settings = LoRASettings(

@@ -25,6 +25,7 @@ import keras
 from use_st5.data.xnli_reader import read_xnli
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
+from use_st5.recipes._run_folder import checkpoints_folder
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 SETTINGS = LoRASettings(learning_rate=1e-2, targets="all_linear")
@@ -51,8 +52,7 @@ def run(
         FileNotFoundError: A file is missing.
         FileExistsError: `resume` is False, and the output folder holds checkpoints.
     """
-    if not resume and (output / "checkpoints").exists():
-        raise FileExistsError(f"{output / 'checkpoints'} exists. Remove it, or let the run resume.")
+    checkpoints_folder(output, resume=resume)  # May raise.
     files = {path.stem.removeprefix("dev-"): path for path in data.glob("xnli/dev-*.tsv")}
     if not files:
         raise FileNotFoundError(f"Expected xnli/dev-XX.tsv below {data}. Found none.")
