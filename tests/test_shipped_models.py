@@ -1,0 +1,98 @@
+"""The models that ship: what their cards promise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import use_st5
+from use_st5._bundled import bundled_folder, bundled_names
+from use_st5.encoder import SentenceEncoder
+from use_st5.evaluation.sts import evaluate_sts, read_stsb
+from use_st5.export.model_manifest import CARD_NAME, ModelManifest, describe_files
+
+pytestmark = pytest.mark.skipif(not bundled_names(), reason="no model is bundled")
+
+MEGABYTE = 1_000_000
+# STS-B dev, Pearson: a little below the cards' figures, which are rounded.
+DEVELOPMENT = {"use_dan_en": 0.841, "use_transformer_en": 0.83}
+TEXTS = [
+    "How old are you?",
+    "",
+    "  ",
+    "A man is playing a guitar on the stage.",
+    "🙂🎸",
+    "Der Hund läuft über die Straße.",
+    "x" * 300,
+    "the cat sat on the mat " * 8,
+]
+
+
+@pytest.fixture(scope="module", params=bundled_names())
+def encoder(request: pytest.FixtureRequest) -> Iterator[SentenceEncoder]:
+    """Each bundled model."""
+    return use_st5.load(request.param)
+
+
+def test_size_files_and_card() -> None:
+    total = 0
+    for name in bundled_names():
+        folder = bundled_folder(name)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        assert size <= 40 * MEGABYTE, name
+        total += size
+        manifest = ModelManifest.read(folder)
+        assert manifest.name == name
+        files, model_hash = describe_files(folder)
+        assert manifest.model_hash == model_hash, name
+        assert files.items() >= {k: v for k, v in manifest.files.items() if k != CARD_NAME}.items()
+        card = (folder / "README.md").read_text(encoding="utf-8")
+        assert f"# {name}\n" in card
+        assert re.search(r"## Scores.*## Training.*## Limits.*## Bias", card, re.DOTALL), name
+    assert total <= 150 * MEGABYTE
+
+
+def test_vectors_do_not_depend_on_batch_order_or_padding(encoder: SentenceEncoder) -> None:
+    together = encoder.encode(TEXTS)
+    assert together.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1.0, atol=1e-5)
+    alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(alone, together, atol=1e-5)
+    turned = encoder.encode(TEXTS[::-1], batch_size=3)[::-1]
+    np.testing.assert_allclose(turned, together, atol=1e-5)
+
+
+def test_close_sentences_are_close(encoder: SentenceEncoder) -> None:
+    question, same, other = encoder.encode(
+        ["How old are you?", "What is your age?", "My phone is dead."]
+    )
+    assert question @ same > 0.7
+    assert question @ other < 0.3
+
+
+def test_development_score_of_the_card(encoder: SentenceEncoder, data_dir: Path) -> None:
+    (path,) = data_dir.glob("**/sts-dev.csv")
+    (score,) = evaluate_sts(encoder.encode, read_stsb(path))
+    assert score.pearson["all"] >= DEVELOPMENT[encoder.name]
+
+
+@pytest.mark.skipif("use_transformer_en" not in bundled_names(), reason="not bundled")
+def test_the_transformer_reads_word_order_more_than_the_average_of_words() -> None:
+    """By how much exchanging subject and object moves a vector, against another sentence."""
+    pairs = [
+        ("The dog bit the man.", "The man bit the dog."),
+        ("The teacher praised the student.", "The student praised the teacher."),
+        ("Cats chase mice.", "Mice chase cats."),
+        ("The car hit the tree after the storm.", "The tree hit the car after the storm."),
+    ]
+    mean = {}
+    for name in ("use_dan_en", "use_transformer_en"):
+        first, second = (
+            use_st5.load(name).encode([pair[side] for pair in pairs]) for side in (0, 1)
+        )
+        mean[name] = float(np.mean(np.sum(first * second, axis=1)))
+    assert mean["use_transformer_en"] < mean["use_dan_en"]
