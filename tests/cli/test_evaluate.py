@@ -275,6 +275,14 @@ def test_a_bundled_model_is_kept_by_its_identity(
     assert record.model == {"name": "fake", "identity": "two", "dimension": 8}
 
 
+def test_texts_that_the_model_cuts_are_told_once(use: Callable, fake: FakeEncoder) -> None:
+    fake.max_length = 2
+    result = use("evaluate", "bundled", "--tasks", "own,words", "--data", "data")
+    assert result.exit_code == 0, result.stderr
+    told = [line for line in result.stderr.splitlines() if "tokens" in line]
+    assert told == ["2 of 3 texts are longer than 2 tokens; the rest of them was not read"]
+
+
 def test_names_that_file_systems_refuse(use: Callable, tmp_path: Path) -> None:
     (tmp_path / "encoders.py").write_text(
         ENCODERS.replace('"lengths"', '"org/model: 1.5"'), encoding="utf-8"

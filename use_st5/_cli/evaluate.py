@@ -109,6 +109,7 @@ def evaluate(
         typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
     else:
         _print_scores(record)
+    encoder.say_truncated()
     _say_skipped(skipped)
     say(f"written: {output}")
     _fail_if_any(record.failed)

@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 
+from use_st5._cli.counting_encoder import CountingEncoder
 from use_st5._cli.models import load_encoder
 
 
@@ -26,11 +27,14 @@ class NamedEncoder:
         name: What tables call it.
         identity: A text that changes with its weights; None where it is not known.
         encode: Sentences → vectors `[sentences, dim]`.
+        say_truncated: Says, when all is encoded, how many texts the model cut; of an object of the
+            user's own that is not known.
     """
 
     name: str
     identity: str | None
     encode: Callable[[list[str]], Any]
+    say_truncated: Callable[[], None] = lambda: None
 
 
 def named_encoder(model: str, *, batch_size: int | None = None) -> NamedEncoder:
@@ -48,9 +52,11 @@ def named_encoder(model: str, *, batch_size: int | None = None) -> NamedEncoder:
         ValueError: The object is missing, cannot be called, or has no `encode`.
     """
     place, _, name = model.rpartition(":")
+    counting = None
     if not place or not name.isidentifier() or Path(model).exists():
         encoder = load_encoder(model)
         name = encoder.name
+        counting = CountingEncoder(encoder)
     else:
         encoder = _called(_look_up(_import(place), place, name), model)
         given = getattr(encoder, "name", None)
@@ -61,11 +67,13 @@ def named_encoder(model: str, *, batch_size: int | None = None) -> NamedEncoder:
             f"{model}: expected identity to be a text that changes with the weights, received "
             f"{identity!r}."
         )
-    encode = encoder.encode
+    encode = (counting or encoder).encode
     if batch_size is not None:
         _check_batches(encode, model)
         encode = functools.partial(encode, batch_size=batch_size)
-    return NamedEncoder(name, identity, encode)
+    if counting is None:
+        return NamedEncoder(name, identity, encode)
+    return NamedEncoder(name, identity, encode, counting.say_truncated)
 
 
 def _import(place: str) -> ModuleType:
