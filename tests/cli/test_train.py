@@ -158,6 +158,7 @@ def test_interruption_says_how_to_continue(use: Callable) -> None:
         (("stub_full", "--data", ".", "--steps", "0"), 2, "--steps"),
         (("stub_full", "--data", ".", "--rate", "1"), 2, "stub_full has no --rate"),
         (("stub_own", "--data", ".", "--rat", "1"), 2, "--repeats, --rate, --tasks"),
+        (("stub_own", "--data", ".", "--sed", "1"), 2, "see use-st5 train --help"),
         (("stub_own", "--data", ".", "more"), 2, "stub_own has no more"),
         (("stub_own", "--data", ".", "--factors", "2"), 2, "stub_own has no --factors"),
         (("stub_own", "--data", ".", "--rate"), 2, "give a value"),

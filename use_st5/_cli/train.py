@@ -176,7 +176,10 @@ def _own_settings(module: Recipe, recipe: str, arguments: list[str]) -> dict[str
         name = option.removeprefix("--").replace("-", "_")
         if not option.startswith("--") or name not in own:
             known = ", ".join(f"--{name}" for name in own) or "none"
-            raise typer.BadParameter(f"{recipe} has no {option}; its own options: {known}.")
+            raise typer.BadParameter(
+                f"{recipe} has no {option}; its own options: {known}; for those of all recipes "
+                "see use-st5 train --help."
+            )
         if value is None:
             raise typer.BadParameter("give a value.", param_hint=option)
         given[name] = _value(option, value, own[name])
