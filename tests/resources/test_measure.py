@@ -101,14 +101,26 @@ def test_one_device_alone(run: Callable, process: type[FakeProcess], device: str
     assert run(device=device).devices == (device,)
 
 
-def test_a_model_that_changed_is_measured_anew(
+def test_with_a_model_that_changed_all_are_measured_anew(
     run: Callable, process: type[FakeProcess], tmp_path: Path
 ) -> None:
+    """Ratios are of visits made one after the other, not in two runs."""
     run()
     write_folder(tmp_path / "b", "b", content="other weights")
     record = run()
-    assert process.visits[8:] == [("cpu", "b", 10), ("cpu", "b", 20)] * 2
+    assert process.visits[8:] == process.visits[:8]
+    assert [point.visits for point in record.points] == [2, 2, 2, 2]
     assert [model.identity for model in record.models] == ["graph", "other weights"]
+
+
+def test_with_a_new_model_all_are_measured_anew(
+    run: Callable, process: type[FakeProcess], tmp_path: Path
+) -> None:
+    run()
+    folders = [*(tmp_path / name for name in "ab"), write_folder(tmp_path / "c", "c")]
+    assert [point.visits for point in run(models=folders).points] == [2] * 6
+    turn = [("cpu", name, length) for length in (10, 20) for name in "abc"]
+    assert process.visits[8:] == turn * 2
 
 
 def test_an_older_record_that_holds_more_is_kept(run: Callable, tmp_path: Path) -> None:

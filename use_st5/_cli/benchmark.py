@@ -41,7 +41,8 @@ HELP = manual(
     as in the paper.
 
     The folder gets resources.json, resources.md and the plots (PNG; extra plots). What is measured
-    is kept: an interrupted run goes on, and more --repeats or --lengths add to it.""",
+    is kept: an interrupted run goes on, and more --repeats or --lengths add to it. With another
+    model, or one that changed, all are measured anew: ratios need visits side by side.""",
     "use-st5 benchmark",
     "use-st5 benchmark use_dan_en path/to/my_model --lengths 10,100,500 --repeats 20",
     "use-st5 benchmark --batch-size 32 --threads 2 --device cpu --out benchmark_32",

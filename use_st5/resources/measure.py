@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,7 +47,8 @@ def measure_resources(
     Args:
         models: Names of bundled models, or folders that `use_st5.export` wrote.
         path: The record. An older one there is continued; its models and lengths must be among
-            those asked for, and the setting the same.
+            those asked for, and the setting the same. Where a model is new or has changed, all are
+            measured anew: ratios are of visits made one after the other.
         lengths: Words of a text.
         batch_size: Texts in one call of a model; times are those of one text.
         threads: Threads of each model.
@@ -99,13 +100,13 @@ class _Run:
         self._models = {model.name: model for _, model in found}
         self._setting = setting
         self._command = command
-        self._older = older
         self._versions: dict[str, str] = {}
         self._gpu: str | None = None
         self._points: dict[tuple[str, str, int], ResourcePoint] = {}
-        if older is not None:
-            same = {each.name for each in older.models if self._is_same(each)}
-            self._points = {p.key: p for p in older.points if p.model in same}
+        same = older is not None and _identities(older.models) == _identities(self._models.values())
+        self._older = older if same else None
+        if self._older is not None:
+            self._points = self._older.points_by_key()
 
     def record(self) -> ResourceRecord:
         """What is known now."""
@@ -184,8 +185,9 @@ class _Run:
                 )
             yield probes
 
-    def _is_same(self, older: MeasuredModel) -> bool:
-        return older.identity == self._models[older.name].identity
+
+def _identities(models: Iterable[MeasuredModel]) -> dict[str, str]:
+    return {model.name: model.identity for model in models}
 
 
 def _check_older(
