@@ -23,10 +23,16 @@ def parts_to_run(part: Part | None, parts: tuple[Part, ...]) -> tuple[Part, ...]
     """
     if part is not None and part not in parts:
         raise ValueError(f"Unknown part: {part!r}. Expected one of {parts}.")
-    if part != "train" and keras.config.backend() != "tensorflow":
+    backend = keras.config.backend()
+    if backend not in ("tensorflow", "jax"):
+        raise ValueError(
+            "Expected Keras's backend to be tensorflow or jax, which alone have a training loop "
+            f"here: set KERAS_BACKEND. Received: {backend}"
+        )
+    if part != "train" and backend != "tensorflow":
         raise ValueError(
             "Expected the part 'train', the only one that runs without TensorFlow: the others "
             "are for a machine that has it, before and after. Received: "
-            f"part={part!r} with KERAS_BACKEND={keras.config.backend()}"
+            f"part={part!r} with KERAS_BACKEND={backend}"
         )
     return parts if part is None else (part,)
