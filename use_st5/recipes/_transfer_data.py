@@ -59,7 +59,7 @@ def split(
     Where there is no dev part, a tenth of the training texts is it, the same in all repeats. Where
     there is no test part either, the nine other tenths are cut into ten folds; repeat i tests on
     fold i (modulo 10) and trains on the others: ten repeats are a cross-validation in which no text
-    is tested that anything was chosen by. Tenths and folds have each class in its share.
+    is tested that is in the development part. Tenths and folds have each class in its share.
 
     Args:
         data: One text a sample.
