@@ -106,7 +106,9 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path, checkpoints_of: Make) -> 
 @pytest.mark.parametrize(("kind", "other"), [KINDS, KINDS[::-1]])
 def test_a_checkpoint_of_the_other_kind_is_refused(kind: type, other: type, tmp_path: Path) -> None:
     kind(tmp_path, variables_of(1.0)).save(3, {})
-    with pytest.raises(ValueError, match=r"found \['state.json', 'values.*KERAS_BACKEND"):
+    with pytest.raises(
+        ValueError, match=r"expected values.*found \['state.json', 'values.*KERAS_BACKEND"
+    ):
         other(tmp_path, variables_of(0.0)).restore(3)
 
 

@@ -12,11 +12,11 @@ from safetensors import safe_open
 
 from use_st5.training.checkpoints import Checkpoints
 
-_VALUES = "values.safetensors"
-
 
 class ArrayCheckpoints(Checkpoints):
     """`Checkpoints` as safetensors files: the arrays "GROUP/POSITION"."""
+
+    _values_file = "values.safetensors"
 
     def _write(self, folder: Path) -> None:
         arrays = {
@@ -24,16 +24,10 @@ class ArrayCheckpoints(Checkpoints):
             for name, group in self._variables.items()
             for position, variable in enumerate(group)
         }
-        safetensors.numpy.save_file(arrays, os.fspath(folder / _VALUES))
+        safetensors.numpy.save_file(arrays, os.fspath(folder / self._values_file))
 
     def _read(self, folder: Path, variables: dict[str, list[keras.Variable]]) -> None:
-        path = folder / _VALUES
-        if not path.exists():
-            raise ValueError(
-                f"{folder}: expected {_VALUES}, found "
-                f"{sorted(path.name for path in folder.iterdir())}. A run goes on under the "
-                "backend of Keras that it began with (KERAS_BACKEND)."
-            )
+        path = folder / self._values_file
         wanted = {
             f"{name}/{position}": variable
             for name, group in variables.items()

@@ -10,7 +10,7 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 
@@ -37,6 +37,9 @@ class Checkpoints(abc.ABC):
     Raises:
         ValueError: `keep` is below 1.
     """
+
+    # The file of a checkpoint's folder that only the subclass's format has.
+    _values_file: ClassVar[str]
 
     def __init__(
         self,
@@ -93,8 +96,15 @@ class Checkpoints(abc.ABC):
                 f"Expected the checkpoint of step {step} in {self.folder}. "
                 f"Found checkpoints of steps: {self.steps()}"
             )
+        folder = self._path(step)
+        if not (folder / self._values_file).exists():
+            raise ValueError(
+                f"{folder}: expected {self._values_file}, found "
+                f"{sorted(path.name for path in folder.iterdir())}. A run goes on under the "
+                "backend of Keras that it began with (KERAS_BACKEND)."
+            )
         names = self._variables if groups is None else groups
-        self._read(self._path(step), {name: self._variables[name] for name in names})
+        self._read(folder, {name: self._variables[name] for name in names})
 
     @abc.abstractmethod
     def _write(self, folder: Path) -> None:

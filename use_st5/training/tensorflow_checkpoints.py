@@ -27,6 +27,8 @@ class TensorFlowCheckpoints(Checkpoints):
             strategy all must call `save`, because reading the variables may be a joint operation.
     """
 
+    _values_file = f"{_VALUES}.index"
+
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -50,12 +52,6 @@ class TensorFlowCheckpoints(Checkpoints):
         _checkpoint(self._variables).write(str(folder / _VALUES))
 
     def _read(self, folder: Path, variables: dict[str, list[keras.Variable]]) -> None:
-        if not Path(folder, f"{_VALUES}.index").exists():
-            raise ValueError(
-                f"{folder}: expected a checkpoint in TensorFlow's format, found "
-                f"{sorted(path.name for path in folder.iterdir())}. A run goes on under the "
-                "backend of Keras that it began with (KERAS_BACKEND)."
-            )
         status = _checkpoint(variables).read(str(folder / _VALUES))
         status.assert_existing_objects_matched().expect_partial()
 
