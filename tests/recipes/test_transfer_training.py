@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from use_st5.recipes._transfer_row import Features, TransferRow, transfer_rows
+from use_st5.recipes._transfer_row import Features, TransferRow
 from use_st5.recipes._transfer_training import batches, tune
 
 CNN = TransferRow(None, "cnn_w2v")
@@ -77,13 +77,3 @@ def test_an_error_in_a_trial_ends_the_search() -> None:
 
     with pytest.raises(RuntimeError, match="no model of"):
         tune(CNN, fails, trials=2, seed=0)
-
-
-def test_rows_of_the_paper() -> None:
-    rows = transfer_rows(["use_dan_en", "models/mine"])
-    assert len(rows) == 14
-    assert rows["mine+dan_lrn"] == TransferRow("models/mine", "dan_lrn")
-    assert rows["use_dan_en"].words is None
-    assert [name for name, row in rows.items() if row.encoder is None] == [
-        *("cnn_w2v", "dan_w2v", "cnn_lrn", "dan_lrn")
-    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,17 +63,39 @@ class PreparedSplit:
 
 
 def transfer_rows(encoders: Sequence[str]) -> dict[str, TransferRow]:
-    """The paper's rows by name: each encoder alone and with words, then words alone."""
+    """The paper's rows by name: each encoder alone and with words, then words alone.
+
+    Raises:
+        ValueError: The rows of two encoders would have the same names.
+    """
+    by_name: dict[str, str] = {}
+    for encoder in encoders:
+        name = Path(encoder).name
+        if (other := by_name.setdefault(name, encoder)) != encoder:
+            raise ValueError(
+                f"encoders: {other} and {encoder} would both be the row {name}. Rename one of the "
+                "folders, or give each to a command with an --out of its own."
+            )
     rows = [TransferRow(encoder, words) for encoder in encoders for words in (None, *WORD_ROWS)]
     rows += [TransferRow(None, words) for words in WORD_ROWS]
     return {row.name: row for row in rows}
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """A sentence encoder: what tells it from others, its kept vectors, and itself as a layer."""
+
+    identity: str
+    embed: Embedder
+    layer: SavedModelLayer
 
 
 class Ingredients:
     """Encoders and word vectors, each made when a row first asks for it.
 
     Args:
-        store: Folder that keeps sentence vectors, so that each text is encoded once.
+        store: Folder that keeps sentence vectors, so that each text is encoded once; those of each
+            encoder in a folder named by its identity.
         word_vectors: Gives the pretrained vectors.
     """
 
@@ -80,7 +103,11 @@ class Ingredients:
         self._store = store
         self._make_vectors = word_vectors
         self._vectors: WordVectors | None = None
-        self._encoders: dict[str, tuple[Embedder, SavedModelLayer]] = {}
+        self._encoders: dict[str, _Encoder] = {}
+
+    def settings(self, row: TransferRow) -> dict[str, str]:
+        """What a row's results depend on besides its name: the identity of its "encoder"."""
+        return {"encoder": self._encoder(row.encoder).identity} if row.encoder else {}
 
     def prepare(self, row: TransferRow, split: TransferSplit) -> PreparedSplit:
         """Computes everything that trainings on a split share."""
@@ -93,7 +120,7 @@ class Ingredients:
         def features(samples: LabelledTexts) -> Features:
             inputs = {}
             if row.encoder:
-                inputs["sentence"] = self._encoder(row.encoder)[0](samples.texts)
+                inputs["sentence"] = self._encoder(row.encoder).embed(samples.texts)
             if embedding:
                 inputs["words"] = embedding.ids(samples.texts).numpy()
             return Features(inputs, samples.labels)
@@ -127,7 +154,7 @@ class Ingredients:
         hidden = chosen["hidden_units"]
         return TransferModel(
             int(prepared.train.labels.max()) + 1,
-            sentence=self._encoder(row.encoder)[1] if row.encoder else None,
+            sentence=self._encoder(row.encoder).layer if row.encoder else None,
             words=words,
             hidden_units=(hidden,) if hidden else (),
             dropout=chosen["dropout"],
@@ -138,9 +165,11 @@ class Ingredients:
             self._vectors = self._make_vectors()
         return self._vectors if row.pretrained else None
 
-    def _encoder(self, name: str) -> tuple[Embedder, SavedModelLayer]:
+    def _encoder(self, name: str) -> _Encoder:
         if name not in self._encoders:
-            encode = use_st5.load(name).encode
-            embed = Embedder(encode, store=self._store / Path(name).name)
-            self._encoders[name] = embed, SavedModelLayer(name)
+            encoder = use_st5.load(name)
+            # What an encoder cuts belongs to its row, and who runs a recipe cannot pass options.
+            encode = functools.partial(encoder.encode, on_truncation="ignore")
+            embed = Embedder(encode, store=self._store / encoder.identity)
+            self._encoders[name] = _Encoder(encoder.identity, embed, SavedModelLayer(name))
         return self._encoders[name]
