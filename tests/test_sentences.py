@@ -56,6 +56,13 @@ def test_batches_by_hand() -> None:
     assert [batch.tolist() for batch in batches] == [[2], [4], [0, 3, 5], [1]]
 
 
+def test_batches_of_long_texts_are_smaller() -> None:
+    """200 characters for each sentence of a batch, where nothing else is said."""
+    texts = ["x" * length for length in (401, 10, 400, 400, 10, 10)]
+    batches = length_sorted_batches(texts, sentences=4)
+    assert [batch.tolist() for batch in batches] == [[0], [2, 3], [1, 4, 5]]
+
+
 def test_batches_of_anything_hold_each_text_once_within_bounds() -> None:
     random = np.random.default_rng(0)
     for _ in range(50):

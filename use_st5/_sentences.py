@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+# Of a sentence of average length, and some more.
+_CHARACTERS_PER_SENTENCE = 200
+
 
 def check_sentences(sentences: Iterable[Any]) -> list[str]:
     """Turns any iterable of strings and bytes into strings that UTF-8 can hold.
@@ -41,7 +44,7 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
 
 
 def length_sorted_batches(
-    texts: Sequence[str], *, sentences: int, characters: int
+    texts: Sequence[str], *, sentences: int, characters: int | None = None
 ) -> Iterator[np.ndarray]:
     """Cuts texts into batches of similar length, longest first.
 
@@ -51,11 +54,14 @@ def length_sorted_batches(
         texts: Strings.
         sentences: Sentences in a batch at most.
         characters: Characters in a batch at most, each text counted at the length of the batch's
-            longest; a text beyond that makes a batch of its own.
+            longest; a text beyond that makes a batch of its own. None: 200 for each of `sentences`,
+            so that a batch of long texts takes no more memory than one of average texts.
 
     Yields:
         Indices into `texts`, int64 `[batch]`; each index once.
     """
+    if characters is None:
+        characters = sentences * _CHARACTERS_PER_SENTENCE
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     order = np.argsort(-lengths, kind="stable")
     start = 0

@@ -22,9 +22,6 @@ from use_st5.export.saved_model import count_weights, write_folder
 
 OnEmpty = Literal["encode", "zero", "raise"]
 
-# A batch holds at most this many characters per sentence that `batch_size` allows, so that a batch
-# of long texts takes no more memory than one of average texts.
-_CHARACTERS_PER_SENTENCE = 200
 # Shorter inputs are done before a progress bar could be read.
 _LONG_INPUT = 20_000
 
@@ -132,8 +129,7 @@ class SentenceEncoder:
         empty = [] if on_empty == "encode" else _empty_texts(texts, on_empty)
         self._limit.report(texts, on_truncation)
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        characters = batch_size * _CHARACTERS_PER_SENTENCE
-        batches = length_sorted_batches(texts, sentences=batch_size, characters=characters)
+        batches = length_sorted_batches(texts, sentences=batch_size)
         for batch in _with_progress(batches, len(texts), show_progress):
             vectors[batch] = self._run([texts[i] for i in batch])
         vectors[empty] = 0.0

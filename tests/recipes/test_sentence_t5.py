@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tests.recipes.small_t5 import make_small
+from use_st5.export.model_manifest import ModelManifest
 from use_st5.models.t5 import T5
 from use_st5.models.t5_config import T5Config
 from use_st5.recipes import pretrain_t5, sentence_t5, sentence_t5_ablation
@@ -84,14 +85,19 @@ def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: P
     settings = {"qa": (10, 8, 1, 1e-3), "nli": (20, 8, 2, 1e-3)}
     options = {"pretrained": pretrained, "settings": settings}
     assert sentence_t5.run(corpora, tmp_path / "run", part="prepare", **options) == {}
-    assert sentence_t5.run(tmp_path / "nowhere", tmp_path / "run", part="train", **options) == {}
-    scores = sentence_t5.run(corpora, tmp_path / "run", part="export", **options)
+    with pytest.raises(FileNotFoundError, match=r"training\.json, .* --part train --out"):
+        sentence_t5.run(corpora, tmp_path / "run", part="export")
+    trained = {"part": "train", "seed": 3, **options}
+    assert sentence_t5.run(tmp_path / "nowhere", tmp_path / "run", **trained) == {}
+    scores = sentence_t5.run(corpora, tmp_path / "run", part="export")
+    metadata = ModelManifest.read(tmp_path / "run/model").metadata
+    assert (metadata["seed"], metadata["pooling"]) == (3, "mean"), "of the training"
     assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
     exported = tf.saved_model.load(tmp_path / "run/model")
     vectors = exported(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)
     # Complete: the same command finds everything done.
-    assert sentence_t5.run(corpora, tmp_path / "run", **options) == scores
+    assert sentence_t5.run(corpora, tmp_path / "run", seed=3, **options) == scores
     assert (tmp_path / "run/checkpoints/qa").is_dir()
 
 
@@ -114,7 +120,8 @@ def test_the_stages_run_under_jax_between_preparation_and_export(
     run = tests / "recipes/jax_recipe_run.py"
     fresh_python(tests / "without_tensorflow.py", run, runs, timeout=900)
     assert (runs / "pretrain_t5/checkpoints/checkpoint-000000010/values.safetensors").exists()
-    scores = sentence_t5.run(corpora, runs / "sentence_t5", part="export", stages=("nli",))
+    scores = sentence_t5.run(corpora, runs / "sentence_t5", part="export")
+    assert ModelManifest.read(runs / "sentence_t5/model").metadata["stages"] == ["nli"]
     assert np.isfinite(list(scores.values())).all()
     vectors = tf.saved_model.load(runs / "sentence_t5/model")(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)

@@ -94,10 +94,37 @@ def test_finished_cells_are_kept(
     assert made[3:] == ["cnn_lrn", "dan_lrn"]
 
 
+def test_a_cell_of_an_encoder_that_changed_is_not_kept(
+    data: Path, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cell:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def run(self, _console: object) -> dict[str, object]:
+            return {"mean": 0.5, "std": 0.01}
+
+    monkeypatch.setattr(transfer_tables, "TransferCell", Cell)
+    options = {"encoders": [encoder], "rows": ["thirds"]}
+    transfer_tables.run(data, tmp_path / "out", **options)
+    assert transfer_tables.run(data, tmp_path / "out", **options) == {"trec/thirds": 0.5}
+    Path(encoder, "vocabulary.txt").write_text("another")
+    with pytest.raises(ValueError, match=r"trec\.thirds\.json: .*'encoder': .*--no-resume"):
+        transfer_tables.run(data, tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"task": "trec", "row": "cnn_lrn"}'])
+def test_a_damaged_cell_is_named(data: Path, tmp_path: Path, content: str) -> None:
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "cells/trec.cnn_lrn.json").write_text(content)
+    with pytest.raises(ValueError, match=r"trec\.cnn_lrn\.json: expected a finished cell.*Remove"):
+        transfer_tables.run(data, tmp_path, rows=["cnn_lrn"])
+
+
 def test_unknown_names_and_missing_data(data: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="tasks: expected some of mr, .* received .'mrpc'"):
         transfer_tables.run(data, tmp_path, tasks=["trec", "mrpc"])
-    with pytest.raises(ValueError, match="rows: expected some of use_dan_en, .*'use_gru'"):
+    with pytest.raises(ValueError, match="rows: expected .*'use_gru'.. The rows .* --encoders"):
         transfer_tables.run(data, tmp_path, rows=["use_gru"])
     with pytest.raises(MissingDataError, match=r"custrev\.pos"):
         transfer_tables.run(data, tmp_path, tasks=["cr"], rows=["cnn_lrn"])

@@ -23,18 +23,19 @@ _BATCH = 8192
 def skip_gram_vectors(data: Path, folder: Path, *, seed: int) -> WordVectors:
     """Trains gensim's Word2Vec on the running text's tokens, or reads what it gave before.
 
-    Several threads train at a time: the same seed does not give the same vectors.
+    Several threads train at a time: the same seed does not give the same vectors, and so each seed
+    has a file of its own, which stays.
 
     Args:
         data: Folder of the corpora.
-        folder: Where `skip_gram.bin` stands, in word2vec's binary format.
+        folder: Where `skip_gram.SEED.bin` stands, in word2vec's binary format.
         seed: Of the initial vectors.
 
     Raises:
         FileNotFoundError: The running text is not there.
         ImportError: gensim is not installed.
     """
-    path = folder / "skip_gram.bin"
+    path = folder / f"skip_gram.{seed}.bin"
     if not path.exists():
         word2vec = require("gensim.models.word2vec", "transfer")
         with atomic_path(folder / "tokens.txt") as text:

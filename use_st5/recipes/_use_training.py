@@ -33,6 +33,7 @@ class TrainingSettings:
         learning_rate: Adam's peak rate; it falls by a cosine after the warm-up.
         warmup_steps: Steps of the warm-up, at most a tenth of the run.
         evaluate_every: Steps between evaluations.
+        best: Whether the weights of the best evaluation are taken, or those of the last step.
         xla: Whether XLA compiles the steps; "auto" does where it can.
     """
 
@@ -41,6 +42,7 @@ class TrainingSettings:
     learning_rate: float
     warmup_steps: int
     evaluate_every: int
+    best: bool = True
     xla: bool | str = "auto"
 
 
@@ -54,7 +56,7 @@ def train(
     seed: int,
     checkpoints: Path,
 ) -> None:
-    """Trains the model and leaves it with the weights that were best on the development split.
+    """Trains the model and leaves it with its best or its last weights.
 
     Args:
         model: Built.
@@ -79,7 +81,8 @@ def train(
         tensorboard=True,
     )
     trainer.run(steps)
-    trainer.restore_best()
+    if settings.best:
+        trainer.restore_best()
 
 
 def _tasks(name: str, parts: dict[str, Arrays], settings: TrainingSettings) -> list[Task]:

@@ -7,7 +7,8 @@ The recipe of Ni et al. 2021 (section 4.3) on the T5 that `pretrain_t5` left bes
 folder: Adafactor with decay rate 0.8 and a rate that falls in a line to 0 after a tenth of the
 steps, temperature 0.01, each batch from one data set. DATA holds the corpora of
 `_permissive_corpora.py` and, for the scores, the STS Benchmark (its development split alone).
-Written are `checkpoints/`, `encoder.keras`, `model/` (the SavedModel) and `scores.json`.
+Written are `checkpoints/`, `encoder.keras` and `training.json` (how it was trained), `model/` (the
+SavedModel) and `scores.json`.
 
 Measured on two shared cores of an EPYC (Zen 4), three seeds: 3 minutes of CPU time (5 of wall
 time), Spearman's correlation on STS-B's development split 57.79 ± 0.55, no more than triplets alone
@@ -22,6 +23,7 @@ JAX too, where there is no TensorFlow, between what a machine with TensorFlow do
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,7 @@ PUBLISHED: Settings = {"qa": (976_560, 2048, 16, 1e-3), "nli": (1_610, 512, 4, 1
 TWO_CORES: Settings = {"qa": (100, 128, 1, 3e-2), "nli": (150, 64, 1, 3e-2)}
 NAME = "sentence_t5_mini_en"
 ENCODER_NAME = "encoder.keras"
+TRAINING_NAME = "training.json"
 TEMPERATURE = 0.01
 CHECKPOINT_EVERY = 500
 
@@ -82,7 +85,8 @@ def run(
         settings: Of each stage.
         pretrained: Folder that `pretrain_t5` wrote; `pretrain_t5` beside `output` by default.
         part: "prepare" writes the stages' ids into `output/prepared`; "train" makes the encoder out
-            of them and needs neither `data` nor TensorFlow; "export" does what is left. None: all.
+            of them and needs neither `data` nor TensorFlow; "export" does what is left, whatever
+            the settings given to it: those of the training count. None: all.
 
     Returns:
         Development scores by name; nothing where nothing is exported.
@@ -106,9 +110,12 @@ def run(
             _train(model, arrays, checkpoints / stage, steps or of_stage, *how, seed=seed)
         with atomic_path(output / ENCODER_NAME) as temporary:
             model.save(temporary)
+        training = {"seed": seed, "stages": [*stages], "pooling": pooling}
+        with atomic_path(output / TRAINING_NAME) as temporary:
+            temporary.write_text(json.dumps(training) + "\n", encoding="utf-8")
     if "export" not in wanted:
         return {}
-    return _export(data, output, {"seed": seed, "stages": [*stages]})
+    return _export(data, output)
 
 
 def _prepare(data: Path, output: Path, stages: Sequence[str]) -> None:
@@ -145,7 +152,8 @@ def _train(
     ).run(steps)
 
 
-def _export(data: Path, output: Path, facts: dict[str, Any]) -> dict[str, float]:
+def _export(data: Path, output: Path) -> dict[str, float]:
+    training = _read_training(output / TRAINING_NAME)
     # Imported here: TensorFlow's part, and the stages train without it.
     from use_st5.export.saved_model import export_saved_model
     from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
@@ -153,11 +161,21 @@ def _export(data: Path, output: Path, facts: dict[str, Any]) -> dict[str, float]
 
     development, vectorizer = read_stsb_dev(data), SentencePieceVectorizer()
     model = _in_float32(keras.saving.load_model(output / ENCODER_NAME, compile=False))
-    facts = {"languages": ["en"], "license": "Apache-2.0", **facts}
+    facts = {"languages": ["en"], "license": "Apache-2.0", **training}
     export_saved_model(model, vectorizer, output / "model", name=NAME, metadata=facts)
     scores = stsb_dev_scores(padded_encoder(model, vectorizer), development)
     write_scores(output, scores)
     return scores
+
+
+def _read_training(path: Path) -> dict[str, Any]:
+    """The seed, stages and pooling of the encoder beside it."""
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected {path}, which the training writes beside {ENCODER_NAME} when it is done. "
+            f"Run: use-st5 train sentence_t5 --part train --out {path.parent}"
+        )
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def sentence_encoder(folder: Path, pooling: Pooling, projection_dim: int | None) -> SentenceT5:

@@ -24,6 +24,7 @@ folder holds: rows and tasks may come from several commands.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,9 @@ from use_st5.text.word_vectors import WordVectors
 
 # All of GloVe's smaller files, and the most frequent words of those with millions.
 _MOST_VECTORS = 400_000
+_OTHER_ROWS = " The rows of another encoder are known if --encoders names it."
+# Of a finished cell, what this file and the tables read.
+_NEEDED = {"task", "row", "settings", "mean", "std"}
 
 
 def run(
@@ -64,7 +68,7 @@ def run(
         data: Folder of the evaluation sets, and of the novels.
         output: Folder of the cells and the tables.
         seed: The first of the repeats' seeds, and of the search.
-        resume: Whether finished cells are kept.
+        resume: Whether finished cells are kept; skip-grams and sentence vectors always are.
         tasks: Some of `TASKS`; none: all whose data is there.
         encoders: Bundled sentence encoders, or folders of others.
         rows: Names of rows; none: all.
@@ -79,12 +83,12 @@ def run(
 
     Raises:
         MissingDataError: The data of a task that is named is not there.
-        ValueError: A task or row is unknown, or `output` holds cells of other settings.
+        ValueError: A task or row is unknown, encoders share a name, or a cell cannot be kept.
     """
     folder = DataFolder(data)
     known = transfer_rows(encoders)
     chosen_tasks = _chosen("tasks", tasks, TASKS) or _at_hand(folder)
-    chosen_rows = _chosen("rows", rows, known) or [*known]
+    chosen_rows = _chosen("rows", rows, known, _OTHER_ROWS) or [*known]
     settings = {"seed": seed, "repeats": repeats, "trials": trials, "epochs": epochs}
     settings["vectors"] = vectors.name if vectors else "skip-gram"
     ingredients = Ingredients(
@@ -95,9 +99,10 @@ def run(
     for task in chosen_tasks:
         for name in chosen_rows:
             path = output / "cells" / f"{task}.{name}.json"
-            cell = _finished(path, settings) if resume else None
+            of_cell = settings | ingredients.settings(known[name])
+            cell = _finished(path, of_cell) if resume else None
             if cell is None:
-                cell = {"task": task, "row": name, "settings": settings}
+                cell = {"task": task, "row": name, "settings": of_cell}
                 cell |= TransferCell(known[name], task, folder, ingredients, settings).run(console)
                 _write(path, json.dumps(cell, indent=1))
             scores[f"{task}/{name}"] = cell["mean"]
@@ -111,9 +116,11 @@ def _word_vectors(data: Path, output: Path, file: Path | None, *, seed: int) -> 
     return WordVectors.load(file, limit=_MOST_VECTORS)
 
 
-def _chosen(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
+def _chosen(option: str, names: Sequence[str], known: Sequence[str], advice: str = "") -> list[str]:
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"{option}: expected some of {', '.join(known)}, received {unknown}.")
+        raise ValueError(
+            f"{option}: expected some of {', '.join(known)}, received {unknown}.{advice}"
+        )
     return [*names]
 
 
@@ -128,7 +135,7 @@ def _at_hand(folder: DataFolder) -> list[str]:
 def _finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
     if not path.exists():
         return None
-    cell = json.loads(path.read_text(encoding="utf-8"))
+    cell = _read_cell(path)
     if cell["settings"] != settings:
         raise ValueError(
             f"{path}: expected a cell made with {settings}, found {cell['settings']}. Choose "
@@ -137,9 +144,20 @@ def _finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
     return cell
 
 
+def _read_cell(path: Path) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):  # no JSON, no UTF-8
+        cell = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(cell, dict) and cell.keys() >= _NEEDED:
+            return cell
+    raise ValueError(
+        f"{path}: expected a finished cell of the tables, found something else. Remove the file: "
+        "the same command makes the cell anew."
+    )
+
+
 def _write_tables(output: Path, rows: list[str]) -> None:
     """All finished cells of the folder, those of earlier commands among them."""
-    found = [json.loads(path.read_text("utf-8")) for path in sorted(output.glob("cells/*.json"))]
+    found = [_read_cell(path) for path in sorted(output.glob("cells/*.json"))]
     cells = {(cell["task"], cell["row"]): cell for cell in found}
     _write(output / "results.json", json.dumps(found, indent=1))
     rows = [*dict.fromkeys([*rows, *(row for _, row in cells)])]

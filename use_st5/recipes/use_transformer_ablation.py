@@ -9,9 +9,11 @@ development split of the STS Benchmark. Runs that are complete are not repeated.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from use_st5.recipes import use_transformer_en
+from use_st5.recipes._calibration import Calibration
 from use_st5.recipes._task_ablation import THREE_TASKS, ablate_tasks
 from use_st5.recipes._use_data import TASKS
 
@@ -49,7 +51,7 @@ def run(
         Mean score by "row/score".
     """
     return ablate_tasks(
-        use_transformer_en.run,
+        partial(use_transformer_en.run, calibration=Calibration()),
         data,
         output,
         rows=ROWS,

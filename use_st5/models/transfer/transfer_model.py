@@ -14,8 +14,6 @@ from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.models.transfer.word_cnn import WordCNN
 from use_st5.models.transfer.word_dan import WordDAN
 
-_CHARACTERS_PER_TEXT = 200
-
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class TransferModel(keras.Model):
@@ -105,8 +103,14 @@ class TransferModel(keras.Model):
             int32 `[texts, length]`, 0 = padding, where there is a word-level model.
 
         Raises:
+            TypeError: `texts` is one string, or holds something else than strings.
             ValueError: The sentence encoder is trained along: its vectors change in training.
         """
+        if isinstance(texts, (str, bytes)):
+            raise TypeError(
+                "Expected any number of texts, received one string, whose letters would be the "
+                "texts. Give it in a list: features([text])."
+            )
         if self.sentence is not None and self.sentence.trainable:
             raise ValueError(
                 "The sentence encoder is trained along, so that its vectors do not stay. Fit the "
@@ -116,8 +120,7 @@ class TransferModel(keras.Model):
         features = {}
         if self.sentence is not None:
             vectors = np.empty((len(texts), self.sentence.dimension), np.float32)
-            characters = batch_size * _CHARACTERS_PER_TEXT
-            for rows in length_sorted_batches(texts, sentences=batch_size, characters=characters):
+            for rows in length_sorted_batches(texts, sentences=batch_size):
                 vectors[rows] = self.sentence(tf.constant([texts[row] for row in rows]))
             features["sentence"] = vectors
         if self.words is not None:
