@@ -72,12 +72,6 @@ def length_sorted_batches(
         start += count
 
 
-def truncation_news(count: int, total: int, max_length: int) -> str:
-    """How many texts a model does not read to their end, as the beginning of a sentence."""
-    verb = "is" if count == 1 else "are"
-    return f"{count:,} of {total:,} texts {verb} longer than {max_length:,} tokens"
-
-
 def _without_lone_surrogates(text: str) -> str:
     try:
         text.encode()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from use_st5._sentences import length_sorted_batches, truncation_news
+from use_st5._sentences import length_sorted_batches
+from use_st5._truncation_news import truncation_news
 
 if TYPE_CHECKING:
     from use_st5.export.model_manifest import ModelManifest

@@ -197,6 +197,8 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
         "class Fake:\n"
         "    def encode(self, texts, **options):\n"
         "        return np.ones((len(texts), 4), np.float32)\n"
+        "    def truncated(self, texts):\n"
+        "        return []\n"
         "use_st5.load = lambda name: Fake()\n"
         "sys.modules['tensorflow'] = None\n"
         "from use_st5.cli import main\n"

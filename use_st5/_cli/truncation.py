@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from use_st5._cli.output import say
-from use_st5._sentences import truncation_news
+from use_st5._truncation_news import truncation_news
 
 if TYPE_CHECKING:
     import numpy as np
