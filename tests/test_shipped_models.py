@@ -70,8 +70,7 @@ def test_close_sentences_are_close(encoder: SentenceEncoder) -> None:
     question, same, other = encoder.encode(
         ["How old are you?", "What is your age?", "My phone is dead."]
     )
-    assert question @ same > 0.7
-    assert question @ other < 0.3
+    assert question @ same > question @ other + 0.3
 
 
 def test_development_score_of_the_card(encoder: SentenceEncoder, data_dir: Path) -> None:

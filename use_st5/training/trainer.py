@@ -62,6 +62,10 @@ class Trainer(TrainingLoop):
             self.tasks, strategy=self.strategy, seed=self.seed, micro_batches=self.accumulation
         )
 
+    def _learning_rate(self) -> float:
+        # By a tensor: Keras cannot read a variable of several replicas as a number.
+        return float(tf.convert_to_tensor(self.optimizer.learning_rate))
+
     @property
     def _replicas(self) -> int:
         return self.strategy.num_replicas_in_sync

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import keras
-from keras import ops
 
 from use_st5.training.checkpoints import Checkpoints
 from use_st5.training.frozen_weights import changing_variables, fingerprint, frozen_weights
@@ -174,6 +173,9 @@ class TrainingLoop(abc.ABC):
     def _open(self, variables: Variables, keep: int) -> Checkpoints:
         """The checkpoints in the run's folder."""
 
+    def _learning_rate(self) -> float:
+        return float(self.optimizer.learning_rate)
+
     @property
     def _replicas(self) -> int:
         return 1
@@ -224,9 +226,7 @@ class TrainingLoop(abc.ABC):
                 f"{history.step - self.steps_per_call + 1} to {history.step}. {NOT_FINITE_ADVICE}"
             )
         history.records.append({"step": history.step, "task": name, **values})
-        # By a tensor: Keras cannot read a variable of several replicas as a number.
-        rate = float(ops.convert_to_tensor(self.optimizer.learning_rate))
-        self._reporter.step(history.step, name, values, rate)
+        self._reporter.step(history.step, name, values, self._learning_rate())
         logs = {"loss": values["loss"], **{f"{name}/{key}": v for key, v in values.items()}}
         callbacks.on_train_batch_end(history.step - 1, logs)
         return logs
