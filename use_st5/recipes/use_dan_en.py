@@ -23,20 +23,17 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import keras
-
-from use_st5.export.saved_model import export_saved_model
 from use_st5.models.use_dan import USEDAN
 from use_st5.recipes._calibration import Calibration, calibrate
-from use_st5.recipes._run_folder import checkpoints_folder, write_scores
-from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
-from use_st5.recipes._use_data import TASKS, DataSettings, UseData, check_tasks
-from use_st5.recipes._use_training import TrainingSettings, train
+from use_st5.recipes._use_data import TASKS, DataSettings, UseData
+from use_st5.recipes._use_recipe import UseRecipe
+from use_st5.recipes._use_training import TrainingSettings
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 
+PRESET = "use_dan_en"
 DATA = DataSettings(
-    text=TEACHER_TEXTS["use_dan_en"],
+    text=TEACHER_TEXTS[PRESET],
     vectorizer=NGramVectorizer,
     ids="ids",
     max_tokens=28,  # the encoder itself has no limit
@@ -93,32 +90,27 @@ def run(
     Returns:
         Development scores by name.
     """
-    check_tasks(tasks)
-    checkpoints = checkpoints_folder(output, resume=resume)
-    development = read_stsb_dev(data)
-    text = UseData(data, DATA, prepared or output / "prepared", teacher or output / "teacher")
-    vocabulary = text.vectorizer.vocabulary
-    parts = {task: text.parts(task) for task in tasks}
-    keras.utils.set_random_seed(seed)
-    model = USEDAN.from_preset("use_dan_en", num_embeddings=vocabulary.size)
-    model.build()
-    encode = padded_encoder(model, text.vectorizer)
-    evaluate = partial(stsb_dev_scores, encode, development)
-    if parts:
-        train(
-            model,
-            parts,
-            TRAINING,
-            evaluate=evaluate,
-            steps=steps or STEPS,
-            seed=seed,
-            checkpoints=checkpoints,
-        )
-    calibrate(model, vocabulary, calibration)
-    facts = {"languages": ["en"], "license": "Apache-2.0", "seed": seed, "tasks": [*tasks]}
-    export_saved_model(
-        model, text.vectorizer, output / "model", name="use_dan_en", storage="int8", metadata=facts
+    recipe = UseRecipe(
+        PRESET, DATA, TRAINING, STEPS, _initial_model, partial(_finished, calibration)
     )
-    scores = evaluate()
-    write_scores(output, scores)
-    return scores
+    return recipe.run(
+        data,
+        output,
+        seed=seed,
+        steps=steps,
+        teacher=teacher,
+        resume=resume,
+        tasks=tasks,
+        prepared=prepared,
+    )
+
+
+def _initial_model(text: UseData, _seed: int) -> USEDAN:
+    model = USEDAN.from_preset(PRESET, num_embeddings=text.vectorizer.vocabulary.size)
+    model.build()
+    return model
+
+
+def _finished(calibration: Calibration, text: UseData, model: USEDAN) -> USEDAN:
+    calibrate(model, text.vectorizer.vocabulary, calibration)
+    return model

@@ -29,15 +29,13 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from use_st5.export.saved_model import export_saved_model
 from use_st5.models.use_transformer import USETransformer
 from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS
 from use_st5.recipes._calibration import Calibration, scale_rows
-from use_st5.recipes._run_folder import checkpoints_folder, write_scores
-from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
-from use_st5.recipes._use_data import TASKS, DataSettings, UseData, check_tasks
-from use_st5.recipes._use_training import TrainingSettings, train
+from use_st5.recipes._use_data import TASKS, DataSettings, UseData
+from use_st5.recipes._use_recipe import UseRecipe
+from use_st5.recipes._use_training import TrainingSettings
 from use_st5.recipes._word_table import word_table
 from use_st5.text.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.text.unigram_vectorizer import UnigramVectorizer
@@ -115,34 +113,19 @@ def run(
     Returns:
         Development scores by name.
     """
-    check_tasks(tasks)
-    checkpoints = checkpoints_folder(output, resume=resume)
-    development = read_stsb_dev(data)
-    text = UseData(data, DATA, prepared or output / "prepared", teacher or output / "teacher")
-    parts = {task: text.parts(task) for task in tasks}
-    keras.utils.set_random_seed(seed)
-    model = _initial_model(text, seed)
-    if parts:
-        train(
-            model,
-            parts,
-            TRAINING,
-            evaluate=partial(stsb_dev_scores, padded_encoder(model, text.vectorizer), development),
-            steps=steps or STEPS,
-            seed=seed,
-            checkpoints=checkpoints,
-        )
-    exact = USETransformer(model.config)
-    exact.build()
-    exact.set_weights(model.get_weights())
-    scale_rows(exact.embedding.embeddings, text.vectorizer.vocabulary, calibration)
-    facts = {"languages": ["en"], "license": "Apache-2.0", "seed": seed, "tasks": [*tasks]}
-    export_saved_model(
-        exact, text.vectorizer, output / "model", name=PRESET, storage="int8", metadata=facts
+    recipe = UseRecipe(
+        PRESET, DATA, TRAINING, STEPS, _initial_model, partial(_finished, calibration)
     )
-    scores = stsb_dev_scores(padded_encoder(exact, text.vectorizer), development)
-    write_scores(output, scores)
-    return scores
+    return recipe.run(
+        data,
+        output,
+        seed=seed,
+        steps=steps,
+        teacher=teacher,
+        resume=resume,
+        tasks=tasks,
+        prepared=prepared,
+    )
 
 
 def _initial_model(text: UseData, seed: int) -> USETransformer:
@@ -166,3 +149,12 @@ def _initial_model(text: UseData, seed: int) -> USETransformer:
         for dense in (block.attention.output_dense, block.outer):
             dense.kernel.assign(_BRANCH_SCALE * dense.kernel)
     return model
+
+
+def _finished(calibration: Calibration, text: UseData, model: USETransformer) -> USETransformer:
+    """The same weights in float32, calibrated."""
+    exact = USETransformer(model.config)
+    exact.build()
+    exact.set_weights(model.get_weights())
+    scale_rows(exact.embedding.embeddings, text.vectorizer.vocabulary, calibration)
+    return exact
