@@ -31,6 +31,23 @@ def test_equals_the_formula_in_numpy() -> None:
     assert float(metrics["similarity_error"]) == pytest.approx(error, abs=1e-6)
 
 
+def test_hints_add_their_cosine() -> None:
+    hints = RNG.standard_normal((6, 5)).astype(np.float32)
+    batch = {**BATCH, "hint": hints}
+    loss = TeacherLoss(teacher_dim=3, hint_dim=5, hint_weight=0.6, **ALL_TERMS)
+    value, metrics = loss(FixedEncoder(TABLE), batch)
+    assert [feature.name for feature in loss.features] == ["sentence", "teacher", "hint"]
+    assert tuple(metrics) == loss.metric_names
+    projected = TABLE @ loss.hint_projection.get_weights()[0].astype(np.float64)
+    cosine = (unit(projected) * unit(hints)).sum(axis=1).mean()
+    assert float(metrics["hint_cosine"]) == pytest.approx(cosine, abs=1e-6)
+    without = TeacherLoss(teacher_dim=3, **ALL_TERMS)
+    without.build((None, 4))
+    without.projection.set_weights(loss.projection.get_weights())
+    expected = float(without(FixedEncoder(TABLE), batch)[0]) + 0.6 * (1 - cosine)
+    assert float(value) == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_student_that_equals_its_teacher_has_learned_everything() -> None:
     loss = TeacherLoss(teacher_dim=4, **ALL_TERMS)
     vectors = 3.0 * TABLE.astype(np.float32)  # lengths do not count
@@ -68,5 +85,5 @@ def test_replicas_compare_with_all_rows() -> None:
 
 
 def test_config_makes_the_same_loss() -> None:
-    loss = TeacherLoss(teacher_dim=3, temperature=0.1, **ALL_TERMS)
+    loss = TeacherLoss(teacher_dim=3, temperature=0.1, hint_dim=5, hint_weight=0.2, **ALL_TERMS)
     assert TeacherLoss.from_config(loss.get_config()).get_config() == loss.get_config()

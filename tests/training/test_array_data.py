@@ -45,6 +45,34 @@ def test_the_seed_decides() -> None:
     assert (np.stack(batches_of(numbered(), 4, seed=8)) != same[0]).any()
 
 
+def test_groups_stay_together_and_change_places() -> None:
+    data = ArrayData({"x": np.arange(12, dtype=np.int32)}, group_size=3)
+    first, second = (
+        np.concatenate(batches_of(data, 2, batch_size=6, start_step=i)) for i in (0, 2)
+    )
+    for epoch in (first, second):
+        groups = epoch.reshape(4, 3)
+        np.testing.assert_array_equal(groups, groups[:, :1] + np.arange(3))
+        assert sorted(groups[:, 0]) == [0, 3, 6, 9]
+    assert list(first) != list(second)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"), [(11, {"group_size": 3}), (12, {"group_size": 0}), (12, {"group_size": 3})]
+)
+def test_groups_that_cannot_be(rows: int, options: dict[str, int]) -> None:
+    x = np.zeros((rows, 2), np.int32)
+    distinct = ["x"] if rows == 12 and options["group_size"] else []
+    with pytest.raises(ValueError, match="group_size"):
+        ArrayData({"x": x}, distinct=distinct, **options)
+
+
+def test_a_batch_holds_whole_groups() -> None:
+    data = ArrayData({"x": np.arange(12, dtype=np.int32)}, group_size=3)
+    with pytest.raises(ValueError, match="multiple of the groups' size, 3. Received: 4"):
+        data.check_batch(4, seed=0)
+
+
 def test_replicas_and_micro_batches_share_the_batch() -> None:
     data = numbered(16)
     whole = batches_of(data, 2, batch_size=8)

@@ -25,11 +25,16 @@ class TeacherLoss(VectorLoss):
     similarity-preserving term of Tung and Mori 2019; the third compares rankings. The last two act
     on `s` itself, so that the cosines of the exported vectors, not of `W·s`, are the trained ones.
 
+    With hints `h`, `w_h·mean(1 − cos(H·sᵢ, hᵢ))` is added. A hint is what a layer in the middle of
+    the teacher says (Romero et al. 2015, arXiv 1412.6550, section 2.1): it holds what the cosines
+    of the teacher's own vectors leave out, and what a classifier may want.
+
     Inputs:
         | feature | kind |
         |---|---|
         | sentence | ids `[batch, length]` |
         | teacher | floats `[batch, teacher_dim]` |
+        | hint, if `hint_dim` is given | floats `[batch, hint_dim]`, any length but 0 |
 
     Args:
         teacher_dim: Width of the teacher's vectors.
@@ -37,9 +42,9 @@ class TeacherLoss(VectorLoss):
         similarity_weight: `w_s`.
         ranking_weight: `w_r`.
         temperature: Of the softmax in the third term.
+        hint_dim: Width of the hints; None: there are none.
+        hint_weight: `w_h`.
     """
-
-    metric_names = ("teacher_cosine", "similarity_error")
 
     def __init__(
         self,
@@ -49,6 +54,8 @@ class TeacherLoss(VectorLoss):
         similarity_weight: float = 0.0,
         ranking_weight: float = 0.0,
         temperature: float = 0.05,
+        hint_dim: int | None = None,
+        hint_weight: float = 1.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -57,19 +64,29 @@ class TeacherLoss(VectorLoss):
         self.similarity_weight = similarity_weight
         self.ranking_weight = ranking_weight
         self.temperature = temperature
+        self.hint_dim = hint_dim
+        self.hint_weight = hint_weight
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Mean cosine with the teacher, mean squared error of the cosines, the hints' cosine."""
+        names = ("teacher_cosine", "similarity_error")
+        return names if self.hint_dim is None else (*names, "hint_cosine")
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The sentence and the teacher's vector for it."""
-        return (Feature("sentence", "ids"), Feature("teacher", "vector", size=self.teacher_dim))
+        """The sentence, the teacher's vector and its hint for it."""
+        features = (Feature("sentence", "ids"), Feature("teacher", "vector", size=self.teacher_dim))
+        if self.hint_dim is None:
+            return features
+        return (*features, Feature("hint", "vector", size=self.hint_dim))
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        self.projection = None
+        self.projection = self.hint_projection = None
         if embedding_shape[-1] != self.teacher_dim:
-            self.projection = keras.layers.Dense(
-                self.teacher_dim, use_bias=False, dtype="float32", name="projection"
-            )
-            self.projection.build(embedding_shape)
+            self.projection = _linear(self.teacher_dim, embedding_shape, "projection")
+        if self.hint_dim is not None:
+            self.hint_projection = _linear(self.hint_dim, embedding_shape, "hint_projection")
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch["sentence"]]
@@ -81,13 +98,18 @@ class TeacherLoss(VectorLoss):
         (student,) = vectors
         teacher = l2_normalize(batch["teacher"])
         projected = student if self.projection is None else self.projection(student)
-        cosine = ops.mean(ops.sum(l2_normalize(projected) * teacher, axis=-1))
+        cosine = _mean_cosine(projected, teacher)
         ours, theirs, others = _cosine_matrices(l2_normalize(student), teacher, gather)
         error = _mean_where(ops.square(ours - theirs), others)
         loss = self.vector_weight * (1.0 - cosine) + self.similarity_weight * error
         if self.ranking_weight:
             loss += self.ranking_weight * self._ranking_divergence(ours, theirs, others)
-        return loss, {"teacher_cosine": cosine, "similarity_error": error}
+        metrics = {"teacher_cosine": cosine, "similarity_error": error}
+        if self.hint_projection is not None:
+            cosine = _mean_cosine(self.hint_projection(student), batch["hint"])
+            loss += self.hint_weight * (1.0 - cosine)
+            metrics["hint_cosine"] = cosine
+        return loss, metrics
 
     def _ranking_divergence(self, ours: Any, theirs: Any, others: Any) -> Any:
         """Mean over rows of `KL(softmax(theirs / τ) ‖ softmax(ours / τ))` where `others`."""
@@ -100,14 +122,27 @@ class TeacherLoss(VectorLoss):
         return ops.mean(ops.sum(ops.exp(log_p) * difference, axis=-1))
 
     def get_config(self) -> dict[str, Any]:
+        # A loss without hints says nothing of them: checkpoints of before they existed go on.
+        hints = {"hint_dim": self.hint_dim, "hint_weight": self.hint_weight}
         return {
             **super().get_config(),
+            **(hints if self.hint_dim is not None else {}),
             "teacher_dim": self.teacher_dim,
             "vector_weight": self.vector_weight,
             "similarity_weight": self.similarity_weight,
             "ranking_weight": self.ranking_weight,
             "temperature": self.temperature,
         }
+
+
+def _linear(dim: int, input_shape: tuple[int | None, ...], name: str) -> keras.layers.Dense:
+    layer = keras.layers.Dense(dim, use_bias=False, dtype="float32", name=name)
+    layer.build(input_shape)
+    return layer
+
+
+def _mean_cosine(first: Any, second: Any) -> Any:
+    return ops.mean(ops.sum(l2_normalize(first) * l2_normalize(second), axis=-1))
 
 
 def _cosine_matrices(student: Any, teacher: Any, gather: Gather) -> tuple[Any, Any, Any]:

@@ -21,13 +21,22 @@ class ArrayData:
         distinct: Names of id arrays `[examples, length]` of which no batch shall hold two equal
             rows: in a batch of pairs an equal text is a false negative. Batches are then arranged
             anew for each epoch (see `DistinctBatches`); it shows every example once if it can.
+        group_size: The examples come in groups of so many, one after the other, and a group stays
+            together: for losses that compare the examples of a batch.
 
     Raises:
-        ValueError: There is no array, an array is empty, of another length or not numeric, or
-            `distinct` names something else than id arrays.
+        ValueError: There is no array, an array is empty, of another length or not numeric,
+            `distinct` names something else than id arrays or comes with groups, or the groups are
+            not all full.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], *, distinct: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        *,
+        distinct: Sequence[str] = (),
+        group_size: int = 1,
+    ) -> None:
         if not arrays:
             raise ValueError("Expected at least one array by name. Received an empty mapping.")
         for name, array in arrays.items():
@@ -43,6 +52,12 @@ class ArrayData:
             )
         self.arrays = dict(arrays)
         self.size = next(iter(lengths.values()))
+        if group_size < 1 or self.size % group_size or (distinct and group_size > 1):
+            raise ValueError(
+                f"Expected a group_size that divides {self.size} examples, without distinct. "
+                f"Received: group_size={group_size}, distinct={list(distinct)}"
+            )
+        self.group_size = group_size
         self.distinct = tuple(distinct)
         self._keys = [self._row_keys(name) for name in distinct]
         self._epoch: tuple[tuple[int, int, int], np.ndarray] | None = None
@@ -88,6 +103,11 @@ class ArrayData:
                 "Expected a batch size that the replicas and their micro-batches, "
                 f"{parts} together, can share equally. Received: {batch_size}"
             )
+        if batch_size % self.group_size:
+            raise ValueError(
+                f"Expected a batch size that is a multiple of the groups' size, {self.group_size}. "
+                f"Received: {batch_size}"
+            )
         self._order(batch_size, seed, step // (self.size // batch_size))  # May raise.
 
     def _order(self, batch_size: int, seed: int, epoch: int) -> np.ndarray:
@@ -95,8 +115,10 @@ class ArrayData:
         # One tuple, read and replaced as a whole: two data sets may ask from different threads.
         kept, wanted = self._epoch, (batch_size, seed, epoch)
         if kept is None or kept[0] != wanted:
-            rows = np.arange(self.size, dtype=np.int32 if self.size < 2**31 else np.int64)
-            order = np.random.default_rng([seed, epoch]).permutation(rows)
+            dtype = np.int32 if self.size < 2**31 else np.int64
+            groups = np.arange(0, self.size, self.group_size, dtype=dtype)
+            groups = np.random.default_rng([seed, epoch]).permutation(groups)
+            order = (groups[:, None] + np.arange(self.group_size, dtype=dtype)).ravel()
             if self._keys:
                 order = DistinctBatches(order, self._keys, batch_size).arrange()
             kept = self._epoch = (wanted, order)
