@@ -45,7 +45,7 @@ class NGramVectorizer(tf.Module):
             value_index=tf.lookup.TextFileIndex.LINE_NUMBER,
             vocab_size=vocabulary.unigram_bucket_id,
         )
-        self._table = tf.lookup.StaticHashTable(initializer, default_value=_UNKNOWN)
+        self.table = tf.lookup.StaticHashTable(initializer, default_value=_UNKNOWN)
 
     def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the ids of all texts end to end.
@@ -73,7 +73,7 @@ class NGramVectorizer(tf.Module):
         _check_max_tokens(max_tokens)
         ids, rows = self._terms(text, max_tokens=max_tokens)
         length = None if max_tokens is None else 2 * max_tokens - 1
-        return _pad(ids, rows, batch=tf.shape(text)[0], length=length)
+        return pad_rows(ids, rows, batch=tf.shape(text)[0], length=length)
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
         """Returns how many tokens each text has, a text without any counted as 1.
@@ -84,7 +84,7 @@ class NGramVectorizer(tf.Module):
         Returns:
             int32 `[batch]`.
         """
-        _, positions = self._split(text)
+        _, positions = self.split(text)
         rows = tf.cast(positions[:, 0], tf.int32)
         return tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.shape(text)[0])
 
@@ -99,28 +99,32 @@ class NGramVectorizer(tf.Module):
             int32 `[batch, max_tokens]`.
         """
         _check_max_tokens(max_tokens)
-        tokens, positions = self._split(text)
+        tokens, positions = self.split(text)
         kept = positions[:, 1] < max_tokens
         ids = self._unigram_ids(tf.boolean_mask(tokens, kept))
         rows = tf.cast(tf.boolean_mask(positions[:, 0], kept), tf.int32)
-        return _pad(tf.cast(ids, tf.int32), rows, batch=tf.shape(text)[0], length=max_tokens)
+        return pad_rows(tf.cast(ids, tf.int32), rows, batch=tf.shape(text)[0], length=max_tokens)
 
-    def _split(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def split(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns all tokens end to end, `[tokens]`, and row and column of each, `[tokens, 2]`."""
         spaced = tf.strings.regex_replace(self._tokenizer.spaced(text), "^ *$", EMPTY_TERM)
         # What tf.strings.split computes, without the ragged tensor around it.
         positions, tokens, _ = tf.raw_ops.StringSplitV2(input=spaced, sep="")
         return tokens, positions
 
+    def buckets(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Returns the int64 ids of the hash buckets that tokens fall into."""
+        bucket = tf.strings.to_hash_bucket_fast(tokens, self.vocabulary.unigram_buckets)
+        return self.vocabulary.unigram_bucket_id + bucket
+
     def _unigram_ids(self, tokens: tf.Tensor) -> tf.Tensor:
         """Returns the int64 ids of tokens; unknown ones get those of their buckets."""
-        known = self._table.lookup(tokens)
-        bucket = tf.strings.to_hash_bucket_fast(tokens, self.vocabulary.unigram_buckets)
-        return tf.where(known == _UNKNOWN, self.vocabulary.unigram_bucket_id + bucket, known)
+        known = self.table.lookup(tokens)
+        return tf.where(known == _UNKNOWN, self.buckets(tokens), known)
 
     def _bigram_ids(self, pairs: tf.Tensor) -> tf.Tensor:
         """Returns the int64 ids of pairs; unknown ones get those of their buckets, or -1."""
-        known = self._table.lookup(pairs)
+        known = self.table.lookup(pairs)
         if not self.vocabulary.bigram_buckets:
             return known
         bucket = tf.strings.to_hash_bucket_fast(pairs, self.vocabulary.bigram_buckets)
@@ -128,7 +132,7 @@ class NGramVectorizer(tf.Module):
 
     def _terms(self, text: tf.Tensor, *, max_tokens: int | None) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ids and rows of the unigrams and bi-grams, int32 `[terms]` each."""
-        tokens, positions = self._split(text)
+        tokens, positions = self.split(text)
         columns = positions[:, 1]
         pairs = tf.strings.join([tokens, tf.roll(tokens, -1, axis=0)], separator=" ")
         # The first token of a text ends no pair; nor does the first of all, rolled to the end.
@@ -149,7 +153,7 @@ def _check_max_tokens(max_tokens: int | None) -> None:
         raise ValueError(f"Expected max_tokens to be at least 1, received {max_tokens}.")
 
 
-def _pad(ids: tf.Tensor, rows: tf.Tensor, *, batch: tf.Tensor, length: int | None) -> tf.Tensor:
+def pad_rows(ids: tf.Tensor, rows: tf.Tensor, *, batch: tf.Tensor, length: int | None) -> tf.Tensor:
     """Puts flat ids into one 0-padded row per text, int32 `[batch, length]`."""
     ragged = tf.RaggedTensor.from_value_rowids(
         ids, tf.cast(rows, tf.int64), nrows=tf.cast(batch, tf.int64), validate=False

@@ -16,6 +16,9 @@ FIRST_TERM_ID = 2
 # No tokenizer of this package can give it: `<` and `>` always stand alone.
 EMPTY_TERM = "<empty>"
 
+# Before a piece of a word that does not begin it, as in BERT's vocabularies.
+PIECE_MARK = "##"
+
 _HEADER = (
     "<use_st5 n-gram vocabulary 1> unigrams={} bigrams={} unigram_buckets={} bigram_buckets={}"
 )
@@ -73,6 +76,18 @@ class NGramVocabulary:
     def bigram_bucket_id(self) -> int:
         """The first id of the bi-gram buckets (`size` where there are none)."""
         return self.unigram_bucket_id + self.unigram_buckets
+
+    def check_unigrams_only(self) -> None:
+        """Checks that there are no bi-grams.
+
+        Raises:
+            ValueError: There are some, or buckets for them.
+        """
+        if self.bigrams or self.bigram_buckets:
+            raise ValueError(
+                f"Expected a vocabulary without bi-grams, received {len(self.bigrams)} "
+                f"bi-grams and {self.bigram_buckets} buckets for them."
+            )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the vocabulary as one text file; the bytes depend on the vocabulary alone."""

@@ -22,11 +22,7 @@ class UnigramVectorizer(tf.Module):
 
     def __init__(self, vocabulary: NGramVocabulary) -> None:
         super().__init__(name="unigram_vectorizer")
-        if vocabulary.bigrams or vocabulary.bigram_buckets:
-            raise ValueError(
-                f"Expected a vocabulary without bi-grams, received {len(vocabulary.bigrams)} "
-                f"bi-grams and {vocabulary.bigram_buckets} buckets for them."
-            )
+        vocabulary.check_unigrams_only()
         self.vocabulary = vocabulary
         self._ngrams = NGramVectorizer(vocabulary)
 

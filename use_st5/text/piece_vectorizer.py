@@ -1,0 +1,125 @@
+"""Sentences to the ids of their tokens, unknown words in pieces, inside the TensorFlow graph."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from use_st5.text.ngram_vectorizer import NGramVectorizer, pad_rows
+from use_st5.text.ngram_vocabulary import PIECE_MARK, NGramVocabulary
+
+_UNKNOWN = -1
+# Letters of the longest piece, and pieces of a word that count: what is beyond says nothing more.
+_PIECE_LETTERS = 16
+_MOST_PIECES = 8
+
+
+class PieceVectorizer(tf.Module):
+    """Maps sentences to ids of tokens; a token that is unknown becomes several.
+
+    The tokens and the asset are those of `NGramVectorizer`. An unknown token is cut at its
+    punctuation ("cookie-cutter", "26,000"); a part that is still unknown is cut into the longest
+    known pieces from left to right, as WordPiece does (Wu et al. 2016, arXiv 1609.08144): a word of
+    the vocabulary first, then pieces marked "##". Where no piece fits, the rest of the part has the
+    id of its hash bucket.
+
+    Args:
+        vocabulary: The words, the marked pieces among them, and their ids; no bi-grams.
+
+    Raises:
+        ValueError: The vocabulary holds bi-grams or buckets for them.
+    """
+
+    def __init__(self, vocabulary: NGramVocabulary) -> None:
+        super().__init__(name="piece_vectorizer")
+        vocabulary.check_unigrams_only()
+        self.vocabulary = vocabulary
+        self._ngrams = NGramVectorizer(vocabulary)
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """The ids of each text in a row, padded with 0.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text that count, the rest is cut; None keeps all.
+
+        Returns:
+            int32 `[batch, length]`, where the length is that of the longest row.
+        """
+        ids, rows = self._ids(text)
+        padded = pad_rows(ids, rows, batch=tf.shape(text)[0], length=None)
+        return padded if max_tokens is None else padded[:, :max_tokens]
+
+    def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The same ids in rows of one length (training arrays, a decoder's targets).
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text that count, the rest is cut.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        ids, rows = self._ids(text)
+        return pad_rows(ids, rows, batch=tf.shape(text)[0], length=max_tokens)
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many ids each text has, uncut: string `[batch]` → int32 `[batch]`."""
+        _, rows = self._ids(text)
+        return tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.shape(text)[0])
+
+    def _ids(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Ids of all texts end to end and the text of each, int32 `[ids]` both."""
+        tokens, positions = self._ngrams.split(text)
+        parts, owners = self._parts(tokens)
+        known = self._ngrams.table.lookup(parts)
+        unknown = tf.where(known == _UNKNOWN)
+        pieces = self._pieces(tf.gather_nd(parts, unknown))
+        # One row a part, one column a piece, 0 where there is none.
+        every = tf.pad(known[:, None], [[0, 0], [0, _MOST_PIECES - 1]])
+        every = tf.tensor_scatter_nd_update(every, unknown, pieces)
+        kept = tf.where(every > 0)
+        rows = tf.gather(positions[:, 0], tf.gather(owners, kept[:, 0]))
+        return tf.cast(tf.gather_nd(every, kept), tf.int32), tf.cast(rows, tf.int32)
+
+    def _parts(self, tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The tokens, unknown ones cut at punctuation, and for each part the token it is of."""
+        cut = tf.strings.regex_replace(tokens, r"([^\pL\pM\pN])", r" \1 ")
+        spaced = tf.where(self._ngrams.table.lookup(tokens) == _UNKNOWN, cut, tokens)
+        positions, parts, _ = tf.raw_ops.StringSplitV2(input=spaced, sep="")
+        return parts, positions[:, 0]
+
+    def _pieces(self, words: tf.Tensor) -> tf.Tensor:
+        """The ids of unknown words' pieces, int64 `[words, _MOST_PIECES]`, 0 = none."""
+
+        def more(step: tf.Tensor, rest: tf.Tensor, _found: tf.Tensor) -> tf.Tensor:
+            return (step < _MOST_PIECES) & tf.reduce_any(tf.strings.length(rest) > 0)
+
+        def cut(step: tf.Tensor, rest: tf.Tensor, found: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            ids, rest = self._longest(rest, tf.where(step > 0, PIECE_MARK, ""))
+            place = tf.one_hot(step, _MOST_PIECES, dtype=tf.int64)
+            return step + 1, rest, found + ids[:, None] * place
+
+        found = tf.zeros([tf.size(words), _MOST_PIECES], tf.int64)
+        # A loop in the graph, not in Python: the exported file holds its body once.
+        return tf.while_loop(more, cut, (tf.constant(0), words, found))[-1]
+
+    def _longest(self, rest: tf.Tensor, mark: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The id of each text's longest known beginning, 0 for an empty one, and what remains."""
+        letters = tf.strings.length(rest, unit="UTF8_CHAR")
+        # It looks at every beginning at once.
+        sizes = tf.range(1, _PIECE_LETTERS + 1)
+        beginnings = tf.strings.substr(
+            tf.repeat(rest, _PIECE_LETTERS),
+            tf.zeros([tf.size(rest) * _PIECE_LETTERS], tf.int32),
+            tf.tile(sizes, [tf.size(rest)]),
+            unit="UTF8_CHAR",
+        )
+        known = self._ngrams.table.lookup(tf.strings.join([mark, beginnings]))
+        known = tf.reshape(known, [-1, _PIECE_LETTERS])
+        fits = (known != _UNKNOWN) & (sizes <= letters[:, None])
+        size = tf.reduce_max(tf.where(fits, sizes, 0), axis=1)
+        best = tf.gather(known, tf.maximum(size - 1, 0), axis=1, batch_dims=1)
+        none = tf.zeros_like(best)
+        ids = tf.where(size > 0, best, tf.where(letters > 0, self._ngrams.buckets(rest), none))
+        left = tf.strings.substr(rest, tf.minimum(size, letters), letters, unit="UTF8_CHAR")
+        return ids, tf.where(size > 0, left, "")
