@@ -9,9 +9,9 @@ import numpy as np
 from use_st5.recipes._minilm_teacher import DIMENSION
 
 
-def fake_teacher() -> Callable[[list[str]], np.ndarray]:
+def fake_teacher(*, layers: int = 6) -> Callable[[list[str]], np.ndarray]:
     """Like `minilm_teacher`: `list[str] → [n, DIMENSION]`."""
-    projection = np.random.default_rng(0).normal(size=(256, DIMENSION))
+    projection = np.random.default_rng(layers).normal(size=(256, DIMENSION))
 
     def encode(sentences: list[str]) -> np.ndarray:
         counts = [np.bincount(bytearray(s, "utf-8"), minlength=256) for s in sentences]

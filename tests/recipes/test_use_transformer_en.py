@@ -14,10 +14,12 @@ from tests.recipes.fake_teacher import fake_teacher
 from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS
 from use_st5.recipes import _use_data, _use_training, use_transformer_en
 from use_st5.recipes._teacher_sentences import TeacherText
+from use_st5.text.ngram_vocabulary import NGramVocabulary
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
+    (corpora / "pieces.txt").write_text("[CLS]\nzebra\n##s\n##ing\né\n", encoding="utf-8")
     shape = dataclasses.replace(
         USE_TRANSFORMER_PRESETS["use_transformer_en"],
         embedding_dim=8,
@@ -28,10 +30,11 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     data = dataclasses.replace(
         use_transformer_en.DATA,
-        text=TeacherText(novels=10, dialogues=20, captions=40, spans=40),
+        text=TeacherText(novels=10, dialogues=20, captions=40, spans=40, related={(5, 9): 12}),
         teacher_lengths={"short": (1, 4, 5), "long": (5, 9, 12)},
         num_unigrams=60,
         unigram_buckets=5,
+        pieces="pieces.txt",
     )
     training = dataclasses.replace(
         use_transformer_en.TRAINING,
@@ -54,6 +57,15 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
     # Complete: the same command finds everything done.
     assert use_transformer_en.run(corpora, tmp_path / "run", steps=40) == scores
+
+
+def test_the_vocabulary_holds_words_and_pieces_of_the_file(corpora: Path, tmp_path: Path) -> None:
+    use_transformer_en.run(corpora, tmp_path / "run", tasks=())
+    unigrams = NGramVocabulary.load(tmp_path / "run/prepared/vocabulary.txt").unigrams
+    assert len(unigrams) <= 60
+    assert unigrams[-2:] == ("##s", "##ing")
+    assert "zebra" in unigrams
+    assert not {"[CLS]", "é"} & set(unigrams)
 
 
 def test_untrained_vectors_are_near_the_words_of_the_teacher(

@@ -19,8 +19,10 @@ import argparse
 from pathlib import Path
 
 from use_st5.distillation.teacher_vectors import TeacherVectors
-from use_st5.recipes._minilm_teacher import minilm_teacher
-from use_st5.recipes._teacher_sentences import TEACHER_TEXTS, teacher_sentences
+from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
+from use_st5.recipes._related_sentences import altered_sentences
+from use_st5.recipes._teacher_sentences import TEACHER_TEXTS, held_out_sentences, teacher_sentences
+from use_st5.recipes._word_table import spelled
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 
 
@@ -34,10 +36,23 @@ def main() -> None:
     )
     parser.add_argument("--vocabulary", type=Path, help="a recipe's vocabulary: its words too")
     arguments = parser.parse_args()
-    words = NGramVocabulary.load(arguments.vocabulary).unigrams if arguments.vocabulary else ()
-    sentences = [*teacher_sentences(arguments.data, TEACHER_TEXTS[arguments.recipe]), *words]
+    words = []
+    if arguments.vocabulary:
+        words = spelled(NGramVocabulary.load(arguments.vocabulary).unigrams)
+    text = TEACHER_TEXTS[arguments.recipe]
+    sentences = teacher_sentences(arguments.data, text)
+    held_out = held_out_sentences(arguments.data)
+    related = [
+        each
+        for (fewest, most), count in text.related.items()
+        for pair in altered_sentences(sentences, fewest, most, count, held_out=held_out)
+        for each in pair
+    ]
     store = TeacherVectors(arguments.to)
-    store.extend(minilm_teacher(), sentences, show_progress=True)
+    store.extend(minilm_teacher(), [*sentences, *related, *words], show_progress=True)
+    if related:
+        hints = TeacherVectors(hint_folder(arguments.to))
+        hints.extend(minilm_teacher(layers=HINT_LAYER), related, show_progress=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from use_st5.evaluation.sts import sts_suite
@@ -33,19 +33,32 @@ class TeacherText:
         dialogues: Turns of the dialogues.
         captions: Generated captions.
         spans: Spans of one to six words out of the other sentences.
+        related: (fewest words, most words) → how many sentences of that length get an alteration,
+            which the teacher is asked about, too, and a place in a group of related sentences.
     """
 
     novels: int
     dialogues: int
     captions: int
     spans: int
+    related: Mapping[tuple[int, int], int] = dataclasses.field(default_factory=dict)
 
 
 TEACHER_TEXTS = {
     "use_dan_en": TeacherText(novels=200_000, dialogues=400_000, captions=160_000, spans=420_000),
     # Two hours of two cores see less text; the smaller samples are parts of the larger ones.
     "use_transformer_en": TeacherText(
-        novels=100_000, dialogues=200_000, captions=120_000, spans=160_000
+        novels=100_000,
+        dialogues=200_000,
+        captions=120_000,
+        spans=160_000,
+        related={
+            (4, 6): 30_000,
+            (7, 9): 40_000,
+            (10, 13): 45_000,
+            (14, 19): 40_000,
+            (20, 30): 25_000,
+        },
     ),
 }
 

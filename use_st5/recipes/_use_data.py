@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5.data.prepared import prepare
 from use_st5.data.prepared_column import ColumnKind, PreparedColumn, Vectorizer
-from use_st5.distillation.teacher_vectors import TeacherVectors
-from use_st5.recipes._minilm_teacher import minilm_teacher
+from use_st5.distillation.teacher_vectors import Encode, TeacherVectors
+from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
 from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
-from use_st5.recipes._teacher_sentences import TeacherText, teacher_sentences
-from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.recipes._related_sentences import Pair, altered_sentences, related_groups
+from use_st5.recipes._teacher_sentences import TeacherText, held_out_sentences, teacher_sentences
+from use_st5.text.ngram_vocabulary import PIECE_MARK, NGramVocabulary
 from use_st5.text.vocabulary_builder import build_vocabulary
 
+# Those of the DAN; `UseData` knows "related", too.
 TASKS = ("skip_thought", "input_response", "inference", "teacher")
 DECODER_TOKENS = 20
 
@@ -41,6 +44,8 @@ class DataSettings:
         num_unigrams: Words of the vocabulary.
         num_bigrams: Its bi-grams.
         unigram_buckets: Rows that unknown words share.
+        pieces: A vocabulary of BERT's format below the data's folder: its words have a place
+            whatever their number, and so have its pieces, for a vectorizer that knows them.
     """
 
     text: TeacherText
@@ -51,6 +56,7 @@ class DataSettings:
     num_unigrams: int
     num_bigrams: int
     unigram_buckets: int
+    pieces: str | None = None
 
 
 class UseData:
@@ -80,13 +86,10 @@ class UseData:
 
     def ask_teacher(self, sentences: Sequence[str]) -> TeacherVectors:
         """The teacher's vectors; it is asked about sentences that have none yet."""
-        vectors = TeacherVectors(self._teacher)
-        if any(sentence not in vectors for sentence in sentences):
-            vectors.extend(minilm_teacher(), sentences, show_progress=True)
-        return vectors
+        return _asked(minilm_teacher, self._teacher, sentences)
 
     def parts(self, task: str) -> dict[str, Arrays]:
-        """The arrays of a task among `TASKS`, by the names of its parts."""
+        """The arrays of a task by the names of its parts."""
         return {
             name: prepare(examples(), columns, self.vectorizer, self.prepared / name, reuse=True)
             for name, (examples, columns) in self._sources(task).items()
@@ -98,6 +101,12 @@ class UseData:
             return {
                 f"teacher_{name}": self._teacher_source(*lengths)
                 for name, lengths in self.settings.teacher_lengths.items()
+            }
+        if task == "related":
+            return {
+                f"related_{name}": self._related_source(name, max_tokens)
+                for name, (*length, max_tokens) in self.settings.teacher_lengths.items()
+                if tuple(length) in self.settings.text.related
             }
         ids = PreparedColumn(self.settings.ids, max_tokens=self.settings.max_tokens)
         words = PreparedColumn("unigram_ids", max_tokens=DECODER_TOKENS)
@@ -127,29 +136,91 @@ class UseData:
         ids = PreparedColumn(self.settings.ids, max_tokens=max_tokens)
         return examples, {"sentence": ids, "teacher": PreparedColumn("vector")}
 
+    def _related_source(self, name: str, max_tokens: int) -> Source:
+        """Groups of related sentences, each with the teacher's vector and hint."""
+
+        def examples() -> Iterator[dict[str, Any]]:
+            pairs, mean = self._pairs[name], self._mean_hint
+            vectors, hints = self._related_vectors
+            firsts = np.stack([vectors[first] for first, _ in pairs]).astype(np.float32)
+            for group in related_groups(pairs, firsts):
+                for each in group:
+                    yield {"sentence": each, "teacher": vectors[each], "hint": hints[each] - mean}
+
+        vector = PreparedColumn("vector")
+        ids = PreparedColumn(self.settings.ids, max_tokens=max_tokens)
+        return examples, {"sentence": ids, "teacher": vector, "hint": vector}
+
+    @cached_property
+    def _pairs(self) -> dict[str, list[Pair]]:
+        """The sentences with an alteration, by the names of their lengths."""
+        held_out, related = held_out_sentences(self.data), self.settings.text.related
+        return {
+            name: altered_sentences(
+                self.sentences, *length, related[tuple(length)], held_out=held_out
+            )
+            for name, (*length, _) in self.settings.teacher_lengths.items()
+            if tuple(length) in related
+        }
+
+    @cached_property
+    def _related_vectors(self) -> tuple[TeacherVectors, TeacherVectors]:
+        """The teacher's vectors and hints of all pairs."""
+        texts = [each for pairs in self._pairs.values() for pair in pairs for each in pair]
+        early = partial(minilm_teacher, layers=HINT_LAYER)
+        return self.ask_teacher(texts), _asked(early, hint_folder(self._teacher), texts)
+
+    @cached_property
+    def _mean_hint(self) -> np.ndarray:
+        """What all hints share, and a student need not learn: most of a hint, in BERT's layers."""
+        _, hints = self._related_vectors
+        firsts = [first for pairs in self._pairs.values() for first, _ in pairs]
+        return np.mean([hints[each] for each in firsts], axis=0, dtype=np.float32)
+
     def _vocabulary(self) -> NGramVocabulary:
         path = self.prepared / "vocabulary.txt"
         if not path.exists():
+            words, pieces = self._words_and_pieces()
             vocabulary = build_vocabulary(
                 self.sentences,
                 show_progress=True,
-                num_unigrams=self.settings.num_unigrams,
+                num_unigrams=self.settings.num_unigrams - len(pieces),
                 num_bigrams=self.settings.num_bigrams,
+                always=words,
                 unigram_buckets=self.settings.unigram_buckets,
             )
+            vocabulary = dataclasses.replace(vocabulary, unigrams=(*vocabulary.unigrams, *pieces))
             path.parent.mkdir(parents=True, exist_ok=True)
             vocabulary.save(path)
         return NGramVocabulary.load(path)
 
+    def _words_and_pieces(self) -> tuple[list[str], list[str]]:
+        """What has a place in the vocabulary whatever its number."""
+        if self.settings.pieces is None:
+            return [], []
+        lines = (self.data / self.settings.pieces).read_text(encoding="utf-8").splitlines()
+        # Other scripts take the place of words; "[CLS]" and its like are none.
+        terms = [line for line in lines if line.isascii() and not re.fullmatch(r"\[.+\]", line)]
+        marked = [term for term in terms if term.startswith(PIECE_MARK) and term != PIECE_MARK]
+        return [term for term in terms if PIECE_MARK not in term], marked
 
-def check_tasks(tasks: Sequence[str]) -> None:
+
+def check_tasks(tasks: Sequence[str], known: Collection[str]) -> None:
     """Checks the names of tasks before any work.
 
     Raises:
         ValueError: One is unknown.
     """
-    if unknown := set(tasks) - set(TASKS):
-        raise ValueError(f"Expected tasks among {TASKS}. Received: {sorted(unknown)}")
+    if unknown := set(tasks) - set(known):
+        raise ValueError(f"Expected tasks among {[*known]}. Received: {sorted(unknown)}")
+
+
+def _asked(teacher: Callable[[], Encode], folder: Path, sentences: Sequence[str]) -> TeacherVectors:
+    """The vectors in a folder; a teacher is asked about sentences that have none yet."""
+    vectors = TeacherVectors(folder)
+    if any(sentence not in vectors for sentence in sentences):
+        vectors.extend(teacher(), sentences, show_progress=True)
+    return vectors
 
 
 def _cached_lines(path: Path, make: Callable[[], list[str]]) -> list[str]:

@@ -49,7 +49,7 @@ class UseRecipe:
         prepared: Path | None,
     ) -> dict[str, float]:
         """Trains, exports and scores; the arguments are those of the recipes' own `run`."""
-        check_tasks(tasks)
+        check_tasks(tasks, self.training.mixture)
         checkpoints = checkpoints_folder(output, resume=resume)
         development = read_stsb_dev(data)
         text = UseData(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -14,6 +15,7 @@ from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.recipes._minilm_teacher import DIMENSION
+from use_st5.recipes._related_sentences import GROUP_SIZE
 from use_st5.recipes._use_data import Arrays
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
@@ -87,19 +89,26 @@ def train(
 
 def _tasks(name: str, parts: dict[str, Arrays], settings: TrainingSettings) -> list[Task]:
     """The task, once for each part of its data; the parts share the loss and the rate."""
+    teacher = partial(
+        TeacherLoss,
+        teacher_dim=DIMENSION,
+        similarity_weight=10.0,
+        ranking_weight=1.0,
+        temperature=0.1,
+    )
     losses: dict[str, Callable[[], TaskLoss]] = {
         "skip_thought": lambda: SkipThoughtLoss(
             vocabulary_size=DECODER_VOCABULARY, hidden_dim=128, intermediate_dim=512
         ),
         "input_response": InputResponseLoss,
         "inference": lambda: ClassificationLoss(num_classes=3),
-        "teacher": lambda: TeacherLoss(
-            teacher_dim=DIMENSION, similarity_weight=10.0, ranking_weight=1.0, temperature=0.1
-        ),
+        "teacher": teacher,
+        "related": partial(teacher, hint_dim=DIMENSION),
     }
     loss = losses[name]()
     rate, batch_size = settings.mixture[name]
-    data = {part: ArrayData(arrays) for part, arrays in parts.items()}
+    group_size = GROUP_SIZE if name == "related" else 1
+    data = {part: ArrayData(arrays, group_size=group_size) for part, arrays in parts.items()}
     weights = {
         part: len(each) * settings.part_weights.get(part, 1.0) for part, each in data.items()
     }

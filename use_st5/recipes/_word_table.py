@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+
+from use_st5.text.ngram_vocabulary import PIECE_MARK
+
+
+def spelled(terms: Iterable[str]) -> list[str]:
+    """Words and pieces of words without the pieces' mark, as a teacher reads them."""
+    return [term.removeprefix(PIECE_MARK) or term for term in terms]
 
 
 def word_table(vectors: np.ndarray, *, rows: int, dim: int, first: int, seed: int) -> np.ndarray:

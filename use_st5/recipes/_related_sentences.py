@@ -1,0 +1,63 @@
+"""Groups of sentences that have to do with each other, for a student's second stage of learning."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+
+from use_st5.recipes._alterations import generate_alterations
+from use_st5.recipes._teacher_sentences import normalized
+
+NEIGHBOURS = 2
+GROUP_SIZE = 2 + NEIGHBOURS
+
+Pair = tuple[str, str]
+
+
+def altered_sentences(
+    sentences: Sequence[str],
+    fewest: int,
+    most: int,
+    count: int,
+    *,
+    held_out: Collection[str] = (),
+    seed: int = 0,
+) -> list[Pair]:
+    """Some sentences of a length, and an alteration of each.
+
+    Args:
+        sentences: To draw from.
+        fewest: Words of the shortest.
+        most: Words of the longest; an alteration may have a few more.
+        count: How many, if there are so many.
+        held_out: Normalized sentences that no alteration may become.
+        seed: Same seed and sentences, same pairs.
+
+    Returns:
+        Pairs (sentence, alteration), in random order.
+    """
+    suitable = [each for each in sentences if fewest <= each.count(" ") + 1 <= most]
+    chosen = random.Random(seed).sample(suitable, min(count, len(suitable)))
+    pairs = zip(chosen, generate_alterations(chosen, seed=seed), strict=True)
+    return [(each, altered) for each, altered in pairs if normalized(altered) not in held_out]
+
+
+def related_groups(pairs: Sequence[Pair], vectors: np.ndarray) -> Iterator[list[str]]:
+    """Each sentence with its alteration and the sentences nearest to it.
+
+    Args:
+        pairs: What `altered_sentences` gives, more than `NEIGHBOURS`.
+        vectors: The teacher's vectors of their sentences, rows of length 1, `[pairs, dim]`.
+
+    Yields:
+        `GROUP_SIZE` texts: a sentence, its alteration, its neighbours.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    # Of unit vectors the nearest have the largest cosine; each finds itself or its equal first.
+    finder = NearestNeighbors(n_neighbors=NEIGHBOURS + 1, algorithm="brute").fit(vectors)
+    for row, near in enumerate(finder.kneighbors(vectors, return_distance=False)):
+        others = [other for other in near if other != row][:NEIGHBOURS]
+        yield [*pairs[row], *(pairs[other][0] for other in others)]
