@@ -20,8 +20,8 @@ from pathlib import Path
 
 from use_st5.distillation.teacher_vectors import TeacherVectors
 from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
-from use_st5.recipes._related_sentences import altered_sentences
-from use_st5.recipes._teacher_sentences import TEACHER_TEXTS, held_out_sentences, teacher_sentences
+from use_st5.recipes._related_sentences import pair_texts, pairs_by_length
+from use_st5.recipes._teacher_sentences import TEACHER_TEXTS, teacher_sentences
 from use_st5.recipes._word_table import spelled
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 
@@ -41,13 +41,7 @@ def main() -> None:
         words = spelled(NGramVocabulary.load(arguments.vocabulary).unigrams)
     text = TEACHER_TEXTS[arguments.recipe]
     sentences = teacher_sentences(arguments.data, text)
-    held_out = held_out_sentences(arguments.data)
-    related = [
-        each
-        for (fewest, most), count in text.related.items()
-        for pair in altered_sentences(sentences, fewest, most, count, held_out=held_out)
-        for each in pair
-    ]
+    related = pair_texts(pairs_by_length(arguments.data, sentences, text.related))
     store = TeacherVectors(arguments.to)
     store.extend(minilm_teacher(), [*sentences, *related, *words], show_progress=True)
     if related:

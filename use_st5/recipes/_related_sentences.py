@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from use_st5.recipes._alterations import generate_alterations
-from use_st5.recipes._teacher_sentences import normalized
+from use_st5.recipes._teacher_sentences import held_out_sentences, normalized
 
 NEIGHBOURS = 2
 GROUP_SIZE = 2 + NEIGHBOURS
 
 Pair = tuple[str, str]
+Length = tuple[int, int]  # fewest and most words
+
+
+def pairs_by_length(
+    data: Path, sentences: Sequence[str], related: Mapping[Length, int]
+) -> dict[Length, list[Pair]]:
+    """The pairs that a recipe asks its teacher about.
+
+    Args:
+        data: The folder of the corpora; no alteration is a sentence of an STS set there.
+        sentences: To draw from.
+        related: Length → number of sentences.
+    """
+    held_out = held_out_sentences(data) if related else ()
+    return {
+        length: altered_sentences(sentences, *length, count, held_out=held_out)
+        for length, count in related.items()
+    }
+
+
+def pair_texts(pairs: Mapping[Length, Sequence[Pair]]) -> list[str]:
+    """All sentences and alterations."""
+    return [text for each in pairs.values() for pair in each for text in pair]
 
 
 def altered_sentences(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,9 +16,11 @@ from use_st5.data.prepared_column import ColumnKind, PreparedColumn, Vectorizer
 from use_st5.distillation.teacher_vectors import Encode, TeacherVectors
 from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
 from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
-from use_st5.recipes._related_sentences import Pair, altered_sentences, related_groups
-from use_st5.recipes._teacher_sentences import TeacherText, held_out_sentences, teacher_sentences
-from use_st5.text.ngram_vocabulary import PIECE_MARK, NGramVocabulary
+from use_st5.recipes._related_data import RelatedData
+from use_st5.recipes._related_sentences import pair_texts, pairs_by_length
+from use_st5.recipes._teacher_sentences import TeacherText, teacher_sentences
+from use_st5.recipes._wordpieces import read_wordpieces
+from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.vocabulary_builder import build_vocabulary
 
 # Those of the DAN; `UseData` knows "related", too.
@@ -74,6 +75,7 @@ class UseData:
         self.settings = settings
         self.prepared = prepared
         self._teacher = teacher
+        self._wordpieces = read_wordpieces(data / settings.pieces) if settings.pieces else ([], [])
         self.sentences = _cached_lines(
             prepared / "sentences.txt", lambda: teacher_sentences(data, settings.text)
         )
@@ -104,9 +106,9 @@ class UseData:
             }
         if task == "related":
             return {
-                f"related_{name}": self._related_source(name, max_tokens)
-                for name, (*length, max_tokens) in self.settings.teacher_lengths.items()
-                if tuple(length) in self.settings.text.related
+                f"related_{name}": self._related_source(*lengths)
+                for name, lengths in self.settings.teacher_lengths.items()
+                if lengths[:2] in self.settings.text.related
             }
         ids = PreparedColumn(self.settings.ids, max_tokens=self.settings.max_tokens)
         words = PreparedColumn("unigram_ids", max_tokens=DECODER_TOKENS)
@@ -136,51 +138,25 @@ class UseData:
         ids = PreparedColumn(self.settings.ids, max_tokens=max_tokens)
         return examples, {"sentence": ids, "teacher": PreparedColumn("vector")}
 
-    def _related_source(self, name: str, max_tokens: int) -> Source:
+    def _related_source(self, fewest: int, most: int, max_tokens: int) -> Source:
         """Groups of related sentences, each with the teacher's vector and hint."""
-
-        def examples() -> Iterator[dict[str, Any]]:
-            pairs, mean = self._pairs[name], self._mean_hint
-            vectors, hints = self._related_vectors
-            firsts = np.stack([vectors[first] for first, _ in pairs]).astype(np.float32)
-            for group in related_groups(pairs, firsts):
-                for each in group:
-                    yield {"sentence": each, "teacher": vectors[each], "hint": hints[each] - mean}
-
         vector = PreparedColumn("vector")
         ids = PreparedColumn(self.settings.ids, max_tokens=max_tokens)
-        return examples, {"sentence": ids, "teacher": vector, "hint": vector}
+        columns = {"sentence": ids, "teacher": vector, "hint": vector}
+        return lambda: self._related.examples((fewest, most)), columns
 
     @cached_property
-    def _pairs(self) -> dict[str, list[Pair]]:
-        """The sentences with an alteration, by the names of their lengths."""
-        held_out, related = held_out_sentences(self.data), self.settings.text.related
-        return {
-            name: altered_sentences(
-                self.sentences, *length, related[tuple(length)], held_out=held_out
-            )
-            for name, (*length, _) in self.settings.teacher_lengths.items()
-            if tuple(length) in related
-        }
-
-    @cached_property
-    def _related_vectors(self) -> tuple[TeacherVectors, TeacherVectors]:
-        """The teacher's vectors and hints of all pairs."""
-        texts = [each for pairs in self._pairs.values() for pair in pairs for each in pair]
+    def _related(self) -> RelatedData:
+        pairs = pairs_by_length(self.data, self.sentences, self.settings.text.related)
+        texts = pair_texts(pairs)
         early = partial(minilm_teacher, layers=HINT_LAYER)
-        return self.ask_teacher(texts), _asked(early, hint_folder(self._teacher), texts)
-
-    @cached_property
-    def _mean_hint(self) -> np.ndarray:
-        """What all hints share, and a student need not learn: most of a hint, in BERT's layers."""
-        _, hints = self._related_vectors
-        firsts = [first for pairs in self._pairs.values() for first, _ in pairs]
-        return np.mean([hints[each] for each in firsts], axis=0, dtype=np.float32)
+        hints = _asked(early, hint_folder(self._teacher), texts)
+        return RelatedData(pairs, self.ask_teacher(texts), hints)
 
     def _vocabulary(self) -> NGramVocabulary:
         path = self.prepared / "vocabulary.txt"
         if not path.exists():
-            words, pieces = self._words_and_pieces()
+            words, pieces = self._wordpieces
             vocabulary = build_vocabulary(
                 self.sentences,
                 show_progress=True,
@@ -193,16 +169,6 @@ class UseData:
             path.parent.mkdir(parents=True, exist_ok=True)
             vocabulary.save(path)
         return NGramVocabulary.load(path)
-
-    def _words_and_pieces(self) -> tuple[list[str], list[str]]:
-        """What has a place in the vocabulary whatever its number."""
-        if self.settings.pieces is None:
-            return [], []
-        lines = (self.data / self.settings.pieces).read_text(encoding="utf-8").splitlines()
-        # Other scripts take the place of words; "[CLS]" and its like are none.
-        terms = [line for line in lines if line.isascii() and not re.fullmatch(r"\[.+\]", line)]
-        marked = [term for term in terms if term.startswith(PIECE_MARK) and term != PIECE_MARK]
-        return [term for term in terms if PIECE_MARK not in term], marked
 
 
 def check_tasks(tasks: Sequence[str], known: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""USE Transformer untrained, by the three tasks, by the teacher and by all: what each contributes.
+"""USE Transformer untrained, by three tasks, by the teacher and by all: what each contributes.
 
     use-st5 train use_transformer_ablation --data DATA --teacher TEACHER --out runs/ablation
 
@@ -22,6 +22,7 @@ ROWS = {
     "three_tasks": THREE_TASKS,
     "teacher": ("teacher",),
     "with_teacher": TASKS,
+    "with_related": use_transformer_en.TASKS,
 }
 STEPS = 120
 
