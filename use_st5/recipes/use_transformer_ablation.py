@@ -9,11 +9,9 @@ development split of the STS Benchmark. Runs that are complete are not repeated.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from use_st5.recipes import use_transformer_en
-from use_st5.recipes._calibration import Calibration
 from use_st5.recipes._task_ablation import THREE_TASKS, ablate_tasks
 from use_st5.recipes._use_data import TASKS
 
@@ -52,7 +50,7 @@ def run(
         Mean score by "row/score".
     """
     return ablate_tasks(
-        partial(use_transformer_en.run, calibration=Calibration()),
+        use_transformer_en.run,
         data,
         output,
         rows=ROWS,
