@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import keras
 import numpy as np
 
 from use_st5.models.use_dan import USEDAN
@@ -54,17 +53,11 @@ def calibrate(model: USEDAN, vocabulary: NGramVocabulary, calibration: Calibrati
             "Expected a model with a projection and a row for each of the vocabulary's "
             f"{vocabulary.size} ids. Received: {model.config}"
         )
-    scale_rows(model.embedding.embeddings, vocabulary, calibration)
+    factors = row_factors(vocabulary, calibration)
+    embeddings = model.embedding.embeddings
+    embeddings.assign(embeddings.numpy() * factors[:, None])
     kernel = projections[-1].kernel
     kernel.assign(kernel.numpy() * np.float32(calibration.skip))
-
-
-def scale_rows(
-    embeddings: keras.Variable, vocabulary: NGramVocabulary, calibration: Calibration
-) -> None:
-    """Multiplies the rows of a table by their factors, in place."""
-    factors = row_factors(vocabulary, calibration)
-    embeddings.assign(keras.ops.convert_to_numpy(embeddings) * factors[:, None])
 
 
 def row_factors(vocabulary: NGramVocabulary, calibration: Calibration) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Groups of sentences that have to do with each other, for a student's second stage of learning."""
+"""Groups of sentences that have to do with each other, for a student to tell apart."""
 
 from __future__ import annotations
 
