@@ -13,6 +13,7 @@ import tensorflow as tf
 from tests.recipes.fake_teacher import fake_teacher
 from use_st5.recipes import _use_data, _use_training, use_dan_ablation, use_dan_en
 from use_st5.recipes._teacher_sentences import TeacherText
+from use_st5.recipes._use_vocabulary import VocabularySettings
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +22,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         use_dan_en.DATA,
         text=TeacherText(novels=10, dialogues=20, captions=40, spans=40),
         teacher_lengths={"short": (1, 4, 5), "long": (5, 9, 12)},
-        num_unigrams=60,
-        num_bigrams=40,
-        unigram_buckets=5,
+        vocabulary=VocabularySettings(60, 40, 5),
     )
     training = dataclasses.replace(
         use_dan_en.TRAINING,

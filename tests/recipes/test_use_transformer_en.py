@@ -14,6 +14,7 @@ from tests.recipes.fake_teacher import fake_teacher
 from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS
 from use_st5.recipes import _use_data, _use_training, use_transformer_en
 from use_st5.recipes._teacher_sentences import TeacherText
+from use_st5.recipes._use_vocabulary import VocabularySettings
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 
 
@@ -32,9 +33,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
         use_transformer_en.DATA,
         text=TeacherText(novels=10, dialogues=20, captions=40, spans=40, related={(5, 9): 12}),
         teacher_lengths={"short": (1, 4, 5), "long": (5, 9, 12)},
-        num_unigrams=60,
-        unigram_buckets=5,
-        pieces="pieces.txt",
+        vocabulary=VocabularySettings(60, 0, 5, pieces="pieces.txt"),
     )
     training = dataclasses.replace(
         use_transformer_en.TRAINING,

@@ -10,6 +10,7 @@ import tensorflow as tf
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 spm = pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
 
+from use_st5.data.prepared import fingerprint  # noqa: E402
 from use_st5.text.sentencepiece_vectorizer import (  # noqa: E402
     T5_VOCABULARY,
     SentencePieceVectorizer,
@@ -74,6 +75,20 @@ def test_a_long_text_is_cut_before_the_end_is_added(vectorizer: SentencePieceVec
     rows = vectorizer.padded(tf.constant(["one two three four five six seven", "one"]), 4).numpy()
     assert rows.tolist() == [[*whole[:3], 1], [whole[0], 1, 0, 0]]
     assert rows.dtype == np.int32
+
+
+def test_rows_of_one_length(vectorizer: SentencePieceVectorizer) -> None:
+    texts = ["How old are you?", "", "What is your age? " * 9]
+    rows = vectorizer.unigram_ids(texts, 12).numpy()
+    assert rows.shape == (3, 12)
+    np.testing.assert_array_equal(rows, vectorizer.padded(texts, 12))
+    assert vectorizer.unigram_ids(texts[:2], 12).shape == (2, 12)
+
+
+def test_vocabularies_are_told_apart(vectorizer: SentencePieceVectorizer) -> None:
+    assert fingerprint(vectorizer) == fingerprint(SentencePieceVectorizer())
+    part = SentencePieceVectorizer(piece_ids=[*range(31_999), 40_000])
+    assert fingerprint(vectorizer)["vocabulary"] != fingerprint(part)["vocabulary"]
 
 
 def test_invalid_utf8_is_read_as_the_sentencepiece_package_reads_it(

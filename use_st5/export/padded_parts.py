@@ -1,4 +1,4 @@
-"""The graph of encoders that read one row of embeddings for each token (USE Transformer)."""
+"""The graph of encoders that read one row of embeddings for each token (Transformers)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from use_st5.export.embedding_table import EmbeddingTable
 from use_st5.export.table_parts import TableParts
+from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.models.use_transformer import USETransformer
 
 
@@ -52,6 +53,33 @@ def use_transformer_parts(
             f"max_length: expected 1 to {limit}, the most that this USE Transformer reads "
             f"(config.max_length), received {max_length}."
         )
+    return _parts(model, vectorizer, max_length)
+
+
+def sentence_t5_parts(model: SentenceT5, vectorizer: Any, *, max_length: int | None) -> PaddedParts:
+    """The pieces of a Sentence-T5.
+
+    Args:
+        model: The model, built.
+        vectorizer: Gives its ids.
+        max_length: Tokens beyond this number are cut; None cuts nothing.
+
+    Raises:
+        ValueError: The model has a decoder, which reads the table, too; the vocabulary has more ids
+            than the table has rows.
+    """
+    if model.decoder is not None:
+        raise ValueError(
+            'Expected a Sentence-T5 whose vectors are the encoder\'s (pooling "mean" or "first"): '
+            'the decoder reads the table, too. Export one of pooling "decoder" with '
+            'storage="float32".'
+        )
+    return _parts(model, vectorizer, max_length)
+
+
+def _parts(
+    model: SentenceT5 | USETransformer, vectorizer: Any, max_length: int | None
+) -> PaddedParts:
     return PaddedParts.of_model(
         model,
         vectorizer,

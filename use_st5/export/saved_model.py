@@ -15,9 +15,10 @@ from use_st5._files import atomic_path
 from use_st5.export.embedding_table import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.model_manifest import CARD_NAME, ModelManifest, describe_files
-from use_st5.export.padded_parts import use_transformer_parts
+from use_st5.export.padded_parts import sentence_t5_parts, use_transformer_parts
 from use_st5.export.pooled_parts import use_dan_parts
 from use_st5.export.table_parts import TableParts
+from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.models.use_dan import USEDAN
 from use_st5.models.use_transformer import USETransformer
 
@@ -59,7 +60,8 @@ def export_saved_model(
         path: The folder to write; an older model there is replaced in one step.
         name: Name of the model.
         storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
-            scales, not entries, can be fine-tuned (`Int8Table`). "int8" is for the two USEs.
+            scales, not entries, can be fine-tuned (`Int8Table`). "int8" is for the two USEs and for
+            a `SentenceT5` without a decoder.
         max_length: Tokens beyond this number are cut; None cuts nothing, but for a `USETransformer`
             means its own limit, `config.max_length`, above which it must not be. Not for `USEDAN`.
         card: The model card, Markdown.
@@ -74,21 +76,26 @@ def export_saved_model(
     """
     if storage not in STORAGES:
         raise ValueError(f"Unknown storage: {storage!r}. Expected one of {STORAGES}.")
-    parts = _table_parts(model, vectorizer, max_length)
+    parts = _table_parts(model, vectorizer, max_length, storage)
     if parts is not None:
         graph = parts.graph(stored_table(model.embedding.embeddings, storage))
     elif storage == "float32":
         graph = padded_graph(model, vectorizer, max_length=max_length)
     else:
         raise ValueError(
-            f'storage="{storage}" is for the embedding table of a USEDAN or a USETransformer; '
-            f'export a {type(model).__name__} with storage="float32".'
+            f'storage="{storage}" is for the embedding table of a USEDAN, a USETransformer or a '
+            f'SentenceT5; export a {type(model).__name__} with storage="float32".'
         )
     return write_graph(graph, path, name=name, card=card, metadata=metadata)
 
 
-def _table_parts(model: keras.Model, vectorizer: Any, max_length: int | None) -> TableParts | None:
-    """The parts around the table of the families whose table is stored apart; None for others."""
+def _table_parts(
+    model: keras.Model, vectorizer: Any, max_length: int | None, storage: str
+) -> TableParts | None:
+    """The parts around the table where it is stored apart; None where it is not.
+
+    A Sentence-T5 in float32 is written whole: it may be of billions of parameters, or of bfloat16.
+    """
     if isinstance(model, USEDAN):
         if max_length is not None:
             raise ValueError(
@@ -98,6 +105,8 @@ def _table_parts(model: keras.Model, vectorizer: Any, max_length: int | None) ->
         return use_dan_parts(model, vectorizer)
     if isinstance(model, USETransformer):
         return use_transformer_parts(model, vectorizer, max_length=max_length)
+    if isinstance(model, SentenceT5) and storage == "int8":
+        return sentence_t5_parts(model, vectorizer, max_length=max_length)
     return None
 
 

@@ -146,9 +146,10 @@ def _traced(piece: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Any:
 
 
 def _check_vocabulary(model: keras.Model, vectorizer: Any) -> None:
-    if vectorizer.vocabulary.size > model.config.num_embeddings:
+    rows = model.embedding.embeddings.shape[0]
+    if vectorizer.vocabulary.size > rows:
         raise ValueError(
             f"The vocabulary has {vectorizer.vocabulary.size} ids, but the model's table has "
-            f"{model.config.num_embeddings} rows. Export with the vocabulary of the training, or "
-            "build the model with num_embeddings=vocabulary.size."
+            f"{rows} rows. Export with the vocabulary of the training, or build the model with as "
+            "many rows as vocabulary.size says."
         )

@@ -50,7 +50,7 @@ def rewrite_table(
     loaded = load_saved_model(folder)
     if not table_variables(loaded):
         raise ValueError(
-            f"Expected a model with an embedding table (USE-DAN or USE Transformer) in {folder}, "
+            f"Expected a model with an embedding table of its own in {folder}, "
             f"found another kind ({manifest.name}). int8 storage is for such tables alone."
         )
     table, embedding_dim = convert(loaded)

@@ -127,7 +127,20 @@ class SentenceT5(keras.Model):
 
     def call(self, ids: Any, training: bool = False) -> Any:
         tokens = ops.not_equal(ids, PADDING_ID)
-        encoded = self.encoder(self.embedding(ids), tokens=tokens, training=training)
+        return self.encode_embedded(self.embedding(ids), tokens, training=training)
+
+    def encode_embedded(self, embedded: Any, tokens: Any, *, training: bool = False) -> Any:
+        """What follows the table.
+
+        Args:
+            embedded: `[batch, length, hidden_dim]`, the rows of the tokens.
+            tokens: bool `[batch, length]`, False for padding.
+            training: Whether dropout acts.
+
+        Returns:
+            float32 `[batch, dimension]`.
+        """
+        encoded = self.encoder(embedded, tokens=tokens, training=training)
         vector = ops.cast(self._pool(encoded, tokens, training), "float32")
         if self.projection is not None:
             vector = self.projection(vector)

@@ -1,19 +1,24 @@
 """Sentences made by a seeded script, for a teacher to label.
 
 A student that learns from a teacher's vectors needs sentences, not labels, so text may be
-generated: descriptions of everyday scenes, of which the permissive corpora hold few (the words for
-them are in `scenes.json`), and short spans of real sentences, which teach words and bi-grams almost
-one by one.
+generated: descriptions of everyday scenes and questions of fact, of which the permissive corpora
+hold few (the words for them are in `scenes.json` and `questions.json`), and short spans of real
+sentences, which teach words and bi-grams almost one by one.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 _SCENES = Path(__file__).with_name("scenes.json")
+_QUESTIONS = Path(__file__).with_name("questions.json")
+# One or more capitalized words behind another word.
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
+_SLOT = re.compile(r"\{(\w+)\}")
 _PLURALS = ("two ", "three ", "four ", "some ", "several ", "a few ")
 
 
@@ -62,11 +67,50 @@ def generate_spans(
         yield " ".join(words[start : start + length])
 
 
+def generate_questions(
+    sentences: Sequence[str], nouns: Collection[str], count: int, *, seed: int = 0
+) -> Iterator[str]:
+    """Questions such as "How many museums are there in Paris?", whatever the answer.
+
+    Args:
+        sentences: Their nouns and names fill the frames, as often as they occur.
+        nouns: What counts as a noun, in lowercase.
+        count: How many; repetitions are possible.
+        seed: Same seed and sentences, same questions.
+
+    Yields:
+        One question each.
+
+    Raises:
+        ValueError: The sentences hold no noun or no name.
+    """
+    draw = random.Random(seed)
+    frames = json.loads(_QUESTIONS.read_text(encoding="utf-8"))["frames"]
+    names = [name for sentence in sentences for name in _NAME.findall(sentence)]
+    words = (word.strip(",.?") for sentence in sentences for word in sentence.split())
+    things = [word for word in words if len(word) > 2 and word in nouns]
+    if not names or not things:
+        raise ValueError("Expected sentences with nouns and capitalized names in them.")
+    fillers: dict[str, Callable[[], str]] = {
+        "name": lambda: draw.choice(names),
+        "noun": lambda: draw.choice(things),
+        "a_noun": lambda: _indefinite(draw.choice(things)),
+        "year": lambda: str(draw.randint(1066, 2020)),
+        "number": lambda: str(draw.randint(2, 12)),
+    }
+    for _ in range(count):
+        yield _SLOT.sub(lambda slot: fillers[slot[1]](), draw.choice(frames))
+
+
+def _indefinite(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
 def _with_article(subject: str, draw: random.Random) -> str:
     if subject.split()[0] in {"two", "three", "four", "some", "several", "a"}:
         return subject
     article = draw.choice(("a", "a", "a", "the", "one"))
-    return f"an {subject}" if article == "a" and subject[0] in "aeiou" else f"{article} {subject}"
+    return _indefinite(subject) if article == "a" else f"{article} {subject}"
 
 
 def _auxiliary(subject: str, draw: random.Random) -> str:

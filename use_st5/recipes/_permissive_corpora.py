@@ -93,6 +93,13 @@ def existing(data: Path, *patterns: str) -> list[Path]:
     return found
 
 
+def nouns(data: Path) -> set[str]:
+    """The nouns of the first dictionary."""
+    path = existing(data, "oewn_definitions.tsv")
+    rows = DefinitionReader(path, max_malformed=0.05)
+    return {row["word"] for row in rows if row["part_of_speech"] == "n"}
+
+
 def _texts(examples: Iterable[dict[str, object]], *keys: str) -> Iterator[str]:
     return (str(example[key]) for example in examples for key in keys)
 

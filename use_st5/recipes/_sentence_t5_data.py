@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -75,7 +75,7 @@ def stage_arrays(data: Path, stage: str, vectorizer: SentencePieceVectorizer) ->
     """
     held_out = held_out_sentences(data)
     return {
-        name: _arrays(_kept(read(data), held_out), vectorizer)
+        name: _arrays(not_held_out(read(data), held_out), vectorizer)
         for name, read in _SOURCES[stage].items()
     }
 
@@ -142,19 +142,16 @@ _SOURCES: dict[str, dict[str, Callable[[Path], Iterator[Texts]]]] = {
 }
 
 
-def _kept(examples: Iterable[Texts], held_out: set[str]) -> list[Texts]:
+def not_held_out(examples: Iterable[Texts], held_out: Collection[str]) -> list[Texts]:
+    """The examples without a sentence that `held_out_sentences` gives."""
     return [each for each in examples if not any(normalized(text) in held_out for text in each)]
 
 
 def _arrays(examples: list[Texts], vectorizer: SentencePieceVectorizer) -> Arrays:
     columns = zip(*examples, strict=True)
     names = ("anchor", "positive", "negative")
+    # The same width in every data set, so that one step serves.
     return {
-        name: _padded(list(texts), vectorizer) for name, texts in zip(names, columns, strict=False)
+        name: vectorizer.unigram_ids(list(texts), MAX_TOKENS).numpy()
+        for name, texts in zip(names, columns, strict=False)
     }
-
-
-def _padded(texts: list[str], vectorizer: SentencePieceVectorizer) -> np.ndarray:
-    """int32 `[texts, MAX_TOKENS]`: the same width in every data set, so that one step serves."""
-    ids = vectorizer.padded(texts, MAX_TOKENS).numpy()
-    return np.pad(ids, [(0, 0), (0, MAX_TOKENS - ids.shape[1])])

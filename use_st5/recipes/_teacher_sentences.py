@@ -9,8 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from use_st5.evaluation.sts import sts_suite
-from use_st5.recipes._generated_text import generate_captions, generate_spans
-from use_st5.recipes._permissive_corpora import sentences_by_source
+from use_st5.recipes._generated_text import (
+    generate_captions,
+    generate_questions,
+    generate_spans,
+)
+from use_st5.recipes._permissive_corpora import nouns, sentences_by_source
 
 MAX_WORDS = 60
 # The sources that spans are cut from.
@@ -33,6 +37,7 @@ class TeacherText:
         dialogues: Turns of the dialogues.
         captions: Generated captions.
         spans: Spans of one to six words out of the other sentences.
+        questions: Generated questions, with the words of the trivia.
         related: (fewest words, most words) → how many sentences of that length get an alteration,
             which the teacher is asked about, too, and a place in a group of related sentences.
     """
@@ -41,25 +46,28 @@ class TeacherText:
     dialogues: int
     captions: int
     spans: int
+    questions: int = 0
     related: Mapping[tuple[int, int], int] = dataclasses.field(default_factory=dict)
 
 
+# Two hours of two cores see less text; the smaller samples are parts of the larger ones.
+_TWO_HOURS = TeacherText(
+    novels=100_000,
+    dialogues=200_000,
+    captions=120_000,
+    spans=160_000,
+    related={
+        (4, 6): 30_000,
+        (7, 9): 40_000,
+        (10, 13): 45_000,
+        (14, 19): 40_000,
+        (20, 30): 25_000,
+    },
+)
 TEACHER_TEXTS = {
     "use_dan_en": TeacherText(novels=200_000, dialogues=400_000, captions=160_000, spans=420_000),
-    # Two hours of two cores see less text; the smaller samples are parts of the larger ones.
-    "use_transformer_en": TeacherText(
-        novels=100_000,
-        dialogues=200_000,
-        captions=120_000,
-        spans=160_000,
-        related={
-            (4, 6): 30_000,
-            (7, 9): 40_000,
-            (10, 13): 45_000,
-            (14, 19): 40_000,
-            (20, 30): 25_000,
-        },
-    ),
+    "use_transformer_en": _TWO_HOURS,
+    "st5_small_en": dataclasses.replace(_TWO_HOURS, questions=120_000),
 }
 
 
@@ -80,6 +88,11 @@ def teacher_sentences(data: Path, text: TeacherText, *, seed: int = 0) -> list[s
     material = [s for name in SPAN_SOURCES for s in sources[name][:SPAN_LIMIT]]
     sources["captions"] = list(generate_captions(text.captions, seed=seed))
     sources["spans"] = list(generate_spans(material, text.spans, seed=seed))
+    if text.questions:
+        trivia = sources["trivia"]
+        sources["questions"] = list(
+            generate_questions(trivia, nouns(data), text.questions, seed=seed)
+        )
     every = dict.fromkeys(sentence for source in sources.values() for sentence in source)
     return [sentence for sentence in every if normalized(sentence) not in held_out]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,12 +19,16 @@ from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teac
 from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
 from use_st5.recipes._related_data import RelatedData
 from use_st5.recipes._related_sentences import pair_texts, pairs_by_length
-from use_st5.recipes._teacher_sentences import TeacherText, teacher_sentences
-from use_st5.recipes._wordpieces import read_wordpieces
+from use_st5.recipes._sentence_t5_data import Texts, nli_triplets, not_held_out, trivia_answers
+from use_st5.recipes._teacher_sentences import (
+    TeacherText,
+    held_out_sentences,
+    teacher_sentences,
+)
+from use_st5.recipes._use_vocabulary import VocabularySettings
 from use_st5.text.ngram_vocabulary import NGramVocabulary
-from use_st5.text.vocabulary_builder import build_vocabulary
 
-# Those of the DAN; `UseData` knows "related", too.
+# Those of the DAN; `UseData` knows "related", "answers" and "triplets", too.
 TASKS = ("skip_thought", "input_response", "inference", "teacher")
 DECODER_TOKENS = 20
 
@@ -37,27 +42,24 @@ class DataSettings:
 
     Attributes:
         text: How many sentences the teacher is asked about.
-        vectorizer: Makes the model's text stage from the vocabulary.
+        vectorizer: Makes the model's text stage from the vocabulary, or from nothing where it
+            brings its own.
+        vocabulary: What is counted in the text; None: the vectorizer brings its own.
         ids: How a sentence becomes the encoder's ids, "ids" or "unigram_ids".
-        max_tokens: Tokens of a sentence of the three tasks, in training alone.
+        max_tokens: Tokens of a sentence of the other tasks, in training alone.
         teacher_lengths: The teacher's sentences by length, since a batch is as wide as its longest
             row may be: name → (fewest words, most words, tokens that they may become).
-        num_unigrams: Words of the vocabulary.
-        num_bigrams: Its bi-grams.
-        unigram_buckets: Rows that unknown words share.
-        pieces: A vocabulary of BERT's format below the data's folder: its words have a place
-            whatever their number, and so have its pieces, for a vectorizer that knows them.
+        lowercase: Share of the teacher's sentences that the student reads in lowercase; the teacher
+            does not tell cases apart.
     """
 
     text: TeacherText
-    vectorizer: Callable[[NGramVocabulary], Vectorizer]
+    vectorizer: Callable[..., Vectorizer]
+    vocabulary: VocabularySettings | None
     ids: ColumnKind
     max_tokens: int
     teacher_lengths: Mapping[str, tuple[int, int, int]]
-    num_unigrams: int
-    num_bigrams: int
-    unigram_buckets: int
-    pieces: str | None = None
+    lowercase: float = 0.0
 
 
 class UseData:
@@ -75,11 +77,13 @@ class UseData:
         self.settings = settings
         self.prepared = prepared
         self._teacher = teacher
-        self._wordpieces = read_wordpieces(data / settings.pieces) if settings.pieces else ([], [])
+        if settings.vocabulary:
+            settings.vocabulary.wordpieces(data)  # What is missing is better said now.
         self.sentences = _cached_lines(
             prepared / "sentences.txt", lambda: teacher_sentences(data, settings.text)
         )
-        self.vectorizer = settings.vectorizer(self._vocabulary())
+        own = [self._vocabulary(settings.vocabulary)] if settings.vocabulary else []
+        self.vectorizer = settings.vectorizer(*own)
 
     @cached_property
     def vectors(self) -> TeacherVectors:
@@ -125,6 +129,8 @@ class UseData:
                 lambda: inference_pairs(self.data),
                 {"premise": ids, "hypothesis": ids, "label": PreparedColumn("label")},
             ),
+            "answers": self._triplet_source(trivia_answers),
+            "triplets": self._triplet_source(nli_triplets),
         }[task]
         return {task: source}
 
@@ -133,7 +139,7 @@ class UseData:
 
         def examples() -> Iterator[dict[str, Any]]:
             chosen = (s for s in self.sentences if fewest <= s.count(" ") + 1 <= most)
-            yield from self.vectors.examples(chosen)
+            yield from self._some_in_lowercase(self.vectors.examples(chosen))
 
         ids = PreparedColumn(self.settings.ids, max_tokens=max_tokens)
         return examples, {"sentence": ids, "teacher": PreparedColumn("vector")}
@@ -143,7 +149,25 @@ class UseData:
         vector = PreparedColumn("vector")
         ids = PreparedColumn(self.settings.ids, max_tokens=max_tokens)
         columns = {"sentence": ids, "teacher": vector, "hint": vector}
-        return lambda: self._related.examples((fewest, most)), columns
+        return lambda: self._some_in_lowercase(self._related.examples((fewest, most))), columns
+
+    def _triplet_source(self, examples: Callable[[Path], Iterable[Texts]]) -> Source:
+        """Anchors with a positive and a hard negative each, none of them from an STS set."""
+        names = ("anchor", "positive", "negative")
+        ids = PreparedColumn(self.settings.ids, max_tokens=self.settings.max_tokens)
+
+        def rows() -> Iterator[dict[str, str]]:
+            kept = not_held_out(examples(self.data), held_out_sentences(self.data))
+            yield from (dict(zip(names, texts, strict=True)) for texts in kept)
+
+        return rows, dict.fromkeys(names, ids)
+
+    def _some_in_lowercase(self, examples: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        draw = random.Random(0)
+        for each in examples:
+            if draw.random() < self.settings.lowercase:
+                each = {**each, "sentence": each["sentence"].lower()}
+            yield each
 
     @cached_property
     def _related(self) -> RelatedData:
@@ -153,21 +177,11 @@ class UseData:
         hints = _asked(early, hint_folder(self._teacher), texts)
         return RelatedData(pairs, self.ask_teacher(texts), hints)
 
-    def _vocabulary(self) -> NGramVocabulary:
+    def _vocabulary(self, settings: VocabularySettings) -> NGramVocabulary:
         path = self.prepared / "vocabulary.txt"
         if not path.exists():
-            words, pieces = self._wordpieces
-            vocabulary = build_vocabulary(
-                self.sentences,
-                show_progress=True,
-                num_unigrams=self.settings.num_unigrams - len(pieces),
-                num_bigrams=self.settings.num_bigrams,
-                always=words,
-                unigram_buckets=self.settings.unigram_buckets,
-            )
-            vocabulary = dataclasses.replace(vocabulary, unigrams=(*vocabulary.unigrams, *pieces))
             path.parent.mkdir(parents=True, exist_ok=True)
-            vocabulary.save(path)
+            settings.build(self.data, self.sentences).save(path)
         return NGramVocabulary.load(path)
 
 

@@ -27,6 +27,7 @@ class UseRecipe:
         steps: Optimizer steps.
         initial: Makes the model, built, from the text and the seed.
         finished: Makes the model that is exported, of float32, out of the trained one.
+        max_length: Where the exported model cuts texts; None: its own limit, if it has one.
     """
 
     name: str
@@ -35,6 +36,7 @@ class UseRecipe:
     steps: int
     initial: Callable[[UseData, int], keras.Model]
     finished: Callable[[UseData, keras.Model], keras.Model]
+    max_length: int | None = None
 
     def run(
         self,
@@ -77,6 +79,7 @@ class UseRecipe:
             output / "model",
             name=self.name,
             storage="int8",
+            max_length=self.max_length,
             metadata=facts,
         )
         scores = stsb_dev_scores(padded_encoder(model, text.vectorizer), development)

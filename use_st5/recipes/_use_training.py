@@ -10,6 +10,7 @@ from pathlib import Path
 import keras
 
 from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.input_response_loss import InputResponseLoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.task_loss import TaskLoss
@@ -96,6 +97,10 @@ def _tasks(name: str, parts: dict[str, Arrays], settings: TrainingSettings) -> l
         ranking_weight=1.0,
         temperature=0.1,
     )
+    # Warmer than the paper's 0.01: beside a teacher the loss shall not stretch the cosines.
+    contrastive = partial(
+        ContrastiveLoss, temperature=0.05, hard_negatives=True, bidirectional=True
+    )
     losses: dict[str, Callable[[], TaskLoss]] = {
         "skip_thought": lambda: SkipThoughtLoss(
             vocabulary_size=DECODER_VOCABULARY, hidden_dim=128, intermediate_dim=512
@@ -104,6 +109,8 @@ def _tasks(name: str, parts: dict[str, Arrays], settings: TrainingSettings) -> l
         "inference": lambda: ClassificationLoss(num_classes=3),
         "teacher": teacher,
         "related": partial(teacher, hint_dim=DIMENSION),
+        "answers": contrastive,
+        "triplets": contrastive,
     }
     loss = losses[name]()
     rate, batch_size = settings.mixture[name]

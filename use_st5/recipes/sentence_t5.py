@@ -36,6 +36,7 @@ from use_st5.models.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
 from use_st5.recipes._parts import Part, parts_to_run
 from use_st5.recipes._run_folder import checkpoints_folder, write_scores
 from use_st5.recipes._sentence_t5_data import Arrays, open_stage, prepare_stage
+from use_st5.recipes._student import in_float32
 from use_st5.recipes.pretrain_t5 import DTYPE, MODEL_NAME, XLA
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
@@ -160,7 +161,7 @@ def _export(data: Path, output: Path) -> dict[str, float]:
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
     development, vectorizer = read_stsb_dev(data), SentencePieceVectorizer()
-    model = _in_float32(keras.saving.load_model(output / ENCODER_NAME, compile=False))
+    model = in_float32(keras.saving.load_model(output / ENCODER_NAME, compile=False))
     facts = {"languages": ["en"], "license": "Apache-2.0", **training}
     export_saved_model(model, vectorizer, output / "model", name=NAME, metadata=facts)
     scores = stsb_dev_scores(padded_encoder(model, vectorizer), development)
@@ -226,11 +227,3 @@ def _tasks(data_sets: Mapping[str, Arrays], batch_size: int) -> list[Task]:
         )
         for name, arrays in data_sets.items()
     ]
-
-
-def _in_float32(model: SentenceT5) -> SentenceT5:
-    """The same weights, computed with in float32."""
-    exact = SentenceT5.from_config({**model.get_config(), "dtype": "float32"})
-    exact.build()
-    exact.set_weights(model.get_weights())
-    return exact

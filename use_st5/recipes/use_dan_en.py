@@ -29,18 +29,21 @@ from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
 from use_st5.recipes._use_data import TASKS, DataSettings, UseData
 from use_st5.recipes._use_recipe import UseRecipe
 from use_st5.recipes._use_training import TrainingSettings
+from use_st5.recipes._use_vocabulary import VocabularySettings
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 
 PRESET = "use_dan_en"
 DATA = DataSettings(
     text=TEACHER_TEXTS[PRESET],
     vectorizer=NGramVectorizer,
+    vocabulary=VocabularySettings(
+        num_unigrams=50_000,
+        num_bigrams=29_000,
+        unigram_buckets=3_000,
+    ),
     ids="ids",
     max_tokens=28,  # the encoder itself has no limit
     teacher_lengths={"short": (1, 6, 8), "medium": (7, 13, 16), "long": (14, 27, 30)},
-    num_unigrams=50_000,
-    num_bigrams=29_000,
-    unigram_buckets=3_000,
 )
 TRAINING = TrainingSettings(
     mixture={

@@ -32,15 +32,16 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-import keras
 import numpy as np
 
 from use_st5.models.use_transformer import USETransformer
 from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS
+from use_st5.recipes._student import in_float32, start_near_average
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
 from use_st5.recipes._use_data import DataSettings, UseData
 from use_st5.recipes._use_recipe import UseRecipe
 from use_st5.recipes._use_training import TrainingSettings
+from use_st5.recipes._use_vocabulary import VocabularySettings
 from use_st5.recipes._word_table import spelled, word_table
 from use_st5.text.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.text.piece_vectorizer import PieceVectorizer
@@ -49,6 +50,12 @@ PRESET = "use_transformer_en"
 DATA = DataSettings(
     text=TEACHER_TEXTS[PRESET],
     vectorizer=PieceVectorizer,
+    vocabulary=VocabularySettings(
+        num_unigrams=52_800,
+        num_bigrams=0,
+        unigram_buckets=200,
+        pieces="vocab/bert-base-uncased/vocab.txt",
+    ),
     ids="unigram_ids",
     max_tokens=20,
     teacher_lengths={
@@ -59,10 +66,6 @@ DATA = DataSettings(
         "19_words": (14, 19, 24),
         "30_words": (20, 30, 36),
     },
-    num_unigrams=52_800,
-    num_bigrams=0,
-    unigram_buckets=200,
-    pieces="vocab/bert-base-uncased/vocab.txt",
 )
 TRAINING = TrainingSettings(
     mixture={
@@ -93,8 +96,6 @@ TRAINING = TrainingSettings(
 DTYPE = "mixed_bfloat16"
 TASKS = tuple(TRAINING.mixture)
 STEPS = 3_500
-# What the blocks add at the start, against the scale of their own initial values.
-_BRANCH_SCALE = 0.1
 
 
 def run(
@@ -153,17 +154,15 @@ def _initial_model(text: UseData, seed: int) -> USETransformer:
         seed=seed,
     )
     model.embedding.embeddings.assign(table)
-    for dense in (model.widen, model.projection):
-        dense.kernel.assign(keras.initializers.Orthogonal(seed=seed)(dense.kernel.shape))
-    for block in model.blocks:
-        for dense in (block.attention.output_dense, block.outer):
-            dense.kernel.assign(_BRANCH_SCALE * dense.kernel)
+    start_near_average(
+        around=(model.widen, model.projection),
+        branches=(
+            dense for block in model.blocks for dense in (block.attention.output_dense, block.outer)
+        ),
+        seed=seed,
+    )
     return model
 
 
 def _finished(_text: UseData, model: USETransformer) -> USETransformer:
-    """The same weights in float32."""
-    exact = USETransformer(model.config)
-    exact.build()
-    exact.set_weights(model.get_weights())
-    return exact
+    return in_float32(model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._imports import require
+from use_st5.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
 
@@ -39,6 +41,7 @@ class SentencePieceVectorizer(tf.Module):
 
     Attributes:
         eos_id: Id of the end-of-sentence token.
+        vocabulary: What tells this vocabulary from another.
         vocabulary_size: The largest id, plus 1.
 
     Raises:
@@ -76,6 +79,8 @@ class SentencePieceVectorizer(tf.Module):
                 f"1, received {len(ids)}, the first of them {[*ids[:4]]}."
             )
         self.vocabulary_size = ids[-1] + 1
+        digest = hashlib.sha256(proto).hexdigest()
+        self.vocabulary = SentencePieceVocabulary(size=self.vocabulary_size, sha256=digest)
         self._piece_ids = None if piece_ids is None else tf.constant(ids, tf.int32)
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
@@ -101,6 +106,19 @@ class SentencePieceVectorizer(tf.Module):
             pieces = tf.gather(self._piece_ids, pieces)
         ends = tf.fill([tf.shape(text)[0], 1], self.eos_id)
         return tf.concat([pieces, ends], axis=1).to_tensor()
+
+    def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The same ids in rows of one length (training arrays).
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: As in `padded`.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        ids = self.padded(text, max_tokens)
+        return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
         """How many ids each text has uncut, the end-of-sentence token among them.
