@@ -70,7 +70,7 @@ class NGramVectorizer(tf.Module):
             int32 `[batch, length]`, where the length is `2 * max_tokens - 1`, or that of the
             longest row without `max_tokens`.
         """
-        _check_max_tokens(max_tokens)
+        check_max_tokens(max_tokens)
         ids, rows = self._terms(text, max_tokens=max_tokens)
         length = None if max_tokens is None else 2 * max_tokens - 1
         return pad_rows(ids, rows, batch=tf.shape(text)[0], length=length)
@@ -98,7 +98,7 @@ class NGramVectorizer(tf.Module):
         Returns:
             int32 `[batch, max_tokens]`.
         """
-        _check_max_tokens(max_tokens)
+        check_max_tokens(max_tokens)
         tokens, positions = self.split(text)
         kept = positions[:, 1] < max_tokens
         ids = self._unigram_ids(tf.boolean_mask(tokens, kept))
@@ -147,7 +147,7 @@ class NGramVectorizer(tf.Module):
         return tf.cast(tf.gather(ids, kept), tf.int32), tf.cast(rows, tf.int32)
 
 
-def _check_max_tokens(max_tokens: int | None) -> None:
+def check_max_tokens(max_tokens: int | None) -> None:
     """Refuses a limit that leaves no token."""
     if max_tokens is not None and max_tokens < 1:
         raise ValueError(f"Expected max_tokens to be at least 1, received {max_tokens}.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from use_st5.text.ngram_vectorizer import NGramVectorizer, pad_rows
-from use_st5.text.ngram_vocabulary import PIECE_MARK, NGramVocabulary
+from use_st5.text.ngram_vocabulary import PIECE_MARK
+from use_st5.text.token_vectorizer import TokenVectorizer
 
 _UNKNOWN = -1
 # Letters of the longest piece, and pieces of a word that count: what is beyond says nothing more.
@@ -13,14 +13,13 @@ _PIECE_LETTERS = 16
 _MOST_PIECES = 8
 
 
-class PieceVectorizer(tf.Module):
+class PieceVectorizer(TokenVectorizer):
     """Maps sentences to ids of tokens; a token that is unknown becomes several.
 
-    The tokens and the asset are those of `NGramVectorizer`. An unknown token is cut at its
-    punctuation ("cookie-cutter", "26,000"); a part that is still unknown is cut into the longest
-    known pieces from left to right, as WordPiece does (Wu et al. 2016, arXiv 1609.08144): a word of
-    the vocabulary first, then pieces marked "##". Where no piece fits, the rest of the part has the
-    id of its hash bucket.
+    An unknown token is cut at its punctuation ("cookie-cutter", "26,000"); a part that is still
+    unknown is cut into the longest known pieces from left to right, as WordPiece does (Wu et al.
+    2016, arXiv 1609.08144): a word of the vocabulary first, then pieces marked "##". Where no piece
+    fits, the rest of the part has the id of its hash bucket.
 
     Args:
         vocabulary: The words, the marked pieces among them, and their ids; no bi-grams.
@@ -29,46 +28,8 @@ class PieceVectorizer(tf.Module):
         ValueError: The vocabulary holds bi-grams or buckets for them.
     """
 
-    def __init__(self, vocabulary: NGramVocabulary) -> None:
-        super().__init__(name="piece_vectorizer")
-        vocabulary.check_unigrams_only()
-        self.vocabulary = vocabulary
-        self._ngrams = NGramVectorizer(vocabulary)
-
-    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """The ids of each text in a row, padded with 0.
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: Ids of a text that count, the rest is cut; None keeps all.
-
-        Returns:
-            int32 `[batch, length]`, where the length is that of the longest row.
-        """
-        ids, rows = self._ids(text)
-        padded = pad_rows(ids, rows, batch=tf.shape(text)[0], length=None)
-        return padded if max_tokens is None else padded[:, :max_tokens]
-
-    def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """The same ids in rows of one length (training arrays, a decoder's targets).
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: Ids of a text that count, the rest is cut.
-
-        Returns:
-            int32 `[batch, max_tokens]`.
-        """
-        ids, rows = self._ids(text)
-        return pad_rows(ids, rows, batch=tf.shape(text)[0], length=max_tokens)
-
-    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """How many ids each text has, uncut: string `[batch]` → int32 `[batch]`."""
-        _, rows = self._ids(text)
-        return tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.shape(text)[0])
-
-    def _ids(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Ids of all texts end to end and the text of each, int32 `[ids]` both."""
+    def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The ids of all texts end to end, and the text of each."""
         tokens, positions = self._ngrams.split(text)
         parts, owners = self._parts(tokens)
         known = self._ngrams.table.lookup(parts)

@@ -1,0 +1,74 @@
+"""What turns sentences into rows of ids, one or more for a token, inside the TensorFlow graph."""
+
+from __future__ import annotations
+
+import abc
+
+import tensorflow as tf
+
+from use_st5.text.ngram_vectorizer import NGramVectorizer, check_max_tokens, pad_rows
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+
+
+class TokenVectorizer(tf.Module, abc.ABC):
+    """Maps sentences to ids of their tokens: the text stage of a USE Transformer.
+
+    The tokens and the asset are those of `NGramVectorizer`; a subclass says what a token becomes.
+
+    Args:
+        vocabulary: The terms and their ids; it holds no bi-grams.
+
+    Raises:
+        ValueError: The vocabulary holds bi-grams or buckets for them.
+    """
+
+    def __init__(self, vocabulary: NGramVocabulary) -> None:
+        super().__init__()
+        vocabulary.check_unigrams_only()
+        self.vocabulary = vocabulary
+        self._ngrams = NGramVectorizer(vocabulary)
+
+    @abc.abstractmethod
+    def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The ids of all texts end to end.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            `(ids, rows)`, both int32 `[ids]`: the ids, and for each the text it belongs to.
+        """
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """The ids of each text in a row, padded with 0.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text that count, the rest is cut; None keeps all.
+
+        Returns:
+            int32 `[batch, length]`, where the length is that of the longest row.
+        """
+        check_max_tokens(max_tokens)
+        ids, rows = self.flat(text)
+        padded = pad_rows(ids, rows, batch=tf.shape(text)[0], length=None)
+        return padded if max_tokens is None else padded[:, :max_tokens]
+
+    def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The same ids in rows of one length (training arrays, a decoder's targets).
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text that count, the rest is cut.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        check_max_tokens(max_tokens)
+        ids, rows = self.flat(text)
+        return pad_rows(ids, rows, batch=tf.shape(text)[0], length=max_tokens)
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many ids each text has, uncut: string `[batch]` → int32 `[batch]`."""
+        _, rows = self.flat(text)
+        return tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.shape(text)[0])
