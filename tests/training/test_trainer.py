@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
+from use_st5.training.task import Task
 from use_st5.training.trainer import Trainer
 
 
@@ -48,6 +49,18 @@ def test_every_task_is_drawn_and_learns() -> None:
         assert len(losses) == history.task_steps[name] > 8
         assert np.mean(losses[-3:]) < np.mean(losses[:3])
         assert trainer._train_steps[name]._steps.experimental_get_tracing_count() == 1
+
+
+def test_many_tasks_are_no_reason_to_warn_of_retracing(caplog: pytest.LogCaptureFixture) -> None:
+    data = ArrayData(toy.arrays())
+    parts = [Task(f"part_{i}", toy.losses()["nli"], data, rate=1.0, batch_size=4) for i in range(8)]
+    logger = tf.get_logger()
+    logger.addHandler(caplog.handler)
+    try:
+        trainer_of(tasks=parts, steps_per_call=1).run(30)
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert "retracing" not in caplog.text
 
 
 def test_a_step_leaves_the_heads_of_other_tasks_alone() -> None:

@@ -6,7 +6,8 @@ Runs alone where the teacher's libraries live in an environment of their own:
     python -m use_st5.recipes._embed_teacher --data DATA --to TEACHER --recipe use_dan_en
 
 Then `use-st5 train use_dan_en --data DATA --teacher TEACHER` needs neither. `use_transformer_en`
-also starts from the teacher's vectors of single words: its recipe stops where it has none, and
+and `st5_small_en` also start from the teacher's vectors of single words and pieces. They ask for
+these themselves, and stop where the libraries are missing; for the first of them
 `--vocabulary RUN/prepared/vocabulary.txt` with the file that it has made by then adds them.
 
 This script needs NumPy, rich and the checkout, no TensorFlow. A stop loses at most the shard at

@@ -1,4 +1,4 @@
-"""The data of the Universal Sentence Encoders: the vocabulary and each task's id arrays."""
+"""The data of encoders that a teacher and tasks train: vocabulary and each task's id arrays."""
 
 from __future__ import annotations
 

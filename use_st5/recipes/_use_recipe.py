@@ -1,4 +1,4 @@
-"""The course of a Universal Sentence Encoder's recipe, from text to scores."""
+"""The course of a recipe with a teacher, from text to scores."""
 
 from __future__ import annotations
 

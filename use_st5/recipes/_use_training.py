@@ -1,4 +1,4 @@
-"""The training of the Universal Sentence Encoders: the paper's three tasks and a teacher."""
+"""The training of encoders by a teacher, the USE paper's three tasks and Sentence-T5's loss."""
 
 from __future__ import annotations
 

@@ -15,6 +15,14 @@ SavedModel, int8 table) and `scores.json`.
 
 Training starts near an average of the teacher's vectors of single pieces, as that of
 `use_transformer_en` does of single words.
+
+Measured with seed 0 on two cores of a Xeon with AMX that tests used now and then: 51 minutes, 12 GB
+of memory, STS-B dev Pearson 0.8384 and Spearman 0.8350, 33.2 MB; 25 minutes for the teacher and 3
+for the arrays before. It does not ship: `use_transformer_en` has 0.8567 on the same split at the
+same speed. What may hold it back: the answers to trivia can hardly be guessed (chance has a loss of
+10.4, step 250 one of 9.8 and the last one of 9.3), yet their gradients are the largest; case costs
+half a point (on the split in lowercase, as the teacher reads it, the model has 0.8433); T5's 32,000
+pieces serve four languages, so that more English words fall into pieces.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import keras
@@ -54,7 +55,9 @@ class TrainStep:
         self._replica_step = (
             tf.function(self._step, jit_compile=True) if jit_compile else self._step
         )
-        self._steps = tf.function(self._run, reduce_retracing=True)
+        # TensorFlow counts the traces of a method together, whatever its object, and would warn of
+        # those of many tasks; a partial of it is counted alone.
+        self._steps = tf.function(functools.partial(self._run), reduce_retracing=True)
 
     def __call__(self, batches: Iterator[Batch], steps: int) -> dict[str, float]:
         """Runs `steps` updates.
