@@ -94,3 +94,14 @@ def test_untrained_vectors_are_near_the_words_of_the_teacher(
 def test_unknown_task(corpora: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'translation'"):
         use_transformer_en.run(corpora, tmp_path / "run", tasks=["translation"])
+
+
+def test_a_prepared_folder_is_for_one_text(corpora: Path, tmp_path: Path) -> None:
+    text = use_transformer_en.DATA.text
+    prepared, teacher = tmp_path / "prepared", tmp_path / "teacher"
+    first = _use_data.UseData(corpora, use_transformer_en.DATA, prepared, teacher)
+    again = _use_data.UseData(corpora, use_transformer_en.DATA, prepared, teacher)
+    assert first.sentences == again.sentences
+    other = dataclasses.replace(use_transformer_en.DATA, text=dataclasses.replace(text, spans=1))
+    with pytest.raises(ValueError, match=r"(?s)other settings.*spans=40.*wanted now.*spans=1\b"):
+        _use_data.UseData(corpora, other, prepared, teacher)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -79,9 +80,7 @@ class UseData:
         self._teacher = teacher
         if settings.vocabulary:
             settings.vocabulary.wordpieces(data)  # What is missing is better said now.
-        self.sentences = _cached_lines(
-            prepared / "sentences.txt", lambda: teacher_sentences(data, settings.text)
-        )
+        self.sentences = _kept_sentences(prepared, data, settings.text)
         own = [self._vocabulary(settings.vocabulary)] if settings.vocabulary else []
         self.vectorizer = settings.vectorizer(*own)
 
@@ -203,9 +202,25 @@ def _asked(teacher: Callable[[], Encode], folder: Path, sentences: Sequence[str]
     return vectors
 
 
-def _cached_lines(path: Path, make: Callable[[], list[str]]) -> list[str]:
+def _kept_sentences(folder: Path, data: Path, text: TeacherText) -> list[str]:
+    """The teacher's sentences, written to the folder when it has none.
+
+    Raises:
+        ValueError: The folder holds those of other settings.
+    """
+    path, settings = folder / "sentences.txt", folder / "sentences.json"
+    wanted = json.dumps({"text": repr(text)}, indent=1) + "\n"
     if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        settings.write_text(wanted, encoding="utf-8")
         with atomic_path(path) as temporary:
-            temporary.write_text("".join(f"{line}\n" for line in make()), encoding="utf-8")
+            lines = (f"{line}\n" for line in teacher_sentences(data, text))
+            temporary.write_text("".join(lines), encoding="utf-8")
+    found = settings.read_text(encoding="utf-8") if settings.exists() else "none\n"
+    if found != wanted:
+        raise ValueError(
+            f"{folder} was prepared with other settings. Use another folder, or remove it.\n"
+            f"  the folder: {found}  wanted now: {wanted}"
+        )
     with path.open(encoding="utf-8", newline="\n") as lines:
         return [line.rstrip("\n") for line in lines]
