@@ -5,6 +5,10 @@
 Mixtures of the tasks of `use_transformer_en`, three seeds each, the same model, vocabulary, batch
 sizes and number of steps. `table.md` gives mean and standard deviation over the seeds on the
 development split of the STS Benchmark. Runs that are complete are not repeated.
+
+Measured on two cores of a Xeon with AMX, 37 minutes with the arrays: Pearson 58.6 ± 1.7 untrained,
+30.0 ± 22.0 by three tasks, 83.1 ± 0.1 by the teacher, 83.1 ± 0.2 with both, 82.2 ± 0.2 with related
+sentences, which take half of the batches. The card of `use_transformer_en` has the table.
 """
 
 from __future__ import annotations
