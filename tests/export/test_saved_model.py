@@ -241,7 +241,7 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
     shape = {**config["config"], "num_embeddings": rows - 1}
     with pytest.raises(ValueError, match=f"{rows} ids, but the model's table has {rows - 1} rows"):
         export(type(toy.model).from_config({**config, "config": shape}))
-    with pytest.raises(ValueError, match="is for the embedding table of a USEDAN or a USETransf"):
+    with pytest.raises(ValueError, match="is for the embedding table of a USEDAN, a USETransf"):
         export(keras.Sequential(), storage="int8")
     assert not list(tmp_path.iterdir())
 

@@ -20,7 +20,8 @@ def test_two_replicas_learn_what_one_learns_from_the_joint_batch(
         ("one, accumulated", "two, accumulated, cached"),
     ):
         for what in ("losses", "weights"):
-            np.testing.assert_allclose(runs[two][what], runs[one][what], rtol=1e-5, atol=1e-6)
+            # Processors differ in the order of their sums; on one, 1.3e-6 was seen.
+            np.testing.assert_allclose(runs[two][what], runs[one][what], rtol=1e-5, atol=1e-5)
     # Negatives of the micro-batch alone: another loss, so that the comparison means something.
     assert runs["one, accumulated"]["losses"] != pytest.approx(runs["one"]["losses"], rel=1e-2)
     assert np.isfinite(runs["two, cached, dropout"]["losses"]).all()

@@ -53,7 +53,7 @@ def use_transformer_parts(
             f"max_length: expected 1 to {limit}, the most that this USE Transformer reads "
             f"(config.max_length), received {max_length}."
         )
-    return _parts(model, vectorizer, max_length)
+    return _parts(model, vectorizer, model.config.num_embeddings, max_length)
 
 
 def sentence_t5_parts(model: SentenceT5, vectorizer: Any, *, max_length: int | None) -> PaddedParts:
@@ -74,15 +74,16 @@ def sentence_t5_parts(model: SentenceT5, vectorizer: Any, *, max_length: int | N
             'the decoder reads the table, too. Export one of pooling "decoder" with '
             'storage="float32".'
         )
-    return _parts(model, vectorizer, max_length)
+    return _parts(model, vectorizer, model.config.vocabulary_size, max_length)
 
 
 def _parts(
-    model: SentenceT5 | USETransformer, vectorizer: Any, max_length: int | None
+    model: SentenceT5 | USETransformer, vectorizer: Any, rows: int, max_length: int | None
 ) -> PaddedParts:
     return PaddedParts.of_model(
         model,
         vectorizer,
+        rows=rows,
         max_length=max_length,
         network=lambda vectors, tokens, training: model.encode_embedded(
             vectors, tokens, training=training

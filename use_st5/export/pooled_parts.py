@@ -66,6 +66,7 @@ def use_dan_parts(model: USEDAN, vectorizer: Any) -> PooledParts:
     return PooledParts.of_model(
         model,
         vectorizer,
+        rows=model.config.num_embeddings,
         flat=vectorizer.flat,
         term_weights=_term_weights(model),
         network=lambda mean, training: model.network(mean, training=training),

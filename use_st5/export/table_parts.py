@@ -53,20 +53,27 @@ class TableParts(abc.ABC):
 
     @classmethod
     def of_model(
-        cls, model: keras.Model, vectorizer: Any, *, max_length: int | None = None, **pieces: Any
+        cls,
+        model: keras.Model,
+        vectorizer: Any,
+        *,
+        rows: int,
+        max_length: int | None = None,
+        **pieces: Any,
     ) -> Self:
         """The parts of a Keras model that has its table at `model.embedding.embeddings`.
 
         Args:
             model: The model, built.
             vectorizer: Gives its ids.
+            rows: Of the table, by the model's config.
             max_length: Tokens beyond this number are cut; None cuts nothing.
             **pieces: The fields that `PIECES` names.
 
         Raises:
             ValueError: The vocabulary has more ids than the table has rows.
         """
-        _check_vocabulary(model, vectorizer)
+        _check_vocabulary(vectorizer, rows)
         embeddings = model.embedding.embeddings
         trained = [each for each in model.trainable_variables if each is not embeddings]
         return cls(
@@ -145,8 +152,7 @@ def _traced(piece: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Any:
     return function
 
 
-def _check_vocabulary(model: keras.Model, vectorizer: Any) -> None:
-    rows = model.embedding.embeddings.shape[0]
+def _check_vocabulary(vectorizer: Any, rows: int) -> None:
     if vectorizer.vocabulary.size > rows:
         raise ValueError(
             f"The vocabulary has {vectorizer.vocabulary.size} ids, but the model's table has "

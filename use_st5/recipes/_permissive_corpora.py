@@ -94,7 +94,7 @@ def existing(data: Path, *patterns: str) -> list[Path]:
 
 
 def nouns(data: Path) -> set[str]:
-    """The nouns of the first dictionary."""
+    """The nouns of Open English WordNet."""
     path = existing(data, "oewn_definitions.tsv")
     rows = DefinitionReader(path, max_malformed=0.05)
     return {row["word"] for row in rows if row["part_of_speech"] == "n"}
