@@ -110,6 +110,6 @@ T5_PRESETS: dict[str, T5Config] = {
     # Ours, T5 1.0's layout for two cores (recipe `pretrain_t5`): the encoder takes 32 MB in
     # float32, and three quarters of that are the token table.
     "t5_mini_en": T5Config(T5_ROWS, 4, 192, 768, 3, num_decoder_layers=2),
-    # The encoder that ships: 20 MB in float32 beside a table that is stored in int8.
+    # Of the recipe `st5_small_en`: 20 MB in float32 beside a table that is stored in int8.
     "st5_small_en": T5Config(T5_ROWS, 4, 320, 1280, 5),
 }
