@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import keras
@@ -15,11 +16,12 @@ from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.unigram_vectorizer import UnigramVectorizer
 
 TINY = USETransformerConfig(40, 6, 2, 8, 12, 2, dimension=5)
+EARLY = dataclasses.replace(TINY, early_output=1)
 
 
-@pytest.fixture
-def model() -> USETransformer:
-    model = USETransformer(TINY)
+@pytest.fixture(params=[TINY, EARLY], ids=["last_block", "early_too"])
+def model(request: pytest.FixtureRequest) -> USETransformer:
+    model = USETransformer(request.param)
     model.build()
     return model
 
@@ -59,8 +61,38 @@ def test_sum_over_positions_divided_by_the_root_of_the_length(model: USETransfor
     angles = np.arange(3)[:, None] * rates
     x = x + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-6)
-    vector = x.sum(0) / np.sqrt(3) @ np.asarray(model.projection.kernel)
+    summed = x.sum(0) / np.sqrt(3)
+    if model.config.early_output:
+        summed = np.concatenate([summed, summed])  # The blocks between them add nothing.
+    vector = summed @ np.asarray(model.projection.kernel)
     np.testing.assert_allclose(model(row)[0], vector / np.linalg.norm(vector), atol=1e-5)
+
+
+def test_the_early_sum_is_of_its_block_alone() -> None:
+    """With a projection that reads nothing else, the last block may be anything."""
+    model = USETransformer(EARLY)
+    model.build()
+    kernel = np.asarray(model.projection.kernel).copy()
+    kernel[8:] = 0.0
+    model.projection.kernel.assign(kernel)
+    before = np.asarray(model(ids(4, 7)))
+    model.blocks[1].outer.kernel.assign(np.ones((12, 8)))
+    np.testing.assert_array_equal(model(ids(4, 7)), before)
+    model.blocks[0].outer.kernel.assign(np.eye(12, 8))
+    assert np.abs(np.asarray(model(ids(4, 7))) - before).max() > 1e-3
+
+
+def test_vectors_fill_more_dimensions_with_an_early_sum() -> None:
+    """Of 16: a normed sum of width 8 spans 7, since it has no mean, and two of them 14."""
+    wide = {
+        early: dataclasses.replace(TINY, dimension=16, early_output=early) for early in (None, 1)
+    }
+    ranks = {}
+    for early, config in wide.items():
+        model = USETransformer(config)
+        model.build()
+        ranks[early] = np.linalg.matrix_rank(model(ids(*range(1, 41))), tol=1e-4)
+    assert ranks == {None: 7, 1: 14}
 
 
 def test_padding_batch_and_order_do_not_change_a_vector(model: USETransformer) -> None:
@@ -97,7 +129,7 @@ def test_saved_and_loaded(model: USETransformer, tmp_path: Path) -> None:
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again(rows), model(rows))
-    assert again.config == TINY
+    assert again.config == model.config
 
 
 def test_exported_it_takes_strings_and_says_its_limit(tmp_path: Path) -> None:
@@ -117,6 +149,9 @@ def test_exported_it_takes_strings_and_says_its_limit(tmp_path: Path) -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="num_heads: expected a divisor of the width 8"):
         USETransformer(USETransformerConfig(9, 4, 1, 8, 8, 3)).build()
+    for block in (0, 2):
+        with pytest.raises(ValueError, match=f"early_output.*below the last, 2.*Received: {block}"):
+            dataclasses.replace(TINY, early_output=block)
     with pytest.raises(ValueError, match="Unknown preset: 'use_transformer'"):
         USETransformer.from_preset("use_transformer")
     with pytest.raises(ValueError, match="without bi-grams, received 1 bi-grams"):

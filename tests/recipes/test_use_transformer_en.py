@@ -24,14 +24,16 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
     shape = dataclasses.replace(
         USE_TRANSFORMER_PRESETS["use_transformer_en"],
         embedding_dim=8,
-        num_layers=1,
+        num_layers=3,
         hidden_dim=16,
         intermediate_dim=16,
         num_heads=2,
     )
     data = dataclasses.replace(
         use_transformer_en.DATA,
-        text=TeacherText(novels=10, dialogues=20, captions=40, spans=40, related={(5, 9): 12}),
+        text=TeacherText(
+            novels=10, dialogues=20, captions=40, spans=40, related={(5, 9): 12}, hints=True
+        ),
         teacher_lengths={"short": (1, 4, 5), "long": (5, 9, 12)},
         vocabulary=VocabularySettings(60, 0, 5, pieces="pieces.txt"),
     )
@@ -89,6 +91,16 @@ def test_untrained_vectors_are_near_the_words_of_the_teacher(
     exported = tf.saved_model.load(tmp_path / "run/model")
     dog, cat, guitar = exported(tf.constant(["dog", "cat", "guitar"])).numpy()
     assert dog @ cat > dog @ guitar + 0.1
+
+
+def test_every_sentence_has_a_hint(corpora: Path, tmp_path: Path) -> None:
+    prepared, teacher = tmp_path / "prepared", tmp_path / "teacher"
+    text = _use_data.UseData(corpora, use_transformer_en.DATA, prepared, teacher)
+    assert all("hint" in arrays for arrays in text.parts("related").values())
+    hints = text.parts("teacher")["teacher_short"]["hint"]
+    layer = fake_teacher(layers=4)([s for s in text.sentences if s.count(" ") < 4])
+    # What all hints share is no part of a difference.
+    np.testing.assert_allclose(hints - hints[0], layer - layer[0], atol=0.1)
 
 
 def test_unknown_task(corpora: Path, tmp_path: Path) -> None:

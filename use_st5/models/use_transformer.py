@@ -58,9 +58,10 @@ class USETransformer(keras.Model):
             for number in range(config.num_layers)
         ]
         self.norm = layer_norm("norm")
+        self.early_norm = None if config.early_output is None else layer_norm("early_norm")
         self.dropout_layer = keras.layers.Dropout(config.dropout, dtype=policy)
         self.projection = None
-        if config.dimension != config.hidden_dim:
+        if config.dimension != self._summed_dim:
             self.projection = keras.layers.Dense(
                 config.dimension, use_bias=False, dtype="float32", name="projection"
             )
@@ -87,13 +88,19 @@ class USETransformer(keras.Model):
         """Dimension of the sentence vector."""
         return self.config.dimension
 
+    @property
+    def _summed_dim(self) -> int:
+        return self.config.hidden_dim * (1 if self.early_norm is None else 2)
+
     def build(self, _input_shape: Any = None) -> None:
         self.embedding.build((None, None))
         self.widen.build((None, None, self.config.embedding_dim))
         for layer in (*self.blocks, self.norm):
             layer.build((None, None, self.config.hidden_dim))
+        if self.early_norm is not None:
+            self.early_norm.build((None, None, self.config.hidden_dim))
         if self.projection is not None:
-            self.projection.build((None, self.config.hidden_dim))
+            self.projection.build((None, self._summed_dim))
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
@@ -113,11 +120,13 @@ class USETransformer(keras.Model):
         x = self.widen(embedded)
         positions = sinusoidal_positions(ops.shape(tokens)[1], self.config.hidden_dim)
         x = self.dropout_layer(x + ops.cast(positions, x.dtype), training=training)
-        for block in self.blocks:
+        sums = []
+        for number, block in enumerate(self.blocks, start=1):
             x = block(x, visible=tokens[:, None, None, :], training=training)
-        x = ops.where(tokens[:, :, None], ops.cast(self.norm(x), "float32"), 0.0)
-        length = ops.sum(ops.cast(tokens, "float32"), axis=1, keepdims=True)
-        vector = ops.sum(x, axis=1) / ops.sqrt(ops.maximum(length, 1.0))
+            if number == self.config.early_output:
+                sums.append(_scaled_sum(self.early_norm(x), tokens))
+        sums.append(_scaled_sum(self.norm(x), tokens))
+        vector = ops.concatenate(sums, axis=-1)
         if self.projection is not None:
             vector = self.projection(vector)
         return l2_normalize(vector)
@@ -131,3 +140,10 @@ class USETransformer(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> USETransformer:
         return cls(USETransformerConfig(**config.pop("config")), **config)
+
+
+def _scaled_sum(x: Any, tokens: Any) -> Any:
+    """The sum over the tokens divided by √length, `[batch, length, dim] → float32 [batch, dim]`."""
+    kept = ops.where(tokens[:, :, None], ops.cast(x, "float32"), 0.0)
+    length = ops.sum(ops.cast(tokens, "float32"), axis=1, keepdims=True)
+    return ops.sum(kept, axis=1) / ops.sqrt(ops.maximum(length, 1.0))

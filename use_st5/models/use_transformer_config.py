@@ -16,10 +16,15 @@ class USETransformerConfig:
         hidden_dim: Width of the Transformer.
         intermediate_dim: Width of its feed-forward layers.
         num_heads: Attention heads.
-        dimension: Dimension of the sentence vector. Where it is not `hidden_dim`, a linear layer
-            without bias follows the sum.
+        dimension: Dimension of the sentence vector. Where it is not the sum's, `hidden_dim` or
+            twice that with `early_output`, a linear layer without bias follows.
         max_length: Tokens of a text beyond this number are not read.
         dropout: Rate in training.
+        early_output: A block, from 1, whose outputs are summed beside the last one's: they hold
+            what the last lets go, and the vectors then fill more than `hidden_dim` dimensions.
+
+    Raises:
+        ValueError: `early_output` is no block below the last.
     """
 
     num_embeddings: int
@@ -31,6 +36,14 @@ class USETransformerConfig:
     dimension: int = 512
     max_length: int = 128
     dropout: float = 0.0
+    early_output: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.early_output is not None and not 0 < self.early_output < self.num_layers:
+            raise ValueError(
+                "early_output: expected the number of a block, from 1, below the last, "
+                f"{self.num_layers}. Received: {self.early_output}"
+            )
 
 
 USE_TRANSFORMER_PRESETS: dict[str, USETransformerConfig] = {
@@ -45,9 +58,10 @@ USE_TRANSFORMER_PRESETS: dict[str, USETransformerConfig] = {
         embedding_dim=320,
         num_layers=4,
         hidden_dim=320,
-        intermediate_dim=1_280,
+        intermediate_dim=1_216,
         num_heads=5,
         dimension=512,
         max_length=128,
+        early_output=2,
     ),
 }

@@ -45,9 +45,10 @@ def main() -> None:
     related = pair_texts(pairs_by_length(arguments.data, sentences, text.related))
     store = TeacherVectors(arguments.to)
     store.extend(minilm_teacher(), [*sentences, *related, *words], show_progress=True)
-    if related:
+    hinted = [*related, *sentences] if text.hints else related
+    if hinted:
         hints = TeacherVectors(hint_folder(arguments.to))
-        hints.extend(minilm_teacher(layers=HINT_LAYER), related, show_progress=True)
+        hints.extend(minilm_teacher(layers=HINT_LAYER), hinted, show_progress=True)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from use_st5.distillation.teacher_vectors import TeacherVectors
+from use_st5.recipes._hints import Hints
 from use_st5.recipes._related_sentences import Length, Pair, related_groups
 
 
@@ -22,10 +22,7 @@ class RelatedData:
     """
 
     def __init__(
-        self,
-        pairs: Mapping[Length, Sequence[Pair]],
-        vectors: TeacherVectors,
-        hints: TeacherVectors,
+        self, pairs: Mapping[Length, Sequence[Pair]], vectors: TeacherVectors, hints: Hints
     ) -> None:
         self._pairs = pairs
         self._vectors = vectors
@@ -37,11 +34,8 @@ class RelatedData:
         firsts = np.stack([self._vectors[first] for first, _ in pairs]).astype(np.float32)
         for group in related_groups(pairs, firsts):
             for each in group:
-                hint = self._hints[each] - self._mean_hint
-                yield {"sentence": each, "teacher": self._vectors[each], "hint": hint}
-
-    @cached_property
-    def _mean_hint(self) -> np.ndarray:
-        """What all hints share, most of each in BERT's layers, and nothing to be learned."""
-        firsts = [first for pairs in self._pairs.values() for first, _ in pairs]
-        return np.mean([self._hints[each] for each in firsts], axis=0, dtype=np.float32)
+                yield {
+                    "sentence": each,
+                    "teacher": self._vectors[each],
+                    "hint": self._hints[each],
+                }

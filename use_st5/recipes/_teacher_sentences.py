@@ -39,7 +39,9 @@ class TeacherText:
         spans: Spans of one to six words out of the other sentences.
         questions: Generated questions, with the words of the trivia.
         related: (fewest words, most words) → how many sentences of that length get an alteration,
-            which the teacher is asked about, too, and a place in a group of related sentences.
+            which the teacher is asked about, too, and a place in a group of related sentences. The
+            teacher gives hints for these.
+        hints: Whether it gives them for all sentences.
     """
 
     novels: int
@@ -48,6 +50,7 @@ class TeacherText:
     spans: int
     questions: int = 0
     related: Mapping[tuple[int, int], int] = dataclasses.field(default_factory=dict)
+    hints: bool = False
 
 
 # Two hours of two cores see less text; the smaller samples are parts of the larger ones.
@@ -56,6 +59,7 @@ _TWO_HOURS = TeacherText(
     dialogues=200_000,
     captions=120_000,
     spans=160_000,
+    questions=120_000,
     related={
         (4, 6): 30_000,
         (7, 9): 40_000,
@@ -66,8 +70,8 @@ _TWO_HOURS = TeacherText(
 )
 TEACHER_TEXTS = {
     "use_dan_en": TeacherText(novels=200_000, dialogues=400_000, captions=160_000, spans=420_000),
-    "use_transformer_en": _TWO_HOURS,
-    "st5_small_en": dataclasses.replace(_TWO_HOURS, questions=120_000),
+    "use_transformer_en": dataclasses.replace(_TWO_HOURS, hints=True),
+    "st5_small_en": _TWO_HOURS,
 }
 
 

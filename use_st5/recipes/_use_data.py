@@ -16,10 +16,11 @@ from use_st5._files import atomic_path
 from use_st5.data.prepared import prepare
 from use_st5.data.prepared_column import ColumnKind, PreparedColumn, Vectorizer
 from use_st5.distillation.teacher_vectors import Encode, TeacherVectors
+from use_st5.recipes._hints import Hints
 from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
 from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
 from use_st5.recipes._related_data import RelatedData
-from use_st5.recipes._related_sentences import pair_texts, pairs_by_length
+from use_st5.recipes._related_sentences import Length, Pair, pair_texts, pairs_by_length
 from use_st5.recipes._sentence_t5_data import Texts, nli_triplets, not_held_out, trivia_answers
 from use_st5.recipes._teacher_sentences import (
     TeacherText,
@@ -93,6 +94,11 @@ class UseData:
         """The teacher's vectors; it is asked about sentences that have none yet."""
         return _asked(minilm_teacher, self._teacher, sentences)
 
+    def word_vectors(self, words: Sequence[str]) -> np.ndarray:
+        """The teacher's vectors of single words, float16 `[words, dim]`."""
+        vectors = self.ask_teacher(words)
+        return np.stack([vectors[word] for word in words])
+
     def parts(self, task: str) -> dict[str, Arrays]:
         """The arrays of a task by the names of its parts."""
         return {
@@ -134,14 +140,19 @@ class UseData:
         return {task: source}
 
     def _teacher_source(self, fewest: int, most: int, max_tokens: int) -> Source:
-        """The sentences of so many words with the teacher's vectors."""
+        """The sentences of so many words with the teacher's vectors, and hints if there are."""
 
         def examples() -> Iterator[dict[str, Any]]:
             chosen = (s for s in self.sentences if fewest <= s.count(" ") + 1 <= most)
-            yield from self._some_in_lowercase(self.vectors.examples(chosen))
+            found = self.vectors.examples(chosen)
+            if self.settings.text.hints:
+                found = ({**each, "hint": self._hints[each["sentence"]]} for each in found)
+            yield from self._some_in_lowercase(found)
 
+        vector = PreparedColumn("vector")
         ids = PreparedColumn(self.settings.ids, max_tokens=max_tokens)
-        return examples, {"sentence": ids, "teacher": PreparedColumn("vector")}
+        hint = {"hint": vector} if self.settings.text.hints else {}
+        return examples, {"sentence": ids, "teacher": vector, **hint}
 
     def _related_source(self, fewest: int, most: int, max_tokens: int) -> Source:
         """Groups of related sentences, each with the teacher's vector and hint."""
@@ -170,11 +181,19 @@ class UseData:
 
     @cached_property
     def _related(self) -> RelatedData:
-        pairs = pairs_by_length(self.data, self.sentences, self.settings.text.related)
-        texts = pair_texts(pairs)
+        return RelatedData(self._pairs, self.ask_teacher(pair_texts(self._pairs)), self._hints)
+
+    @cached_property
+    def _hints(self) -> Hints:
+        related = pair_texts(self._pairs)
+        others = self.sentences if self.settings.text.hints else []
         early = partial(minilm_teacher, layers=HINT_LAYER)
-        hints = _asked(early, hint_folder(self._teacher), texts)
-        return RelatedData(pairs, self.ask_teacher(texts), hints)
+        vectors = _asked(early, hint_folder(self._teacher), [*related, *others])
+        return Hints(vectors, sample=related or others)
+
+    @cached_property
+    def _pairs(self) -> dict[Length, list[Pair]]:
+        return pairs_by_length(self.data, self.sentences, self.settings.text.related)
 
     def _vocabulary(self, settings: VocabularySettings) -> NGramVocabulary:
         path = self.prepared / "vocabulary.txt"

@@ -36,6 +36,7 @@ class TrainingSettings:
         learning_rate: Adam's peak rate; it falls by a cosine after the warm-up.
         warmup_steps: Steps of the warm-up, at most a tenth of the run.
         evaluate_every: Steps between evaluations.
+        hint_weight: Of the teacher's hints in its loss, where there are any.
         best: Whether the weights of the best evaluation are taken, or those of the last step.
         xla: Whether XLA compiles the steps; "auto" does where it can.
     """
@@ -45,6 +46,7 @@ class TrainingSettings:
     learning_rate: float
     warmup_steps: int
     evaluate_every: int
+    hint_weight: float = 1.0
     best: bool = True
     xla: bool | str = "auto"
 
@@ -96,6 +98,8 @@ def _tasks(name: str, parts: dict[str, Arrays], settings: TrainingSettings) -> l
         similarity_weight=10.0,
         ranking_weight=1.0,
         temperature=0.1,
+        hint_dim=DIMENSION if any("hint" in arrays for arrays in parts.values()) else None,
+        hint_weight=settings.hint_weight,
     )
     # Warmer than the paper's 0.01: beside a teacher the loss shall not stretch the cosines.
     contrastive = partial(
@@ -108,7 +112,7 @@ def _tasks(name: str, parts: dict[str, Arrays], settings: TrainingSettings) -> l
         "input_response": InputResponseLoss,
         "inference": lambda: ClassificationLoss(num_classes=3),
         "teacher": teacher,
-        "related": partial(teacher, hint_dim=DIMENSION),
+        "related": teacher,
         "answers": contrastive,
         "triplets": contrastive,
     }

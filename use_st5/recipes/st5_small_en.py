@@ -2,9 +2,9 @@
 
 A T5 encoder of four layers over T5's own pieces, mean pooling and the projection to 768 dimensions
 (Ni et al. 2021, section 3.1), without T5's pre-training: hours of two cores do not carry it
-(`sentence_t5_ablation`). Instead it learns from all-MiniLM-L6-v2, by the sentences, related
-sentences and hints of `use_transformer_en`, and from generated questions, beside Sentence-T5's own
-loss (equation 2) on trivia with its wrong answers and on inference triplets.
+(`sentence_t5_ablation`). Instead it learns from all-MiniLM-L6-v2, by the sentences of
+`use_transformer_en` and its related ones, with hints for these alone, beside Sentence-T5's own loss
+(equation 2) on trivia with its wrong answers and on inference triplets.
 
     python -m use_st5.recipes._embed_teacher --data DATA --to TEACHER --recipe st5_small_en
     use-st5 train st5_small_en --data DATA --teacher TEACHER --out runs/st5_small_en
@@ -20,19 +20,18 @@ Measured with seed 0 on two cores of a Xeon with AMX that tests used now and the
 of memory, STS-B dev Pearson 0.8384 and Spearman 0.8350, 33.2 MB; 25 minutes for the teacher and 3
 for the arrays before. `use-st5 evaluate` of the model, its test sets read once: mean Spearman of
 five STS sets 74.4, SentEval's mean of five 78.8, TREC 82.4. It does not ship: `use_transformer_en`
-is as fast and has 77.2, 79.3 and 80.2 (the README has both, and `use_dan_en`). What may hold it
-back: the answers to trivia can hardly be guessed (chance has a loss of 10.4, step 250 one of 9.8
-and the last one of 9.3); case costs half a point (on the split in lowercase, as the teacher reads
-it, the model has 0.8433); T5's 32,000 pieces serve four languages, so that more English words fall
-into pieces.
+is as fast and has 77.5, 81.0 and 88.8 (the README has both, and `use_dan_en`). What may hold it
+back: hints for the related sentences alone, and one sum of 320 dimensions, which the projection to
+768 cannot widen; the answers to trivia can hardly be guessed (chance has a loss of 10.4, step 250
+one of 9.8 and the last one of 9.3); case costs half a point (on the split in lowercase, as the
+teacher reads it, the model has 0.8433); T5's 32,000 pieces serve four languages, so that more
+English words fall into pieces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.recipes._piece_names import NUM_SPECIAL, spelled_pieces
@@ -134,11 +133,9 @@ def _initial_model(text: UseData, seed: int) -> SentenceT5:
     """Made near the mean of the pieces' vectors."""
     model = SentenceT5.from_preset(PRESET, dtype=DTYPE)
     model.build()
-    pieces = spelled_pieces()
-    vectors = text.ask_teacher(pieces)
     rows, dim = model.embedding.embeddings.shape
     table = word_table(
-        np.stack([vectors[piece] for piece in pieces]),
+        text.word_vectors(spelled_pieces()),
         rows=rows,
         dim=dim,
         first=NUM_SPECIAL,

@@ -42,7 +42,6 @@ class SentencePieceVectorizer(tf.Module):
     Attributes:
         eos_id: Id of the end-of-sentence token.
         vocabulary: What tells this vocabulary from another.
-        vocabulary_size: The largest id, plus 1.
 
     Raises:
         ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
@@ -78,10 +77,14 @@ class SentencePieceVectorizer(tf.Module):
                 f"piece_ids: expected an id for each of the {pieces} pieces, ascending from 0 and "
                 f"1, received {len(ids)}, the first of them {[*ids[:4]]}."
             )
-        self.vocabulary_size = ids[-1] + 1
         digest = hashlib.sha256(proto).hexdigest()
-        self.vocabulary = SentencePieceVocabulary(size=self.vocabulary_size, sha256=digest)
+        self.vocabulary = SentencePieceVocabulary(size=ids[-1] + 1, sha256=digest)
         self._piece_ids = None if piece_ids is None else tf.constant(ids, tf.int32)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The largest id, plus 1."""
+        return self.vocabulary.size
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
         """The ids of each text in a row, padded with 0.
