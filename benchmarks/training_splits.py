@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 import use_st5
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.senteval.datasets import MRPC, SST2, TREC
+from use_st5.evaluation.senteval.protocol import classifier_features
 from use_st5.evaluation.senteval.transfer_sample import TransferSample
 from use_st5.recipes._minilm_teacher import HINT_LAYER, minilm_teacher
 
@@ -78,11 +79,8 @@ def labels(chosen: Sequence[TransferSample]) -> np.ndarray:
 
 def features(encode: Encode, chosen: Sequence[TransferSample]) -> np.ndarray:
     """Vectors, or for pairs |u − v| and u·v, `[samples, dim]`."""
-    vectors = [encode(list(column)) for column in zip(*(s.sentences for s in chosen), strict=True)]
-    if len(vectors) == 1:
-        return vectors[0]
-    first, second = vectors
-    return np.hstack([np.abs(first - second), first * second])
+    columns = zip(*(sample.sentences for sample in chosen), strict=True)
+    return classifier_features([encode(list(column)) for column in columns])
 
 
 def classifier() -> Pipeline:

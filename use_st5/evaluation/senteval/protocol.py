@@ -66,12 +66,23 @@ def _features(embed: Embedder, samples: Sequence[TransferSample]) -> LabelledFea
     columns = zip(*(sample.sentences for sample in ordered), strict=True)
     # What the batchers of SentEval's examples give an encoder for no tokens.
     vectors = [embed([sentence or "." for sentence in column]) for column in columns]
+    labels = np.array([sample.label for sample in ordered])
+    return LabelledFeatures(classifier_features(vectors), labels)
+
+
+def classifier_features(vectors: Sequence[np.ndarray]) -> np.ndarray:
+    """What SentEval's classifiers see: a sentence's vector; of two, |u − v| and u·v side by side.
+
+    Args:
+        vectors: One or two arrays `[samples, dim]`.
+
+    Returns:
+        `[samples, dim]`, or of pairs `[samples, 2·dim]`.
+    """
     if len(vectors) == 1:
-        features = vectors[0]
-    else:
-        first, second = vectors
-        features = np.concatenate([np.abs(first - second), first * second], axis=1)
-    return LabelledFeatures(features, np.array([sample.label for sample in ordered]))
+        return vectors[0]
+    first, second = vectors
+    return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
 def _f1(predictions: np.ndarray, gold: np.ndarray) -> float:
