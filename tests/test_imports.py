@@ -16,9 +16,14 @@ from use_st5._imports import require
 HEAVY = ("tensorflow", "keras", "numpy", "scipy", "typer", "rich", "matplotlib")
 OPTIONAL = (
     "gensim",
+    "hypothesis",
+    "jax",
+    "jinja2",
     "keras_tuner",
     "matplotlib",
+    "msgpack",
     "nltk",
+    "sentencepiece",
     "sklearn",
     "tensorflow_datasets",
     "tensorflow_hub",
@@ -26,6 +31,7 @@ OPTIONAL = (
     "tensorflow_text",
     "tf_keras",
     "torch",
+    "transformers",
 )
 
 

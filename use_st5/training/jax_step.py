@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import keras
 import numpy as np
-from jax import numpy as jnp
+from keras import ops
 
+from use_st5._imports import require
 from use_st5.losses.gather import LOCAL
 from use_st5.losses.task_loss import encode_together
 from use_st5.training.frozen_weights import changing_variables, frozen_weights
 from use_st5.training.task import Task
 
+if TYPE_CHECKING:
+    import jax
+
 Batch = dict[str, Any]
-Values = list[jax.Array]
+Values = list["jax.Array"]
 Mapping = list[tuple[keras.Variable, Any]]
 
 
@@ -34,6 +38,9 @@ class JaxStep:
         accumulation: Micro-batches whose mean gradient makes one update.
         gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one asks
             for a `VectorLoss`.
+
+    Raises:
+        ImportError: JAX is not installed.
     """
 
     def __init__(
@@ -46,6 +53,7 @@ class JaxStep:
         accumulation: int,
         gradient_cache: int,
     ) -> None:
+        self._jax = require("jax", "jax")  # imported here: the package imports without it
         self.encoder = encoder
         self.loss = task.loss
         self.optimizer = optimizer
@@ -62,7 +70,7 @@ class JaxStep:
         self._changing = [*trainable, *self._state, *optimizer.variables]
         self._frozen = [variable for layer in layers for variable in frozen_weights(layer)]
         self._read: set[int] = set()
-        self._compiled = jax.jit(self._step, donate_argnums=0)
+        self._compiled = self._jax.jit(self._step, donate_argnums=0)
 
     def __call__(self, batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:
         """Makes an update with each batch.
@@ -82,7 +90,7 @@ class JaxStep:
         finally:
             for variable, value in zip(self._changing, values, strict=True):
                 variable.assign(value)
-        means = np.mean(jax.device_get(found), axis=0)
+        means = np.mean(self._jax.device_get(found), axis=0)
         return dict(zip(self.names, map(float, means), strict=True))
 
     def _step(self, values: Values, frozen: Values, batch: Batch) -> tuple[Values, jax.Array]:
@@ -92,10 +100,10 @@ class JaxStep:
         for part in _split(batch, self.accumulation):
             current = list(zip(self._changing, values, strict=True)) + rest
             trained = _values_of(self._trained, current)
-            differentiate = jax.value_and_grad(self._loss_of, has_aux=True)
+            differentiate = self._jax.value_and_grad(self._loss_of, has_aux=True)
             (_, (numbers, values)), gradients = differentiate(trained, current, part)
             total = total + numbers
-            sums = gradients if sums is None else jax.tree.map(jnp.add, sums, gradients)
+            sums = gradients if sums is None else [*map(operator.add, sums, gradients)]
         return self._updated(values, sums), total / self.accumulation
 
     def _loss_of(
@@ -110,9 +118,9 @@ class JaxStep:
             vectors, state = self._encode_in_pieces(current, batch)
             with _Reading([*current, *state], self._read) as scope:
                 loss, metrics = self.loss.from_vectors(vectors, batch, training=True, gather=LOCAL)
-        numbers = jnp.stack([loss, *(metrics[name] for name in self.names[1:])])
+        numbers = ops.stack([loss, *(metrics[name] for name in self.names[1:])])
         after = scope.values_of(self._changing)
-        return loss, (jax.lax.stop_gradient(numbers), after)
+        return loss, (ops.stop_gradient(numbers), after)
 
     def _encode_in_pieces(self, current: Mapping, batch: Batch) -> tuple[list[jax.Array], Mapping]:
         """The vectors of the batch's texts, and the state that the last piece leaves behind.
@@ -129,8 +137,8 @@ class JaxStep:
             return scope.values_of(self._state), vectors
 
         # In a loop nothing is computed once for both passes, so that nothing need prevent it.
-        forgetful = jax.checkpoint(encode, prevent_cse=False)
-        state, vectors = jax.lax.scan(forgetful, _values_of(self._state, current), cut)
+        forgetful = self._jax.checkpoint(encode, prevent_cse=False)
+        state, vectors = self._jax.lax.scan(forgetful, _values_of(self._state, current), cut)
         joined = [each.reshape(-1, each.shape[-1]) for each in vectors]
         return joined, list(zip(self._state, state, strict=True))
 
@@ -175,5 +183,5 @@ def _values_of(variables: list[keras.Variable], current: Mapping) -> Values:
 
 def _split(batch: Batch, parts: int) -> list[Batch]:
     """Cuts `[rows, …]` arrays into `parts` micro-batches of equal size, in order."""
-    columns = {name: jnp.split(array, parts) for name, array in batch.items()}
+    columns = {name: ops.split(array, parts) for name, array in batch.items()}
     return [{name: columns[name][part] for name in batch} for part in range(parts)]
