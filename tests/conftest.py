@@ -1,11 +1,12 @@
-"""What all tests share: the environment of the run, the real data and fresh processes."""
+"""What all tests share: the environment, the real data, fresh processes, what was left out."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+# Where pytest's cache keeps the tests that the last run left out, so that another environment can
+# run just these.
+LEFT_OUT = "use_st5/left_out"
+_MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `(\w+)` is not installed")
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +68,41 @@ def fresh_python(tmp_path: Path) -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says in a few lines which optional parts were not tested, and keeps the list of the tests."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    cache = terminalreporter.config.cache
+    if cache is not None:
+        cache.set(LEFT_OUT, sorted({report.nodeid for report in skipped}))
+    if skipped:
+        terminalreporter.section("left out")
+        for line in _left_out(_reason(report) for report in skipped):
+            terminalreporter.write_line(line)
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    _, _, reason = report.longrepr
+    return reason.removeprefix("Skipped: ")
+
+
+def _left_out(reasons: Iterable[str]) -> list[str]:
+    """One line for each kind of reason: the real data, other libraries, this machine."""
+    data = modules = 0
+    names: set[str] = set()
+    machine: list[str] = []
+    for reason in reasons:
+        if reason.startswith("needs real data"):
+            data += 1
+        elif found := _MISSING_MODULE.search(reason):
+            modules += 1
+            names.add(found[1] or found[2])
+        else:
+            machine.append(reason)
+    lines = [
+        (data, "need real data: USE_ST5_DATA names the folder it is unpacked in"),
+        (modules, f"need other libraries (TEST_EXTRAS adds extras): {', '.join(sorted(names))}"),
+        (len(machine), f"do not fit this machine: {'; '.join(sorted(set(machine)))}"),
+    ]
+    return [f"{count} {text}" for count, text in lines if count]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from pathlib import Path
 
 import tensorflow as tf
@@ -34,8 +36,9 @@ class NGramVectorizer(tf.Module):
         self.vocabulary = vocabulary
         self._tokenizer = PTBTokenizer()
         # The asset must be there when a SavedModel is written: it lives as long as this object.
-        self._folder = tempfile.TemporaryDirectory(prefix="use_st5_")
-        path = Path(self._folder.name, "vocabulary.txt")
+        folder = tempfile.mkdtemp(prefix="use_st5_")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder, "vocabulary.txt")
         vocabulary.save(path)
         initializer = tf.lookup.TextFileInitializer(
             str(path),

@@ -66,7 +66,7 @@ def test_real_sentences_become_sentevals(data_dir: Path) -> None:
     raw = data_dir / "nli" / "cad_snli" / "NLI" / "original" / "test.tsv"
     tokenised = data_dir / "senteval" / "downstream" / "SNLI"
     if not raw.is_file() or not tokenised.is_dir():
-        pytest.skip("needs nli/cad_snli and SentEval's SNLI")
+        pytest.skip("needs real data: nli/cad_snli and SentEval's SNLI")
     known = {
         line
         for name in ("s1.test", "s2.test", "s1.dev", "s2.dev")

@@ -55,7 +55,7 @@ def test_prepared_sets_are_where_the_tasks_look(tmp_path: Path) -> None:
 def test_real_sets_come_through_as_they_are(data_dir: Path, tmp_path: Path) -> None:
     raw = data_dir / "sts_raw"
     if not raw.is_dir():
-        pytest.skip("needs sts_raw")
+        pytest.skip("needs real data: sts_raw")
     sets = {each.place: each.files for each in semeval_sets(Downloads(raw))}
     assert {"STS12-en-test", "STS13-en-test", "STS15-en-test", "stsbenchmark"} <= {*sets}
     for place, files in sets.items():

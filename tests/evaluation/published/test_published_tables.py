@@ -91,7 +91,7 @@ def paper_lines(repository: Path) -> dict[str, list[list[float]]]:
     """The numbers of each line of each paper's text, by citation; without signs."""
     folder = repository.parent / "shared" / "papers"
     if not folder.is_dir():
-        pytest.skip("needs the papers' texts in ../shared/papers")
+        pytest.skip("needs real data: the papers' texts in ../shared/papers")
     return {
         citation: [
             [float(number) for number in re.findall(r"\d+\.\d+", line)]
