@@ -6,7 +6,11 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
+
+import msgspec
+
+from use_st5._records import Count, InnerPath, Positive, read_record
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
@@ -14,6 +18,18 @@ FORMAT = 1
 
 # fingerprint.pb holds a random number; the two others are about the model, not part of it.
 _NOT_THE_MODEL = {FILE_NAME, CARD_NAME, "fingerprint.pb"}
+
+# Thousands of files have room in it.
+_LIMIT = 2**22
+
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class FileEntry(TypedDict):
+    """Size and hash of a file."""
+
+    bytes: Count
+    sha256: Sha256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,14 +52,14 @@ class ModelManifest:
     """
 
     name: str
-    dimension: int
-    max_length: int | None
-    storage: str
-    parameters: int
-    trainable_parameters: int
+    dimension: Positive
+    max_length: Positive | None
+    storage: Literal["float32", "bfloat16", "int8"]
+    parameters: Count
+    trainable_parameters: Count
     versions: dict[str, str]
-    files: dict[str, dict[str, Any]]
-    model_hash: str
+    files: dict[InnerPath, FileEntry]
+    model_hash: Sha256
     metadata: dict[str, Any]
     format: int = FORMAT
 
@@ -67,20 +83,8 @@ class ModelManifest:
         path = folder / FILE_NAME
         if not path.is_file():
             return None
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            found = content["format"]
-            if found == FORMAT:
-                return cls(**content)
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(
-                f"Expected a model's description in {path}, found something else ({error!r}). "
-                "Copy or export the model again."
-            ) from error
-        raise ValueError(
-            f"Expected format {FORMAT} in {path}, found {found!r}. Update use_st5 (pip install -U "
-            "use_st5) or export the model again."
-        )
+        remedy = "Copy or export the model again."
+        return read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
 
     def check_sizes(self, folder: Path) -> None:
         """Holds the files against their sizes: quick, and finds copies that broke off.
@@ -119,13 +123,13 @@ def read_card(folder: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def describe_files(folder: Path) -> tuple[dict[str, dict[str, Any]], str]:
+def describe_files(folder: Path) -> tuple[dict[InnerPath, FileEntry], str]:
     """The `files` and the `model_hash` of the model in `folder`."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path != folder / FILE_NAME:
-            entry = {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
-            files[path.relative_to(folder).as_posix()] = entry
+            entry = FileEntry(bytes=path.stat().st_size, sha256=file_sha256(path))
+            files[InnerPath(path.relative_to(folder).as_posix())] = entry
     digest = hashlib.sha256()
     for name, entry in files.items():
         if name not in _NOT_THE_MODEL:
