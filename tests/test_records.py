@@ -99,7 +99,8 @@ def test_inner_paths(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/a", "//a/b", "..", "a/../../b", "\\a", "a\\..\\..\\b", "C:\\a", "C:a", "a\0", 3, None]
+    "path",
+    ["/a", "//a/b", "..", "a/../../b", "\\a", "a\\..\\..\\b", "C:\\a", "C:a", "a\0", 3, None],
 )
 def test_paths_that_lead_elsewhere(path: Any) -> None:
     with pytest.raises(ValueError, match="Expected a path inside the folder"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, TypeVar
 
@@ -96,18 +98,16 @@ def parse_record(
     content: bytes | str, kind: type[Kind], *, where: str, remedy: str, not_finite: bool = False
 ) -> Kind:
     """The same for JSON that is in memory, of which `where` says where it stood."""
-    try:
+    with _spoken_errors(where, remedy):
         if not_finite:
             return msgspec.convert(json.loads(content), kind, dec_hook=_custom)
         return msgspec.json.decode(content, type=kind, dec_hook=_custom)
-    except RecursionError as error:
-        raise ValueError(
-            f"{where}: $: expected a record, received JSON that is nested too deeply. {remedy}"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where}: $: expected UTF-8, received other bytes. {remedy}") from error
-    except ValueError as error:
-        raise ValueError(f"{where}: {_spoken(str(error))}. {remedy}") from error
+
+
+def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Kind:
+    """The same for a part of a record, whose type is known when the rest was read."""
+    with _spoken_errors(where, remedy):
+        return msgspec.convert(value, kind, dec_hook=_custom)
 
 
 def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> bytes:
@@ -127,6 +127,21 @@ def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> by
             f"{path}: expected up to {limit:,} bytes, received {path.stat().st_size:,}. {remedy}"
         )
     return content
+
+
+@contextlib.contextmanager
+def _spoken_errors(where: str, remedy: str) -> Iterator[None]:
+    """Says each error of the block in one line that begins with `where`."""
+    try:
+        yield
+    except RecursionError as error:
+        raise ValueError(
+            f"{where}: $: expected a record, received JSON that is nested too deeply. {remedy}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where}: $: expected UTF-8, received other bytes. {remedy}") from error
+    except ValueError as error:
+        raise ValueError(f"{where}: {_spoken(str(error))}. {remedy}") from error
 
 
 class _Versioned(msgspec.Struct):
