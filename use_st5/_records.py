@@ -30,6 +30,7 @@ _SPOKEN = (
     (r"(Number|Integer value) out of range", "expected a number, received one out of range"),
     (r"JSON is malformed: (.*)", r"expected JSON, received another text: \1"),
     (r"Input data was truncated", "expected JSON, received a text that ends too early"),
+    (r"(.*)", r"expected JSON, received another text: \1"),
 )
 
 
