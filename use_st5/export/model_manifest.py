@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -141,3 +142,30 @@ def file_sha256(path: Path) -> str:
     """sha256 of a file's content, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> None:
+    """Copies the files of a model into a new folder, links as the files that they lead to.
+
+    What a manifest names is copied, and nothing else. Of a SavedModel of another origin, of which
+    nobody says what belongs to it, the whole folder is.
+
+    Raises:
+        ValueError: A link of a folder without a manifest leads out of it.
+    """
+    if manifest is None:
+        _check_links(folder)
+        shutil.copytree(folder, target)
+        return
+    for name in (FILE_NAME, *manifest.files):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(folder / name, target / name)
+
+
+def _check_links(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(
+                f"{path}: expected files of the model, found a link to {path.resolve()}. Where "
+                f"that is a file of the model, copy the folder with it first (cp -rL {folder})."
+            )
