@@ -10,10 +10,10 @@ import msgspec
 
 from use_st5._imports import require
 from use_st5._records import read_bounded, read_record
+from use_st5.text.sentencepiece_vectorizer import MODEL_LIMIT
 
 _FILES = ("spiece.model", "sentencepiece.model")
 _REBUILT_FROM = "tokenizer.json"
-_LIMIT = 2**26  # bytes: four times those of mT5
 
 # The types of pieces in sentencepiece_model.proto.
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
@@ -38,7 +38,7 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
     """
     for name in _FILES:
         if (path := Path(folder, name)).is_file():
-            return read_bounded(path, limit=_LIMIT, remedy="Copy it again.")
+            return read_bounded(path, limit=MODEL_LIMIT, remedy="Copy it again.")
     path = Path(folder, _REBUILT_FROM)
     if not path.is_file():
         raise FileNotFoundError(
@@ -48,7 +48,7 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
         f"Give the tokenizer of a T5: a Unigram model with pieces {_PAD}, {_EOS} and unknown at 0, "
         "1 and 2."
     )
-    tokenizer = read_record(path, _Tokenizer, remedy=remedy, limit=_LIMIT)
+    tokenizer = read_record(path, _Tokenizer, remedy=remedy, limit=MODEL_LIMIT)
     try:
         return _rebuild(tokenizer)
     except ValueError as error:
