@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from use_st5 import _loading as loading
-from use_st5._loading import load_saved_model, text_function
+from use_st5._loading import load_saved_model, saved_model_graph, text_function
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
@@ -52,11 +54,55 @@ def test_refuses_what_gives_no_vectors(tmp_path: Path) -> None:
         text_function(load_saved_model(tmp_path / "mute"))
 
 
-def test_damage(tmp_path: Path) -> None:
-    folder = save(tmp_path / "model", lengths)
-    (folder / "saved_model.pb").write_bytes(b"not a protocol buffer")
-    with pytest.raises(ValueError, match="Expected a SavedModel in"):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with variables and an asset."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "words.txt").write_text("a\n")
+    places = tf.lookup.TextFileIndex
+    initializer = tf.lookup.TextFileInitializer(
+        str(folder / "words.txt"), tf.string, places.WHOLE_LINE, tf.int64, places.LINE_NUMBER
+    )
+    root = tf.train.Checkpoint(
+        table=tf.Variable(tf.ones([50, 4])), words=tf.lookup.StaticHashTable(initializer, -1)
+    )
+    tf.saved_model.save(root, str(folder / "model"))
+    return folder / "model"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "message"),
+    [
+        ("saved_model.pb", 0, r"saved_model.pb: expected the graph .* 0 bytes that begin with b''"),
+        ("saved_model.pb", 300, r"saved_model.pb is damaged\."),
+        ("saved_model.pb", 2**33, r"saved_model.pb: expected the graph .* 8,589,934,592 bytes"),
+        ("variables/variables.index", None, r"variables.index is missing\."),
+        ("variables/variables.index", 100, r"variables.index is damaged\."),
+        ("variables/variables.data-00000-of-00001", 100, r"have 100 bytes, expected are 808 or"),
+        ("assets/words.txt", None, r"words.txt is missing\."),
+    ],
+)
+def test_damage_names_the_file(
+    whole: Path, tmp_path: Path, name: str, size: int | None, message: str
+) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / "model"))
+    load_saved_model(folder)
+    if size is None:
+        (folder / name).unlink()
+    else:
+        os.truncate(folder / name, size)
+    with pytest.raises(ValueError, match=rf"{message}.*Copy or export the model again\.$"):
         load_saved_model(folder)
+
+
+def test_garbage_is_no_graph(whole: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / "model"))
+    assert len(saved_model_graph(folder).meta_graphs) == 1
+    for garbage in (b"not a protocol buffer", b"\x08\x01\x12\xff\xff\xff\x07ab"):
+        (folder / "saved_model.pb").write_bytes(garbage)
+        for read in (load_saved_model, saved_model_graph):
+            with pytest.raises(ValueError, match=r"saved_model.pb.*Copy or export"):
+                read(folder)
 
 
 # The newer ops of tensorflow-text have names of the second kind (`TFText>…`).

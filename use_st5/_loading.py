@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+from use_st5._bundled import SAVED_MODEL_FILE
+
+# The tags of the two fields that a SavedModel can begin with.
+_BEGINNINGS = (b"\x08", b"\x12")
+_LARGEST = 2**31  # bytes, of any protocol buffer
 
 
 def load_saved_model(folder: str | os.PathLike[str]) -> Any:
@@ -77,16 +87,77 @@ class _UnknownOpError(Exception):
 
 
 def _load(folder: str | os.PathLike[str]) -> Any:
+    _check_begin(Path(folder, SAVED_MODEL_FILE))
     try:
         return tf.saved_model.load(os.fspath(folder))
     except Exception as error:  # TensorFlow's own kinds differ between versions
         unknown = re.search(r"Op type not registered '([\w>]+)'", str(error))
         if unknown:
             raise _UnknownOpError(unknown[1]) from error
+        found = _damage(Path(folder)) or _first_line(error)
         raise ValueError(
-            f"Expected a SavedModel in {folder} that TensorFlow {tf.__version__} can read; it "
-            f"says: {_first_line(error)} Copy or export the model again."
+            f"Expected a SavedModel in {folder} that TensorFlow {tf.__version__} can read: {found} "
+            "Copy or export the model again."
         ) from error
+
+
+def saved_model_graph(folder: str | os.PathLike[str]) -> saved_model_pb2.SavedModel:
+    """The content of a folder's `saved_model.pb`, of which nothing is built.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    path = Path(folder, SAVED_MODEL_FILE)
+    _check_begin(path)
+    try:
+        graph = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    except DecodeError as error:
+        raise ValueError(
+            f"{path}: expected the graph of a SavedModel, received {path.stat().st_size:,} bytes "
+            "that are none. Copy or export the model again."
+        ) from error
+    return graph
+
+
+def _check_begin(path: Path) -> None:
+    """Refuses at once what is no protocol buffer, or larger than one can be."""
+    with path.open("rb") as file:
+        begin = file.read(1)
+    if begin not in _BEGINNINGS or path.stat().st_size > _LARGEST:
+        raise ValueError(
+            f"{path}: expected the graph of a SavedModel, received {path.stat().st_size:,} bytes "
+            f"that begin with {begin!r}. Copy or export the model again."
+        )
+
+
+def _damage(folder: Path) -> str:
+    """Which file of a SavedModel is missing or damaged; empty where that does not show."""
+    try:
+        graphs = saved_model_graph(folder).meta_graphs
+    except ValueError:
+        return f"{folder / SAVED_MODEL_FILE} is damaged."
+    variables = folder / "variables" / "variables"
+    index = variables.with_name("variables.index")
+    assets = [
+        folder / "assets" / each.filename for graph in graphs for each in graph.asset_file_def
+    ]
+    for path in (index, *assets):
+        if not path.is_file():
+            return f"{path} is missing."
+    try:
+        reader = tf.train.load_checkpoint(os.fspath(variables))
+    except (tf.errors.OpError, ValueError):
+        return f"{index} is damaged."
+    dtypes = reader.get_variable_to_dtype_map()
+    expected = sum(
+        math.prod(shape) * dtypes[name].size
+        for name, shape in reader.get_variable_to_shape_map().items()
+        if dtypes[name] != tf.string
+    )
+    found = sum(path.stat().st_size for path in variables.parent.glob("variables.data-*"))
+    if found < expected:
+        return f"{variables}.data-* have {found:,} bytes, expected are {expected:,} or more."
+    return ""
 
 
 def _tensorflow_text_loads() -> bool:

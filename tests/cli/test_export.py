@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,6 +70,31 @@ def test_the_same_storage_is_a_copy(use: Callable, model: Path, tmp_path: Path) 
         copied = ModelManifest.read(tmp_path / "copy")
         assert copied == ModelManifest.read(model / "tiny")
         copied.check_contents(tmp_path / "copy")
+
+
+def test_only_the_files_of_the_model_are_copied(use: Callable, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    source = Path(shutil.copytree(model / "tiny", tmp_path / "tiny"))
+    (source / "assets" / "secret.txt").symlink_to(tmp_path / "secret.txt")
+    (source / "notes").mkdir()
+    (source / "notes" / "more.txt").write_text("more")
+    # As Hugging Face's cache stores a folder: the user's own links, whose content fits.
+    (source / "saved_model.pb").rename(tmp_path / "blob")
+    (source / "saved_model.pb").symlink_to(tmp_path / "blob")
+    result = use("export", "tiny", "--to", "copy")
+    assert result.exit_code == 0, result.stderr
+    found = {p.relative_to(tmp_path / "copy").as_posix() for p in files(tmp_path / "copy")}
+    assert found == {"use_st5.json", *ModelManifest.read(source).files}
+    assert not (tmp_path / "copy" / "saved_model.pb").is_symlink()
+    (source / "use_st5.json").unlink()
+    result = use("export", "tiny", "--to", "other")
+    assert result.exit_code == 1
+    assert "found a link to" in result.stderr
+    assert not (tmp_path / "other").exists()
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def test_nothing_is_overwritten_unasked(use: Callable, model: Path, tmp_path: Path) -> None:

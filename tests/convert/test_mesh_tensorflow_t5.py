@@ -77,7 +77,7 @@ def test_the_real_names_and_shapes(tmp_path: Path, data_dir: Path) -> None:
     config = checkpoint.config
     assert (config.num_layers, config.num_decoder_layers, config.num_heads) == (2, 2, 2)
     assert (config.key_value_dim, config.activation) == (64, "gated_gelu")
-    with pytest.raises(ValueError, match=r"expected to read .*Copy the checkpoint again"):
+    with pytest.raises(ValueError, match=r"expected data files of .*Copy the checkpoint again"):
         checkpoint.load_t5()  # all names and shapes fit; then there are no values
     rng = np.random.default_rng(0)
     tensors = {

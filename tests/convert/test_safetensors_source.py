@@ -50,7 +50,7 @@ def test_damaged_folders(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"expected model.safetensors.*found neither\.$"):
         SafetensorsSource(tmp_path)
     (tmp_path / INDEX).write_text("[]", encoding="utf-8")
-    with pytest.raises(ValueError, match='expected JSON with a "weight_map"'):
+    with pytest.raises(ValueError, match=r"index.json: \$: expected object, received array"):
         SafetensorsSource(tmp_path)
     write_index(tmp_path, a="one.safetensors")
     with pytest.raises(FileNotFoundError, match=r"one.safetensors: expected a shard"):
@@ -63,5 +63,5 @@ def test_damaged_folders(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"1 are not there, 'b' among them"):
         SafetensorsSource(tmp_path)
     write_index(tmp_path, a="../one.safetensors")
-    with pytest.raises(ValueError, match="names of files beside it"):
+    with pytest.raises(ValueError, match=r"\$.weight_map\[...\]: expected a path inside"):
         SafetensorsSource(tmp_path)

@@ -1,14 +1,33 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
+import numpy as np
 import pytest
 
 from use_st5.convert import huggingface_t5, mesh_tensorflow_t5, model_garden_t5, t5x_t5
 from use_st5.convert.t5_names import T5Names
+from use_st5.convert.weight_source import WeightSource
 from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.t5 import T5
 from use_st5.models.t5_config import T5Config
+
+
+class Shapes(WeightSource):
+    """So many tensors."""
+
+    where = "here"
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._shapes = dict.fromkeys(names, (1,))
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return self._shapes
+
+    def read(self, name: str) -> np.ndarray:
+        raise AssertionError(f"{name} is read")
+
 
 FORMATS = [huggingface_t5, mesh_tensorflow_t5, model_garden_t5, t5x_t5]
 
@@ -28,6 +47,10 @@ def test_the_shapes_give_the_configuration_back(names: T5Names, config: T5Config
             model = T5(config, with_decoder=with_decoder)
             model.build()
         mapping = names.targets(model)
+        fits = names.shapes(config, Shapes(mapping), decoder=with_decoder, logits=with_decoder)
+        if config.tied_softmax:
+            fits.pop(names.logits, None)
+        assert fits == {name: target.stored_shape() for name, target in mapping.items()}
         assert len({id(target.variable) for target in mapping.values()}) == len(model.weights)
         shapes = {name: target.stored_shape() for name, target in mapping.items()}
         expected = config
@@ -50,3 +73,9 @@ def test_what_is_no_t5() -> None:
     }
     with pytest.raises(ValueError, match="a multiple of the 3 heads that .* has, found 8"):
         names.config(shapes, where="here")
+
+
+def test_more_layers_than_tensors() -> None:
+    deep = dataclasses.replace(RELU, num_layers=10**12)
+    with pytest.raises(ValueError, match="expected tensors of 1,000,000,000,000 layers, found 2 t"):
+        t5x_t5._NAMES.shapes(deep, Shapes("ab"), decoder=False, logits=False)

@@ -206,12 +206,34 @@ def test_damaged_and_foreign_folders(tmp_path: Path) -> None:
         open_prepared(tmp_path / "a")
     header = tmp_path / "a" / "prepared.json"
     header.write_text(json.dumps({"format": 9}))
-    with pytest.raises(ValueError, match="expected format 1, found 9"):
-        open_prepared(tmp_path / "a")
-    header.write_text("{")
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(ValueError, match=r"prepared.json: \$.format: expected 1, received 9"):
         open_prepared(tmp_path / "a")
     with pytest.raises(FileNotFoundError, match=r"found no prepared\.json"):
+        open_prepared(tmp_path)
+
+
+ARRAY = {"dtype": "<i4", "shape": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"arrays": []}, r"\$.arrays: expected object, received array"),
+        ({"arrays": {"../x": ARRAY}}, r"\$.arrays: expected str matching regex"),
+        ({"arrays": {"x": 3}}, r"\$.arrays\[...\]: expected object, received int"),
+        ({"arrays": {"x": {**ARRAY, "dtype": "|O"}}}, r"dtype: expected .*, received '\|O'"),
+        ({"arrays": {"x": {**ARRAY, "shape": [10**30]}}}, r"shape\[0\]: expected int <="),
+        ({"arrays": {"x": {**ARRAY, "shape": [-2, -3]}}}, r"shape\[0\]: expected int >= 1"),
+        ({"arrays": {"x": {**ARRAY, "shape": "23"}}}, r"shape: expected array, received str"),
+        ({"arrays": {"x": {**ARRAY, "shape": [10**18] * 9}}}, "x.bin: expected .* found no file"),
+        ({"settings": None}, r"\$.settings: expected object, received null"),
+        ({"vectorizer": 1.5}, r"\$.vectorizer: expected object, received float"),
+    ],
+)
+def test_a_damaged_header(tmp_path: Path, changes: dict, message: str) -> None:
+    whole = {"format": 1, "arrays": {}, "settings": {}, "vectorizer": {}}
+    (tmp_path / "prepared.json").write_text(json.dumps(whole | changes))
+    with pytest.raises(ValueError, match=rf"{message}.*Prepare the examples anew\.$"):
         open_prepared(tmp_path)
 
 

@@ -94,7 +94,7 @@ def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:
     evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
     (kept,) = cache.glob("*/words-*.json")
     kept.write_text(kept.read_text(encoding="utf-8")[:50], encoding="utf-8")
-    with pytest.raises(ValueError, match=rf"{kept}: expected a kept result, .* Remove it"):
+    with pytest.raises(ValueError, match=rf"{kept}: \$: expected .* Remove it"):
         evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
     kept.unlink()
     evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
@@ -149,8 +149,10 @@ def test_a_task_that_fails_does_not_lose_the_others(data: Path, tmp_path: Path) 
 
 def test_files_that_trade_places_miss_the_cache(tmp_path: Path) -> None:
     store, task = ResultStore(tmp_path, "model"), WordsTask()
-    store.write(task, {"data/train.tsv": "1", "data/test.tsv": "2"}, 0, {"kept": True})
-    assert store.read(task, {"moved/test.tsv": "2", "moved/train.tsv": "1"}, 0) == {"kept": True}
+    texts = dict.fromkeys(("group", "title", "protocol"), "")
+    kept = {**texts, "main": "a", "scores": {"a": 1}, "counts": {}, "details": {}, "data": {}}
+    store.write(task, {"data/train.tsv": "1", "data/test.tsv": "2"}, 0, kept)
+    assert store.read(task, {"moved/test.tsv": "2", "moved/train.tsv": "1"}, 0) == kept
     assert store.read(task, {"data/train.tsv": "2", "data/test.tsv": "1"}, 0) is None
 
 
@@ -187,10 +189,10 @@ def test_refusals(data: Path, tmp_path: Path) -> None:
     no_scores = {"format": 1, "tasks": {"sts12": {"group": "sts"}}}
     for content in ("[]", "{", "{}", '{"format": 1, "model": {}}', json.dumps(no_scores)):
         bad.write_text(content, encoding="utf-8")
-        with pytest.raises(ValueError, match=r"bad.json: expected a record written by"):
+        with pytest.raises(ValueError, match=r"bad.json: \$.* Give a record that `use-st5 eval"):
             EvaluationRecord.read(bad)
     bad.write_text('{"format": 2}', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"found 2: a later use_st5 wrote it"):
+    with pytest.raises(ValueError, match=r"received 2: a later use_st5 wrote it"):
         EvaluationRecord.read(bad)
     with pytest.raises(ValueError, match=r"main: expected one of \['a'\], received 'b'"):
         TaskResult("b", {"a": 1.0})

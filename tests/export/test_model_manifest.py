@@ -68,11 +68,43 @@ def test_unreadable_descriptions(folder: Path) -> None:
     path = folder / "use_st5.json"
     fields = json.loads(path.read_text())
     path.write_text(json.dumps(fields | {"format": 2, "unheard_of": 1}))
-    with pytest.raises(ValueError, match="Expected format 1 .*found 2"):
+    with pytest.raises(ValueError, match=r"\$.format: expected 1, received 2: .*Update use_st5"):
         ModelManifest.read(folder)
     for damaged in ("{", "[]", json.dumps({"format": 1, "name": "x"})):
         path.write_text(damaged)
-        with pytest.raises(ValueError, match="Expected a model's description"):
+        with pytest.raises(ValueError, match=r"use_st5.json: .* expected .*export the model again"):
             ModelManifest.read(folder)
     path.unlink()
     assert ModelManifest.read(folder) is None
+
+
+FILE = {"bytes": 3, "sha256": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": 3}, r"\$.name: expected str, received int"),
+        ({"dimension": "16"}, r"\$.dimension: expected int, received str"),
+        ({"max_length": "16"}, r"\$.max_length: expected int \| null, received str"),
+        ({"max_length": 0}, r"\$.max_length: expected int >= 1, received another"),
+        ({"storage": "int3"}, r"\$.storage: expected one of the known values, received 'int3'"),
+        ({"parameters": 1e400}, r"\$: expected JSON, received another text"),
+        ({"parameters": 10**30}, r"\$.parameters: expected int <="),
+        ({"versions": {"use_st5": 1}}, r"\$.versions\[...\]: expected str, received int"),
+        ({"files": ["saved_model.pb"]}, r"\$.files: expected object, received array"),
+        ({"files": {"a": 3}}, r"\$.files\[...\]: expected object, received int"),
+        ({"files": {"a": {"bytes": 3}}}, r"\$.files\[...\]: expected the field sha256"),
+        ({"files": {"a": {**FILE, "bytes": -3}}}, r"\$.files\[...\].bytes: expected int >= 0"),
+        ({"files": {"a": {**FILE, "sha256": "x"}}}, r"\$.files\[...\].sha256: expected str match"),
+        ({"files": {"../a": FILE}}, r"\$.files: expected a path inside .* received '../a'"),
+        ({"files": {"/etc/passwd": FILE}}, r"\$.files: expected a path inside"),
+        ({"files": {"a\\..\\..\\b": FILE}}, r"\$.files: expected a path inside"),
+        ({"metadata": []}, r"\$.metadata: expected object, received array"),
+    ],
+)
+def test_fields_of_another_kind(folder: Path, changes: dict[str, Any], message: str) -> None:
+    path = folder / "use_st5.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(ValueError, match=rf"use_st5.json: {message}"):
+        ModelManifest.read(folder)

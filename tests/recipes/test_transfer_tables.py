@@ -117,7 +117,7 @@ def test_a_cell_of_an_encoder_that_changed_is_not_kept(
 def test_a_damaged_cell_is_named(data: Path, tmp_path: Path, content: str) -> None:
     (tmp_path / "cells").mkdir()
     (tmp_path / "cells/trec.cnn_lrn.json").write_text(content)
-    with pytest.raises(ValueError, match=r"trec\.cnn_lrn\.json: expected a finished cell.*Remove"):
+    with pytest.raises(ValueError, match=r"trec\.cnn_lrn\.json: \$: expected .*Remove"):
         transfer_tables.run(data, tmp_path, rows=["cnn_lrn"])
 
 

@@ -60,14 +60,22 @@ def test_a_length_that_the_first_model_lacks_has_no_ratio() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("text", "expected a record written by `use-st5 benchmark`"),
-        ("[]", "expected a record written by `use-st5 benchmark`"),
-        ('{"format": 1, "summary": {}, "models": [{}]}', "expected a record written by"),
-        (json.dumps({"format": 9}), "expected a record of format 1, found 9"),
+        ("text", r"\$: expected JSON, .* Give a record that `use-st5 benchmark` wrote\."),
+        ("[]", r"\$: expected object, received array"),
+        ('{"format": 1, "models": [{}]}', r"\$.models\[0\]: expected the field name"),
+        (json.dumps({"format": 9}), r"\$.format: expected 1, received 9"),
     ],
 )
 def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=f"other.json: {message}"):
+        ResourceRecord.read(path)
+
+
+def test_points_of_no_model_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    record().write(path)
+    path.write_text(path.read_text().replace('"model": "steep"', '"model": "deep"'))
+    with pytest.raises(ValueError, match=r"\$.points: expected points of .*some of \['deep'\]"):
         ResourceRecord.read(path)

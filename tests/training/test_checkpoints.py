@@ -39,7 +39,10 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path, checkpoints_of: Make) 
     for step in (1, 2, 3, 4):
         checkpoints.save(step, {"step": step}, also_keep=1)
     assert checkpoints.steps() == [1, 3, 4]
-    assert checkpoints.state(3) == {"step": 3}
+    assert checkpoints.state(3, dict[str, int]) == {"step": 3}
+    (tmp_path / "run" / "checkpoint-000000003" / "state.json").write_text("{")
+    with pytest.raises(ValueError, match=r"state.json: \$: expected .*Remove .*before it"):
+        checkpoints.state(3, dict[str, int])
 
 
 def test_values_come_back_whole_or_by_group(tmp_path: Path, checkpoints_of: Make) -> None:

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from use_st5._files import atomic_path
+from use_st5._records import Count, read_record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +39,15 @@ class JobDescription:
     model: str
     dimension: int
     format: Format
+
+
+class _State(msgspec.Struct):
+    """How much of the work is safely on the disk."""
+
+    description: JobDescription
+    rows_done: Count
+    truncated: Count
+    bytes: Count
 
 
 class EmbeddingJob:
@@ -66,8 +78,8 @@ class EmbeddingJob:
         existed = self.folder.exists()
         state = self._read_state()
         if state is not None:
-            os.truncate(self._data, state["bytes"])
-            self.rows_done, self.truncated = state["rows_done"], state["truncated"]
+            os.truncate(self._data, state.bytes)
+            self.rows_done, self.truncated = state.rows_done, state.truncated
             return True
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
@@ -113,11 +125,11 @@ class EmbeddingJob:
         self._data.replace(self.output)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _read_state(self) -> dict[str, int] | None:
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            state = json.loads(self._state.read_text(encoding="utf-8"))
-            same = state["description"] == dataclasses.asdict(self.description)
-            if same and "truncated" in state and self._data.stat().st_size >= state["bytes"]:
+    def _read_state(self) -> _State | None:
+        # What cannot be read is work of nobody, and is begun anew.
+        with contextlib.suppress(OSError, ValueError):
+            state = read_record(self._state, _State, remedy="It is begun anew.")
+            if state.description == self.description and self._data.stat().st_size >= state.bytes:
                 return state
         return None
 

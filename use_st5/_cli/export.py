@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +14,7 @@ from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
 from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
-from use_st5.export.model_manifest import ModelManifest
+from use_st5.export.model_manifest import ModelManifest, copy_model
 
 HELP = manual(
     """Write a model to a folder that hub.load, Keras and TensorFlow Serving can use.
@@ -61,7 +60,7 @@ def export(
     found = manifest.storage if manifest else "unknown"
     if storage is None or storage == found:
         with atomic_path(to) as temporary:
-            shutil.copytree(source, temporary)
+            copy_model(source, temporary, manifest)
     else:
         _convert(source, to, storage)
     size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())

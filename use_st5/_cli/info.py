@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, start_tensorflow
 from use_st5._cli.output import print_table
@@ -104,10 +103,11 @@ def _summary(folder: Path) -> str:
 def _signatures(folder: Path) -> dict[str, str]:
     """The signatures as `name[shape] type → name[shape] type`, read without building the graph."""
     start_tensorflow()
-    from tensorflow.core.protobuf import saved_model_pb2
     from tensorflow.dtypes import as_dtype
 
-    content = saved_model_pb2.SavedModel.FromString((folder / SAVED_MODEL_FILE).read_bytes())
+    from use_st5._loading import saved_model_graph
+
+    content = saved_model_graph(folder)
 
     def tensors(entries: Any) -> str:
         return ", ".join(

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+import msgspec
+
+from use_st5._records import read_record
 from use_st5.bias.weat_test import WEATTest
+
+_LIMIT = 2**24
+
+
+class _Group(msgspec.Struct):
+    category: str
+    examples: list[str]
+
+
+class _Test(msgspec.Struct):
+    targ1: _Group
+    targ2: _Group
+    attr1: _Group
+    attr2: _Group
 
 
 def read_weat(path: str | Path) -> WEATTest:
@@ -19,14 +35,8 @@ def read_weat(path: str | Path) -> WEATTest:
         ValueError: The file is not in the format, or `WEATTest` refuses its groups.
     """
     path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        parts = [content[key] for key in ("targ1", "targ2", "attr1", "attr2")]
-        categories = tuple(part["category"] for part in parts)
-        groups = [tuple(part["examples"]) for part in parts]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{path}: expected one JSON object with targ1, targ2, attr1 and attr2, each with a "
-            f"category and examples; received another content ({type(error).__name__}: {error})."
-        ) from error
-    return WEATTest(path.stem, *groups, categories=categories)
+    remedy = "Give a file of the sent-bias toolkit."
+    test = read_record(path, _Test, remedy=remedy, limit=_LIMIT)
+    groups = (test.targ1, test.targ2, test.attr1, test.attr2)
+    words = (tuple(group.examples) for group in groups)
+    return WEATTest(path.stem, *words, categories=tuple(group.category for group in groups))

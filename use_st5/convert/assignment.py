@@ -39,6 +39,39 @@ class Target:
         return shape[::-1] if self.transposed else shape
 
 
+def check_shapes(
+    expected: Mapping[str, tuple[int, ...]],
+    source: WeightSource,
+    *,
+    left_out: Callable[[str], bool] = lambda name: False,
+) -> None:
+    """Holds what a model needs against what a checkpoint has; nothing is built or read for it.
+
+    Args:
+        expected: Name in the checkpoint → shape there.
+        source: The checkpoint.
+        left_out: Whether a tensor that is not expected is one that the model leaves out.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: Tensors are missing, left over, of other shapes, or not stored whole.
+    """
+    shapes = source.shapes()
+    missing = sorted(set(expected) - set(shapes))
+    wrong = [
+        f"{name}: expected {list(shape)}, found {list(shapes[name])}"
+        for name, shape in expected.items()
+        if name in shapes and shapes[name] != shape
+    ]
+    left_over = [name for name in sorted(set(shapes) - set(expected)) if not left_out(name)]
+    if missing or wrong or left_over:
+        raise ValueError(
+            f"{source.where} does not fit the model. Missing: {listed(missing)}. "
+            f"Of another shape: {listed(wrong)}. Left over: {listed(left_over)}."
+        )
+    source.check_stored(expected)
+
+
 def assign_weights(
     mapping: Mapping[str, Target],
     source: WeightSource,
@@ -61,19 +94,8 @@ def assign_weights(
         ValueError: Tensors are missing, left over, or of other shapes than their variables; all of
             them are found before any is read. Or a tensor holds numbers that are not finite.
     """
-    shapes = source.shapes()
-    missing = sorted(set(mapping) - set(shapes))
-    wrong = [
-        f"{name}: expected {list(target.stored_shape())}, found {list(shapes[name])}"
-        for name, target in mapping.items()
-        if name in shapes and shapes[name] != target.stored_shape()
-    ]
-    left_over = [name for name in sorted(set(shapes) - set(mapping)) if not left_out(name)]
-    if missing or wrong or left_over:
-        raise ValueError(
-            f"{source.where} does not fit the model. Missing: {listed(missing)}. "
-            f"Of another shape: {listed(wrong)}. Left over: {listed(left_over)}."
-        )
+    expected = {name: target.stored_shape() for name, target in mapping.items()}
+    check_shapes(expected, source, left_out=left_out)
     for name, target in mapping.items():
         row = 0
         with _writing(target) as write:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from use_st5.convert.assignment import Target, assign_weights
+import msgspec
+
+from use_st5._records import Positive, read_record
+from use_st5.convert.assignment import Target, assign_weights, check_shapes
+from use_st5.convert.renamed_source import RenamedSource
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.t5_names import T5Names
 from use_st5.convert.weight_source import WeightSource
@@ -65,6 +68,25 @@ _DUPLICATES = {
 }
 
 
+class _Settings(msgspec.Struct):
+    """What a T5 says of itself in `config.json`, with the defaults of transformers."""
+
+    model_type: str
+    vocab_size: Positive
+    num_layers: Positive
+    d_model: Positive
+    d_ff: Positive
+    num_heads: Positive
+    d_kv: Positive
+    feed_forward_proj: str = "relu"
+    layer_norm_epsilon: float = 1e-6
+    tie_word_embeddings: bool = True
+    scale_decoder_outputs: bool | None = None
+    num_decoder_layers: Positive | None = None
+    relative_attention_num_buckets: Positive = 32
+    relative_attention_max_distance: Positive = 128
+
+
 def read_t5_config(folder: str | os.PathLike[str]) -> T5Config:
     """The shape of a T5 from its `config.json`.
 
@@ -75,36 +97,41 @@ def read_t5_config(folder: str | os.PathLike[str]) -> T5Config:
     path = Path(folder, "config.json")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected the configuration of a T5, found no file.")
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        kind = settings["model_type"]
-        if kind not in ("t5", "mt5"):
-            raise ValueError(f"its model_type is {kind!r}, expected 't5' or 'mt5'")
-        projection = settings.get("feed_forward_proj", "relu")
-        if projection not in _ACTIVATIONS:
+    remedy = "Give the folder of a T5 or mT5 as transformers saves it."
+    settings = read_record(path, _Settings, remedy=remedy)
+    expected = {
+        "model_type": ["t5", "mt5"],
+        "feed_forward_proj": [*_ACTIVATIONS],
+        "layer_norm_epsilon": [1e-6],
+    }
+    for name, values in expected.items():
+        if (found := getattr(settings, name)) not in values:
             raise ValueError(
-                f"its feed_forward_proj is {projection!r}, expected one of {[*_ACTIVATIONS]}"
+                f"{path}: $.{name}: expected one of {values}, received {found!r}. {remedy}"
             )
-        if (epsilon := settings.get("layer_norm_epsilon", 1e-6)) != 1e-6:
-            raise ValueError(f"its layer_norm_epsilon is {epsilon}, expected 1e-6")
-        tied = settings.get("tie_word_embeddings", True)
-        return T5Config(
-            vocabulary_size=settings["vocab_size"],
-            num_layers=settings["num_layers"],
-            hidden_dim=settings["d_model"],
-            intermediate_dim=settings["d_ff"],
-            num_heads=settings["num_heads"],
-            key_value_dim=settings["d_kv"],
-            activation=_ACTIVATIONS[projection],
-            tied_softmax=tied,
-            # transformers 5 ties what it saves, and says separately that 1.1 does not scale.
-            scaled_softmax=settings.get("scale_decoder_outputs", tied),
-            num_decoder_layers=settings.get("num_decoder_layers"),
-            num_buckets=settings.get("relative_attention_num_buckets", 32),
-            max_distance=settings.get("relative_attention_max_distance", 128),
+    buckets = settings.relative_attention_num_buckets
+    if not 4 <= buckets < 2 * settings.relative_attention_max_distance:
+        raise ValueError(
+            f"{path}: $.relative_attention_num_buckets: expected 4 or more, and less than twice "
+            f"relative_attention_max_distance ({settings.relative_attention_max_distance:,}), "
+            f"received {buckets:,}. {remedy}"
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: expected the configuration of a T5: {error!s}.") from error
+    tied, scaled = settings.tie_word_embeddings, settings.scale_decoder_outputs
+    return T5Config(
+        vocabulary_size=settings.vocab_size,
+        num_layers=settings.num_layers,
+        hidden_dim=settings.d_model,
+        intermediate_dim=settings.d_ff,
+        num_heads=settings.num_heads,
+        key_value_dim=settings.d_kv,
+        activation=_ACTIVATIONS[settings.feed_forward_proj],
+        tied_softmax=tied,
+        # transformers 5 ties what it saves, and says separately that 1.1 does not scale.
+        scaled_softmax=tied if scaled is None else scaled,
+        num_decoder_layers=settings.num_decoder_layers,
+        num_buckets=buckets,
+        max_distance=settings.relative_attention_max_distance,
+    )
 
 
 def load_t5(
@@ -126,10 +153,13 @@ def load_t5(
         FileNotFoundError: A file is missing.
         ValueError: The weights do not fit the configuration.
     """
-    model = T5(read_t5_config(folder), with_decoder=with_decoder, dtype=dtype)
+    config = read_t5_config(folder)
+    untied = with_decoder and not config.tied_softmax
+    source = _open(folder, config, decoder=with_decoder, logits=untied)
+    model = T5(config, with_decoder=with_decoder, dtype=dtype)
     with without_initial_values():
         model.build()
-    assign_t5(t5_mapping(model), SafetensorsSource(folder), on_tensor)
+    _assign(model, source, on_tensor)
     return model
 
 
@@ -159,8 +189,10 @@ def load_sentence_t5(
         FileNotFoundError: A file is missing.
         ValueError: The weights do not fit the configuration.
     """
+    config = read_t5_config(folder)
+    source = _open(folder, config, decoder=pooling == "decoder", logits=False)
     model = SentenceT5(
-        read_t5_config(folder),
+        config,
         pooling=pooling,
         projection_dim=projection_dim,
         normalize=normalize,
@@ -168,7 +200,7 @@ def load_sentence_t5(
     )
     with without_initial_values():
         model.build()
-    assign_t5(t5_mapping(model), SafetensorsSource(folder), on_tensor)
+    _assign(model, source, on_tensor)
     return model
 
 
@@ -177,18 +209,29 @@ def t5_mapping(model: T5 | SentenceT5) -> dict[str, Target]:
     return _NAMES.targets(model)
 
 
-def assign_t5(
-    mapping: dict[str, Target],
-    source: WeightSource,
-    on_tensor: Callable[[str], None],
-) -> None:
-    """Assigns the weights of a T5; of an encoder, what a checkpoint's decoder has is left out."""
-    if _TABLE not in source.shapes() and _COPY in source.shapes():
-        mapping = {_COPY if name == _TABLE else name: to for name, to in mapping.items()}
-    parts = {name.split(".")[0] for name in mapping}
-    unused = {"decoder", "lm_head"} - parts
+def _open(
+    folder: str | os.PathLike[str], config: T5Config, *, decoder: bool, logits: bool
+) -> WeightSource:
+    """The weights of a folder, held against its configuration before a model of its size is built.
 
-    def left_out(name: str) -> bool:
-        return name in _DUPLICATES or name.split(".")[0] in unused
+    The table goes by one name; its copies, and what no model has, are not seen.
+    """
+    source = SafetensorsSource(folder)
+    names = {name: name for name in source.shapes() if name not in _DUPLICATES}
+    if _TABLE not in names and _COPY in source.shapes():
+        names[_TABLE] = _COPY
+    source = RenamedSource(source, names)
+    expected = _NAMES.shapes(config, source, decoder=decoder, logits=logits)
+    check_shapes(expected, source, left_out=_left_out(expected))
+    return source
 
-    assign_weights(mapping, source, left_out=left_out, on_tensor=on_tensor)
+
+def _assign(model: T5 | SentenceT5, source: WeightSource, on_tensor: Callable[[str], None]) -> None:
+    mapping = t5_mapping(model)
+    assign_weights(mapping, source, left_out=_left_out(mapping), on_tensor=on_tensor)
+
+
+def _left_out(expected: Iterable[str]) -> Callable[[str], bool]:
+    """Tells, where an encoder is read, what a checkpoint's decoder has."""
+    unused = {"decoder", "lm_head"} - {name.split(".")[0] for name in expected}
+    return lambda name: name.split(".")[0] in unused

@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-# Registers bfloat16 with NumPy.
-import ml_dtypes  # noqa: F401
 import numpy as np
+
+from use_st5.convert.weight_source import number_dtype
 
 # flax.serialization: arrays and scalars of NumPy are MessagePack extensions, each a triple (shape,
 # name of the dtype, bytes).
 _NDARRAY, _NUMPY_SCALAR = 1, 3
+
+# Ten times what the largest T5 has, arrays and the words about them.
+_MOST_VALUES = 500_000
+# Names, and numbers beside arrays; what is longer is none.
+_LONGEST = 2**20
 
 # First byte → struct format of a number, or of the length that follows.
 _NUMBERS = {
@@ -82,9 +87,13 @@ class _Reader:
         self._file = file
         self._path = path
         self._size = path.stat().st_size
+        self._values = 0
 
     def value(self) -> Any:
         """The next value."""
+        self._values += 1
+        if self._values > _MOST_VALUES:
+            raise ValueError(f"expected up to {_MOST_VALUES:,} values, received more")
         code = self._bytes(1)[0]
         if code <= 0x7F or code >= 0xE0:
             return code if code <= 0x7F else code - 0x100
@@ -125,22 +134,28 @@ class _Reader:
         end = self._file.tell() + length
         if kind not in (_NDARRAY, _NUMPY_SCALAR) or self._bytes(1) != b"\x93":
             raise ValueError(f"an extension of kind {kind}, at byte {end - length}")
-        shape, dtype = tuple(self.value()), np.dtype(self.value())
+        shape, dtype = self._shape(), number_dtype(self.value())
         size = self._number(_BINARIES[self._bytes(1)[0]])
         start = self._file.tell()
-        if dtype.hasobject or size != math.prod(shape) * dtype.itemsize or start + size != end:
+        if size != math.prod(shape) * dtype.itemsize or start + size != end:
             raise ValueError(f"an array {dtype} {list(shape)} of {size} bytes, at byte {start}")
         if end > self._size:
             raise EOFError("the file ends inside an array")
         self._file.seek(end)
         return StoredArray(self._path, start, shape, dtype)
 
+    def _shape(self) -> tuple[int, ...]:
+        shape = self.value()
+        if not isinstance(shape, list) or any(type(n) is not int or n < 0 for n in shape):
+            raise ValueError(f"a shape is {shape!r}, at byte {self._file.tell()}")
+        return tuple(shape)
+
     def _number(self, kind: str) -> Any:
         return struct.unpack(kind, self._bytes(struct.calcsize(kind)))[0]
 
     def _bytes(self, count: int) -> bytes:
-        if count > self._size:
-            raise EOFError("the file ends inside a value")
+        if count > _LONGEST:
+            raise ValueError(f"a value of {count:,} bytes, at byte {self._file.tell()}")
         content = self._file.read(count)
         if len(content) < count:
             raise EOFError("the file ends inside a value")

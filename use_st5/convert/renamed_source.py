@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -30,6 +30,10 @@ class RenamedSource(WeightSource):
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
         return self._source.read(self._names[name])
+
+    def check_stored(self, names: Iterable[str]) -> None:
+        """Holds the shapes of tensors against the bytes that are stored for them."""
+        self._source.check_stored(self._names[name] for name in names)
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
         """One tensor in pieces along its first axis."""

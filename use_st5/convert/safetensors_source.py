@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 # Registers bfloat16 with NumPy, in which safetensors gives tensors stored so.
 import ml_dtypes  # noqa: F401
+import msgspec
 import numpy as np
 from safetensors import safe_open
 
+from use_st5._records import InnerPath, read_record
 from use_st5.convert.weight_source import WeightSource
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
 _PIECE = 2**24  # bytes
+_HEADER = 2**22  # bytes: fifty times those of the largest T5
+_AGAIN = "Copy it again."
+_DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
+
+
+class _Index(msgspec.Struct):
+    weight_map: dict[str, InnerPath]
 
 
 class SafetensorsSource(WeightSource):
@@ -61,7 +70,7 @@ class SafetensorsSource(WeightSource):
         """One tensor in pieces of some rows, a few megabytes each."""
         rows, *row = self._shapes[name] or (1,)
         # At most float32; other dtypes make smaller pieces.
-        step = max(1, _PIECE // (4 * math.prod(row)))
+        step = max(1, _PIECE // max(1, 4 * math.prod(row)))
         if step >= rows:
             yield self.read(name)
             return
@@ -70,16 +79,24 @@ class SafetensorsSource(WeightSource):
                 yield file.get_slice(name)[start : min(start + step, rows)]
 
     def _read_header(self, path: Path) -> None:
+        _check_header_size(path)
+        dtypes = {}
         try:
             with safe_open(path, framework="np") as file:
                 for name in file.keys():  # noqa: SIM118 (no mapping)
-                    self._shapes[name] = tuple(file.get_slice(name).get_shape())
+                    tensor = file.get_slice(name)
+                    self._shapes[name], dtypes[name] = tuple(tensor.get_shape()), tensor.get_dtype()
                     self._homes[name] = path
         except Exception as error:  # safetensors' own kind is not public
             raise ValueError(
-                f"{path}: expected a safetensors file ({type(error).__name__}: {error}). "
-                "Copy it again."
+                f"{path}: expected a safetensors file ({type(error).__name__}: {error}). {_AGAIN}"
             ) from error
+        for name, dtype in dtypes.items():
+            if dtype not in _DTYPES:
+                raise ValueError(
+                    f"{path}: {name}: expected numbers in one of {', '.join(_DTYPES)}, received "
+                    f"{dtype}. Save the model in float32."
+                )
 
     def _files(self) -> dict[str, Path]:
         """Name of a tensor → its file; "" → the only one where there is no index."""
@@ -88,13 +105,8 @@ class SafetensorsSource(WeightSource):
             return {"": single}
         if not index.is_file():
             raise FileNotFoundError(self._nothing_here())
-        try:
-            names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-            files = {name: self._folder / file for name, file in names.items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f'{index}: expected JSON with a "weight_map" ({type(error).__name__}: {error}).'
-            ) from error
+        names = read_record(index, _Index, remedy=_AGAIN, limit=_HEADER).weight_map
+        files = {name: self._folder / file for name, file in names.items()}
         for file in files.values():
             if file.parent != self._folder:
                 raise ValueError(f"{index}: expected names of files beside it, found {file}.")
@@ -110,3 +122,15 @@ class SafetensorsSource(WeightSource):
                 "model with safetensors (transformers: model.save_pretrained(folder))."
             )
         return message
+
+
+def _check_header_size(path: Path) -> None:
+    """The file begins with the size of its header, which is read whole."""
+    with path.open("rb") as file:
+        begin = file.read(8)
+    (size,) = struct.unpack("<Q", begin) if len(begin) == 8 else (0,)
+    if not 0 < size <= min(_HEADER, path.stat().st_size - 8):
+        raise ValueError(
+            f"{path}: expected a safetensors file with a header of 1 to {_HEADER:,} bytes, found "
+            f"{size:,} in a file of {path.stat().st_size:,}. {_AGAIN}"
+        )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from use_st5.convert.assignment import Target, assign_weights
-from use_st5.convert.huggingface_t5 import load_sentence_t5
+import msgspec
+
+from use_st5._records import InnerPath, Positive, read_record
+from use_st5.convert.assignment import Target, assign_weights, check_shapes
+from use_st5.convert.huggingface_t5 import load_sentence_t5, read_t5_config
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.models.sentence_t5 import SentenceT5
 
@@ -20,6 +22,20 @@ _KINDS = [
     ["Transformer", "Pooling", "Dense"],
     ["Transformer", "Pooling", "Dense", "Normalize"],
 ]
+_KERNEL = "linear.weight"
+
+Kind = TypeVar("Kind")
+
+
+class _Module(msgspec.Struct):
+    type: str
+    path: InnerPath
+
+
+class _Dense(msgspec.Struct):
+    out_features: Positive
+    bias: bool = True
+    activation_function: str = "Identity"
 
 
 def load_sentence_transformers(
@@ -44,8 +60,11 @@ def load_sentence_transformers(
     """
     modules = _modules(Path(folder))
     _check_pooling(modules["Pooling"])
-    dense = modules.get("Dense")
-    projection_dim = None if dense is None else _dense_width(dense)
+    dense, projection, projection_dim = modules.get("Dense"), None, None
+    if dense is not None:
+        projection, projection_dim = SafetensorsSource(dense), _dense_width(dense)
+        width = read_t5_config(modules["Transformer"]).hidden_dim
+        check_shapes({_KERNEL: (projection_dim, width)}, projection)
     model = load_sentence_t5(
         modules["Transformer"],
         projection_dim=projection_dim,
@@ -53,20 +72,17 @@ def load_sentence_transformers(
         dtype=dtype,
         on_tensor=on_tensor,
     )
-    if dense is not None:
-        mapping = {"linear.weight": Target(model.projection.kernel, transposed=True)}
-        assign_weights(mapping, SafetensorsSource(dense), on_tensor=on_tensor)
+    if projection is not None:
+        mapping = {_KERNEL: Target(model.projection.kernel, transposed=True)}
+        assign_weights(mapping, projection, on_tensor=on_tensor)
     return model
 
 
 def _modules(folder: Path) -> dict[str, Path]:
     """Kind of each module → its folder."""
     path = folder / MODULES
-    entries = _read(path)
-    try:
-        modules = [(entry["type"].split(".")[-1], folder / entry["path"]) for entry in entries]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: expected a list of modules ({error!r}).") from error
+    entries = _read(path, list[_Module])
+    modules = [(entry.type.split(".")[-1], folder / entry.path) for entry in entries]
     kinds = [kind for kind, _ in modules]
     if kinds not in _KINDS:
         raise ValueError(
@@ -78,7 +94,7 @@ def _modules(folder: Path) -> dict[str, Path]:
 
 def _check_pooling(folder: Path) -> None:
     path = folder / "config.json"
-    settings = _read(path)
+    settings = _read(path, dict[str, Any])
     # Before version 6 each kind had a switch of its own.
     old = {
         name.removeprefix("pooling_mode_")
@@ -92,20 +108,16 @@ def _check_pooling(folder: Path) -> None:
 
 def _dense_width(folder: Path) -> int:
     path = folder / "config.json"
-    settings = _read(path)
-    activation = str(settings.get("activation_function", "Identity")).split(".")[-1]
-    if settings.get("bias", True) or activation != "Identity":
+    settings = _read(path, _Dense)
+    activation = settings.activation_function.split(".")[-1]
+    if settings.bias or activation != "Identity":
         raise ValueError(
             f"{path}: expected a dense layer without bias and activation, found bias "
-            f"{settings.get('bias', True)} and {activation}."
+            f"{settings.bias} and {activation}."
         )
-    return settings["out_features"]
+    return settings.out_features
 
 
-def _read(path: Path) -> Any:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: expected a file of sentence-transformers, found none.")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: expected JSON ({error}).") from error
+def _read(path: Path, kind: type[Kind]) -> Kind:
+    remedy = "Save the model again (sentence-transformers: model.save(folder))."
+    return read_record(path, kind, remedy=remedy)

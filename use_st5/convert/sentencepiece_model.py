@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from use_st5._imports import require
+from use_st5._records import read_bounded, read_record
+from use_st5.text.sentencepiece_vectorizer import MODEL_LIMIT
 
 _FILES = ("spiece.model", "sentencepiece.model")
 _REBUILT_FROM = "tokenizer.json"
@@ -36,41 +38,56 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
     """
     for name in _FILES:
         if (path := Path(folder, name)).is_file():
-            return path.read_bytes()
+            return read_bounded(path, limit=MODEL_LIMIT, remedy="Copy it again.")
     path = Path(folder, _REBUILT_FROM)
     if not path.is_file():
         raise FileNotFoundError(
             f"{os.fspath(folder)}: expected {', '.join(_FILES)} or {_REBUILT_FROM}, found none."
         )
+    remedy = (
+        f"Give the tokenizer of a T5: a Unigram model with pieces {_PAD}, {_EOS} and unknown at 0, "
+        "1 and 2."
+    )
+    tokenizer = read_record(path, _Tokenizer, remedy=remedy, limit=MODEL_LIMIT)
     try:
-        return _rebuild(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path}: expected the tokenizer of a T5, a Unigram model with pieces {_PAD}, {_EOS} "
-            f"and unknown at 0, 1 and 2 ({type(error).__name__}: {error})."
-        ) from error
+        return _rebuild(tokenizer)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}. {remedy}") from error
 
 
-def _rebuild(tokenizer: dict[str, Any]) -> bytes:
-    model = tokenizer["model"]
-    pieces = [(piece, score) for piece, score in model["vocab"]]
-    if (
-        model["type"] != "Unigram"
-        or model["unk_id"] != 2
-        or [p for p, _ in pieces[:2]]
-        != [
-            _PAD,
-            _EOS,
-        ]
-    ):
-        raise ValueError(f"its model is {model['type']} and begins with {pieces[:3]}")
-    sentinels = {token["content"] for token in tokenizer["added_tokens"]} - {_PAD, _EOS}
+class _Unigram(msgspec.Struct):
+    type: str
+    unk_id: int | None
+    vocab: list[tuple[str, float]]
+
+
+class _Added(msgspec.Struct):
+    content: str
+
+
+class _Normalizer(msgspec.Struct):
+    type: str
+    precompiled_charsmap: str = ""
+    normalizers: list[_Normalizer] = []
+
+
+class _Tokenizer(msgspec.Struct):
+    model: _Unigram
+    added_tokens: list[_Added]
+    normalizer: _Normalizer
+
+
+def _rebuild(tokenizer: _Tokenizer) -> bytes:
+    model, pieces = tokenizer.model, tokenizer.model.vocab
+    if (model.type, model.unk_id, [p for p, _ in pieces[:2]]) != ("Unigram", 2, [_PAD, _EOS]):
+        raise ValueError(f"$.model: found {model.type} that begins with {pieces[:3]}")
+    sentinels = {token.content for token in tokenizer.added_tokens} - {_PAD, _EOS}
     spells = {piece for piece, _ in pieces} >= _BYTES
     proto = require("sentencepiece.sentencepiece_model_pb2", "convert").ModelProto()
     for number, (piece, score) in enumerate(pieces):
-        if number != model["unk_id"] and piece in sentinels:
+        if number != model.unk_id and piece in sentinels:
             continue
-        kind = {0: _CONTROL, 1: _CONTROL, model["unk_id"]: _UNKNOWN}.get(number, _NORMAL)
+        kind = {0: _CONTROL, 1: _CONTROL, model.unk_id: _UNKNOWN}.get(number, _NORMAL)
         kind = _BYTE if spells and piece in _BYTES else kind
         proto.pieces.add(piece=piece, score=score, type=kind)
     proto.trainer_spec.model_type = _UNIGRAM
@@ -81,15 +98,15 @@ def _rebuild(tokenizer: dict[str, Any]) -> bytes:
     proto.trainer_spec.pad_piece, proto.trainer_spec.eos_piece = _PAD, _EOS
     proto.normalizer_spec.name = "nmt_nfkc"
     proto.normalizer_spec.precompiled_charsmap = base64.b64decode(
-        _precompiled(tokenizer["normalizer"])
+        _precompiled(tokenizer.normalizer)
     )
     return proto.SerializeToString()
 
 
-def _precompiled(normalizer: dict[str, Any]) -> str:
+def _precompiled(normalizer: _Normalizer) -> str:
     """The table of the one "Precompiled" step, alone or in a sequence."""
-    steps = normalizer.get("normalizers", [normalizer])
-    tables = [step["precompiled_charsmap"] for step in steps if step["type"] == "Precompiled"]
+    steps = normalizer.normalizers or [normalizer]
+    tables = [step.precompiled_charsmap for step in steps if step.type == "Precompiled"]
     if len(tables) != 1:
-        raise ValueError(f"its normalizer has {len(tables)} precompiled tables, expected one")
+        raise ValueError(f"$.normalizer: expected one precompiled table, found {len(tables)}")
     return tables[0]

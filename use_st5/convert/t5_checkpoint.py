@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from use_st5.convert.assignment import Target, assign_weights
+from use_st5.convert.assignment import Target, assign_weights, check_shapes
 from use_st5.convert.t5_names import T5Names
 from use_st5.convert.weight_source import WeightSource
 from use_st5.layers.random_normal import without_initial_values
@@ -60,6 +60,8 @@ class T5Checkpoint:
         Raises:
             ValueError: Tensors are missing, left over or of other shapes.
         """
+        untied = with_decoder and not self.config.tied_softmax
+        self._check({}, decoder=with_decoder, logits=untied)
         model = T5(self.config, with_decoder=with_decoder, dtype=dtype)
         with without_initial_values():
             model.build()
@@ -88,6 +90,8 @@ class T5Checkpoint:
             ValueError: Tensors are missing, left over or of other shapes.
         """
         width = self.projection_dim
+        projection = {self.names.projection: (self.config.hidden_dim, width)} if width else {}
+        self._check(projection, decoder=pooling == "decoder", logits=False)
         model = SentenceT5(
             self.config,
             pooling=pooling,
@@ -103,14 +107,23 @@ class T5Checkpoint:
         self._assign(model, mapping, on_tensor)
         return model
 
+    def _check(self, further: dict[str, tuple[int, ...]], *, decoder: bool, logits: bool) -> None:
+        """Holds the tensors against the configuration, before a model is built of its size."""
+        shapes = self.names.shapes(self.config, self.source, decoder=decoder, logits=logits)
+        check_shapes({**shapes, **further}, self.source, left_out=self._left_out(decoder))
+
     def _assign(
         self, model: T5 | SentenceT5, mapping: dict[str, Target], on_tensor: Callable[[str], None]
     ) -> None:
-        decoder = self.names.decoder["norm"].split("/")[0] + "/"
+        left_out = self._left_out(model.decoder is not None)
+        assign_weights(mapping, self.source, left_out=left_out, on_tensor=on_tensor)
+
+    def _left_out(self, decoder: bool) -> Callable[[str], bool]:
+        """Tells the tensors that a model with or without a decoder has no use for."""
+        stack = self.names.decoder["norm"].split("/")[0] + "/"
 
         def left_out(name: str) -> bool:
             # The output layer is asked for only where the model has none.
-            unused = model.decoder is None and name.startswith(decoder)
-            return unused or name == self.names.logits
+            return (not decoder and name.startswith(stack)) or name == self.names.logits
 
-        assign_weights(mapping, self.source, left_out=left_out, on_tensor=on_tensor)
+        return left_out

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from use_st5.convert.assignment import Target, listed
+from use_st5.convert.weight_source import WeightSource
 from use_st5.layers.t5_attention import T5Attention
 from use_st5.layers.t5_block import T5Block
 from use_st5.layers.t5_stack import T5Stack
@@ -15,6 +16,13 @@ from use_st5.models.t5 import T5
 from use_st5.models.t5_config import T5Config
 
 Shapes = Mapping[str, tuple[int, ...]]
+
+# The roles of a block.
+_ENCODER_ROLES = (
+    *("attention_norm", "query", "key", "value", "output"),
+    *("feed_forward_norm", "inner", "gate", "linear", "outer"),
+)
+_CROSS_ROLES = ("cross_norm", "cross_query", "cross_key", "cross_value", "cross_output")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +62,38 @@ class T5Names:
             mapping[self.logits] = Target(kernel, transposed="logits" in self.transposed)
         return mapping
 
+    def shapes(
+        self, config: T5Config, source: WeightSource, *, decoder: bool, logits: bool
+    ) -> dict[str, tuple[int, ...]]:
+        """Name → shape in the checkpoint for all that `targets` gives, without a model.
+
+        So a configuration is held against a checkpoint before memory is taken for it.
+
+        Args:
+            config: The shape of the T5.
+            source: The checkpoint, which bounds the number of layers.
+            decoder: Whether the model has a decoder.
+            logits: Whether it has an output layer beside the table.
+
+        Raises:
+            ValueError: There are more layers than the checkpoint has tensors.
+        """
+        tensors = len(source.shapes())
+        if (layers := max(config.num_layers, config.decoder_layers * decoder)) > tensors:
+            raise ValueError(
+                f"{source.where} does not fit the model: expected tensors of {layers:,} layers, "
+                f"found {tensors:,} tensors in all."
+            )
+        shapes = {self.table: (config.vocabulary_size, config.hidden_dim)}
+        shapes |= self._shapes_of_stack(config, self.encoder, config.num_layers, _ENCODER_ROLES)
+        if decoder:
+            roles = (*_ENCODER_ROLES, *_CROSS_ROLES)
+            shapes |= self._shapes_of_stack(config, self.decoder, config.decoder_layers, roles)
+        if logits:
+            shape = (config.hidden_dim, config.vocabulary_size)
+            shapes[self.logits] = shape[::-1] if "logits" in self.transposed else shape
+        return shapes
+
     def config(self, shapes: Shapes, *, where: str) -> T5Config:
         """The shape of the T5 with these tensors.
 
@@ -70,7 +110,7 @@ class T5Names:
         gated = self.encoder["linear"].format(n=0) in shapes
         roles = ("position_bias", "query", "gate" if gated else "inner")
         names = [self.table, *(self.encoder[role].format(n=0) for role in roles)]
-        absent = [name for name in names if len(shapes.get(name, ())) != 2]
+        absent = [name for name in names if not _is_matrix(shapes.get(name, ()))]
         if absent:
             raise ValueError(
                 f"{where}: expected the matrices of a T5, among them {listed(absent)}; found "
@@ -102,6 +142,19 @@ class T5Names:
             num_buckets=bias[0],
         )
 
+    def _shapes_of_stack(
+        self, config: T5Config, names: Mapping[str, str], layers: int, roles: Iterable[str]
+    ) -> dict[str, tuple[int, ...]]:
+        of_role = _shapes_by_role(config)
+        places = [("position_bias", 0), ("norm", 0)]
+        places += [(role, number) for number in range(layers) for role in roles if role in of_role]
+        return {
+            names[role].format(n=number): of_role[role][::-1]
+            if role in self.transposed
+            else of_role[role]
+            for role, number in places
+        }
+
     def _of_stack(self, stack: T5Stack, names: Mapping[str, str]) -> dict[str, Target]:
         variables = [
             ("position_bias", 0, stack.position_bias.table),
@@ -113,6 +166,23 @@ class T5Names:
             names[role].format(n=number): Target(variable, transposed=role in self.transposed)
             for role, number, variable in variables
         }
+
+
+def _is_matrix(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 2 and 0 not in shape
+
+
+def _shapes_by_role(config: T5Config) -> dict[str, tuple[int, ...]]:
+    """The shape of each role's variable; "inner", or "gate" and "linear", where there are any."""
+    dim, heads = config.hidden_dim, config.num_heads * config.key_value_dim
+    inner = ("inner",) if config.activation == "relu" else ("gate", "linear")
+    shapes: dict[str, tuple[int, ...]] = {"position_bias": (config.num_buckets, config.num_heads)}
+    shapes |= dict.fromkeys(("norm", "attention_norm", "cross_norm", "feed_forward_norm"), (dim,))
+    for prefix in ("", "cross_"):
+        shapes |= {f"{prefix}{role}": (dim, heads) for role in ("query", "key", "value")}
+        shapes[f"{prefix}output"] = (heads, dim)
+    shapes |= dict.fromkeys(inner, (dim, config.intermediate_dim))
+    return {**shapes, "outer": (config.intermediate_dim, dim)}
 
 
 def _count(template: str, shapes: Shapes) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,12 @@ class T5XSource(WeightSource):
         """One tensor in the dtype it is stored in."""
         array = self._arrays[name]
         return array.read().reshape(_joined(name, array.shape))
+
+    def check_stored(self, names: Iterable[str]) -> None:
+        """Holds the shapes of tensors against the bytes that are stored for them."""
+        for name in names:
+            if isinstance(array := self._arrays[name], ZarrArray):
+                array.check_chunks()
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
         """One tensor in pieces along its first axis."""
@@ -103,13 +109,36 @@ def _arrays(tree: Any, name: str, folder: Path) -> Iterator[tuple[str, Any]]:
     elif not isinstance(tree, dict):
         raise ValueError(f"{folder / INDEX}: expected an array at {name}, found {tree!r}.")
     elif _CHUNKED in tree:
-        yield name, _Chunked(tree)
+        yield name, _chunked(tree, name, folder)
     elif "kvstore" in tree:
-        # Paths of released checkpoints begin with a bucket; the last part is the folder beside us.
-        yield name, ZarrArray(folder / Path(str(tree["kvstore"].get("path"))).name)
+        yield name, ZarrArray(folder / _folder_name(tree["kvstore"], name, folder))
     else:
         for key, branch in tree.items():
             yield from _arrays(branch, f"{name}/{key}".removeprefix("/"), folder)
+
+
+def _chunked(tree: dict[str, Any], name: str, folder: Path) -> _Chunked:
+    try:
+        return _Chunked(tree)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(
+            f"{folder / INDEX}: expected an array in pieces at {name} "
+            f"({type(error).__name__}: {error}). Copy it again."
+        ) from error
+
+
+def _folder_name(kvstore: Any, name: str, folder: Path) -> str:
+    """The folder beside the index, whatever path it had where the checkpoint was written.
+
+    Paths of released checkpoints begin with a bucket.
+    """
+    path = kvstore.get("path") if isinstance(kvstore, dict) else None
+    found = Path(path).name if isinstance(path, str) else ""
+    if found in ("", "..") or "\0" in found or "\\" in found:
+        raise ValueError(
+            f"{folder / INDEX}: expected the path of a folder in kvstore at {name}, found {path!r}."
+        )
+    return found
 
 
 def _joined(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import glob
+import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
+from use_st5._records import read_bounded
 from use_st5.convert.weight_source import WeightSource
 
 INDEX = ".index"
@@ -39,6 +43,19 @@ class TensorFlowSource(WeightSource):
         shapes = self._reader.get_variable_to_shape_map()
         return {name: tuple(shape) for name, shape in shapes.items()}
 
+    def check_stored(self, names: Iterable[str]) -> None:
+        """Holds the shapes of tensors against the size of the data files."""
+        shapes, dtypes = self.shapes(), self._reader.get_variable_to_dtype_map()
+        expected = sum(math.prod(shapes[name]) * dtypes[name].size for name in names)
+        prefix = Path(self.where)
+        files = prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*")
+        found = sum(file.stat().st_size for file in files)
+        if found < expected:
+            raise ValueError(
+                f"{self.where}{INDEX}: expected data files of {expected:,} bytes or more for these "
+                f"tensors, found {found:,}. Copy the checkpoint again."
+            )
+
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
         try:
@@ -61,7 +78,7 @@ def is_tensorflow_checkpoint(path: str | os.PathLike[str]) -> bool:
 def _prefix(path: Path) -> str:
     text = os.fspath(path)
     if path.is_dir():
-        newest = tf.train.latest_checkpoint(text)
+        newest = _newest(path)
         if newest is None:
             raise FileNotFoundError(
                 f"{path}: expected a TensorFlow checkpoint, found no file `checkpoint` that names "
@@ -72,3 +89,22 @@ def _prefix(path: Path) -> str:
     if not Path(prefix + INDEX).is_file():
         raise FileNotFoundError(f"{prefix}{INDEX}: expected a TensorFlow checkpoint, found none.")
     return prefix
+
+
+def _newest(folder: Path) -> str | None:
+    """The newest checkpoint that a folder's file `checkpoint` names, if there is one."""
+    state = folder / "checkpoint"
+    if not state.is_file():
+        return None
+    # TensorFlow reads it whole.
+    read_bounded(state, limit=2**20, remedy="Give the checkpoint itself: its path up to .index.")
+    try:
+        newest = tf.train.latest_checkpoint(os.fspath(folder))
+    except ValueError as error:
+        raise ValueError(f"{state}: expected names of checkpoints ({error}).") from error
+    if newest is not None and Path(newest).resolve().parent != folder.resolve():
+        raise ValueError(
+            f"{state}: expected checkpoints in the same folder, found {newest}. Give the "
+            "checkpoint itself: its path up to .index."
+        )
+    return newest

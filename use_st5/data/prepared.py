@@ -9,19 +9,23 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
+import msgspec
 import numpy as np
 
 from use_st5._files import atomic_path
+from use_st5._records import Positive, read_record
 from use_st5.data.prepared_column import PreparedColumn, Vectorizer
 
 _FORMAT = 1
 _HEADER = "prepared.json"
+_AGAIN = "Prepare the examples anew."
 # The vectorizer's ids of these tell whether it still does what it did: words, a repeated one, an
 # unknown one, punctuation, contractions, numbers, other scripts, nothing.
 _PROBE = [
@@ -30,6 +34,18 @@ _PROBE = [
     "Zyxwvut é 東京 🙂 e-mail@example.org",
     "",
 ]
+
+
+class _Array(msgspec.Struct):
+    dtype: Literal["<i4", "<f4"]  # those of `PreparedColumn`
+    shape: Annotated[list[Positive], msgspec.Meta(min_length=1, max_length=32)]
+
+
+class _Header(msgspec.Struct):
+    # The names become those of files.
+    arrays: dict[Annotated[str, msgspec.Meta(pattern=r"^\w+$")], _Array]
+    settings: dict[str, dict[str, Any]]
+    vectorizer: dict[str, Any]
 
 
 def prepare(
@@ -116,10 +132,10 @@ def open_prepared(
     folder = Path(folder)
     header = _read_header(folder)
     if columns is not None:
-        _check_same(folder, "columns", header["settings"], _settings(columns))
+        _check_same(folder, "columns", header.settings, _settings(columns))
     if vectorizer is not None:
-        _check_same(folder, "vectorizer", header["vectorizer"], fingerprint(vectorizer))
-    return {name: _open_array(folder, name, each) for name, each in header["arrays"].items()}
+        _check_same(folder, "vectorizer", header.vectorizer, fingerprint(vectorizer))
+    return {name: _open_array(folder, name, each) for name, each in header.arrays.items()}
 
 
 def fingerprint(vectorizer: Vectorizer) -> dict[str, Any]:
@@ -224,23 +240,14 @@ def _settings(columns: Mapping[str, PreparedColumn]) -> dict[str, dict[str, Any]
     }
 
 
-def _read_header(folder: Path) -> dict[str, Any]:
+def _read_header(folder: Path) -> _Header:
     path = folder / _HEADER
     if not path.is_file():
         raise FileNotFoundError(
             f"{folder}: expected a folder made by use_st5.data.prepared.prepare, "
             f"found no {_HEADER} in it."
         )
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-        version = header["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged ({error!r}). Prepare the examples anew.") from error
-    if version != _FORMAT:
-        raise ValueError(
-            f"{path}: expected format {_FORMAT}, found {version}. Prepare the examples anew."
-        )
-    return header
+    return read_record(path, _Header, remedy=_AGAIN, version=_FORMAT)
 
 
 def _check_same(folder: Path, what: str, found: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -255,14 +262,14 @@ def _check_same(folder: Path, what: str, found: dict[str, Any], wanted: dict[str
     )
 
 
-def _open_array(folder: Path, name: str, described: dict[str, Any]) -> np.memmap:
+def _open_array(folder: Path, name: str, described: _Array) -> np.memmap:
     path = _array_path(folder, name)
-    dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
-    expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    dtype, shape = np.dtype(described.dtype), tuple(described.shape)
+    expected = dtype.itemsize * math.prod(shape)
     size = path.stat().st_size if path.is_file() else None
     if size != expected:
         raise ValueError(
             f"{path}: expected {expected} bytes for {dtype} of shape {shape}, "
-            f"found {'no file' if size is None else f'{size} bytes'}. Prepare the examples anew."
+            f"found {'no file' if size is None else f'{size} bytes'}. {_AGAIN}"
         )
     return np.memmap(path, dtype=dtype, mode="r", shape=shape)

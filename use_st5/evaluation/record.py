@@ -7,13 +7,94 @@ import json
 import math
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from use_st5._files import atomic_path
+from use_st5._records import Count, check_record, read_record
 
 FORMAT = 1
-_TASK_KEYS = {"group", "title", "protocol", "main", "scores", "counts", "details", "data"}
+# A hundred times what all tasks together leave.
+_LIMIT = 2**24
+
+
+class ModelFacts(TypedDict):
+    """The model of a record."""
+
+    name: str
+    identity: str | None
+    dimension: int
+
+
+class _Details(msgspec.Struct):
+    """The details of a task of which reports show none."""
+
+
+class _Categories(_Details):
+    categories: list[str] = []
+
+
+class _Quintile(msgspec.Struct):
+    dice_from: float
+    dice_to: float
+    spearman: float | None
+
+
+class _Quintiles(_Details):
+    quintiles: list[_Quintile]
+
+
+class _Source(msgspec.Struct):
+    spearman: float | None
+
+
+class _Sources(_Details):
+    sources: dict[str, _Source]
+
+
+class _Point(msgspec.Struct):
+    examples: Count
+    accuracy: float | None
+    std: float | None = None
+    draws: Count | None = None
+
+
+class _Curve(_Details):
+    curve: list[_Point]
+
+
+class _Language(msgspec.Struct):
+    name: str
+    pairs: Count
+    to_english: float | None
+    from_english: float | None
+
+
+class _Languages(_Details):
+    languages: dict[str, _Language]
+
+
+class _TaskRecord(msgspec.Struct):
+    group: str
+    title: str
+    protocol: str
+    main: str
+    scores: dict[str, float | None]
+    counts: dict[str, int]
+    details: dict[str, Any]
+    data: dict[str, str]
+
+
+# Name of a task, or of its group → what reports show of its details.
+_DETAILS: dict[str, type[_Details]] = {
+    "weat": _Categories,
+    "seat": _Categories,
+    "sts_dice": _Quintiles,
+    "sts_sources": _Sources,
+    "little_data_sst": _Curve,
+    "tatoeba": _Languages,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +116,7 @@ class EvaluationRecord:
         failed: Name of a task → the error that ended it.
     """
 
-    model: dict[str, Any]
+    model: ModelFacts
     created: str
     versions: dict[str, str]
     command: str
@@ -57,30 +138,28 @@ class EvaluationRecord:
             FileNotFoundError: There is no such file.
             ValueError: It is no record, or one of a later format.
         """
-        path = Path(path)
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            found = content.pop("format")
-            if found == FORMAT:
-                _check_tasks(content["tasks"])
-                return cls(**content)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(
-                f"{path}: expected a record written by `use-st5 evaluate`, found something else "
-                f"({type(error).__name__}: {error})."
-            ) from error
+        remedy = "Give a record that `use-st5 evaluate` wrote."
+        record = read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
+        for name, result in record.tasks.items():
+            check_task(name, result, where=f"{os.fspath(path)}: task {name}", remedy=remedy)
+        return record
+
+
+def check_task(name: str, result: dict[str, Any], *, where: str, remedy: str) -> None:
+    """Checks the entry of a task, as far as reports read it.
+
+    Raises:
+        ValueError: A field is missing or of another kind, or the main score is not there.
+    """
+    task = check_record(result, _TaskRecord, where=where, remedy=remedy)
+    details = _DETAILS.get(name) or _DETAILS.get(task.group, _Details)
+    found = check_record(task.details, details, where=f"{where}, details", remedy=remedy)
+    if isinstance(found, _Categories) and len(found.categories) not in (0, 4):
+        raise ValueError(f"{where}, details: expected four categories or none. {remedy}")
+    if task.main not in task.scores:
         raise ValueError(
-            f"{path}: expected a record of format {FORMAT}, found {found!r}: a later use_st5 wrote "
-            "it. Update use_st5."
+            f"{where}: $.main: expected one of {[*task.scores]}, received {task.main!r}. {remedy}"
         )
-
-
-def _check_tasks(tasks: dict[str, dict[str, Any]]) -> None:
-    for name, result in tasks.items():
-        if missing := sorted(_TASK_KEYS - set(result)):
-            raise ValueError(f"task {name} lacks {', '.join(missing)}")
-        if result["main"] not in result["scores"]:
-            raise ValueError(f"task {name} has no score {result['main']!r}")
 
 
 def write_json(path: str | os.PathLike[str], content: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from use_st5.evaluation.record import write_json
+from use_st5._records import read_record
+from use_st5.evaluation.record import check_task, write_json
 from use_st5.evaluation.task import EvaluationTask
 
 # Raised with every change of a protocol that changes scores: results kept before it do not count.
@@ -45,13 +46,10 @@ class ResultStore:
         path = self._path(task, hashes, seed)
         if not path.is_file():
             return None
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(
-                f"{path}: expected a kept result, found something else ({error}). Remove it; it is "
-                "made anew."
-            ) from error
+        remedy = "Remove it: it is made anew."
+        result = read_record(path, dict[str, Any], remedy=remedy)
+        check_task(task.name, result, where=str(path), remedy=remedy)
+        return result
 
     def write(
         self, task: EvaluationTask, hashes: dict[str, str], seed: int, result: dict[str, Any]

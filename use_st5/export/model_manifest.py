@@ -5,8 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
+
+import msgspec
+
+from use_st5._records import Count, InnerPath, Positive, read_record
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
@@ -14,6 +19,18 @@ FORMAT = 1
 
 # fingerprint.pb holds a random number; the two others are about the model, not part of it.
 _NOT_THE_MODEL = {FILE_NAME, CARD_NAME, "fingerprint.pb"}
+
+# Thousands of files have room in it.
+_LIMIT = 2**22
+
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class FileEntry(TypedDict):
+    """Size and hash of a file."""
+
+    bytes: Count
+    sha256: Sha256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,14 +53,14 @@ class ModelManifest:
     """
 
     name: str
-    dimension: int
-    max_length: int | None
-    storage: str
-    parameters: int
-    trainable_parameters: int
+    dimension: Positive
+    max_length: Positive | None
+    storage: Literal["float32", "bfloat16", "int8"]
+    parameters: Count
+    trainable_parameters: Count
     versions: dict[str, str]
-    files: dict[str, dict[str, Any]]
-    model_hash: str
+    files: dict[InnerPath, FileEntry]
+    model_hash: Sha256
     metadata: dict[str, Any]
     format: int = FORMAT
 
@@ -67,20 +84,8 @@ class ModelManifest:
         path = folder / FILE_NAME
         if not path.is_file():
             return None
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            found = content["format"]
-            if found == FORMAT:
-                return cls(**content)
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(
-                f"Expected a model's description in {path}, found something else ({error!r}). "
-                "Copy or export the model again."
-            ) from error
-        raise ValueError(
-            f"Expected format {FORMAT} in {path}, found {found!r}. Update use_st5 (pip install -U "
-            "use_st5) or export the model again."
-        )
+        remedy = "Copy or export the model again."
+        return read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
 
     def check_sizes(self, folder: Path) -> None:
         """Holds the files against their sizes: quick, and finds copies that broke off.
@@ -119,13 +124,13 @@ def read_card(folder: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def describe_files(folder: Path) -> tuple[dict[str, dict[str, Any]], str]:
+def describe_files(folder: Path) -> tuple[dict[InnerPath, FileEntry], str]:
     """The `files` and the `model_hash` of the model in `folder`."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path != folder / FILE_NAME:
-            entry = {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
-            files[path.relative_to(folder).as_posix()] = entry
+            entry = FileEntry(bytes=path.stat().st_size, sha256=file_sha256(path))
+            files[InnerPath(path.relative_to(folder).as_posix())] = entry
     digest = hashlib.sha256()
     for name, entry in files.items():
         if name not in _NOT_THE_MODEL:
@@ -137,3 +142,30 @@ def file_sha256(path: Path) -> str:
     """sha256 of a file's content, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> None:
+    """Copies the files of a model into a new folder, links as the files that they lead to.
+
+    What a manifest names is copied, and nothing else. Of a SavedModel of another origin, of which
+    nobody says what belongs to it, the whole folder is.
+
+    Raises:
+        ValueError: A link of a folder without a manifest leads out of it.
+    """
+    if manifest is None:
+        _check_links(folder)
+        shutil.copytree(folder, target)
+        return
+    for name in (FILE_NAME, *manifest.files):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(folder / name, target / name)
+
+
+def _check_links(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(
+                f"{path}: expected files of the model, found a link to {path.resolve()}. Where "
+                f"that is a file of the model, copy the folder with it first (cp -rL {folder})."
+            )

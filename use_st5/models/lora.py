@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -10,9 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import keras
+import msgspec
 import numpy as np
 from safetensors import safe_open
 
+from use_st5._records import Positive, parse_record
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.t5_attention import T5Attention
 from use_st5.layers.t5_feed_forward import T5FeedForward
@@ -90,19 +91,33 @@ def load_lora(model: SentenceT5 | T5, path: str | os.PathLike[str]) -> LoRAAdapt
         ValueError: It is no such file, the model has another shape, or what `apply_lora` raises.
     """
     with _open(path) as file:
-        facts = json.loads((file.metadata() or {}).get(METADATA, "null"))
-        if facts is None:
-            raise ValueError(
-                f"{os.fspath(path)}: expected adapters that use_st5 wrote, its metadata have no "
-                f"{METADATA!r}."
-            )
-        _check_base(path, facts["base"], base_shape(model.config))
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    _check_tensors(path, tensors, _matching(model, facts["targets"]), facts["rank"])
-    adapters = apply_lora(model, targets=facts["targets"], rank=facts["rank"], alpha=facts["alpha"])
+        facts = _facts(path, (file.metadata() or {}).get(METADATA))
+        _check_base(path, facts.base, base_shape(model.config))
+        names = file.keys()
+        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+        _check_tensors(path, shapes, _matching(model, facts.targets), facts.rank)
+        tensors = {name: file.get_tensor(name) for name in names}
+    adapters = apply_lora(model, targets=facts.targets, rank=facts.rank, alpha=facts.alpha)
     for name, variable in adapters.tensors.items():
         variable.assign(tensors[name])
     return adapters
+
+
+class _Facts(msgspec.Struct):
+    rank: Positive
+    alpha: float
+    targets: list[str]
+    base: dict[str, Any]
+
+
+def _facts(path: Any, metadata: str | None) -> _Facts:
+    if metadata is None:
+        raise ValueError(
+            f"{os.fspath(path)}: expected adapters that use_st5 wrote, its metadata have no "
+            f"{METADATA!r}."
+        )
+    where = f"{os.fspath(path)}: metadata {METADATA}"
+    return parse_record(metadata, _Facts, where=where, remedy="Save the adapters again.")
 
 
 def _target_names(targets: Targets) -> tuple[str, ...]:
@@ -197,13 +212,12 @@ def _check_base(path: Any, found: dict[str, Any], wanted: dict[str, Any]) -> Non
 
 
 def _check_tensors(
-    path: Any, tensors: dict[str, Any], layers: dict[str, LoRADense], rank: int
+    path: Any, found: dict[str, tuple[int, ...]], layers: dict[str, LoRADense], rank: int
 ) -> None:
     expected = {}
     for name, layer in layers.items():
         rows, columns = layer.kernel.shape
         expected |= {f"{name}.a": (rows, rank), f"{name}.b": (rank, columns)}
-    found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != expected:
         names = [n for n in {**expected, **found} if found.get(n) != expected.get(n)]
         raise ValueError(

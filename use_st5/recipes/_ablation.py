@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
 from use_st5._files import atomic_path
+from use_st5._records import read_record
 
 SEEDS = 3
 
@@ -42,7 +42,7 @@ def ablate(
             done = folder / "scores.json"
             if not (resume and done.exists()):
                 train(name, folder, each)
-            scores.setdefault(name, []).append(json.loads(done.read_text(encoding="utf-8")))
+            scores.setdefault(name, []).append(_read_scores(done))
     with atomic_path(output / "table.md") as temporary:
         temporary.write_text(_table(scores, steps), encoding="utf-8")
     return {
@@ -50,6 +50,11 @@ def ablate(
         for name, runs in scores.items()
         for key in runs[0]
     }
+
+
+def _read_scores(path: Path) -> dict[str, float]:
+    remedy = "Remove the file: the same command makes it anew."
+    return read_record(path, dict[str, float], remedy=remedy)
 
 
 def _table(scores: dict[str, list[dict[str, float]]], steps: int | None) -> str:

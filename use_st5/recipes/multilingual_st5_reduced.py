@@ -16,12 +16,12 @@ DATA holds XTREME's `xnli/dev-XX.tsv`, `vocab/mt5-cn-subset/` (`sentencepiece_cn
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import keras
 
+from use_st5._records import Count, read_record
 from use_st5.data.xnli_reader import read_xnli
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
@@ -84,7 +84,8 @@ def subset_vectorizer(folder: Path) -> SentencePieceVectorizer:
     Raises:
         FileNotFoundError: A file is missing.
     """
-    kept = json.loads((folder / "sentencepiece_cn_keep_tokens.json").read_text(encoding="utf-8"))
+    path = folder / "sentencepiece_cn_keep_tokens.json"
+    kept = read_record(path, list[Count], remedy="Fetch it again.", limit=2**24)
     return SentencePieceVectorizer(folder / "sentencepiece_cn.model", piece_ids=kept)
 
 

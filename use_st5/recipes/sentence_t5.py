@@ -31,6 +31,7 @@ from typing import Any
 import keras
 
 from use_st5._files import atomic_path
+from use_st5._records import read_record
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
 from use_st5.recipes._parts import Part, parts_to_run
@@ -176,7 +177,7 @@ def _read_training(path: Path) -> dict[str, Any]:
             f"Expected {path}, which the training writes beside {ENCODER_NAME} when it is done. "
             f"Run: use-st5 train sentence_t5 --part train --out {path.parent}"
         )
-    return json.loads(path.read_text(encoding="utf-8"))
+    return read_record(path, dict[str, Any], remedy="Train the encoder again.")
 
 
 def sentence_encoder(folder: Path, pooling: Pooling, projection_dim: int | None) -> SentenceT5:

@@ -24,15 +24,16 @@ folder holds: rows and tasks may come from several commands.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import rich.console
 
 from use_st5._files import atomic_path
+from use_st5._records import check_record, read_record
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.recipes._skip_gram import skip_gram_vectors
 from use_st5.recipes._transfer_cell import TransferCell
@@ -45,7 +46,14 @@ from use_st5.text.word_vectors import WordVectors
 _MOST_VECTORS = 400_000
 _OTHER_ROWS = " The rows of another encoder are known if --encoders names it."
 # Of a finished cell, what this file and the tables read.
-_NEEDED = {"task", "row", "settings", "mean", "std"}
+
+
+class _Cell(msgspec.Struct):
+    task: str
+    row: str
+    settings: dict[str, Any]
+    mean: float
+    std: float | None
 
 
 def run(
@@ -145,14 +153,10 @@ def _finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _read_cell(path: Path) -> dict[str, Any]:
-    with contextlib.suppress(ValueError):  # no JSON, no UTF-8
-        cell = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(cell, dict) and cell.keys() >= _NEEDED:
-            return cell
-    raise ValueError(
-        f"{path}: expected a finished cell of the tables, found something else. Remove the file: "
-        "the same command makes the cell anew."
-    )
+    remedy = "Remove the file: the same command makes the cell of the tables anew."
+    cell = read_record(path, dict[str, Any], remedy=remedy)
+    check_record(cell, _Cell, where=str(path), remedy=remedy)
+    return cell
 
 
 def _write_tables(output: Path, rows: list[str]) -> None:

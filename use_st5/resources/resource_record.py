@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from use_st5._records import read_record
 from use_st5.evaluation.record import write_json
 from use_st5.resources.crossing import describe_crossings
 from use_st5.resources.measured_model import MeasuredModel
@@ -18,6 +16,7 @@ from use_st5.resources.quantity import IDS_TIME, QUANTITIES, TEXT_TIME, Quantity
 from use_st5.resources.resource_point import ResourcePoint
 
 FORMAT = 1
+_LIMIT = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,30 +140,12 @@ class ResourceRecord:
             FileNotFoundError: There is no such file.
             ValueError: It is no record, or one of another format.
         """
-        path = Path(path)
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            found = content.pop("format")
-            if found == FORMAT:
-                content.pop("summary")
-                content["models"] = tuple(MeasuredModel(**each) for each in content["models"])
-                content["points"] = tuple(_point(each) for each in content["points"])
-                return cls(**content)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        remedy = "Give a record that `use-st5 benchmark` wrote."
+        record = read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
+        names = [model.name for model in record.models]
+        if unknown := {point.model for point in record.points} - {*names}:
             raise ValueError(
-                f"{path}: expected a record written by `use-st5 benchmark`, found something else "
-                f"({type(error).__name__}: {error})."
-            ) from error
-        raise ValueError(
-            f"{path}: expected a record of format {FORMAT}, found {found!r}: a later use_st5 wrote "
-            "it. Update use_st5."
-        )
-
-
-def _point(content: dict[str, Any]) -> ResourcePoint:
-    """A point, whose lists JSON has made of tuples."""
-    values = {
-        name: tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-        for name, value in content.items()
-    }
-    return ResourcePoint(**values)
+                f"{os.fspath(path)}: $.points: expected points of the models {names}, received "
+                f"some of {sorted(unknown)}. {remedy}"
+            )
+        return record

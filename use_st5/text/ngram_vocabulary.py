@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from use_st5._files import atomic_path
+from use_st5._records import read_bounded
 
 PADDING_ID = 0
 EMPTY_ID = 1
@@ -22,7 +23,8 @@ PIECE_MARK = "##"
 _HEADER = (
     "<use_st5 n-gram vocabulary 1> unigrams={} bigrams={} unigram_buckets={} bigram_buckets={}"
 )
-_HEADER_PATTERN = re.compile(re.escape(_HEADER).replace(r"\{\}", r"(\d+)"))
+_LARGEST_FILE = 2**27  # bytes: a hundred times those of the models that ship
+_HEADER_PATTERN = re.compile(re.escape(_HEADER).replace(r"\{\}", r"(\d{1,18})"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +112,8 @@ class NGramVocabulary:
         if not path.is_file():
             raise FileNotFoundError(f"Expected a vocabulary file at {path}, found none.")
         # Not splitlines(), which would also break at characters that a term may hold.
-        header, *lines = path.read_bytes().decode(errors="replace").split("\n")
+        content = read_bounded(path, limit=_LARGEST_FILE, remedy="Copy or build it anew.")
+        header, *lines = content.decode(errors="replace").split("\n")
         match = _HEADER_PATTERN.fullmatch(header)
         if match is None:
             raise ValueError(

@@ -11,9 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._imports import require
+from use_st5._records import read_bounded
 from use_st5.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
+
+# Bytes of a SentencePiece model or of a `tokenizer.json`: four times those of mT5.
+MODEL_LIMIT = 2**26
 
 # The first of the 256 pieces by which a vocabulary like mT5's spells what it has no piece for.
 _BYTE_PIECE = b"<0x00>"
@@ -59,7 +63,9 @@ class SentencePieceVectorizer(tf.Module):
     ) -> None:
         super().__init__(name="sentencepiece_vectorizer")
         text = require("tensorflow_text", "text")
-        proto = model if isinstance(model, bytes) else Path(model).read_bytes()
+        proto = model
+        if not isinstance(model, bytes):
+            proto = read_bounded(model, limit=MODEL_LIMIT, remedy="Give a SentencePiece model.")
         spells = _BYTE_PIECE in proto
         kind = text.SentencepieceTokenizer if spells else text.FastSentencepieceTokenizer
         try:

@@ -17,6 +17,9 @@ import numpy as np
 _HEADER = re.compile(rb"(\d+) (\d+)\s*")
 _LONGEST_LINE = 2**20
 _LONGEST_WORD = 2**12
+# Far more than any file has; what claims more is none.
+_MOST_WORDS = 2**32
+_MOST_NUMBERS = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +111,10 @@ class WordVectors:
             ) from error
         if not found:
             raise ValueError(f"{path}: expected words with vectors, found none.")
-        return cls(tuple(found), np.stack([*found.values()]))
+        try:
+            return cls(tuple(found), np.stack([*found.values()]))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
 
 
 def _rows(path: Path) -> Iterator[tuple[str, np.ndarray]]:
@@ -122,7 +128,7 @@ def _rows(path: Path) -> Iterator[tuple[str, np.ndarray]]:
             stream.seek(0)
             yield from _text_rows(stream, path, dimension, line=1)
             return
-        count, dimension = map(int, header.groups())
+        count, dimension = _claimed(header, path)
         start = stream.tell()
         text = _parsed(stream.readline(_LONGEST_LINE), dimension) is not None
         stream.seek(start)
@@ -137,6 +143,19 @@ def _rows(path: Path) -> Iterator[tuple[str, np.ndarray]]:
             raise ValueError(
                 f"{path}: expected {count} words as its first line says, found {read}."
             )
+
+
+def _claimed(header: re.Match[bytes], path: Path) -> tuple[int, int]:
+    """The number of words and of their numbers, of which memory is taken for a row."""
+    texts = header.groups()
+    # A number of so many digits is too large before Python has made one of it.
+    count, dimension = (int(text) if len(text) < 20 else _MOST_WORDS + 1 for text in texts)
+    if count > _MOST_WORDS or not 1 <= dimension <= _MOST_NUMBERS:
+        raise ValueError(
+            f"{path}: expected up to {_MOST_WORDS:,} words of 1 to {_MOST_NUMBERS:,} numbers in "
+            f"the first line, received {header[0][:60].decode().strip()!r}. Fetch it again."
+        )
+    return count, dimension
 
 
 def _text_rows(
@@ -157,7 +176,8 @@ def _parsed(line: bytes, dimension: int) -> tuple[str, np.ndarray] | None:
     if not word or len(numbers) != dimension or not dimension:
         return None
     try:
-        return word.decode(errors="replace"), np.array(numbers).astype(np.float32)
+        with np.errstate(over="ignore"):  # infinity is refused with its word
+            return word.decode(errors="replace"), np.array(numbers).astype(np.float32)
     except ValueError:
         return None
 

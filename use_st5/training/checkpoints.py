@@ -10,13 +10,18 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import keras
 
 from use_st5._files import atomic_path
+from use_st5._records import read_record
+
+State = TypeVar("State")
 
 _STATE = "state.json"
+# Of a run that measured a hundred thousand times.
+_LIMIT = 2**26
 _NAME = re.compile(r"checkpoint-(\d{9})")
 # `atomic_path` writes beside its target under a hidden name, and a removal begins with one: what
 # a killed run leaves behind.
@@ -76,9 +81,16 @@ class Checkpoints(abc.ABC):
             (temporary / _STATE).write_text(text, encoding="utf-8")
         self._remove_old(also_keep)
 
-    def state(self, step: int) -> dict[str, Any]:
-        """The JSON values of the checkpoint of `step`."""
-        return json.loads((self._path(step) / _STATE).read_text(encoding="utf-8"))
+    def state(self, step: int, kind: type[State]) -> State:
+        """The JSON values of the checkpoint of `step`, NaN among them, as a type.
+
+        Raises:
+            FileNotFoundError: There are none.
+            ValueError: They are damaged.
+        """
+        remedy = f"Remove {self._path(step)}: the run goes on from the checkpoint before it."
+        path = self._path(step) / _STATE
+        return read_record(path, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
 
     def restore(self, step: int, groups: Sequence[str] | None = None) -> None:
         """Reads the variables of the checkpoint of `step`.

@@ -23,7 +23,7 @@ class History:
 
     step: int = 0
     task_steps: dict[str, int] = dataclasses.field(default_factory=dict)
-    evaluations: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    evaluations: list[dict[str, int | float]] = dataclasses.field(default_factory=list)
     best_step: int | None = None
     best_score: float | None = None
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -60,3 +60,20 @@ class History:
         state = dataclasses.asdict(self)
         del state["records"]
         return state
+
+
+@dataclasses.dataclass(kw_only=True)
+class SavedRun(History):
+    """What a checkpoint says of its run.
+
+    Attributes:
+        configuration: As `run_configuration` gives it.
+    """
+
+    configuration: dict[str, str]
+
+    def history(self) -> History:
+        """The history alone."""
+        state = self.to_state()
+        del state["configuration"]
+        return History(**state)

@@ -13,7 +13,7 @@ import keras
 
 from use_st5.training.checkpoints import Checkpoints
 from use_st5.training.frozen_weights import changing_variables, fingerprint, frozen_weights
-from use_st5.training.history import History
+from use_st5.training.history import History, SavedRun
 from use_st5.training.reporter import Reporter, ScalarWriter
 from use_st5.training.run_checks import (
     NOT_FINITE_ADVICE,
@@ -258,10 +258,10 @@ class TrainingLoop(abc.ABC):
         steps = [] if self._checkpoints is None else self._checkpoints.steps()
         if not steps:
             return
-        state = self._checkpoints.state(steps[-1])
-        check_same(state.pop("configuration"), self.configuration, self._checkpoints.folder)
+        saved = self._checkpoints.state(steps[-1], SavedRun)
+        check_same(saved.configuration, self.configuration, self._checkpoints.folder)
         self._checkpoints.restore(steps[-1])
-        self.history = History(**state)
+        self.history = saved.history()
         self._saved_step = self.history.step
 
     def _build(self) -> None:

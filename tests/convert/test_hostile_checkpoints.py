@@ -1,0 +1,273 @@
+"""Small files that claim to be large ones: refused before a model is built or memory is taken."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import save_file
+
+from tests.convert import numpy_t5
+from tests.convert.t5x_writer import pack, write_file, write_folder
+from use_st5.convert.huggingface_t5 import load_sentence_t5, load_t5
+from use_st5.convert.sentence_transformers_t5 import load_sentence_transformers
+from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+from use_st5.convert.t5x_t5 import open_t5x_t5
+from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
+from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5 import T5
+
+CONFIG = {
+    "model_type": "t5", "vocab_size": 20, "num_layers": 1, "d_model": 8, "d_ff": 12,
+    "num_heads": 2, "d_kv": 3,
+}  # fmt: skip
+BLOCK = "encoder.block.0.layer"
+SHAPES = {
+    "shared.weight": (20, 8),
+    "encoder.final_layer_norm.weight": (8,),
+    f"{BLOCK}.0.SelfAttention.relative_attention_bias.weight": (32, 2),
+    f"{BLOCK}.0.layer_norm.weight": (8,),
+    **{f"{BLOCK}.0.SelfAttention.{name}.weight": (6, 8) for name in "qkv"},
+    f"{BLOCK}.0.SelfAttention.o.weight": (8, 6),
+    f"{BLOCK}.1.layer_norm.weight": (8,),
+    f"{BLOCK}.1.DenseReluDense.wi.weight": (12, 8),
+    f"{BLOCK}.1.DenseReluDense.wo.weight": (8, 12),
+}
+SPARSE = 2**40  # bytes that no disk has to have
+
+
+@pytest.fixture
+def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails where a model is made."""
+
+    def made(*_: Any, **__: Any) -> None:
+        raise AssertionError("a model is made")
+
+    for kind in (T5, SentenceT5):
+        monkeypatch.setattr(kind, "__init__", made)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An encoder as transformers saves it."""
+    tensors = {name: np.ones(shape, np.float32) for name, shape in SHAPES.items()}
+    save_file(tensors, tmp_path / "model.safetensors")
+    write_json(tmp_path / "config.json", CONFIG)
+    return tmp_path
+
+
+def write_json(path: Path, content: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def grow(path: Path, size: int = SPARSE) -> None:
+    path.touch()
+    os.truncate(path, size)
+
+
+def test_the_folder_itself_is_whole(folder: Path) -> None:
+    assert load_sentence_t5(folder).count_params() == sum(map(np.prod, SHAPES.values()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_layers": 2}, "Missing: encoder.block.1"),
+        ({"num_layers": 20_000}, "expected tensors of 20,000 layers, found 11 tensors in all"),
+        ({"num_layers": 10**15}, "expected tensors of 1,000,000,000,000,000 layers"),
+        ({"num_heads": 10**7}, r"q.weight: expected \[30000000, 8\], found \[6, 8\]"),
+        ({"vocab_size": 10**8}, r"shared.weight: expected \[100000000, 8\], found \[20, 8\]"),
+        ({"d_model": 10**9}, r"shared.weight: expected \[20, 1000000000\], found"),
+        ({"d_ff": 10**9}, r"wi.weight: expected \[1000000000, 8\], found \[12, 8\]"),
+        ({"d_kv": 10**30}, r"config.json: \$.d_kv: expected int <="),
+        ({"num_layers": 0}, r"config.json: \$.num_layers: expected int >= 1"),
+        ({"vocab_size": "20"}, r"config.json: \$.vocab_size: expected int, received str"),
+        ({"relative_attention_num_buckets": 1}, r"num_buckets: expected 4 or more"),
+        ({"relative_attention_max_distance": 1}, r"less than twice .*max_distance \(1\)"),
+        ({"relative_attention_num_buckets": 33}, r"bias.weight: expected \[33, 2\], found \[32, 2"),
+    ],
+)
+def test_a_configuration_that_its_tensors_do_not_bear_out(
+    folder: Path, unbuilt: None, changes: dict[str, Any], message: str
+) -> None:
+    write_json(folder / "config.json", CONFIG | changes)
+    for load in (load_sentence_t5, lambda path: load_t5(path, with_decoder=False)):
+        with pytest.raises(ValueError, match=message):
+            load(folder)
+
+
+def test_layers_of_a_decoder(folder: Path, unbuilt: None) -> None:
+    write_json(folder / "config.json", CONFIG | {"num_decoder_layers": 10**9})
+    with pytest.raises(ValueError, match="expected tensors of 1,000,000,000 layers"):
+        load_t5(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("config.json", load_t5),
+        ("model.safetensors", load_t5),
+        ("model.safetensors.index.json", load_t5),
+        ("modules.json", load_sentence_transformers),
+        ("spiece.model", read_sentencepiece_model),
+        ("tokenizer.json", read_sentencepiece_model),
+        ("checkpoint", open_t5x_t5),
+        ("checkpoint", is_tensorflow_checkpoint),
+    ],
+)
+def test_sparse_files_are_not_read(
+    folder: Path, unbuilt: None, name: str, read: Callable[[Path], Any]
+) -> None:
+    if name.endswith("index.json"):
+        (folder / "model.safetensors").unlink()
+    grow(folder / name)
+    with pytest.raises(
+        ValueError, match=rf"{name}: .*(1,099,511,627,776|not fully covered|found int)"
+    ):
+        read(folder if read is not open_t5x_t5 else folder / name)
+
+
+def test_a_header_that_claims_gigabytes(folder: Path, unbuilt: None) -> None:
+    path = folder / "model.safetensors"
+    for size in (2**33, 2**63, 0):
+        path.write_bytes(struct.pack("<Q", size) + b"{}")
+        grow(path, 2**34)
+        with pytest.raises(ValueError, match=f"header of 1 to 4,194,304 bytes, found {size:,} in"):
+            load_t5(folder)
+    path.write_bytes(b"abc")
+    with pytest.raises(ValueError, match="model.safetensors: expected a safetensors file"):
+        load_t5(folder)
+
+
+def test_numbers_that_numpy_does_not_have(folder: Path, unbuilt: None) -> None:
+    header = json.dumps({"a": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + b"\0")
+    with pytest.raises(ValueError, match="a: expected numbers in one of F64.*received F8_E4M3"):
+        load_t5(folder)
+
+
+@pytest.mark.parametrize("path", ["/etc", "../elsewhere", "a/../../elsewhere", "C:\\elsewhere"])
+def test_modules_lie_in_the_folder(folder: Path, unbuilt: None, path: str) -> None:
+    modules = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": path}]
+    write_json(folder / "modules.json", modules)
+    with pytest.raises(ValueError, match=r"modules.json: \$\[1\].path: expected a path inside"):
+        load_sentence_transformers(folder)
+
+
+def sentence_transformers(folder: Path, **dense: Any) -> None:
+    kinds = ("Transformer", "Pooling", "Dense")
+    paths = ("", "1_Pooling", "2_Dense")
+    modules = [{"type": kind, "path": path} for kind, path in zip(kinds, paths, strict=True)]
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True})
+    settings = {"bias": False, "activation_function": "torch.nn.Identity", "out_features": 4}
+    write_json(folder / "2_Dense" / "config.json", settings | dense)
+    kernel = {"linear.weight": np.ones((4, 8), np.float32)}
+    save_file(kernel, folder / "2_Dense" / "model.safetensors")
+
+
+def test_links_of_the_user_are_followed(folder: Path, tmp_path: Path) -> None:
+    """So does Hugging Face's own cache store a folder."""
+    sentence_transformers(folder)
+    snapshot = tmp_path / "snapshot"
+    for file in [path for path in folder.rglob("*") if path.is_file()]:
+        link = snapshot / file.relative_to(folder)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(file)
+    assert load_sentence_transformers(snapshot).dimension == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"out_features": 10**12}, r"linear.weight: expected \[1000000000000, 8\], found \[4, 8\]"),
+        (
+            {"out_features": "4"},
+            r"2_Dense.*: \$.out_features: expected int, received str",
+        ),
+        ({"bias": "no"}, r"\$.bias: expected bool, received str"),
+        ({"activation_function": None}, r"\$.activation_function: expected str, received null"),
+    ],
+)
+def test_a_dense_layer(folder: Path, unbuilt: None, changes: dict[str, Any], message: str) -> None:
+    sentence_transformers(folder, **changes)
+    with pytest.raises(ValueError, match=message):
+        load_sentence_transformers(folder)
+
+
+def test_a_pooling_of_another_kind(folder: Path, unbuilt: None) -> None:
+    sentence_transformers(folder)
+    write_json(folder / "1_Pooling" / "config.json", [1])
+    with pytest.raises(ValueError, match=r"config.json: \$: expected object, received array"):
+        load_sentence_transformers(folder)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"\xdd\xff\xff\xff\xff",  # an array of four thousand million
+        b"\xdf\xff\xff\xff\xff",  # a map
+        b"\xc6\xff\xff\xff\xff",  # bytes
+        b"\xdb\xff\xff\xff\xff",  # a text
+        b"\x81\xa1a\xdd\x7f\xff\xff\xff",
+    ],
+)
+def test_sparse_message_packs(tmp_path: Path, begin: bytes) -> None:
+    path = tmp_path / "checkpoint"
+    path.write_bytes(begin)
+    grow(path, 2**33)
+    with pytest.raises(ValueError, match="checkpoint: expected a checkpoint written by Flax"):
+        open_t5x_t5(path)
+
+
+def test_shapes_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    write_file(path, {"a": np.zeros((2, 3), np.float32)})
+    path.write_bytes(path.read_bytes().replace(pack((2, 3)), pack((-2, -3))))
+    with pytest.raises(ValueError, match=r"a shape is \[-2, -3\]"):
+        open_t5x_t5(path)
+
+
+@pytest.mark.parametrize("stored", ["..", "a/..", "/", "", "a\\..\\b", None, 3])
+def test_arrays_lie_beside_their_index(tmp_path: Path, stored: Any) -> None:
+    path = tmp_path / "checkpoint"
+    write_file(path, {"a": {"driver": "zarr", "kvstore": {"path": stored}}})
+    with pytest.raises(ValueError, match="expected the path of a folder in kvstore at a"):
+        open_t5x_t5(path)
+
+
+def test_arrays_that_claim_more_than_their_chunks_have(tmp_path: Path, unbuilt: None) -> None:
+    write_folder(tmp_path / "folder", numpy_t5.arrays(), chunk=100)
+    path = tmp_path / "folder" / "target.token_embedder.embedding" / ".zarray"
+    metadata = json.loads(path.read_text(encoding="utf-8"))
+    claimed = {"shape": [10**9, 8], "chunks": [10**9, 8]}
+    path.write_text(json.dumps(metadata | claimed), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"0.0: expected .* bytes for a chunk \[1000000000, 8\]"):
+        open_t5x_t5(tmp_path / "folder").load_sentence_t5()
+
+
+def test_data_of_tensorflow_that_is_cut(tmp_path: Path) -> None:
+    tf.train.Checkpoint(a=tf.Variable(np.ones((50, 20), np.float32))).write(str(tmp_path / "c"))
+    source = TensorFlowSource(tmp_path / "c")
+    name = "a/.ATTRIBUTES/VARIABLE_VALUE"
+    source.check_stored([name])
+    os.truncate(tmp_path / "c.data-00000-of-00001", 1000)
+    with pytest.raises(ValueError, match=r"c.index: expected data files of 4,000 bytes .* 1,000"):
+        source.check_stored([name])
+
+
+def test_the_newest_checkpoint_lies_beside_the_file_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    tf.train.Checkpoint(a=tf.Variable(1.0)).write(str(tmp_path / "c"))
+    for path in ("../c", str(tmp_path / "c")):
+        (tmp_path / "a" / "checkpoint").write_text(f'model_checkpoint_path: "{path}"\n')
+        with pytest.raises(ValueError, match="expected checkpoints in the same folder, found"):
+            TensorFlowSource(tmp_path / "a")

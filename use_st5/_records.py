@@ -1,0 +1,167 @@
+"""Records in JSON, read into types: whatever is wrong with a file is said in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+Kind = TypeVar("Kind")
+
+# No size, count or dimension is larger: NumPy and TensorFlow count in int64.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+
+LIMIT = 2**20
+
+# What msgspec says → the same as what was expected and what was received.
+_SPOKEN = (
+    (r"Expected (.*), got (.*)", r"expected \1, received \2"),
+    (r"Expected (.*)", r"expected \1, received another"),
+    (r"Object missing required field (.*)", r"expected the field \1, received none of this name"),
+    (r"Object contains unknown field (.*)", r"expected no other fields, received \1"),
+    (r"Invalid enum value (.*)", r"expected one of the known values, received \1"),
+    (r"(Number|Integer value) out of range", "expected a number, received one out of range"),
+    (r"JSON is malformed: (.*)", r"expected JSON, received another text: \1"),
+    (r"Input data was truncated", "expected JSON, received a text that ends too early"),
+    (r"(.*)", r"expected JSON, received another text: \1"),
+)
+
+
+class InnerPath(str):
+    """A path with "/" to a file in the folder of the record that names it, or in one below."""
+
+    __slots__ = ()
+
+    @classmethod
+    def checked(cls, text: Any) -> InnerPath:
+        """The path.
+
+        Raises:
+            ValueError: It is no text, is absolute on some system, or leads out of the folder.
+        """
+        if isinstance(text, str) and not (
+            "\0" in text
+            or ".." in PurePosixPath(text.replace("\\", "/")).parts
+            or PurePosixPath(text).root
+            or PureWindowsPath(text).anchor
+        ):
+            return cls(text)
+        raise ValueError(f"Expected a path inside the folder of this file, got {text!r}")
+
+
+def read_record(
+    path: str | os.PathLike[str],
+    kind: type[Kind],
+    *,
+    remedy: str,
+    version: int | None = None,
+    limit: int = LIMIT,
+    not_finite: bool = False,
+) -> Kind:
+    """Reads a JSON file into a type.
+
+    Args:
+        path: The file.
+        kind: A dataclass, a `msgspec.Struct`, or any other type that msgspec knows. Fields that it
+            does not have are not looked at, unless it forbids them.
+        remedy: What to do about a file that is something else, a sentence.
+        version: What the record's field `format` must be; None: it has none.
+        limit: Larger files are refused before they are read, in bytes.
+        not_finite: Whether NaN and infinities, as Python writes them, are numbers too.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is something else; the message names the file, the field (`$` is the whole),
+            what was expected and what received, and the remedy.
+    """
+    content = read_bounded(path, limit=limit, remedy=remedy)
+    where = os.fspath(path)
+    if version is not None:
+        found = parse_record(content, _Versioned, where=where, remedy=remedy).format
+        if found > version:
+            raise ValueError(
+                f"{where}: $.format: expected {version}, received {found}: a later use_st5 wrote "
+                "it. Update use_st5 (pip install -U use_st5)."
+            )
+        if found != version:
+            raise ValueError(f"{where}: $.format: expected {version}, received {found}. {remedy}")
+    return parse_record(content, kind, where=where, remedy=remedy, not_finite=not_finite)
+
+
+def parse_record(
+    content: bytes | str, kind: type[Kind], *, where: str, remedy: str, not_finite: bool = False
+) -> Kind:
+    """The same for JSON that is in memory, of which `where` says where it stood."""
+    with _spoken_errors(where, remedy):
+        if not_finite:
+            return msgspec.convert(json.loads(content), kind, dec_hook=_custom)
+        return msgspec.json.decode(content, type=kind, dec_hook=_custom)
+
+
+def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Kind:
+    """The same for a part of a record, whose type is known when the rest was read."""
+    with _spoken_errors(where, remedy):
+        return msgspec.convert(value, kind, dec_hook=_custom)
+
+
+def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> bytes:
+    """The bytes of a file that is known to be small.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is larger than `limit` bytes.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected a file, found none. {remedy}")
+    with path.open("rb") as file:
+        content = file.read(limit + 1) if path.stat().st_size <= limit else None
+    if content is None or len(content) > limit:
+        raise ValueError(
+            f"{path}: expected up to {limit:,} bytes, received {path.stat().st_size:,}. {remedy}"
+        )
+    return content
+
+
+@contextlib.contextmanager
+def _spoken_errors(where: str, remedy: str) -> Iterator[None]:
+    """Says each error of the block in one line that begins with `where`."""
+    try:
+        yield
+    except RecursionError as error:
+        raise ValueError(
+            f"{where}: $: expected a record, received JSON that is nested too deeply. {remedy}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where}: $: expected UTF-8, received other bytes. {remedy}") from error
+    except ValueError as error:
+        raise ValueError(f"{where}: {_spoken(str(error))}. {remedy}") from error
+
+
+class _Versioned(msgspec.Struct):
+    format: int
+
+
+def _custom(kind: type, value: Any) -> Any:
+    if kind is InnerPath:
+        return InnerPath.checked(value)
+    raise TypeError(f"msgspec knows no {kind}")
+
+
+def _spoken(message: str) -> str:
+    """A message of msgspec as `FIELD: expected …, received …`."""
+    message, _, field = message.replace("`", "").partition(" - at ")
+    if "key in " in field:
+        field = field.removeprefix("key in ")
+    for pattern, template in _SPOKEN:
+        if found := re.fullmatch(pattern, message, re.DOTALL):
+            message = found.expand(template)
+            break
+    return f"{field or '$'}: {message}"
