@@ -109,6 +109,9 @@ setup(
         "tensorflow>=2.20,<2.22",
         "keras>=3.12",
         "safetensors>=0.5",
+        # One process at a time writes a file or folder. Which versions remove a lock file themselves
+        # differs between major ones.
+        "filelock>=4.0,<5",
         "numpy>=1.26",
         "scipy>=1.13",
         "typer>=0.15",
