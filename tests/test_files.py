@@ -251,7 +251,10 @@ def test_a_second_process_is_refused_in_one_line_until_the_first_has_ended(
     target = tmp_path / "new" / "model"
     with python(HOLDER, target, inside) as process:
         assert process.stdout.readline() == "writing\n"
-        with pytest.raises(BlockingIOError) as caught, sole_writer(target, inside=inside == "inside"):
+        with (
+            pytest.raises(BlockingIOError) as caught,
+            sole_writer(target, inside=inside == "inside"),
+        ):
             pytest.fail("two sole writers")
         said = str(caught.value)
         assert str(target) in said

@@ -91,10 +91,15 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Raises:
         FileNotFoundError: the block ended without creating anything.
-        FileExistsError: a folder would replace a file, or a file a folder.
+        FileExistsError: a folder would replace a file, or a file a folder, or either a device.
     """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise FileExistsError(
+            f"Expected {target} to be a file, a folder or not to exist, found a device or a pipe, "
+            "which would be replaced. Choose another path."
+        )
     if any(folder in _held for folder in (target, *target.parents)):
         _remove_leftovers(target)
     temporary = _sibling(target)

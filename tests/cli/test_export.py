@@ -78,7 +78,7 @@ def test_nothing_is_overwritten_unasked(use: Callable, model: Path, tmp_path: Pa
     for options in ((), ("--overwrite",)):  # a folder without a model never is
         result = use("export", str(model), "--to", "precious", *options)
         assert result.exit_code == 1
-        assert "holds no model" in result.stderr
+        assert "Found thesis.txt" in result.stderr
     assert (precious / "thesis.txt").read_text() == "years"
     assert use("export", str(model), "--to", "mine").exit_code == 0
     assert "--overwrite" in use("export", str(model), "--to", "mine").stderr

@@ -11,10 +11,15 @@ import keras
 import tensorflow as tf
 
 from use_st5 import __version__
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, sole_writer
 from use_st5.export.embedding_table import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
-from use_st5.export.model_manifest import CARD_NAME, ModelManifest, describe_files
+from use_st5.export.model_manifest import (
+    CARD_NAME,
+    ModelManifest,
+    check_replaceable,
+    describe_files,
+)
 from use_st5.export.padded_parts import sentence_t5_parts, use_transformer_parts
 from use_st5.export.pooled_parts import use_dan_parts
 from use_st5.export.table_parts import TableParts
@@ -57,7 +62,7 @@ def export_saved_model(
             `[batch, dimension]` with an attribute `dimension`.
         vectorizer: Trackable, with `padded(text, max_length)`, `token_counts(text)` where there is
             a `max_length`, and `flat(text)` for a `USEDAN`.
-        path: The folder to write; an older model there is replaced in one step.
+        path: The folder to write; an older model there, and nothing else, is replaced in one step.
         name: Name of the model.
         storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
             scales, not entries, can be fine-tuned (`Int8Table`). "int8" is for the two USEs and for
@@ -73,7 +78,10 @@ def export_saved_model(
     Raises:
         ValueError: The storage or `max_length` does not fit the model, or Keras does not run on
             TensorFlow.
+        FileExistsError: `path` holds anything but a model that use_st5 wrote.
+        BlockingIOError: Another process is writing `path`.
     """
+    check_replaceable(path)
     if storage not in STORAGES:
         raise ValueError(f"Unknown storage: {storage!r}. Expected one of {STORAGES}.")
     parts = _table_parts(model, vectorizer, max_length, storage)
@@ -148,8 +156,13 @@ def write_folder(
         path: The folder to write.
         facts: The fields of `ModelManifest` that are not about files and versions.
         card: The model card, Markdown.
+
+    Raises:
+        FileExistsError: `path` holds anything but a model that use_st5 wrote.
+        BlockingIOError: Another process is writing `path`.
     """
-    with atomic_path(path) as temporary:
+    with sole_writer(path), atomic_path(path) as temporary:
+        check_replaceable(path)
         tf.saved_model.save(root, os.fspath(temporary), signatures=signatures)
         folder = Path(temporary)
         if card:

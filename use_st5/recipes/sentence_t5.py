@@ -34,7 +34,7 @@ from use_st5._files import atomic_path
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
 from use_st5.recipes._parts import Part, parts_to_run
-from use_st5.recipes._run_folder import checkpoints_folder, write_scores
+from use_st5.recipes._run_folder import alone, checkpoints_folder, write_scores
 from use_st5.recipes._sentence_t5_data import Arrays, open_stage, prepare_stage
 from use_st5.recipes._student import in_float32
 from use_st5.recipes.pretrain_t5 import DTYPE, MODEL_NAME, XLA
@@ -59,6 +59,7 @@ TEMPERATURE = 0.01
 CHECKPOINT_EVERY = 500
 
 
+@alone
 def run(
     data: Path,
     output: Path,

@@ -34,6 +34,7 @@ import rich.console
 
 from use_st5._files import atomic_path
 from use_st5.evaluation.data_folder import DataFolder
+from use_st5.recipes._run_folder import alone
 from use_st5.recipes._skip_gram import skip_gram_vectors
 from use_st5.recipes._transfer_cell import TransferCell
 from use_st5.recipes._transfer_data import TASKS
@@ -48,6 +49,7 @@ _OTHER_ROWS = " The rows of another encoder are known if --encoders names it."
 _NEEDED = {"task", "row", "settings", "mean", "std"}
 
 
+@alone
 def run(
     data: Path,
     output: Path,
