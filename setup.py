@@ -109,8 +109,8 @@ setup(
         "tensorflow>=2.20,<2.22",
         "keras>=3.12",
         "safetensors>=0.5",
-        # One process at a time writes a file or folder. Which versions remove a lock file themselves
-        # differs between major ones.
+        # One process at a time writes a file or folder. Whether it removes its lock files itself
+        # differs between major versions.
         "filelock>=4.0,<5",
         "numpy>=1.26",
         "scipy>=1.13",

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -249,12 +250,10 @@ def test_a_second_process_is_refused_in_one_line_until_the_first_has_ended(
     tmp_path: Path, inside: str
 ) -> None:
     target = tmp_path / "new" / "model"
+    again = partial(sole_writer, target, inside=inside == "inside")
     with python(HOLDER, target, inside) as process:
         assert process.stdout.readline() == "writing\n"
-        with (
-            pytest.raises(BlockingIOError) as caught,
-            sole_writer(target, inside=inside == "inside"),
-        ):
+        with pytest.raises(BlockingIOError) as caught, again():
             pytest.fail("two sole writers")
         said = str(caught.value)
         assert str(target) in said
@@ -265,7 +264,7 @@ def test_a_second_process_is_refused_in_one_line_until_the_first_has_ended(
             pass
         process.stdin.close()
         assert process.wait(timeout=30) == 0
-    with sole_writer(target, inside=inside == "inside"):
+    with again():
         pass
     assert not [name for name in names(tmp_path) if name.endswith("lock")]
 

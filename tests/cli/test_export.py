@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.export.model_manifest import ModelManifest
+from use_st5._model_manifest import ModelManifest
 
 TEXTS = ["how old are you ?", "the train is late", "", "unseen words everywhere"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from use_st5._files import sole_writer
-from use_st5.export.model_manifest import check_replaceable
+from use_st5._model_manifest import check_replaceable
 
 
 def check_file(path: Path) -> None:

@@ -16,7 +16,7 @@ from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
 from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
-from use_st5.export.model_manifest import ModelManifest
+from use_st5._model_manifest import ModelManifest
 
 HELP = manual(
     """Write a model to a folder that hub.load, Keras and TensorFlow Serving can use.

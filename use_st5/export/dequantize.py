@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from use_st5._model_manifest import ModelManifest
 from use_st5.export.float32_table import Float32Table
 from use_st5.export.int8_table import Int8Table
-from use_st5.export.model_manifest import ModelManifest
 from use_st5.export.table_rewrite import rewrite_table
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from use_st5._model_manifest import ModelManifest
 from use_st5.export.int8_table import Int8Table
-from use_st5.export.model_manifest import ModelManifest
 from use_st5.export.table_rewrite import rewrite_table
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from use_st5._loading import load_saved_model
 from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
 from use_st5.export.embedding_table import EmbeddingTable, table_variables
-from use_st5.export.model_manifest import ModelManifest, check_replaceable, read_card
 from use_st5.export.padded_parts import PaddedParts
 from use_st5.export.pooled_parts import PooledParts
 from use_st5.export.saved_model import write_graph

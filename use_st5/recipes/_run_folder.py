@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from use_st5._files import atomic_path, sole_writer
-from use_st5.export.model_manifest import check_replaceable
+from use_st5._model_manifest import check_replaceable
 
 Run = Callable[..., dict[str, float]]
 
