@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -104,6 +105,29 @@ def test_older_folder_comes_back_when_the_rename_fails(
     with pytest.raises(OSError, match="no"), atomic_path(target) as temporary:
         temporary.mkdir()
     assert names(tmp_path) == ["model", "model/old"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError("100000 requested and 12484 written"),  # NumPy's
+        RuntimeError("{{node SaveV2}} part-00000; No space left on device [Op:SaveV2]"),
+    ],
+)
+def test_a_full_disk_is_named_however_a_library_says_it(tmp_path: Path, error: Exception) -> None:
+    target = tmp_path / "notes.txt"
+    with pytest.raises(OSError, match="No space left") as caught, atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise error
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(target))
+    assert names(tmp_path) == []
+
+
+def test_a_device_is_not_replaced() -> None:
+    with pytest.raises(FileExistsError, match="found a device"), atomic_path(os.devnull):
+        pytest.fail("it would have been")
+    assert not Path(os.devnull).is_file()
 
 
 def test_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import re
@@ -24,6 +25,9 @@ _held_guard = threading.Lock()
 _growing: set[Path] = set()
 # A lock that is being given back can look taken for an instant.
 _PATIENCE = 0.5
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# TensorFlow's words, and NumPy's.
+_SAYS_FULL = re.compile("|".join([*map(os.strerror, _FULL), r"^\d+ requested and \d+ written$"]))
 # What a folder is called that is about to be replaced.
 _OLDER = ".older"
 
@@ -92,6 +96,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         FileNotFoundError: the block ended without creating anything.
         FileExistsError: a folder would replace a file, or a file a folder, or either a device.
+        OSError: With the number ENOSPC and the name `path`, where the disk is full.
     """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -105,19 +110,36 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = _sibling(target)
     _growing.add(temporary)
     try:
-        yield temporary
-        _check_kinds(temporary, target)
-        _flush(temporary)
-        if target.is_dir():
-            _replace_folder(temporary, target)
-        else:
-            temporary.replace(target)
+        with space_for(target):
+            yield temporary
+            _check_kinds(temporary, target)
+            _flush(temporary)
+            if target.is_dir():
+                _replace_folder(temporary, target)
+            else:
+                temporary.replace(target)
     except BaseException:
         _remove(temporary)
         raise
     finally:
         _growing.discard(temporary)
     _flush_entry(target.parent)
+
+
+@contextlib.contextmanager
+def space_for(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns every library's way to say that the disk is full into an OSError that names `path`.
+
+    Raises:
+        OSError: With the number ENOSPC, where the block fails for want of space.
+    """
+    try:
+        yield
+    except Exception as error:
+        if getattr(error, "errno", None) in _FULL or _SAYS_FULL.search(str(error)):
+            full = errno.ENOSPC
+            raise OSError(full, os.strerror(full), os.path.realpath(path)) from error
+        raise
 
 
 def _lock(target: Path, file: Path) -> filelock.BaseFileLock:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, space_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +95,7 @@ class EmbeddingJob:
             raise ValueError(
                 f"expected vectors of shape {expected} from the model, received {vectors.shape}"
             )
-        with self._data.open("ab") as data:
+        with space_for(self.output), self._data.open("ab") as data:
             self._bytes += data.write(to_bytes(texts, vectors, self.description.format))
             data.flush()
             os.fsync(data.fileno())
