@@ -186,6 +186,20 @@ def test_save_writes_the_model_as_it_is_now(folder: Path, tmp_path: Path) -> Non
     assert np.abs(tuned - before).max() > 1e-3
 
 
+def test_save_replaces_a_model_and_nothing_else(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    documents = tmp_path / "mydocs"
+    documents.mkdir()
+    encoder.save(documents)  # an empty folder
+    encoder.save(documents)  # a model
+    (documents / "thesis.txt").write_text("years")
+    with pytest.raises(FileExistsError, match=r"Found thesis.txt\. Move that away"):
+        encoder.save(documents)
+    (documents / "saved_model.pb").unlink()
+    with pytest.raises(FileExistsError, match=r"Found .*use_st5.json"):
+        encoder.save(documents)
+    assert (documents / "thesis.txt").read_text() == "years"
+
+
 def test_load_keeps_one_object_for_each_model(folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(folder, tmp_path / "copy")
     first = load(copy)

@@ -1,18 +1,20 @@
-"""`atomic_path`: whole or not at all."""
+"""`atomic_path`: whole or not at all; `sole_writer`: one process at a time."""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, sole_writer
 
 
 class BrokenError(Exception):
@@ -103,6 +105,29 @@ def test_older_folder_comes_back_when_the_rename_fails(
     with pytest.raises(OSError, match="no"), atomic_path(target) as temporary:
         temporary.mkdir()
     assert names(tmp_path) == ["model", "model/old"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError("100000 requested and 12484 written"),  # NumPy's
+        RuntimeError("{{node SaveV2}} part-00000; No space left on device [Op:SaveV2]"),
+    ],
+)
+def test_a_full_disk_is_named_however_a_library_says_it(tmp_path: Path, error: Exception) -> None:
+    target = tmp_path / "notes.txt"
+    with pytest.raises(OSError, match="No space left") as caught, atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise error
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(target))
+    assert names(tmp_path) == []
+
+
+def test_a_device_is_not_replaced() -> None:
+    with pytest.raises(FileExistsError, match="found a device"), atomic_path(os.devnull):
+        pytest.fail("it would have been")
+    assert not Path(os.devnull).is_file()
 
 
 def test_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
@@ -204,3 +229,103 @@ def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) != 0
     assert names(tmp_path) == []
+
+
+KILLED_WRITER = """
+    import os, signal, sys
+    from pathlib import Path
+    from use_st5._files import atomic_path, sole_writer
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with sole_writer(sys.argv[1]), atomic_path(sys.argv[1]) as temporary:
+        temporary.mkdir()
+        (temporary / "weights").write_text("half")
+        if sys.argv[2] == "writing":
+            die()
+        # The older folder is moved aside, and this one not yet in its place.
+        rename = Path.rename
+        Path.rename = lambda path, new: die() if path == temporary else rename(path, new)
+"""
+HOLDER = """
+    import sys
+    from use_st5._files import sole_writer
+    with sole_writer(sys.argv[1], inside=sys.argv[2] == "inside"):
+        print("writing", flush=True)
+        sys.stdin.read()
+"""
+
+
+def python(code: str, *arguments: str | Path) -> subprocess.Popen:
+    """Starts a process that takes less than a second: `_files` needs no TensorFlow."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+    )
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("inside", ["inside", "beside"])
+def test_a_second_process_is_refused_in_one_line_until_the_first_has_ended(
+    tmp_path: Path, inside: str
+) -> None:
+    target = tmp_path / "new" / "model"
+    again = partial(sole_writer, target, inside=inside == "inside")
+    with python(HOLDER, target, inside) as process:
+        assert process.stdout.readline() == "writing\n"
+        with pytest.raises(BlockingIOError) as caught, again():
+            pytest.fail("two sole writers")
+        said = str(caught.value)
+        assert str(target) in said
+        assert f"process {process.pid} " in said
+        assert "choose another path" in said
+        assert "\n" not in said
+        with sole_writer(tmp_path / "new" / "model2"):  # another target is free
+            pass
+        process.stdin.close()
+        assert process.wait(timeout=30) == 0
+    with again():
+        pass
+    assert not [name for name in names(tmp_path) if name.endswith("lock")]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="Windows knows no SIGKILL")
+@pytest.mark.parametrize("moment", ["writing", "replacing"])
+def test_what_a_killed_writer_left_is_gone_with_the_next_and_nothing_is_lost(
+    tmp_path: Path, moment: str
+) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "weights").write_text("old")
+    for near in ("model2", ".model.note", ".model.0123456789ab.txt", ".other.0123456789ab"):
+        (tmp_path / near).write_text("another's")
+    before = names(tmp_path)
+    with python(KILLED_WRITER, target, moment) as process:
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    assert len(names(tmp_path)) > len(before)
+    with sole_writer(target):
+        assert (target / "weights").read_text() == "old"
+        assert names(tmp_path) == sorted([*before, ".model.lock"])
+    assert names(tmp_path) == before
+
+
+def test_sole_writers_of_one_process_lie_within_each_other(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "model").mkdir(parents=True)
+    (run / ".model.0123456789ab").mkdir()
+    with sole_writer(run, inside=True):
+        with sole_writer(run / "model"), sole_writer(run / "model"):
+            pass
+        (run / ".notes.0123456789ab.txt").write_text("half")
+        # Not the temporary of another block that is at work.
+        with atomic_path(run / "notes.txt") as first, atomic_path(run / "notes.txt") as second:
+            second.write_text("second")
+            first.write_text("first")
+        with sole_writer(run, inside=True):
+            assert names(run) == [".lock", "model", "notes.txt"]
+    assert names(run) == ["model", "notes.txt"]

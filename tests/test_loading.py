@@ -38,6 +38,22 @@ def test_a_call_without_training(tmp_path: Path) -> None:
         assert function(tf.constant(["abc"])).numpy().tolist() == [[3.0, -3.0]]
 
 
+def test_a_signature_where_the_model_cannot_be_called(tmp_path: Path) -> None:
+    """`serving_default` before others, and only one of strings alone."""
+    root = tf.train.Checkpoint()
+    ids = tf.TensorSpec([None, None], tf.int32, name="ids")
+    signatures = {
+        "a_ids": tf.function(lambda ids: tf.cast(ids, tf.float32)).get_concrete_function(ids),
+        "b_text": tf.function(lambda text: -lengths(text)).get_concrete_function(TEXT),
+        "serving_default": tf.function(lengths).get_concrete_function(TEXT),
+    }
+    for number, expected in ((3, [[3.0, -3.0]]), (2, [[-3.0, 3.0]])):
+        some = dict(list(signatures.items())[:number])
+        tf.saved_model.save(root, str(tmp_path / str(number)), signatures=some)
+        function = text_function(load_saved_model(tmp_path / str(number)))
+        assert function(tf.constant(["abc"])).numpy().tolist() == expected
+
+
 def test_refuses_what_gives_no_vectors(tmp_path: Path) -> None:
     dictionary = save(tmp_path / "dictionary", lambda text: {"default": lengths(text)})
     with pytest.raises(ValueError, match="gives one tensor"):

@@ -42,12 +42,24 @@ def test_what_utf_8_cannot_hold() -> None:
         (["a", None], "received NoneType at index 1: None"),
         (["a", 2.5], "received float at index 1: 2.5"),
         ([["a"]], "received list at index 0"),
-        (np.zeros((2, 2)), "received ndarray at index 0"),
+        (np.array([["a", "b"]]), r"received ndarray \[1, 2\]: .* sentences\[:, 0\]"),
     ],
 )
 def test_everything_else_is_an_error_that_names_the_place(given: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         check_sentences(given)
+
+
+def test_of_a_data_frame_a_column_is_asked_for() -> None:
+    pandas = pytest.importorskip("pandas", reason="no dependency of use_st5")
+    table = pandas.DataFrame({"id": [1, 2], "text": ["a", "b"], "source": ["x", "y"]})
+    with pytest.raises(TypeError, match=r"DataFrame \[2, 3\] .*'id', 'text'.* df\['text'\]"):
+        check_sentences(table)
+    with pytest.raises(TypeError, match=r"df\['text'\]"):
+        check_sentences(table[["text"]])
+    with pytest.raises(TypeError, match=r"df\['id'\]"):
+        check_sentences(table[:0])
+    assert check_sentences(table["text"]) == ["a", "b"]
 
 
 def test_batches_by_hand() -> None:

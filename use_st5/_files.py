@@ -1,13 +1,75 @@
-"""Writing files and folders so that a reader never meets a half-written one."""
+"""Writing files and folders: whole or not at all, and by one process at a time."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import platform
+import re
 import secrets
 import shutil
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import filelock
+
+# What this process is the sole writer of, by resolved path: how many blocks rely on it.
+_held: Counter[Path] = Counter()
+_held_guard = threading.Lock()
+# The temporaries that blocks of this process are writing now.
+_growing: set[Path] = set()
+# A lock that is being given back can look taken for an instant.
+_PATIENCE = 0.5
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# TensorFlow's words, and NumPy's.
+_SAYS_FULL = re.compile("|".join([*map(os.strerror, _FULL), r"^\d+ requested and \d+ written$"]))
+# What a folder is called that is about to be replaced.
+_OLDER = ".older"
+
+
+@contextlib.contextmanager
+def sole_writer(path: str | os.PathLike[str], *, inside: bool = False) -> Iterator[None]:
+    """Makes this process the only one that writes the file or folder `path`, for a block.
+
+    Another process is refused at once. Blocks of one process may lie within each other: a command
+    takes the path for its whole length, the library's writer that it calls takes it again. What
+    killed writers left of `path`, and in the block of each file and folder below it, is removed
+    when it is written anew (`atomic_path`): nobody else can be at work there.
+
+    The operating system keeps the lock and drops it when the process ends, however it ends. A
+    hidden lock file says who holds it; where the process was killed it stays, and hinders nobody.
+
+    Args:
+        path: A file or folder, which need not exist.
+        inside: Whether the lock file lies in the folder `path`, which is made, instead of beside
+            it: for a folder that is written piece by piece and never replaced as a whole. The
+            folder above it need not be writable then.
+
+    Raises:
+        BlockingIOError: Another process is writing it.
+        OSError: The folder cannot be made or written to.
+    """
+    target = Path(os.path.realpath(path))
+    file = target / ".lock" if inside else target.with_name(f".{target.name}.lock")
+    with _held_guard:
+        lock = _lock(target, file)
+        _held[target] += 1
+    try:
+        if not inside:
+            _remove_leftovers(target)
+        yield
+    finally:
+        with _held_guard:
+            _held[target] -= 1
+            if not _held[target]:
+                del _held[target]
+                _remove_lock_file(lock)
+            lock.release()
 
 
 @contextlib.contextmanager
@@ -21,8 +83,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     `KeyboardInterrupt` among them, the temporary is removed and `path` stays as it was.
 
     A file replaces an older file in one step. A folder cannot replace another in one step on
-    every system: the older one is moved aside, and moved back should the rename fail. Parent
-    folders that do not exist are created; a symbolic link is followed, not replaced.
+    every system: the older one is moved aside, and moved back should the rename fail, or by the
+    next `sole_writer` should the process be killed between the two. Parent folders that do not
+    exist are created; a symbolic link is followed, not replaced.
 
     Args:
         path: where the finished file or folder is to stand.
@@ -32,23 +95,102 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Raises:
         FileNotFoundError: the block ended without creating anything.
-        FileExistsError: a folder would replace a file, or a file a folder.
+        FileExistsError: a folder would replace a file, or a file a folder, or either a device.
+        OSError: With the number ENOSPC and the name `path`, where the disk is full.
     """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise FileExistsError(
+            f"Expected {target} to be a file, a folder or not to exist, found a device or a pipe, "
+            "which would be replaced. Choose another path."
+        )
+    if any(folder in _held for folder in (target, *target.parents)):
+        _remove_leftovers(target)
     temporary = _sibling(target)
+    _growing.add(temporary)
     try:
-        yield temporary
-        _check_kinds(temporary, target)
-        _flush(temporary)
-        if target.is_dir():
-            _replace_folder(temporary, target)
-        else:
-            temporary.replace(target)
+        with space_for(target):
+            yield temporary
+            _check_kinds(temporary, target)
+            _flush(temporary)
+            if target.is_dir():
+                _replace_folder(temporary, target)
+            else:
+                temporary.replace(target)
     except BaseException:
         _remove(temporary)
         raise
+    finally:
+        _growing.discard(temporary)
     _flush_entry(target.parent)
+
+
+@contextlib.contextmanager
+def space_for(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns every library's way to say that the disk is full into an OSError that names `path`.
+
+    Raises:
+        OSError: With the number ENOSPC, where the block fails for want of space.
+    """
+    try:
+        yield
+    except Exception as error:
+        if getattr(error, "errno", None) in _FULL or _SAYS_FULL.search(str(error)):
+            full = errno.ENOSPC
+            raise OSError(full, os.strerror(full), os.path.realpath(path)) from error
+        raise
+
+
+def _lock(target: Path, file: Path) -> filelock.BaseFileLock:
+    """Takes the lock of `target`, or takes it once more."""
+    import filelock  # Only those who write need it.
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(file, thread_local=False, is_singleton=True)
+    try:
+        lock.acquire(timeout=_PATIENCE)
+    except filelock.Timeout:
+        raise BlockingIOError(
+            f"{target} is being written by {_holder(file)}: wait until it has ended, or choose "
+            "another path to write to."
+        ) from None
+    if isinstance(lock, filelock.UnixFileLock):  # Elsewhere the lock keeps others from reading it.
+        file.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+    return lock
+
+
+def _holder(lock_file: Path) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        return lock_file.read_text(encoding="utf-8") or "another process"
+    return "another process"
+
+
+def _remove_lock_file(lock: filelock.BaseFileLock) -> None:
+    """Removes the file of a lock that is still held, where the lock does not do it itself.
+
+    Nobody can come to hold a lock on the removed file: filelock looks, when it has one, whether
+    the file still has its name.
+    """
+    import filelock
+
+    if isinstance(lock, filelock.UnixFileLock):
+        Path(lock.lock_file).unlink(missing_ok=True)
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Removes what killed writers left of `target`; puts back what one had moved aside."""
+    name = re.compile(
+        rf"\.{re.escape(target.stem)}\.[0-9a-f]{{12}}{re.escape(target.suffix)}({_OLDER})?"
+    )
+    for path in target.parent.iterdir():
+        match = name.fullmatch(path.name)
+        if match is None or path in _growing:
+            continue
+        if match[1] and not target.exists():
+            path.rename(target)
+        else:
+            _remove(path)
 
 
 def _sibling(target: Path) -> Path:
@@ -73,7 +215,8 @@ def _check_kinds(temporary: Path, target: Path) -> None:
 
 def _replace_folder(temporary: Path, target: Path) -> None:
     """Puts the folder `temporary` in the place of the folder `target`."""
-    older = _sibling(target)
+    aside = _sibling(target)
+    older = aside.with_name(aside.name + _OLDER)
     target.rename(older)
     try:
         temporary.rename(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,11 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
     graph for each new batch size, and for each list of strings, unless it was written with a
     signature (as by `use_st5.export`).
 
+    A model that cannot be called, as `keras.Model.export` writes them, is run by its signature.
+
     Raises:
-        ValueError: The model cannot be called with strings, or does not give vectors of floats.
+        ValueError: The model cannot be called with strings and has no signature for them, or it
+            does not give vectors of floats.
     """
 
     def embed(text: tf.Tensor) -> tf.Tensor:
@@ -62,11 +66,14 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
     try:
         function = tf.function(embed).get_concrete_function(text)
     except (TypeError, ValueError, AttributeError) as error:
-        raise ValueError(
-            "Expected a SavedModel that can be called with a batch of strings, as those of "
-            "use_st5 and TensorFlow Hub's text embeddings can; this one refuses them: "
-            f"{_first_line(error)} Its signatures: {_signatures(loaded)}."
-        ) from error
+        by_signature = _text_signature(loaded)
+        if by_signature is None:
+            raise ValueError(
+                "Expected a SavedModel that can be called with a batch of strings, as those of "
+                "use_st5 and TensorFlow Hub's text embeddings can; this one refuses them: "
+                f"{_first_line(error)} Its signatures: {_signatures(loaded)}."
+            ) from error
+        function = tf.function(by_signature).get_concrete_function(text)
     output = function.structured_outputs
     if (
         not isinstance(output, (tf.Tensor, tf.TensorSpec))
@@ -78,6 +85,19 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
             f"of strings, found one that gives {output}."
         )
     return function
+
+
+def _text_signature(loaded: Any) -> Callable[[tf.Tensor], tf.Tensor] | None:
+    """The first signature of one batch of strings → one tensor, `serving_default` before others."""
+    signatures = getattr(loaded, "signatures", {})
+    for name in sorted(signatures, key=lambda name: name != "serving_default"):
+        inputs = signatures[name].structured_input_signature[1]
+        outputs = signatures[name].structured_outputs
+        if len(inputs) == len(outputs) == 1:
+            ((given, spec),), (result,) = inputs.items(), outputs
+            if spec.dtype == tf.string and spec.shape.rank in (None, 1):
+                return lambda text: signatures[name](**{given: text})[result]
+    return None
 
 
 class _UnknownOpError(Exception):

@@ -20,8 +20,10 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
 
     Raises:
         TypeError: It is no such thing, or an item is neither a string nor bytes; the message names
-            the item's index.
+            the item's index, or for a table the column to give instead.
     """
+    if len(getattr(sentences, "shape", ())) > 1:
+        raise TypeError(_of_a_table(sentences))
     if hasattr(sentences, "numpy"):  # a TensorFlow tensor; iterating over it is slow
         sentences = sentences.numpy()
     if not isinstance(sentences, Iterable) or isinstance(sentences, Mapping):
@@ -78,6 +80,23 @@ def _without_lone_surrogates(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def _of_a_table(table: Any) -> str:
+    """What to give instead of an array of two axes or a data frame, of whichever library."""
+    kind, shape = type(table).__name__, list(table.shape)
+    if not hasattr(table, "columns"):
+        return (
+            f"Expected one axis of strings, received {kind} {shape}: give one column of it, such "
+            "as sentences[:, 0]."
+        )
+    names = list(table.columns)
+    texts = [name for name in names if isinstance(next(iter(table[name]), None), str)]
+    column = (texts or names or ["text"])[0]
+    return (
+        f"Expected one column of strings, received {kind} {shape} with the columns "
+        f"{_short(names)}: give the one to encode, such as df[{column!r}]."
+    )
 
 
 def _short(value: Any) -> str:

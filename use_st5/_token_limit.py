@@ -13,7 +13,7 @@ from use_st5._sentences import length_sorted_batches
 from use_st5._truncation_news import truncation_news
 
 if TYPE_CHECKING:
-    from use_st5.export.model_manifest import ModelManifest
+    from use_st5._model_manifest import ModelManifest
 
 OnTruncation = Literal["warn", "ignore", "error"]
 

@@ -15,10 +15,10 @@ from use_st5 import similarity as similarities
 from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest, describe_files, read_card
+from use_st5._model_writer import write_again
 from use_st5._sentences import check_sentences, length_sorted_batches
 from use_st5._token_limit import OnTruncation, TokenLimit
-from use_st5.export.model_manifest import ModelManifest, describe_files, read_card
-from use_st5.export.saved_model import count_weights, write_folder
 
 OnEmpty = Literal["encode", "zero", "raise"]
 
@@ -179,25 +179,19 @@ class SentenceEncoder:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model as it is now, with its card, into a new folder.
 
-        Weights of `self.model` that were fine-tuned are written as they are. An older model in
-        `path` is replaced in one step.
+        Weights of `self.model` that were fine-tuned are written as they are. A `SavedModelLayer`
+        has weights of its own, also where it is of the same model: what was fine-tuned in a layer,
+        the layer's `save` writes.
 
         Args:
-            path: The folder to write.
+            path: The folder to write; an older model there, and nothing else, is replaced in one
+                step.
+
+        Raises:
+            FileExistsError: `path` holds anything but a model that use_st5 wrote.
+            BlockingIOError: Another process is writing `path`.
         """
-        manifest = self.manifest
-        weights = getattr(self.model, "variables", ())
-        trainable = getattr(self.model, "trainable_variables", ())
-        facts = {
-            "name": self.name,
-            "dimension": self.dimension,
-            "max_length": self.max_length,
-            "storage": manifest.storage if manifest else "unknown",
-            "parameters": count_weights(weights),
-            "trainable_parameters": count_weights(trainable),
-            "metadata": manifest.metadata if manifest else {},
-        }
-        write_folder(self.model, self.model.signatures, path, facts=facts, card=self.card)
+        write_again(self.model, self.folder, path, dimension=self.dimension)
 
     def _vectors(self, given: Any) -> np.ndarray:
         """Vectors `[n, dimension]` of sentences, or of vectors that are given already."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +61,8 @@ def similarity_heatmap(
             f"received {values.shape}"
         )
     require("matplotlib", "plots")
+    if path is not None:
+        check_picture(path)
     figure, axes = _figure(count)
     # Similarities are compared by colour, so the scale ends at 1 where they do; values beyond
     # (dot products) widen it.
@@ -74,6 +77,22 @@ def similarity_heatmap(
         with atomic_path(path) as temporary:
             figure.savefig(temporary, dpi=_DOTS_PER_INCH)
     return figure
+
+
+def check_picture(path: str | os.PathLike[str]) -> None:
+    """Checks that matplotlib knows the format which the suffix of `path` names.
+
+    Raises:
+        ValueError: It does not.
+    """
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    suffix, known = Path(path).suffix, sorted(FigureCanvasBase.get_supported_filetypes())
+    if suffix.removeprefix(".").lower() not in known:
+        raise ValueError(
+            f"expected a picture that ends in {', '.join(f'.{each}' for each in known)}, received "
+            f"{os.fspath(path)}"
+        )
 
 
 def _figure(count: int) -> tuple[Figure, Axes]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -28,6 +31,7 @@ COMMANDS = (
     "info",
     "doctor",
 )
+FULL = "No space left on device; make room there, or write elsewhere\n"
 
 
 def plain(text: str) -> str:
@@ -87,6 +91,8 @@ def failing() -> Callable:
         "empty": OSError(),
         "interrupt": KeyboardInterrupt(),
         "pipe": BrokenPipeError(),
+        "full": OSError(errno.ENOSPC, "No space left on device", "out.npy"),
+        "output": OSError(errno.ENOSPC, "No space left on device"),
     }
     line = typer.Typer(cls=OneLineErrors)
 
@@ -108,6 +114,8 @@ def failing() -> Callable:
         ("key", 1, "error: KeyError: 'text' (--debug shows where)\n"),
         ("empty", 1, "error: OSError\n"),
         ("interrupt", 130, "interrupted\n"),
+        ("full", 1, f"error: out.npy: {FULL}"),
+        ("output", 1, f"error: standard output: {FULL}"),
     ],
 )
 def test_exceptions_become_one_line(failing: Callable, kind: str, code: int, message: str) -> None:
@@ -185,6 +193,51 @@ def test_help_in_a_fresh_process_imports_nothing_heavy(fresh_python: Callable) -
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     assert fresh_python("-c", code) == "[]\n"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("--version >&-", 1, "error: standard output is closed\n"),
+        ("--version 2>&-", 0, ""),
+        ("absent 2>&-", 2, ""),
+        ("similarity --file - <&-", 1, "error: standard input is closed\n"),
+        ("--version >/dev/full", 1, f"error: standard output: {FULL}"),
+    ],
+)
+def test_closed_and_full_descriptors_end_in_one_line(line: str, code: int, said: str) -> None:
+    if "/dev/full" in line and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m use_st5 {line}', sys.executable],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_no_file_gets_the_number_of_a_closed_descriptor(tmp_path: Path) -> None:
+    """What libraries write to standard error would end up in it."""
+    code = (
+        "from typer import Typer; from use_st5._cli.one_line_errors import OneLineErrors\n"
+        "line = Typer(cls=OneLineErrors); line.callback(invoke_without_command=True)("
+        "lambda: print(open('other', 'w').fileno(), file=open('number', 'w'))); line()"
+    )
+    subprocess.run(
+        ["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, code],
+        timeout=60,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        check=True,
+    )
+    assert int((tmp_path / "number").read_text()) > 2
 
 
 @pytest.mark.process

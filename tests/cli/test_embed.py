@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,22 @@ def test_a_pipe_is_copied_to_a_file_that_has_no_name(
             assert survey(stream, source="-").lines == 2
             assert stream.read() == b"one\ntwo\n"
             assert names(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes with a path")
+def test_a_pipe_is_read_by_its_path(use: Callable, fake: Any, tmp_path: Path) -> None:
+    """As `<(…)` of a shell, /dev/stdin, and a named one."""
+    reader, writer = os.pipe()
+    os.write(writer, b"one\ntwo\n")
+    os.close(writer)
+    assert use("embed", f"/dev/fd/{reader}", "-o", "a.npy").exit_code == 0
+    os.close(reader)
+    os.mkfifo(tmp_path / "fifo")
+    with ThreadPoolExecutor() as threads:
+        threads.submit((tmp_path / "fifo").write_text, "one\ntwo\n")
+        assert use("embed", "fifo", "-o", "b.npy").exit_code == 0
+    for name in ("a.npy", "b.npy"):
+        np.testing.assert_array_equal(np.load(tmp_path / name), fake.encode(["one", "two"]))
 
 
 @pytest.mark.parametrize("name", ["v.npy", "v.jsonl"])

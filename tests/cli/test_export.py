@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.export.model_manifest import ModelManifest
+from use_st5._model_manifest import ModelManifest
 
 TEXTS = ["how old are you ?", "the train is late", "", "unseen words everywhere"]
 
@@ -104,7 +104,7 @@ def test_nothing_is_overwritten_unasked(use: Callable, model: Path, tmp_path: Pa
     for options in ((), ("--overwrite",)):  # a folder without a model never is
         result = use("export", str(model), "--to", "precious", *options)
         assert result.exit_code == 1
-        assert "holds no model" in result.stderr
+        assert "Found thesis.txt" in result.stderr
     assert (precious / "thesis.txt").read_text() == "years"
     assert use("export", str(model), "--to", "mine").exit_code == 0
     assert "--overwrite" in use("export", str(model), "--to", "mine").stderr

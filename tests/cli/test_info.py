@@ -30,7 +30,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model whose vector is the text's length, four times, divided by two."""
     import tensorflow as tf
 
-    from use_st5.export.saved_model import write_folder
+    from use_st5._model_writer import write_folder
 
     root = tf.train.Checkpoint()
     root.halves = tf.Variable([0.5] * 4)

@@ -23,7 +23,7 @@ def run(data, output, *, seed=0, steps=None, teacher=None, resume=True):
     """Trains."""
     if steps == 99:
         raise KeyboardInterrupt
-    output.mkdir(parents=True)
+    output.mkdir(parents=True, exist_ok=True)
     got = [str(data), seed, steps, str(teacher), resume]
     (output / "got.json").write_text(json.dumps(got))
     return {"dev": 0.5, "test": 0.25}

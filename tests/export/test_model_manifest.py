@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from use_st5.export.model_manifest import ModelManifest, describe_files
+from use_st5._model_manifest import ModelManifest, describe_files
 
 
 @pytest.fixture

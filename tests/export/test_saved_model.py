@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from use_st5.export.dequantize import dequantize
+from use_st5.export.quantize import quantize
 from use_st5.export.saved_model import export_saved_model
 
 TEXTS = [
@@ -207,12 +210,24 @@ def test_vocabulary_is_an_asset(toy: Any, storage: str) -> None:
 
 def test_a_replaced_model_leaves_nothing_of_the_older(toy: Any, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "older").write_text("older")
+    export_saved_model(toy.model, toy.vectorizer, folder, name="older", card="# Older\n")
+    assert (folder / "README.md").is_file()
     export_saved_model(toy.model, toy.vectorizer, folder, name="new")
-    assert not (folder / "older").exists()
+    assert not (folder / "README.md").exists()
     assert (folder / "saved_model.pb").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_is_no_model_is_not_replaced(toy: Any, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("precious")
+    for write in (
+        partial(export_saved_model, toy.model, toy.vectorizer, tmp_path, name="new"),
+        partial(quantize, toy.folders["float32"], tmp_path),
+        partial(dequantize, toy.folders["int8"], tmp_path),
+    ):
+        with pytest.raises(FileExistsError, match=r"Found notes\. Move that away"):
+            write()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 
 def test_a_limit_of_its_own_below_the_models(toy_use_transformer: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import warnings
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import use_st5
+from use_st5._model_manifest import ModelManifest
 from use_st5.layers.saved_model_layer import SavedModelLayer
 
 TEXTS = tf.constant(["a", "abc", "", "abcdef"])
@@ -113,6 +116,82 @@ def test_export_of_a_model_around_it(folder: str, tmp_path: Path) -> None:
     model.export(tmp_path / "served", verbose=False)
     served = tf.saved_model.load(str(tmp_path / "served"))
     np.testing.assert_allclose(served.serve(TEXTS), model(TEXTS), atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model of use_st5 that cuts texts: everything in its folder that a save must keep."""
+    from use_st5._model_writer import write_folder
+
+    root = tf.train.Checkpoint()
+    weights = tf.Variable([1.0, -1.0, 0.5], name="weights")
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def call(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"embeddings": tf.cast(tf.strings.length(text), tf.float32)[:, None] * weights}
+
+    root.__call__ = tf.function(
+        lambda text, training=False: call(text)["embeddings"],
+        input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.bool)],
+    )
+    root.variables = root.trainable_variables = [weights]
+    facts = {"name": "toy", "dimension": 3, "max_length": 7, "storage": "int8", "parameters": 3}
+    facts |= {"trainable_parameters": 3, "metadata": {"license": "Apache-2.0"}}
+    path = tmp_path_factory.mktemp("models") / "toy"
+    write_folder(root, {"serving_default": call}, path, facts=facts, card="# Toy\n")
+    return str(path)
+
+
+def tuned_model(folder: str) -> keras.Sequential:
+    """A model around the layer, fine-tuned a few steps."""
+    model = keras.Sequential(
+        [
+            keras.Input(shape=(), dtype="string"),
+            SavedModelLayer(folder, trainable=True),
+            keras.layers.Dense(2),
+        ]
+    )
+    model.compile(keras.optimizers.Adam(0.1), "mse")
+    model.fit(TEXTS, np.stack([LABELS, -LABELS], axis=1), epochs=3, verbose=0)
+    return model
+
+
+def test_from_fine_tuning_to_hub_load(bundled: str, tmp_path: Path) -> None:
+    hub = pytest.importorskip("tensorflow_hub", reason="needs the extra hub")
+    before = use_st5.load(bundled).encode(["abc"])
+    layer = tuned_model(bundled).layers[0]
+    layer.save(tmp_path / "tuned")
+    expected = layer(TEXTS).numpy()
+    assert np.abs(expected[1] - before[0]).max() > 0.1
+    np.testing.assert_allclose(hub.load(str(tmp_path / "tuned"))(TEXTS), expected, atol=1e-6)
+    again = SavedModelLayer(tmp_path / "tuned")
+    np.testing.assert_allclose(again(TEXTS), expected, atol=1e-6)
+    tuned = use_st5.load(tmp_path / "tuned")
+    np.testing.assert_allclose(tuned.encode(TEXTS), expected, atol=1e-6)
+    was = ModelManifest.read(Path(bundled))
+    assert tuned.card == "# Toy\n"
+    assert dataclasses.replace(tuned.manifest, files=was.files, model_hash=was.model_hash) == was
+    # The object that `load` gives for the same folder has weights of its own.
+    np.testing.assert_array_equal(use_st5.load(bundled).encode(["abc"]), before)
+
+
+def test_a_tuned_layer_replaces_a_model_and_nothing_else(bundled: str, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years")
+    with pytest.raises(FileExistsError, match=r"thesis\.txt"):
+        SavedModelLayer(bundled, trainable=True).save(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "years"
+
+
+def test_load_of_what_keras_exports(bundled: str, tmp_path: Path) -> None:
+    model = tuned_model(bundled)
+    model.export(tmp_path / "exported", verbose=False)
+    expected = model.predict(TEXTS, verbose=0)
+    encoder = use_st5.load(tmp_path / "exported")
+    assert (encoder.dimension, encoder.max_length) == (2, None)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+    np.testing.assert_allclose(SavedModelLayer(tmp_path / "exported")(TEXTS), expected, atol=1e-6)
+    encoder.save(tmp_path / "saved")
+    np.testing.assert_allclose(use_st5.load(tmp_path / "saved").encode(TEXTS), expected, atol=1e-6)
 
 
 def test_column_of_texts_is_squeezed_with_a_warning(folder: str) -> None:

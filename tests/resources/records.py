@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from use_st5.export.model_manifest import ModelManifest
+from use_st5._model_manifest import ModelManifest
 from use_st5.resources.measured_model import MeasuredModel
 from use_st5.resources.resource_point import ResourcePoint
 from use_st5.resources.resource_record import ResourceRecord

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from use_st5._bundled import bundled_names
+from use_st5._cli.destination import sole_folder
 from use_st5._cli.manual import manual
 from use_st5._cli.output import print_table, say
 from use_st5._files import atomic_path
@@ -80,22 +81,41 @@ def benchmark(
 ) -> None:
     """Measures compute time and memory against the length of a text."""
     chosen = {} if lengths is None else {"lengths": _numbers(lengths)}
-    if output.exists() and not output.is_dir():
-        raise NotADirectoryError(f"expected a folder to write, found a file: {output}")
     if plots:
         require("matplotlib", "plots")
+    with sole_folder(output):
+        record, written = _measure(
+            models or bundled_names(),
+            output,
+            chosen | {"batch_size": batch_size, "threads": threads, "repeats": repeats},
+            device,
+            plots=plots,
+        )
+    if as_json:
+        typer.echo(json.dumps(record.content(), ensure_ascii=False))
+    else:
+        _print(record)
+    say(f"written: {', '.join(map(str, written))}")
+
+
+def _measure(
+    models: Sequence[str],
+    output: Path,
+    setting: dict[str, Any],
+    device: DeviceOption,
+    *,
+    plots: bool,
+) -> tuple[ResourceRecord, list[Path]]:
+    """Measures, and writes the record, its table and its plots."""
     from use_st5.resources.measure import measure_resources
     from use_st5.resources.resource_tables import markdown
 
     path = output / "resources.json"
     with _drawn_progress(path) as on_visit:
         record = measure_resources(
-            models or bundled_names(),
+            models,
             path,
-            **chosen,
-            batch_size=batch_size,
-            threads=threads,
-            repeats=repeats,
+            **setting,
             device=device.value,
             on_visit=on_visit,
             command=shlex.join(["use-st5", *sys.argv[1:]]),
@@ -107,11 +127,7 @@ def benchmark(
         from use_st5.resources.resource_plots import write_plots
 
         written += write_plots(record, output)
-    if as_json:
-        typer.echo(json.dumps(record.content(), ensure_ascii=False))
-    else:
-        _print(record)
-    say(f"written: {', '.join(map(str, written))}")
+    return record, written
 
 
 def _numbers(lengths: str) -> list[int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from use_st5._cli.destination import sole_model
 from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
@@ -89,13 +90,24 @@ def convert(
         str | None, typer.Option("--name", help="The model's. Default: that of the folder.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the folder if it exists.")
+        bool, typer.Option("--overwrite", help="Replace the model in the folder.")
     ] = False,
 ) -> None:
     """Turns a checkpoint into a sentence encoder."""
-    if to.exists() and not overwrite:
-        raise FileExistsError(f"{to} exists; give --overwrite or choose another folder")
     require("tensorflow_text", "text")  # its absence is said before anything is read
+    with sole_model(to, overwrite=overwrite):
+        _convert(source, to, pooling, dtype, vocabulary, max_length, name)
+
+
+def _convert(
+    source: Path,
+    to: Path,
+    pooling: PoolingOption | None,
+    dtype: DtypeOption,
+    vocabulary: Path | None,
+    max_length: int,
+    name: str | None,
+) -> None:
     start_tensorflow()
     from use_st5.convert.checkpoint_kind import OPENERS, checkpoint_kind
     from use_st5.export.saved_model import export_saved_model

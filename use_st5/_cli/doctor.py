@@ -15,7 +15,7 @@ from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, load_encoder
 from use_st5._cli.output import print_table
 from use_st5._cli.packages import check_packages
-from use_st5.export.model_manifest import ModelManifest
+from use_st5._model_manifest import ModelManifest
 
 _REINSTALL = "reinstall use_st5; in a checkout: git restore saved_models"
 _SENTENCES = ["How old are you?", "What is your age?", "The train to Basel is late."]

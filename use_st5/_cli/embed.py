@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from use_st5._cli.destination import sole_file
 from use_st5._cli.embedding_job import EmbeddingJob, Format, JobDescription, to_bytes
 from use_st5._cli.lines import STDIN, open_input, open_seekable, read_lines, survey
 from use_st5._cli.manual import manual
@@ -85,14 +86,13 @@ def embed(
         _to_standard_output(source, model, form or FormatOption.JSONL, options)
         return
     layout = form.value if form else _format_by_suffix(output)
-    if output.is_dir():
-        raise IsADirectoryError(f"expected a file to write, found a folder: {output}")
-    if output.exists() and not overwrite:
-        raise FileExistsError(f"{output} exists; give --overwrite to replace it")
     if not output.absolute().parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, found no {output.parent}")
-    with open_seekable(source, beside=output.absolute()) as stream:
-        _to_file(stream, source, output, model, layout, options)
+    with sole_file(output):
+        if output.exists() and not overwrite:
+            raise FileExistsError(f"{output} exists; give --overwrite to replace it")
+        with open_seekable(source, beside=output.absolute()) as stream:
+            _to_file(stream, source, output, model, layout, options)
 
 
 def _format_by_suffix(output: Path) -> Format:

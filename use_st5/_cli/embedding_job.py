@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, space_for
 from use_st5._records import Count, read_record
 
 if TYPE_CHECKING:
     import numpy as np
 
 Format = Literal["npy", "jsonl"]
+
+_BYTES_PER_NUMBER = 4
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class EmbeddingJob:
     many rows and bytes are safely on the disk. A process that dies between the two writes leaves
     surplus bytes, which the next one cuts off. The state also counts the texts that the model cut.
     For the same texts and model the finished file is the same, however often the work was
-    interrupted.
+    interrupted. Two processes must not have the same job (`sole_writer`).
     """
 
     def __init__(self, output: Path, description: JobDescription) -> None:
@@ -66,6 +68,7 @@ class EmbeddingJob:
         self.folder = output.with_name(f"{output.name}.partial")
         self.rows_done = 0
         self.truncated = 0
+        self._bytes = 0
         self._data = self.folder / "data"
         self._state = self.folder / "state.json"
 
@@ -80,10 +83,11 @@ class EmbeddingJob:
         if state is not None:
             os.truncate(self._data, state.bytes)
             self.rows_done, self.truncated = state.rows_done, state.truncated
+            self._bytes = state.bytes
             return True
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
-        self._data.write_bytes(self._header())
+        self._bytes = self._data.write_bytes(self._header())
         self._write_state()
         return not existed
 
@@ -103,8 +107,8 @@ class EmbeddingJob:
             raise ValueError(
                 f"expected vectors of shape {expected} from the model, received {vectors.shape}"
             )
-        with self._data.open("ab") as data:
-            data.write(to_bytes(texts, vectors, self.description.format))
+        with space_for(self.output), self._data.open("ab") as data:
+            self._bytes += data.write(to_bytes(texts, vectors, self.description.format))
             data.flush()
             os.fsync(data.fileno())
         self.rows_done += len(texts)
@@ -115,15 +119,29 @@ class EmbeddingJob:
         """Moves the whole file onto the output and removes the side folder.
 
         Raises:
-            ValueError: rows are missing, because the input changed while it was read.
+            ValueError: rows are missing, because the input changed while it was read, or the file
+                has not the bytes that were written.
         """
         if self.rows_done != self.description.rows:
             raise ValueError(
                 f"expected {self.description.rows} texts, read {self.rows_done}: the input changed "
                 "while it was read; start the command again"
             )
+        self._check_bytes()
         self._data.replace(self.output)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _check_bytes(self) -> None:
+        """Checks the size of the whole file, which of numbers the rows alone determine."""
+        expected, found = self._bytes, self._data.stat().st_size
+        if self.description.format == "npy":
+            numbers = self.description.rows * self.description.dimension
+            expected = len(self._header()) + _BYTES_PER_NUMBER * numbers
+        if found != expected:
+            raise ValueError(
+                f"expected {expected:,} bytes in {self._data}, found {found:,}: another process "
+                f"changed it; remove {self.folder} and start the command again"
+            )
 
     def _read_state(self) -> _State | None:
         # What cannot be read is work of nobody, and is begun anew.
@@ -138,7 +156,7 @@ class EmbeddingJob:
             "description": dataclasses.asdict(self.description),
             "rows_done": self.rows_done,
             "truncated": self.truncated,
-            "bytes": self._data.stat().st_size,
+            "bytes": self._bytes,
         }
         with atomic_path(self._state) as temporary:
             temporary.write_text(json.dumps(state, indent=1), encoding="utf-8")

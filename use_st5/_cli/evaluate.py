@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from use_st5._cli.destination import sole_file
 from use_st5._cli.manual import manual
 from use_st5._cli.output import print_table, say
 
@@ -98,13 +100,17 @@ def evaluate(
     chosen, skipped = chosen_tasks(tasks, data)
     from use_st5._cli.named_encoder import named_encoder
 
-    encoder = named_encoder(model, batch_size=batch_size)
-    output = output or _FOLDER / f"{_file_name(encoder.name)}.json"
-    _check_output(output, chosen)
-    kept = _cache_folder(encoder, cache, no_cache)
-    record = _run(encoder, chosen, data, seed=seed, cache=kept)
-    record = _with_skipped(record, skipped, data)
-    record.write(output)
+    with contextlib.ExitStack() as claims:
+        if output is not None:
+            claims.enter_context(_claimed(output, chosen))
+        encoder = named_encoder(model, batch_size=batch_size)
+        if output is None:
+            output = _FOLDER / f"{_file_name(encoder.name)}.json"
+            claims.enter_context(_claimed(output, chosen))
+        kept = _cache_folder(encoder, cache, no_cache)
+        record = _run(encoder, chosen, data, seed=seed, cache=kept)
+        record = _with_skipped(record, skipped, data)
+        record.write(output)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
     else:
@@ -115,13 +121,16 @@ def evaluate(
     _fail_if_any(record.failed)
 
 
-def _check_output(output: Path, tasks: list[EvaluationTask]) -> None:
-    """Makes its folder, and refuses to replace a record that holds more than the new one will."""
-    if output.is_dir():
-        raise IsADirectoryError(f"expected a file to write, found a folder: {output}")
-    output.absolute().parent.mkdir(parents=True, exist_ok=True)
-    if not output.exists():
-        return
+@contextlib.contextmanager
+def _claimed(output: Path, tasks: list[EvaluationTask]) -> Iterator[None]:
+    """Keeps the record to this process, and refuses to replace one that holds more."""
+    with sole_file(output):
+        if output.exists():
+            _check_older(output, tasks)
+        yield
+
+
+def _check_older(output: Path, tasks: list[EvaluationTask]) -> None:
     from use_st5.evaluation.record import EvaluationRecord
 
     others = EvaluationRecord.read(output).tasks.keys() - {task.name for task in tasks}

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from use_st5._bundled import SAVED_MODEL_FILE
+from use_st5._cli.destination import sole_model
 from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
 from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
-from use_st5.export.model_manifest import ModelManifest, copy_model
+from use_st5._model_manifest import ModelManifest, copy_model
 
 HELP = manual(
     """Write a model to a folder that hub.load, Keras and TensorFlow Serving can use.
@@ -25,7 +26,8 @@ HELP = manual(
     --storage int8 stores the embedding table in a quarter of the space (the vectors change a
     little), float32 lets every embedding be fine-tuned. Without it the storage stays as it is.
 
-    The folder appears when it is whole; an older model in it is replaced only with --overwrite.""",
+    The folder appears when it is whole. An older model in it is replaced only with --overwrite,
+    anything else in it never.""",
     "use-st5 export use_dan_en --to my_model --storage float32",
     "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --storage int8",
 )
@@ -43,7 +45,7 @@ def export(
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     storage: Annotated[Storage | None, typer.Option("--storage", help="Default: as it is.")] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the folder if it exists.")
+        bool, typer.Option("--overwrite", help="Replace the model in the folder.")
     ] = False,
 ) -> None:
     """Writes a model to a folder."""
@@ -53,16 +55,13 @@ def export(
         manifest.check_contents(source)
     if to.resolve() == source.resolve():
         raise typer.BadParameter("expected another folder than the model's own.", param_hint="--to")
-    replaceable = (to / SAVED_MODEL_FILE).is_file()
-    if to.exists() and not (overwrite and replaceable):
-        remedy = "give --overwrite" if replaceable else "it holds no model: remove it"
-        raise FileExistsError(f"{to} exists; {remedy} or choose another folder")
     found = manifest.storage if manifest else "unknown"
-    if storage is None or storage == found:
-        with atomic_path(to) as temporary:
-            copy_model(source, temporary, manifest)
-    else:
-        _convert(source, to, storage)
+    with sole_model(to, overwrite=overwrite):
+        if storage is None or storage == found:
+            with atomic_path(to) as temporary:
+                copy_model(source, temporary, manifest)
+        else:
+            _convert(source, to, storage)
     size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
     say(f"{to}: {size / 1e6:.1f} MB, storage {storage or found}")
 

@@ -12,7 +12,7 @@ from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, start_tensorflow
 from use_st5._cli.output import print_table
 from use_st5._model_folder import model_folder
-from use_st5.export.model_manifest import CARD_NAME, ModelManifest
+from use_st5._model_manifest import CARD_NAME, ModelManifest
 
 HELP = manual(
     """Show what a model is: size, dimension, signatures, what its card says.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from use_st5._cli.output import say
+from use_st5._files import space_for
 
 STDIN = "-"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -48,6 +49,8 @@ def read_lines(stream: IO[bytes], *, source: str) -> Iterator[str]:
 def open_input(name: str) -> Iterator[IO[bytes]]:
     """Opens a text file, or standard input for `-`, for reading bytes.
 
+    A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`.
+
     Raises:
         FileNotFoundError: if there is no such file.
     """
@@ -56,7 +59,7 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
             say("reading texts from the keyboard, one a line; Ctrl-D ends")
         yield sys.stdin.buffer
         return
-    if not Path(name).is_file():
+    if not Path(name).exists() or Path(name).is_dir():
         raise FileNotFoundError(f"expected a text file (or - for standard input), found no {name}")
     with Path(name).open("rb") as stream:
         yield stream
@@ -74,7 +77,7 @@ def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
         if stream.seekable():
             yield stream
             return
-        with tempfile.TemporaryFile(dir=beside.parent) as copy:
+        with space_for(beside), tempfile.TemporaryFile(dir=beside.parent) as copy:
             shutil.copyfileobj(stream, copy)
             copy.seek(0)
             yield copy

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import traceback
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -18,6 +19,13 @@ INTERRUPTED = 130
 # Raised on purpose, here or in a library, with a message that speaks for itself. Anything else is
 # reported with its type, because its message alone ("'text'") would say nothing.
 _SPOKEN = (ValueError, OSError, ImportError)
+
+_REMEDIES = {
+    errno.ENOSPC: "make room there, or write elsewhere",
+    errno.EDQUOT: "make room there, or write elsewhere",
+    errno.EROFS: "write elsewhere",
+    errno.EACCES: "ask for the right to it, or choose another path",
+}
 
 
 class OneLineErrors(TyperGroup):
@@ -35,15 +43,18 @@ class OneLineErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Runs the command line `args` (default: `sys.argv[1:]`) and exits with its code."""
+        _open_standard_streams()
         arguments, debug = _debug_first(list(sys.argv[1:] if args is None else args))
         if not standalone_mode:
             return super().main(arguments, prog_name, standalone_mode=False, **extra)
         try:
             result = super().main(arguments, prog_name, standalone_mode=False, **extra)
+            sys.stdout.flush()
         except typer.Abort:
             sys.exit(INTERRUPTED)
-        except BrokenPipeError:
-            _leave_closed_pipe()
+        except BrokenPipeError:  # The reader (`head`) went away: a quiet end.
+            _drop_output()
+            sys.exit(FAILURE)
         except Exception as error:
             if debug:
                 traceback.print_exc()
@@ -83,6 +94,8 @@ def _report(error: Exception) -> None:
         context = getattr(error, "ctx", None)
         if context is not None:
             message += f" See `{context.command_path} --help`."
+    elif isinstance(error, OSError) and error.strerror:
+        message = _of_the_system(error)
     elif isinstance(error, _SPOKEN):
         message = str(error) or type(error).__name__
     else:
@@ -91,8 +104,45 @@ def _report(error: Exception) -> None:
     typer.echo(f"error: {' '.join(message.split())}", err=True)
 
 
-def _leave_closed_pipe() -> NoReturn:
-    """The reader (`head`) went away: a quiet end, and no second error when Python flushes."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(FAILURE)
+def _of_the_system(error: OSError) -> str:
+    """Where it happened, what, and what to do, of an error that the operating system reports."""
+    where, closed = error.filename, error.errno == errno.EBADF
+    if where is None:  # Files have names; of the input nothing but its absence is reported so.
+        where = "standard output" if _drop_output() or not closed else "standard input"
+    if closed:
+        return f"{where} is closed"
+    remedy = _REMEDIES.get(error.errno)
+    return f"{os.fspath(where)}: {error.strerror}" + (f"; {remedy}" if remedy else "")
+
+
+def _drop_output() -> bool:
+    """Lets standard output go nowhere if it takes nothing, so that Python's exit is silent."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
+def _open_standard_streams() -> None:
+    """Opens those of the three that were closed, so that no other file gets their numbers.
+
+    Reading from such an input and writing to such an output fails; standard error hears nothing.
+    """
+    for number, name, mode, flags in (
+        (0, "stdin", "r", os.O_WRONLY),
+        (1, "stdout", "w", os.O_RDONLY),
+        (2, "stderr", "w", os.O_RDWR),
+    ):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, flags)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            stream = os.fdopen(number, mode, encoding="utf-8", closefd=False)
+            setattr(sys, name, stream)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from use_st5._cli.destination import sole_folder
 from use_st5._cli.manual import manual
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ def report(
     ),
 ) -> None:
     """Makes a page of evaluations."""
-    if output.exists() and not output.is_dir():
-        raise NotADirectoryError(f"expected a folder to write, found a file: {output}")
     read = _read(records)
-    from use_st5.evaluation.report import write_report
+    with sole_folder(output):
+        from use_st5.evaluation.report import write_report
 
-    for path in write_report(read, output):
+        written = write_report(read, output)
+    for path in written:
         typer.echo(str(path))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from use_st5._cli.destination import check_file
 from use_st5._cli.lines import open_input, read_lines
 from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, ModelOption, load_encoder
@@ -138,13 +139,8 @@ def _pair_by_pair(
 def _all_against_all(
     texts: list[str], metric: Metric, model: str, heatmap: Path | None, as_json: bool
 ) -> None:
-    if heatmap is not None and len(texts) > _HEATMAP_LIMIT:
-        raise ValueError(
-            f"expected at most {_HEATMAP_LIMIT} texts for a heat map, received {len(texts)}; "
-            "choose some of them"
-        )
-    if heatmap is not None:
-        require("matplotlib", "plots")  # Its absence is said before the model is loaded.
+    if heatmap is not None:  # What is wrong with it is said before the model is loaded.
+        _check_heatmap(heatmap, len(texts))
     encoder = load_encoder(model)
     vectors, cut = encode_counting(encoder, texts)
     matrix = encoder.similarity(vectors, metric=metric.value)
@@ -164,6 +160,20 @@ def _all_against_all(
         _print_closest(texts, matrix, metric)
     if heatmap is not None:
         _draw(texts, matrix, heatmap, metric)
+
+
+def _check_heatmap(path: Path, texts: int) -> None:
+    """Refuses a picture that could not be drawn or written."""
+    if texts > _HEATMAP_LIMIT:
+        raise ValueError(
+            f"expected at most {_HEATMAP_LIMIT} texts for a heat map, received {texts}; "
+            "choose some of them"
+        )
+    check_file(path)
+    require("matplotlib", "plots")
+    from use_st5.plots import check_picture
+
+    check_picture(path)
 
 
 def _draw(texts: list[str], matrix: np.ndarray, path: Path, metric: Metric) -> None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origi
 
 import typer
 
+from use_st5._cli.destination import sole_folder
 from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import print_table, say
@@ -107,18 +108,26 @@ def train(
         )
     data = _data_folder(data, part)
     output = output or Path("runs", recipe)
+    wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume, "part": part}
+    with sole_folder(output):
+        scores = _run(recipe, data, output, wanted, context.args)
+    print_table(["score", "value"], [(name, f"{value:.4f}") for name, value in scores.items()])
+    say(f"written: {output}")
+
+
+def _run(
+    recipe: str, data: Path, output: Path, wanted: dict[str, Any], arguments: list[str]
+) -> dict[str, float]:
+    """Runs the recipe; Ctrl-C says how it goes on."""
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         start_tensorflow()
     module = _import(recipe)
-    wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume, "part": part}
-    options = _understood(module, recipe, wanted) | _own_settings(module, recipe, context.args)
+    options = _understood(module, recipe, wanted) | _own_settings(module, recipe, arguments)
     try:
-        scores = module.run(data, output, **options)
+        return module.run(data, output, **options)
     except KeyboardInterrupt as interrupt:
         say(f"interrupted; the same command continues from the last checkpoint in {output}")
         raise typer.Exit(130) from interrupt
-    print_table(["score", "value"], [(name, f"{value:.4f}") for name, value in scores.items()])
-    say(f"written: {output}")
 
 
 def _data_folder(data: Path | None, part: str | None) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, sole_writer
 
 Encode = Callable[[list[str]], Any]
 
@@ -32,9 +32,7 @@ class TeacherVectors:
         self.folder = Path(folder)
         self._rows: dict[str, tuple[int, int]] = {}
         self._shards: list[np.ndarray] = []
-        # Not "*.npy", which matches the hidden file that a kill in the middle of a write leaves.
-        for path in sorted(self.folder.glob("[0-9]*.npy")):
-            self._open(path)
+        self._open_new()
 
     def __len__(self) -> int:
         """Number of sentences with a vector."""
@@ -71,8 +69,19 @@ class TeacherVectors:
         Raises:
             ValueError: A sentence holds a line feed, or the teacher gives another number of rows
                 than sentences or numbers that are not finite as float16.
+            BlockingIOError: Another process is writing vectors to the folder.
         """
-        missing = [s for s in dict.fromkeys(sentences) if s not in self._rows]
+        sentences = list(dict.fromkeys(sentences))
+        if all(sentence in self._rows for sentence in sentences):
+            return 0
+        with sole_writer(self.folder, inside=True):
+            self._open_new()
+            return self._extend(encode, sentences, shard_size, show_progress)
+
+    def _extend(
+        self, encode: Encode, sentences: list[str], shard_size: int, show_progress: bool
+    ) -> int:
+        missing = [s for s in sentences if s not in self._rows]
         if broken := next((s for s in missing if "\n" in s), None):
             raise ValueError(f"Expected sentences without line feeds. Received: {broken!r}")
         starts: Iterable[int] = range(0, len(missing), shard_size)
@@ -91,6 +100,12 @@ class TeacherVectors:
         """`{"sentence": str, "teacher": float16 [dim]}` for each sentence, in order."""
         for sentence in sentences:
             yield {"sentence": sentence, "teacher": self[sentence]}
+
+    def _open_new(self) -> None:
+        """Opens the shards that are not open yet."""
+        # Not "*.npy", which matches the hidden file that a kill in the middle of a write leaves.
+        for path in sorted(self.folder.glob("[0-9]*.npy"))[len(self._shards) :]:
+            self._open(path)
 
     def _write(self, sentences: list[str], vectors: np.ndarray) -> None:
         path = self.folder / f"{len(self._shards):06d}.npy"

@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from use_st5._model_manifest import ModelManifest
 from use_st5.export.float32_table import Float32Table
 from use_st5.export.int8_table import Int8Table
-from use_st5.export.model_manifest import ModelManifest
 from use_st5.export.table_rewrite import rewrite_table
 
 
@@ -24,13 +24,14 @@ def dequantize(
 
     Args:
         name_or_folder: The model with `storage="int8"`: its folder, or a bundled model's name.
-        path: The folder to write; an older model there is replaced in one step.
+        path: The folder to write; an older model there, and nothing else, is replaced in one step.
 
     Returns:
         The written description.
 
     Raises:
         FileNotFoundError: There is no such model.
+        FileExistsError: `path` holds anything but a model that use_st5 wrote.
         ValueError: The model is not one of use_st5 with int8 storage.
     """
     return rewrite_table(

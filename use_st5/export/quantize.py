@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from use_st5._model_manifest import ModelManifest
 from use_st5.export.int8_table import Int8Table
-from use_st5.export.model_manifest import ModelManifest
 from use_st5.export.table_rewrite import rewrite_table
 
 
@@ -18,13 +18,14 @@ def quantize(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[str
 
     Args:
         name_or_folder: The model with `storage="float32"`: its folder, or a bundled model's name.
-        path: The folder to write; an older model there is replaced in one step.
+        path: The folder to write; an older model there, and nothing else, is replaced in one step.
 
     Returns:
         The written description.
 
     Raises:
         FileNotFoundError: There is no such model.
+        FileExistsError: `path` holds anything but a model that use_st5 wrote.
         ValueError: The model is not one of use_st5 with a float32 embedding table.
     """
     return rewrite_table(

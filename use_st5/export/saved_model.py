@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from use_st5 import __version__
-from use_st5._files import atomic_path
+from use_st5._model_manifest import (
+    ModelManifest,
+    check_replaceable,
+)
+from use_st5._model_writer import count_weights, write_folder
 from use_st5.export.embedding_table import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
-from use_st5.export.model_manifest import CARD_NAME, ModelManifest, describe_files
 from use_st5.export.padded_parts import sentence_t5_parts, use_transformer_parts
 from use_st5.export.pooled_parts import use_dan_parts
 from use_st5.export.table_parts import TableParts
@@ -57,7 +58,7 @@ def export_saved_model(
             `[batch, dimension]` with an attribute `dimension`.
         vectorizer: Trackable, with `padded(text, max_length)`, `token_counts(text)` where there is
             a `max_length`, and `flat(text)` for a `USEDAN`.
-        path: The folder to write; an older model there is replaced in one step.
+        path: The folder to write; an older model there, and nothing else, is replaced in one step.
         name: Name of the model.
         storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
             scales, not entries, can be fine-tuned (`Int8Table`). "int8" is for the two USEs and for
@@ -73,7 +74,10 @@ def export_saved_model(
     Raises:
         ValueError: The storage or `max_length` does not fit the model, or Keras does not run on
             TensorFlow.
+        FileExistsError: `path` holds anything but a model that use_st5 wrote.
+        BlockingIOError: Another process is writing `path`.
     """
+    check_replaceable(path)
     if storage not in STORAGES:
         raise ValueError(f"Unknown storage: {storage!r}. Expected one of {STORAGES}.")
     parts = _table_parts(model, vectorizer, max_length, storage)
@@ -132,34 +136,6 @@ def write_graph(
     return write_folder(root, signatures, path, facts=facts, card=card)
 
 
-def write_folder(
-    root: Any,
-    signatures: dict[str, Any],
-    path: str | os.PathLike[str],
-    *,
-    facts: dict[str, Any],
-    card: str,
-) -> ModelManifest:
-    """Writes a SavedModel's root with its card and its description, in one step.
-
-    Args:
-        root: What `tf.saved_model.save` takes, for example a loaded SavedModel.
-        signatures: Concrete functions by name.
-        path: The folder to write.
-        facts: The fields of `ModelManifest` that are not about files and versions.
-        card: The model card, Markdown.
-    """
-    with atomic_path(path) as temporary:
-        tf.saved_model.save(root, os.fspath(temporary), signatures=signatures)
-        folder = Path(temporary)
-        if card:
-            (folder / CARD_NAME).write_text(card, encoding="utf-8")
-        files, model_hash = describe_files(folder)
-        manifest = ModelManifest(**facts, versions=_versions(), files=files, model_hash=model_hash)
-        manifest.write(folder)
-    return manifest
-
-
 def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     """The tracked object of the SavedModel and its signatures."""
     # A Checkpoint, because it tracks whatever is set on it; a tf.Module's `variables` is read-only.
@@ -214,12 +190,3 @@ def _signatures(graph: EncoderGraph) -> dict[str, Any]:
         "ids": tf.function(ids).get_concrete_function(_IDS),
         "preprocess": tf.function(preprocess).get_concrete_function(_TEXT),
     }
-
-
-def count_weights(variables: Sequence[tf.Variable]) -> int:
-    """How many weights the variables hold; states of seed generators (int64) are none."""
-    return sum(v.shape.num_elements() for v in variables if v.dtype != tf.int64)
-
-
-def _versions() -> dict[str, str]:
-    return {"use_st5": __version__, "tensorflow": tf.__version__, "keras": keras.__version__}

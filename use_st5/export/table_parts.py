@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 import keras
 import tensorflow as tf
 
+from use_st5._model_manifest import ModelManifest
 from use_st5.export.embedding_table import EmbeddingTable, table_variables
 from use_st5.export.encoder_graph import EncoderGraph, raw_variables, regularization_losses
-from use_st5.export.model_manifest import ModelManifest
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

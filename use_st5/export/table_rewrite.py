@@ -8,8 +8,8 @@ from typing import Any
 
 from use_st5._loading import load_saved_model
 from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
 from use_st5.export.embedding_table import EmbeddingTable, table_variables
-from use_st5.export.model_manifest import ModelManifest, read_card
 from use_st5.export.padded_parts import PaddedParts
 from use_st5.export.pooled_parts import PooledParts
 from use_st5.export.saved_model import write_graph
@@ -27,7 +27,7 @@ def rewrite_table(
 
     Args:
         name_or_folder: The model: its folder, or a bundled model's name.
-        path: The folder to write; an older model there is replaced in one step.
+        path: The folder to write; an older model there, and nothing else, is replaced in one step.
         storage: The storage that the model must have.
         advice: What the error says to a user whose model has another.
         convert: The loaded SavedModel → the new table, and its width.
@@ -37,8 +37,10 @@ def rewrite_table(
 
     Raises:
         FileNotFoundError: There is no such model.
+        FileExistsError: `path` holds anything but a model that use_st5 wrote.
         ValueError: The model is not one of use_st5 with a table in this storage.
     """
+    check_replaceable(path)
     folder = model_folder(name_or_folder)
     manifest = ModelManifest.read(folder)
     found = manifest.storage if manifest else "unknown (no use_st5.json)"

@@ -13,6 +13,7 @@ from keras.src.saving import serialization_lib  # the safe mode has no public na
 from use_st5._bundled import bundled_folder, bundled_names
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
+from use_st5._model_writer import write_again
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -21,7 +22,9 @@ class SavedModelLayer(keras.layers.Layer):
 
     What `hub.KerasLayer` is to Keras 2: it takes the SavedModels of use_st5 and those of TensorFlow
     Hub that can be called with strings ("Common SavedModel APIs for Text Tasks"). The layer's
-    weights are the SavedModel's own variables, not copies. Runs on Keras's TensorFlow backend.
+    weights are the variables of a SavedModel that it has loaded for itself. `save` writes them, as
+    they were trained, as a SavedModel again; `use_st5.load` of the same folder knows nothing of
+    them. Runs on Keras's TensorFlow backend.
 
     A saved `.keras` file holds the weights and the folder's path (or the bundled name), not the
     SavedModel: the folder must still be there when the file is loaded. A SavedModel is a program,
@@ -51,6 +54,10 @@ class SavedModelLayer(keras.layers.Layer):
         ...     SavedModelLayer("use_dan_en", trainable=True),
         ...     keras.layers.Dense(1, activation="sigmoid"),
         ... ])
+        >>> model.compile(loss="binary_crossentropy")
+        >>> model.fit(texts, labels)
+        >>> model.layers[0].save("tuned")
+        >>> vectors = use_st5.load("tuned").encode(sentences)
     """
 
     def __init__(
@@ -63,7 +70,8 @@ class SavedModelLayer(keras.layers.Layer):
             )
         super().__init__(**kwargs)
         self.folder = os.fspath(folder)
-        self.model = load_saved_model(model_folder(folder))
+        self._source = model_folder(folder)
+        self.model = load_saved_model(self._source)
         self.supports_jit = False  # XLA knows no strings
         self._infer = text_function(self.model, training=False)
         self._train = text_function(self.model, training=True)
@@ -91,6 +99,22 @@ class SavedModelLayer(keras.layers.Layer):
     def compute_output_spec(self, text: Any, training: bool = False) -> keras.KerasTensor:
         _check_shape(text.shape)
         return keras.KerasTensor((text.shape[0], self.dimension), dtype=self.compute_dtype)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the SavedModel with the layer's weights, its card and its other facts.
+
+        `use_st5.load`, `hub.load` and this layer take the folder and give the tuned vectors.
+
+        Args:
+            path: The folder to write; an older model there, and nothing else, is replaced in one
+                step.
+
+        Raises:
+            FileExistsError: `path` holds anything but a model that use_st5 wrote.
+            BlockingIOError: Another process is writing `path`.
+        """
+        dimension = self.dimension or int(self._infer(tf.constant([""])).shape[1])
+        write_again(self.model, self._source, path, dimension=dimension)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:

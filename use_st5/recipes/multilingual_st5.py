@@ -43,7 +43,7 @@ from use_st5.data.triplet_reader import TripletReader
 from use_st5.data.xnli_reader import read_xnli
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
-from use_st5.recipes._run_folder import checkpoints_folder
+from use_st5.recipes._run_folder import alone, checkpoints_folder
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 Size = Literal["large", "xl", "xxl"]
@@ -56,6 +56,7 @@ _XNLI_FILE = "multinli.train.*.tsv"
 _SIMCSE_FILE = "nli_for_simcse.csv"
 
 
+@alone
 def run(
     data: Path,
     output: Path,

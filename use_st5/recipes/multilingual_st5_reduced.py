@@ -25,7 +25,7 @@ from use_st5._records import Count, read_record
 from use_st5.data.xnli_reader import read_xnli
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
-from use_st5.recipes._run_folder import checkpoints_folder
+from use_st5.recipes._run_folder import alone, checkpoints_folder
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 SETTINGS = LoRASettings(learning_rate=1e-2, targets="all_linear")
@@ -33,6 +33,7 @@ LAYERS, WIDTH, HEADS, HEAD_WIDTH = 2, 32, 2, 16
 _VOCABULARY = Path("vocab", "mt5-cn-subset")
 
 
+@alone
 def run(
     data: Path, output: Path, *, seed: int = 0, steps: int | None = None, resume: bool = True
 ) -> dict[str, float]:

@@ -36,7 +36,7 @@ from use_st5.models.t5 import T5, t5_config
 from use_st5.models.t5_config import T5_PRESETS, T5_ROWS, T5Config
 from use_st5.recipes._parts import Part, parts_to_run
 from use_st5.recipes._pretraining_text import open_tokens, pretraining_tokens
-from use_st5.recipes._run_folder import checkpoints_folder, write_scores
+from use_st5.recipes._run_folder import alone, checkpoints_folder, write_scores
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.linear_decay import LinearDecay
@@ -56,6 +56,7 @@ DTYPE, XLA = "mixed_bfloat16", False
 MODEL_NAME = "t5.keras"
 
 
+@alone
 def run(
     data: Path,
     output: Path,

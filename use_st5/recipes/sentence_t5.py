@@ -35,7 +35,7 @@ from use_st5._records import read_record
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
 from use_st5.recipes._parts import Part, parts_to_run
-from use_st5.recipes._run_folder import checkpoints_folder, write_scores
+from use_st5.recipes._run_folder import alone, checkpoints_folder, write_scores
 from use_st5.recipes._sentence_t5_data import Arrays, open_stage, prepare_stage
 from use_st5.recipes._student import in_float32
 from use_st5.recipes.pretrain_t5 import DTYPE, MODEL_NAME, XLA
@@ -60,6 +60,7 @@ TEMPERATURE = 0.01
 CHECKPOINT_EVERY = 500
 
 
+@alone
 def run(
     data: Path,
     output: Path,

@@ -36,6 +36,7 @@ from pathlib import Path
 
 from use_st5.recipes import sentence_t5
 from use_st5.recipes._ablation import ablate
+from use_st5.recipes._run_folder import alone
 
 # Row: (stages, pooling).
 ROWS = {
@@ -48,6 +49,7 @@ ROWS = {
 }
 
 
+@alone
 def run(
     data: Path,
     output: Path,

@@ -35,6 +35,7 @@ from pathlib import Path
 
 from use_st5.models.sentence_t5 import SentenceT5
 from use_st5.recipes._piece_names import NUM_SPECIAL, spelled_pieces
+from use_st5.recipes._run_folder import alone
 from use_st5.recipes._student import in_float32, start_near_average
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
 from use_st5.recipes._use_data import DataSettings, UseData
@@ -87,6 +88,7 @@ STEPS = 3_500
 MAX_LENGTH = 128
 
 
+@alone
 def run(
     data: Path,
     output: Path,

@@ -35,6 +35,7 @@ import rich.console
 from use_st5._files import atomic_path
 from use_st5._records import check_record, read_record
 from use_st5.evaluation.data_folder import DataFolder
+from use_st5.recipes._run_folder import alone
 from use_st5.recipes._skip_gram import skip_gram_vectors
 from use_st5.recipes._transfer_cell import TransferCell
 from use_st5.recipes._transfer_data import TASKS
@@ -56,6 +57,7 @@ class _Cell(msgspec.Struct):
     std: float | None
 
 
+@alone
 def run(
     data: Path,
     output: Path,

@@ -18,11 +18,13 @@ from pathlib import Path
 
 from use_st5.recipes import use_dan_en
 from use_st5.recipes._calibration import Calibration
+from use_st5.recipes._run_folder import alone
 from use_st5.recipes._task_ablation import ALL_ROWS, ablate_tasks
 
 STEPS = 300
 
 
+@alone
 def run(
     data: Path,
     output: Path,

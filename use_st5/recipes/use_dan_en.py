@@ -25,6 +25,7 @@ from pathlib import Path
 
 from use_st5.models.use_dan import USEDAN
 from use_st5.recipes._calibration import Calibration, calibrate
+from use_st5.recipes._run_folder import alone
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
 from use_st5.recipes._use_data import TASKS, DataSettings, UseData
 from use_st5.recipes._use_recipe import UseRecipe
@@ -64,6 +65,7 @@ STEPS = 7_000
 CALIBRATION = Calibration(frequent=0.75, numbers=1.7, bigrams=0.5, unknown=2.0, skip=2.0)
 
 
+@alone
 def run(
     data: Path,
     output: Path,

@@ -17,6 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from use_st5.recipes import use_transformer_en
+from use_st5.recipes._run_folder import alone
 from use_st5.recipes._task_ablation import THREE_TASKS, ablate_tasks
 from use_st5.recipes._use_data import TASKS
 
@@ -30,6 +31,7 @@ ROWS = {
 STEPS = 120
 
 
+@alone
 def run(
     data: Path,
     output: Path,

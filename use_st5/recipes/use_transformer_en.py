@@ -41,6 +41,7 @@ from pathlib import Path
 
 from use_st5.models.use_transformer import USETransformer
 from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS
+from use_st5.recipes._run_folder import alone
 from use_st5.recipes._student import in_float32, start_near_average
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
 from use_st5.recipes._use_data import DataSettings, UseData
@@ -104,6 +105,7 @@ TASKS = tuple(TRAINING.mixture)
 STEPS = 6_800
 
 
+@alone
 def run(
     data: Path,
     output: Path,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from use_st5._model_folder import model_folder
-from use_st5.export.model_manifest import ModelManifest
+from use_st5._model_manifest import ModelManifest
 
 
 @dataclass(frozen=True, kw_only=True)

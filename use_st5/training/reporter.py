@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Protocol
 
 import rich.console
@@ -42,10 +44,17 @@ class Reporter:
         self.writer = writer
         self.losses: dict[str, float] = {}
 
-    def start(self, step: int, steps: int) -> None:
-        """Begins to show a run that stands at `step` of `steps`."""
+    @contextlib.contextmanager
+    def showing(self, step: int, steps: int) -> Iterator[None]:
+        """Shows a run that stands at `step` of `steps`; at its end writes what is buffered."""
         self.bar.start()
         self.row = self.bar.add_task("training", total=steps, completed=step, losses="")
+        try:
+            yield
+        finally:
+            self.bar.stop()
+            if self.writer is not None:
+                self.writer.flush()
 
     def step(self, step: int, task: str, values: dict[str, float], learning_rate: float) -> None:
         """Shows one call from the host: means over its steps, ending at `step`."""
@@ -65,12 +74,6 @@ class Reporter:
             soft_wrap=True,
         )
         self._write(step, {f"development/{name}": value for name, value in metrics.items()})
-
-    def stop(self) -> None:
-        """Ends the bar and writes what is buffered."""
-        self.bar.stop()
-        if self.writer is not None:
-            self.writer.flush()
 
     def _write(self, step: int, scalars: dict[str, float]) -> None:
         if self.writer is not None:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import keras
 
+from use_st5._files import sole_writer
 from use_st5.training.checkpoints import Checkpoints
 from use_st5.training.frozen_weights import changing_variables, fingerprint, frozen_weights
 from use_st5.training.history import History, SavedRun
@@ -133,19 +134,20 @@ class TrainingLoop(abc.ABC):
             ValueError: `steps` is no multiple of `steps_per_call`, or the checkpoint is of a run
                 with other settings or another frozen base (they are listed).
             FloatingPointError: The loss is no longer finite.
+            BlockingIOError: Another process is training into the folder.
         """
         check_multiple("steps", steps, of=self.steps_per_call)
-        if self.history.step == 0:
-            self._resume()
-        self.encoder.stop_training = False
-        callbacks = keras.callbacks.CallbackList(
-            self.callbacks, model=self.encoder, steps=self._calls_per_epoch(steps)
-        )
-        self._reporter.start(self.history.step, steps)
-        try:
-            self._loop(steps, callbacks)
-        finally:
-            self._reporter.stop()
+        writes = self.folder is not None and self._is_chief
+        with sole_writer(self.folder, inside=True) if writes else contextlib.nullcontext():
+            if self.history.step == 0:
+                self._resume()
+            self.encoder.stop_training = False
+            calls_per_epoch = (self.evaluate_every or steps) // self.steps_per_call
+            callbacks = keras.callbacks.CallbackList(
+                self.callbacks, model=self.encoder, steps=calls_per_epoch
+            )
+            with self._reporter.showing(self.history.step, steps):
+                self._loop(steps, callbacks)
         return self.history
 
     def restore_best(self) -> None:
@@ -302,9 +304,6 @@ class TrainingLoop(abc.ABC):
 
     def _due(self, every: int | None) -> bool:
         return every is not None and self.history.step % every == 0
-
-    def _calls_per_epoch(self, steps: int) -> int:
-        return (self.evaluate_every or steps) // self.steps_per_call
 
     def _check(self, tasks: Sequence[Task]) -> None:
         micro_batches, pieces = self.accumulation, self.gradient_cache

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, sole_writer
 from use_st5.evaluation.preparation import glue, semeval, senteval
 from use_st5.evaluation.preparation.downloads import Downloads
 from use_st5.evaluation.preparation.preparation import Preparation
@@ -87,7 +87,7 @@ def prepare(
         folder = to / each.place
         if folder in left:
             continue
-        with atomic_path(folder) as temporary:
+        with sole_writer(folder), atomic_path(folder) as temporary:
             if folder.exists():
                 shutil.copytree(folder, temporary)
             else:

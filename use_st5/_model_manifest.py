@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
+from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._records import Count, InnerPath, Positive, read_record
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
 FORMAT = 1
+
+_LISTED = 5
 
 # fingerprint.pb holds a random number; the two others are about the model, not part of it.
 _NOT_THE_MODEL = {FILE_NAME, CARD_NAME, "fingerprint.pb"}
@@ -116,6 +121,40 @@ class ModelManifest:
                     f"Expected sha256 {entry['sha256']} of {folder / name}, found {found}: the "
                     "file was changed. Copy or export the model again."
                 )
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> None:
+    """Checks that writing a model to a folder removes an older model at most.
+
+    Every writer of models asks this before any work.
+
+    Raises:
+        FileExistsError: The folder holds anything else, or it is a file.
+    """
+    folder = Path(os.path.realpath(path))
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    found = _other_content(folder) if folder.is_dir() else "a file"
+    if found:
+        raise FileExistsError(
+            f"Expected {folder} to hold a model that use_st5 wrote, and nothing else, or to be "
+            f"empty: it would be replaced. Found {found}. Move that away, or choose another folder."
+        )
+
+
+def _other_content(folder: Path) -> str:
+    """What of a folder no model of use_st5 explains; empty where there is nothing."""
+    manifest = None
+    if (folder / SAVED_MODEL_FILE).is_file():
+        with contextlib.suppress(ValueError):
+            manifest = ModelManifest.read(folder)
+    known = {FILE_NAME, *manifest.files} if manifest else set()
+    files = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
+    names = sorted({name.parts[0] for name in files if name.as_posix() not in known})
+    if not manifest and not names:
+        return "folders without a file"
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
 
 
 def read_card(folder: Path) -> str:
