@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -79,7 +80,7 @@ class SentenceEncoder(SentenceTransformersNames):
         """The model's name; the folder's for a SavedModel of another origin."""
         return self.manifest.name if self.manifest else self.folder.name
 
-    @property
+    @functools.cached_property
     def identity(self) -> str:
         """A text that changes with the content of the model's files, and with nothing else."""
         return self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
