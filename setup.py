@@ -53,7 +53,7 @@ EXTRAS["peers"] = [
     "torch==2.13.0",
     "transformers>=5.0",
 ]
-# What `use_st5.integrations` makes an encoder for, and mteb; not in `all`, since each brings PyTorch.
+# What `use_st5.integrations` makes an encoder for, and mteb; not in `all`: most bring PyTorch.
 EXTRAS["integrations"] = ["bertopic>=0.17", "keybert>=0.9", "langchain-core>=1.0", "mteb>=2.26"]
 
 
