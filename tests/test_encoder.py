@@ -304,6 +304,9 @@ def test_pickles_and_copies_name_the_folder(folder: Path, tmp_path: Path) -> Non
     moved.rename(path)
     weights = encoder.model.trainable_variables[0]
     weights.assign(weights * tf.range(1.0, weights.shape[0] + 1.0))
+    for lose in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(ValueError, match=r"others in memory.*encoder.save"):
+            lose(encoder)
     encoder.save(path)
     with pytest.raises(ValueError, match="was replaced meanwhile and gives other vectors"):
         pickle.loads(pickled)

@@ -29,6 +29,7 @@ from use_st5._sentences import (
     one_or_many,
 )
 from use_st5._token_limit import OnTruncation, TokenLimit
+from use_st5._unsaved_weights import refuse_unsaved_weights
 from use_st5._vectors import checked_vectors
 from use_st5.export.model_manifest import ModelManifest, describe_files, read_card
 from use_st5.export.saved_model import count_weights, write_folder
@@ -46,7 +47,7 @@ class SentenceEncoder(SentenceTransformersNames):
 
     It can be pickled and copied, deeply too: by the bundled model's name or the folder, never by
     its weights, so that a copy is what `use_st5.load` gives for that name or folder. Weights that
-    were changed in memory do not travel; a folder whose model was replaced meanwhile is refused.
+    were changed in memory, and a folder whose model was replaced meanwhile, are refused.
 
     Args:
         folder: The SavedModel's folder.
@@ -229,6 +230,7 @@ class SentenceEncoder(SentenceTransformersNames):
         write_folder(self.model, self.model.signatures, path, facts=facts, card=self.card)
 
     def __reduce__(self) -> tuple[Callable[..., SentenceEncoder], tuple[str, bool, str]]:
+        refuse_unsaved_weights(self.model, self.folder)
         name = self.folder.name
         bundled = name in bundled_names() and bundled_folder(name).resolve() == self.folder
         return _loaded_again, (name if bundled else str(self.folder), bundled, self.identity)
