@@ -53,6 +53,8 @@ EXTRAS["peers"] = [
     "torch==2.13.0",
     "transformers>=5.0",
 ]
+# What `use_st5.integrations` makes an encoder for, and mteb; not in `all`: most bring PyTorch.
+EXTRAS["integrations"] = ["bertopic>=0.17", "keybert>=0.9", "langchain-core>=1.0", "mteb>=2.26"]
 
 
 def version() -> str:
@@ -110,9 +112,6 @@ setup(
         "keras>=3.12",
         # It reads every JSON file, ours and strangers', into types (`use_st5/_records.py`); it
         # needs no other package and is imported in milliseconds.
-        "msgspec>=0.19",
-        # Every JSON file of ours or of strangers is read into types by it (`use_st5/_records.py`):
-        # it needs no other package and is imported in milliseconds.
         "msgspec>=0.19",
         "safetensors>=0.5",
         # One process at a time writes a file or folder. Whether it removes its lock files itself

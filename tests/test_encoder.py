@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import resource
 import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,6 +79,57 @@ def test_one_string_and_none_at_all(encoder: SentenceEncoder) -> None:
     np.testing.assert_allclose(encoder.encode("the cat"), encoder.encode(TEXTS)[2], atol=1e-6)
     assert encoder.encode([]).shape == (0, 10)
     assert encoder.encode([]).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "one", [tf.constant("the cat"), np.array("the cat"), np.array(b"the cat"), np.str_("the cat")]
+)
+def test_a_scalar_is_one_string(encoder: SentenceEncoder, one: Any) -> None:
+    np.testing.assert_array_equal(encoder.encode(one), encoder.encode("the cat"))
+
+
+def test_tensors_of_strings(encoder: SentenceEncoder) -> None:
+    np.testing.assert_array_equal(encoder.encode(tf.constant(["the cat"])).shape, (1, 10))
+    with pytest.raises(TypeError, match="received int: 5"):
+        encoder.encode(tf.constant(5))
+    with pytest.raises(TypeError, match="received ndarray at index 0"):
+        encoder.encode(tf.constant([["the cat"]]))
+
+
+@pytest.mark.parametrize("batch_size", [2.5, True, "32", None, np.float32(2)])
+def test_a_batch_size_of_a_wrong_type(encoder: SentenceEncoder, batch_size: Any) -> None:
+    with pytest.raises(TypeError, match="Expected batch_size as a whole number, received"):
+        encoder.encode(TEXTS, batch_size=batch_size)
+
+
+def test_batch_sizes_of_numpy(encoder: SentenceEncoder) -> None:
+    vectors = encoder.encode(TEXTS, batch_size=np.int64(2))
+    np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=1e-6)
+
+
+def test_keywords_of_sentence_transformers(
+    encoder: SentenceEncoder, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = {"show_progress_bar": False, "convert_to_numpy": True, "device": "cpu"}
+    vectors = encoder.encode(TEXTS, **options, normalize_embeddings=True)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+    assert vectors.dtype == np.float32
+    prompted = encoder.encode(TEXTS, prompt="the ", on_empty="zero")
+    assert not prompted[[1, 3]].any()  # what is empty is empty before the prompt
+    np.testing.assert_allclose(prompted[2], encoder.encode("the " + TEXTS[2]), atol=1e-6)
+    assert encoder("the cat", prompt="the ").shape == (10,)
+    capfd.readouterr()
+    encoder.encode(TEXTS, show_progress_bar=True)
+    assert "6/6" in capfd.readouterr().err
+    with pytest.raises(ValueError, match="Expected convert_to_tensor=False"):
+        encoder.encode(TEXTS, convert_to_tensor=True)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
+        encoder.encode(TEXTS, batchsize=3)
+
+
+def test_normalize_embeddings_scales_vectors_of_any_length(foreign: Path) -> None:
+    vectors = SentenceEncoder(foreign).encode(["", "ab"], normalize_embeddings=True)
+    np.testing.assert_allclose(vectors, [[0.0] * 3, [3**-0.5] * 3], atol=1e-7)
 
 
 def test_bytes_and_lone_surrogates(encoder: SentenceEncoder) -> None:
@@ -170,6 +224,38 @@ def test_similarity(encoder: SentenceEncoder) -> None:
         encoder.similarity(np.zeros((2, 9)))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.uint32, np.int64])
+def test_similarity_of_vectors_of_any_real_type(encoder: SentenceEncoder, dtype: Any) -> None:
+    vectors = np.array([[3] + [0] * 9, [4] + [0] * 8 + [4]], dtype)
+    for given in (vectors, tf.constant(vectors)):
+        similarity = encoder.similarity(vectors[0], given)
+        np.testing.assert_allclose(similarity, [[1.0, 0.5**0.5]], atol=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "angular", "dot"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
+def test_similarity_refuses_what_has_no_order(
+    encoder: SentenceEncoder, value: float, metric: str
+) -> None:
+    vectors = np.ones((4, 10))
+    vectors[[2, 3], 5] = value
+    with pytest.raises(ValueError, match=r"vectors as b, .* in 2 of 4 rows, the first in row 2"):
+        encoder.similarity("the cat", vectors, metric=metric)
+
+
+@pytest.mark.parametrize("dtype", [complex, bool, "datetime64[s]"])
+def test_similarity_refuses_what_is_no_number(encoder: SentenceEncoder, dtype: Any) -> None:
+    with pytest.raises(TypeError, match="Expected sentences or vectors of real numbers as a"):
+        encoder.similarity(np.zeros((2, 10)).astype(dtype))
+
+
+def test_similarity_takes_objects_for_sentences(encoder: SentenceEncoder) -> None:
+    texts = np.array(["the cat", "how old"], object)
+    np.testing.assert_allclose(np.diag(encoder.similarity(texts)), 1.0, atol=1e-6)
+    with pytest.raises(TypeError, match="Expected strings, received ndarray at index 0"):
+        encoder.similarity(np.ones((2, 10)).astype(object))
+
+
 def test_save_writes_the_model_as_it_is_now(folder: Path, tmp_path: Path) -> None:
     encoder = SentenceEncoder(folder)
     encoder.save(tmp_path / "copy")
@@ -216,6 +302,39 @@ def test_a_bundled_name(folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert load("toy_en").encode("the cat").shape == (10,)
     with pytest.raises(FileNotFoundError, match="Did you mean 'toy_en'"):
         load("toy_em")
+
+
+def test_pickles_and_copies_name_the_folder(folder: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(folder, tmp_path / "copy")
+    encoder = load(path)
+    pickled = pickle.dumps(encoder)
+    assert len(pickled) < 500  # no weights
+    assert pickle.loads(pickled) is copy.deepcopy(encoder) is copy.copy(encoder) is encoder
+    own = SentenceEncoder(path)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(own)).encode(TEXTS), own.encode(TEXTS))
+    moved = path.rename(tmp_path / "moved")
+    with pytest.raises(FileNotFoundError, match="copy"):
+        pickle.loads(pickled)
+    moved.rename(path)
+    weights = encoder.model.trainable_variables[0]
+    weights.assign(weights * tf.range(1.0, weights.shape[0] + 1.0))
+    for lose in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(ValueError, match=r"others in memory.*encoder.save"):
+            lose(encoder)
+    encoder.save(path)
+    with pytest.raises(ValueError, match="was replaced meanwhile and gives other vectors"):
+        pickle.loads(pickled)
+
+
+def test_a_bundled_encoder_is_pickled_by_its_name(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("here", "there"):
+        shutil.copytree(folder, tmp_path / place / "toy_en")
+    monkeypatch.setattr("use_st5._bundled._root", lambda: tmp_path / "here")
+    pickled = pickle.dumps(load("toy_en"))
+    monkeypatch.setattr("use_st5._bundled._root", lambda: tmp_path / "there")
+    assert pickle.loads(pickled).folder == tmp_path / "there" / "toy_en"
 
 
 def test_a_model_without_a_limit_refuses_no_length(encoder: SentenceEncoder) -> None:

@@ -33,6 +33,8 @@ OPTIONAL = (
     "torch",
     "transformers",
 )
+# Modules that are made of an optional package: importing them says which line installs it.
+MADE_OF_OPTIONAL = {"use_st5.sklearn": "evaluation"}
 
 
 @pytest.mark.process
@@ -64,9 +66,15 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import use_st5
 for module in pkgutil.walk_packages(use_st5.__path__, "use_st5."):
-    if not module.name.endswith("__main__"):
+    if module.name.endswith("__main__"):
+        continue
+    try:
         importlib.import_module(module.name)
-        print(module.name)
+    except ImportError as error:
+        extra = {MADE_OF_OPTIONAL}.get(module.name)
+        if extra is None or f"use_st5[{{extra}}]" not in str(error):
+            raise
+    print(module.name)
 """
     assert "use_st5.models.use_dan" in fresh_python("-c", code).split()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,57 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
         elif not text.isascii():
             texts[index] = _without_lone_surrogates(text)
     return texts
+
+
+def one_or_many(sentences: Any) -> tuple[list[str], bool]:
+    """The strings of what a user gives, and whether it is one alone.
+
+    Args:
+        sentences: One string, as `str`, `bytes`, a scalar tensor or an array without axes, or what
+            `check_sentences` takes.
+
+    Raises:
+        TypeError: It is no such thing, or an item is neither a string nor bytes.
+    """
+    if getattr(sentences, "shape", None) == ():
+        sentences = np.asarray(sentences).item()
+    single = isinstance(sentences, (str, bytes))
+    return check_sentences([sentences] if single else sentences), single
+
+
+def empty_texts(texts: Sequence[str], *, refuse: bool) -> list[int]:
+    """Indices of the texts of nothing but white space.
+
+    Raises:
+        ValueError: There are some, and `refuse` is set.
+    """
+    empty = [index for index, text in enumerate(texts) if not text.strip()]
+    if empty and refuse:
+        raise ValueError(
+            f"Expected texts that are not empty, found {len(empty)} empty ones, the first at "
+            f'index {empty[0]}. Remove them, or choose on_empty="encode" or "zero".'
+        )
+    return empty
+
+
+def check_batch_size(batch_size: Any) -> None:
+    """Lets whole numbers of any library pass; True is none.
+
+    Raises:
+        TypeError: It is no whole number.
+        ValueError: It is below 1.
+    """
+    try:
+        number = operator.index(batch_size)
+    except TypeError:
+        number = None
+    if number is None or isinstance(batch_size, bool | np.bool_):
+        raise TypeError(
+            f"Expected batch_size as a whole number, received {type(batch_size).__name__}: "
+            f"{batch_size!r}."
+        )
+    if number < 1:
+        raise ValueError(f"batch_size must be at least 1. Received: {batch_size}")
 
 
 def length_sorted_batches(

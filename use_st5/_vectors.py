@@ -57,4 +57,40 @@ def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.nda
         raise ValueError(f"Unknown metric: {metric!r}. Expected one of {expected}.") from None
 
 
+def checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndarray:
+    """Lets vectors of finite real numbers pass.
+
+    Args:
+        given: `[n, dimension]`, or `[dimension]`, which becomes one row.
+        dimension: The dimension expected.
+        argument: What errors call it.
+
+    Returns:
+        `given` as `[n, dimension]`.
+
+    Raises:
+        TypeError: They are no real numbers.
+        ValueError: They have another shape, or hold NaN, infinities or numbers beyond float32.
+    """
+    if given.dtype.kind not in "fiu":
+        raise TypeError(
+            f"Expected sentences or vectors of real numbers as {argument}, received an array of "
+            f"{given.dtype}."
+        )
+    vectors = np.atleast_2d(given)
+    if vectors.ndim != 2 or vectors.shape[1] != dimension:
+        raise ValueError(
+            f"Expected vectors [n, {dimension}] as {argument}, received an array "
+            f"{list(given.shape)}."
+        )
+    with np.errstate(over="ignore"):
+        wrong = np.flatnonzero(~np.isfinite(vectors.astype(np.float32)).all(axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"Expected finite vectors as {argument}, found NaN or numbers beyond float32 in "
+            f"{len(wrong)} of {len(vectors)} rows, the first in row {wrong[0]}. Remove them."
+        )
+    return vectors
+
+
 _SIMILARITIES = {"cosine": cosine, "angular": angular, "dot": dot}

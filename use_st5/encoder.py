@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import tensorflow as tf
 
 from use_st5 import similarity as similarities
-from use_st5._bundled import SAVED_MODEL_FILE
+from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
+from use_st5._fork import refuse_after_fork
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, describe_files, read_card
 from use_st5._model_writer import write_again
-from use_st5._sentences import check_sentences, length_sorted_batches
+from use_st5._progress import with_progress
+from use_st5._sentence_transformers import (
+    SentenceTransformersKeywords,
+    SentenceTransformersNames,
+    Wishes,
+)
+from use_st5._sentences import (
+    check_batch_size,
+    empty_texts,
+    length_sorted_batches,
+    one_or_many,
+)
 from use_st5._token_limit import OnTruncation, TokenLimit
+from use_st5._unsaved_weights import refuse_unsaved_weights
+from use_st5._vectors import checked_vectors
 
 OnEmpty = Literal["encode", "zero", "raise"]
-
-# Shorter inputs are done before a progress bar could be read.
-_LONG_INPUT = 20_000
 
 _loaded: dict[Path, tuple[tuple[int, int], SentenceEncoder]] = {}
 
 
-class SentenceEncoder:
+class SentenceEncoder(SentenceTransformersNames):
     """A sentence encoder out of a SavedModel.
 
     `use_st5.load` makes it. It works with every SavedModel that can be called with strings, those
     of TensorFlow Hub among them; name, card and limits are known for those of use_st5 alone.
+
+    It can be pickled and copied, deeply too: by the bundled model's name or the folder, never by
+    its weights, so that a copy is what `use_st5.load` gives for that name or folder. Weights that
+    were changed in memory, and a folder whose model was replaced meanwhile, are refused.
 
     Args:
         folder: The SavedModel's folder.
@@ -46,9 +61,11 @@ class SentenceEncoder:
         FileNotFoundError: The folder holds no SavedModel.
         ValueError: The SavedModel is damaged, or does not turn strings into vectors.
         ImportError: It needs ops that no installed package has.
+        RuntimeError: The process was forked from one that had loaded a model.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        refuse_after_fork()
         self.folder = model_folder(folder)
         self.manifest = ModelManifest.read(self.folder)
         if self.manifest is not None:
@@ -64,7 +81,7 @@ class SentenceEncoder:
         """The model's name; the folder's for a SavedModel of another origin."""
         return self.manifest.name if self.manifest else self.folder.name
 
-    @property
+    @functools.cached_property
     def identity(self) -> str:
         """A text that changes with the content of the model's files, and with nothing else."""
         return self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
@@ -92,6 +109,7 @@ class SentenceEncoder:
         show_progress: bool | None = None,
         on_empty: OnEmpty = "encode",
         on_truncation: OnTruncation = "warn",
+        **keywords: Unpack[SentenceTransformersKeywords],
     ) -> np.ndarray:
         """Turns sentences into vectors.
 
@@ -102,7 +120,8 @@ class SentenceEncoder:
         U+FFFD.
 
         Args:
-            sentences: One string, or any number of strings, zero included.
+            sentences: One string, or any number of strings, zero included; string tensors and
+                arrays too.
             batch_size: Sentences in a batch at most; a batch also holds at most 200 characters per
                 such sentence.
             show_progress: Whether a progress bar is drawn on standard error. None: for long inputs
@@ -111,27 +130,35 @@ class SentenceEncoder:
                 own vector for it, always the same; "zero": zeros; "raise": a ValueError.
             on_truncation: What texts of more than `max_length` tokens give. "warn": they are cut,
                 and one warning says how many; "ignore": they are cut; "error": a ValueError.
+            **keywords: Those of sentence-transformers. `prompt` is put before each text,
+                `normalize_embeddings` scales each vector to length 1, `show_progress_bar` is
+                `show_progress`; the others are accepted where they change nothing.
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string.
 
         Raises:
-            TypeError: Something is neither a string nor bytes; the message names its index.
+            TypeError: Something is neither a string nor bytes (the message names its index), or an
+                argument is of a wrong type.
             ValueError: An empty text where `on_empty="raise"`, a longer one where
-                `on_truncation="error"`, or an argument out of range.
+                `on_truncation="error"`, an argument out of range, or a keyword that asks for what
+                this method does not do.
+            RuntimeError: This process was forked from one that had loaded a model.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1. Received: {batch_size}")
+        check_batch_size(batch_size)
         _check_choice("on_empty", on_empty, get_args(OnEmpty))
         _check_choice("on_truncation", on_truncation, get_args(OnTruncation))
-        single = isinstance(sentences, (str, bytes))
-        texts = check_sentences([sentences] if single else sentences)
-        empty = [] if on_empty == "encode" else _empty_texts(texts, on_empty)
+        wishes = Wishes.of(keywords)
+        texts, single = one_or_many(sentences)
+        empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
+        texts = wishes.before(texts)
+        refuse_after_fork()
         self._limit.report(texts, on_truncation)
         vectors = np.empty((len(texts), self.dimension), np.float32)
         batches = length_sorted_batches(texts, sentences=batch_size)
-        for batch in _with_progress(batches, len(texts), show_progress):
-            vectors[batch] = self._run([texts[i] for i in batch])
+        show = wishes.show_progress if show_progress is None else show_progress
+        for batch in with_progress(batches, len(texts), show):
+            vectors[batch] = wishes.scaled(self._run([texts[i] for i in batch]))
         vectors[empty] = 0.0
         return vectors[0] if single else vectors
 
@@ -145,8 +172,8 @@ class SentenceEncoder:
             Their indices, ascending int64; none for a SavedModel of another origin, or one that an
             older version wrote, which cannot tell.
         """
-        single = isinstance(sentences, (str, bytes))
-        return self._limit.longer(check_sentences([sentences] if single else sentences))
+        refuse_after_fork()
+        return self._limit.longer(one_or_many(sentences)[0])
 
     def similarity(
         self,
@@ -158,7 +185,8 @@ class SentenceEncoder:
         """Compares every sentence of `a` with every sentence of `b`.
 
         Args:
-            a: `n` sentences (one string counts as one), or their vectors `[n, dimension]`.
+            a: `n` sentences (one string counts as one), or their vectors `[n, dimension]` of real
+                numbers, as an array or tensor of any library (`[dimension]` counts as one).
             b: `m` sentences or vectors; None compares `a` with itself.
             metric: "cosine" in −1 … 1; "angular", `1 − arccos(cosine) / π` in 0 … 1 (Eq. 1 of the
                 USE paper); "dot".
@@ -167,11 +195,13 @@ class SentenceEncoder:
             float32 `[n, m]`.
 
         Raises:
-            ValueError: The metric is unknown, or vectors are not `[n, dimension]`.
+            TypeError: Something is neither sentences nor real numbers.
+            ValueError: The metric is unknown, or vectors are not `[n, dimension]`, or hold NaN or
+                an infinity, for which every order of similarities would be chance.
         """
         similarities.similarity_by_name(metric)
-        left = self._vectors(a)
-        right = left if b is None else self._vectors(b)
+        left = self._vectors(a, "a")
+        right = left if b is None else self._vectors(b, "b")
         if not len(left) or not len(right):
             return np.zeros((len(left), len(right)), np.float32)
         return np.asarray(similarities.pairwise(left, right, metric=metric))
@@ -193,15 +223,19 @@ class SentenceEncoder:
         """
         write_again(self.model, self.folder, path, dimension=self.dimension)
 
-    def _vectors(self, given: Any) -> np.ndarray:
+    def __reduce__(self) -> tuple[Callable[..., SentenceEncoder], tuple[str, bool, str]]:
+        refuse_unsaved_weights(self.model, self.folder)
+        name = self.folder.name
+        bundled = name in bundled_names() and bundled_folder(name).resolve() == self.folder
+        return _loaded_again, (name if bundled else str(self.folder), bundled, self.identity)
+
+    def _vectors(self, given: Any, argument: str) -> np.ndarray:
         """Vectors `[n, dimension]` of sentences, or of vectors that are given already."""
-        if not isinstance(given, np.ndarray) or given.dtype.kind not in "fiu":
+        if hasattr(given, "__array__"):  # tensors of every library, and pandas
+            given = np.asarray(given)
+        if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
             return np.atleast_2d(self.encode(given))
-        if given.ndim != 2 or given.shape[1] != self.dimension:
-            raise ValueError(
-                f"Expected vectors [n, {self.dimension}], received an array {list(given.shape)}."
-            )
-        return given
+        return checked_vectors(given, self.dimension, argument)
 
     def _run(self, texts: list[str]) -> np.ndarray:
         """Encodes one batch in one call of the graph."""
@@ -222,12 +256,14 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
         FileNotFoundError: There is no such name or folder, or the folder holds no SavedModel.
         ValueError: The SavedModel is damaged, or does not turn strings into vectors.
         ImportError: It needs ops that no installed package has.
+        RuntimeError: The process was forked from one that had loaded a model.
 
     Example:
         >>> encoder = load("use_dan_en")
         >>> encoder.encode(["How old are you?", "What is your age?"]).shape
         (2, 512)
     """
+    refuse_after_fork()
     folder = model_folder(name_or_folder)
     status = (folder / SAVED_MODEL_FILE).stat()
     version = (status.st_mtime_ns, status.st_ino)
@@ -236,38 +272,19 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
     return _loaded[folder][1]
 
 
+def _loaded_again(place: str, bundled: bool, identity: str) -> SentenceEncoder:
+    """The encoder that was pickled, whose model must still be the same."""
+    encoder = load(bundled_folder(place) if bundled else place)
+    if encoder.identity != identity:
+        raise ValueError(
+            f"Expected the model in {encoder.folder} with the hash {identity[:12]}, which was "
+            f"pickled, found {encoder.identity[:12]}: it was replaced meanwhile and gives other "
+            "vectors. Put the former model back, or pickle the encoder anew."
+        )
+    return encoder
+
+
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         expected = ", ".join(f'"{choice}"' for choice in choices)
         raise ValueError(f"Unknown {name}: {value!r}. Expected one of {expected}.")
-
-
-def _empty_texts(texts: list[str], on_empty: OnEmpty) -> list[int]:
-    """Indices of the texts of nothing but white space, which "raise" allows none of."""
-    empty = [index for index, text in enumerate(texts) if not text.strip()]
-    if empty and on_empty == "raise":
-        raise ValueError(
-            f"Expected texts that are not empty, found {len(empty)} empty ones, the first at "
-            f'index {empty[0]}. Remove them, or choose on_empty="encode" or "zero".'
-        )
-    return empty
-
-
-def _with_progress(
-    batches: Iterable[np.ndarray], total: int, show: bool | None
-) -> Iterator[np.ndarray]:
-    """Passes the batches through, drawing a bar of sentences on standard error if it is wanted."""
-    if show is None:
-        show = total >= _LONG_INPUT and sys.stderr.isatty()
-    if not show:
-        yield from batches
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = ("Encoding", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("Encoding", total=total)
-        for batch in batches:
-            yield batch
-            progress.advance(task, len(batch))

@@ -81,6 +81,19 @@ def test_tensorflow_has_several_names_and_setuptools_matters_with_hub_alone() ->
     assert wrong({"tensorflow-hub": None, "setuptools": "90"}) == {}
 
 
+@pytest.mark.parametrize("version", [None, "3.4.0", "3.6.0"])
+def test_a_triton_that_bears_tensorflow_is_not_mentioned(version: str | None) -> None:
+    assert "triton" not in findings({"triton": version})
+
+
+@pytest.mark.parametrize("version", ["3.7.0", "3.9.0", "4.0.0"])
+def test_a_triton_that_ends_a_process_with_tensorflow_is_noted(version: str) -> None:
+    found = findings({"triton": version})["triton"]
+    assert found.status is Status.NOTE  # alone, each of them works
+    assert version in found.found
+    assert "import triton" in found.remedy
+
+
 @pytest.mark.parametrize(
     ("version", "numbers"),
     [("2.21.0", (2, 21, 0)), ("2.22.0rc1", (2, 22, 0)), ("0.16.1.post1", (0, 16, 1)), ("x", ())],

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import shutil
+import threading
 from collections.abc import Callable
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from use_st5._model_manifest import ModelManifest
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves a folder without a line for each request."""
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
 
 TEXTS = ["how old are you ?", "the train is late", "", "unseen words everywhere"]
 
@@ -109,6 +121,65 @@ def test_nothing_is_overwritten_unasked(use: Callable, model: Path, tmp_path: Pa
     assert use("export", str(model), "--to", "mine").exit_code == 0
     assert "--overwrite" in use("export", str(model), "--to", "mine").stderr
     assert use("export", str(model), "--to", "mine", "--overwrite").exit_code == 0
+
+
+def test_an_archive_holds_the_model_and_its_bytes_depend_on_nothing_else(
+    use: Callable, model: Path, tmp_path: Path
+) -> None:
+    result = use("export", str(model), "--archive", "tiny.tar.gz", "--to", "tiny")
+    assert result.exit_code == 0, result.stderr
+    os.utime(tmp_path / "tiny" / "saved_model.pb", (0, 0))
+    assert use("export", "tiny", "--archive", "again.tgz").exit_code == 0
+    assert (tmp_path / "tiny.tar.gz").read_bytes() == (tmp_path / "again.tgz").read_bytes()
+    shutil.unpack_archive(tmp_path / "tiny.tar.gz", tmp_path / "unpacked", filter="data")
+    unpacked = ModelManifest.read(tmp_path / "unpacked")
+    assert unpacked == ModelManifest.read(model / "tiny")
+    unpacked.check_contents(tmp_path / "unpacked")
+
+
+def test_an_archive_of_another_storage(use: Callable, model: Path, tmp_path: Path) -> None:
+    for to in ((), ("--to", "small")):
+        options = ("--archive", "small.tar.gz", "--overwrite", "--storage", "int8", *to)
+        assert use("export", str(model), *options).exit_code == 0
+        shutil.unpack_archive(tmp_path / "small.tar.gz", tmp_path / "unpacked", filter="data")
+        assert ModelManifest.read(tmp_path / "unpacked").storage == "int8"
+        shutil.rmtree(tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ((), 2, "--archive or both"),
+        (("--archive", "model.zip"), 2, "ends in .tar.gz"),
+        (("--archive", "there.tgz"), 1, "give --overwrite"),
+        (("--archive", "folder.tgz", "--overwrite"), 1, "is a folder"),
+        (("--archive", "there.tgz", "--to", "new"), 1, "give --overwrite"),
+    ],
+)
+def test_archives_are_refused_before_any_work(
+    use: Callable, model: Path, tmp_path: Path, options: tuple[str, ...], code: int, message: str
+) -> None:
+    (tmp_path / "there.tgz").write_text("precious")
+    (tmp_path / "folder.tgz").mkdir()
+    result = use("export", str(model), *options)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+    assert (tmp_path / "there.tgz").read_text() == "precious"
+    assert not (tmp_path / "new").exists()
+
+
+def test_hub_loads_an_archive_by_its_url(
+    use: Callable, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
+    assert use("export", str(model), "--archive", "web/tiny.tar.gz").exit_code == 0
+    monkeypatch.setenv("TFHUB_CACHE_DIR", str(tmp_path / "cache"))
+    handler = functools.partial(QuietHandler, directory=tmp_path / "web")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        loaded = hub.load(f"http://127.0.0.1:{server.server_port}/tiny.tar.gz")
+        server.shutdown()
+    np.testing.assert_allclose(loaded(TEXTS), vectors(model / "tiny"), atol=1e-6)
 
 
 def test_a_damaged_model_is_not_passed_on(use: Callable, model: Path, tmp_path: Path) -> None:

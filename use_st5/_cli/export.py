@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,16 +11,17 @@ from typing import Annotated
 import typer
 
 from use_st5._bundled import SAVED_MODEL_FILE
-from use_st5._cli.destination import sole_model
+from use_st5._cli.destination import sole_file, sole_model
 from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
 from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, copy_model
+from use_st5.export.archive import write_archive
 
 HELP = manual(
-    """Write a model to a folder that hub.load, Keras and TensorFlow Serving can use.
+    """Write a model to a folder or an archive that hub.load, Keras and TensorFlow Serving can use.
 
     MODEL is a bundled model's name, an exported model's folder, or the output folder of a training
     run, in which the exported model is found. Its files are held against their sha256 first.
@@ -26,10 +29,13 @@ HELP = manual(
     --storage int8 stores the embedding table in a quarter of the space (the vectors change a
     little), float32 lets every embedding be fine-tuned. Without it the storage stays as it is.
 
-    The folder appears when it is whole. An older model in it is replaced only with --overwrite,
-    anything else in it never.""",
+    --archive writes one file, which a web server can offer: hub.load takes its URL.
+
+    Folder and archive appear when they are whole. An older model there is replaced only with
+    --overwrite, anything else in a folder never.""",
     "use-st5 export use_dan_en --to my_model --storage float32",
     "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --storage int8",
+    "use-st5 export use_dan_en --archive use_dan_en.tar.gz",
 )
 
 
@@ -42,28 +48,72 @@ class Storage(StrEnum):
 
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name or a folder.")],
-    to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
+    to: Annotated[Path | None, typer.Option("--to", help="The folder to write.")] = None,
+    archive: Annotated[
+        Path | None, typer.Option("--archive", help="The .tar.gz to write, for hub.load by URL.")
+    ] = None,
     storage: Annotated[Storage | None, typer.Option("--storage", help="Default: as it is.")] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the model in the folder.")
+        bool, typer.Option("--overwrite", help="Replace the model or the archive that is there.")
     ] = False,
 ) -> None:
-    """Writes a model to a folder."""
+    """Writes a model to a folder or an archive."""
+    if to is None and archive is None:
+        raise typer.BadParameter("expected --to, --archive or both.", param_hint="--to")
     source = _find(model)
-    manifest = ModelManifest.read(source)
-    if manifest is not None:
-        manifest.check_contents(source)
-    if to.resolve() == source.resolve():
-        raise typer.BadParameter("expected another folder than the model's own.", param_hint="--to")
+    with ExitStack() as targets:
+        if to is not None:
+            if to.resolve() == source.resolve():
+                raise typer.BadParameter(
+                    "expected another folder than the model's own.", param_hint="--to"
+                )
+            targets.enter_context(sole_model(to, overwrite=overwrite))
+        if archive is not None:
+            _check_archive(archive, overwrite=overwrite)
+            targets.enter_context(sole_file(archive))
+        manifest = ModelManifest.read(source)
+        if manifest is not None:
+            manifest.check_contents(source)
+        if to is not None:
+            found = _write(source, to, manifest, storage)
+            size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
+            say(f"{to}: {size / 1e6:.1f} MB, storage {found}")
+        if archive is not None:
+            _pack(source, archive, manifest, storage)
+
+
+def _write(source: Path, to: Path, manifest: ModelManifest | None, storage: Storage | None) -> str:
+    """Writes the folder of a model, in a storage; says in which."""
     found = manifest.storage if manifest else "unknown"
-    with sole_model(to, overwrite=overwrite):
-        if storage is None or storage == found:
-            with atomic_path(to) as temporary:
-                copy_model(source, temporary, manifest)
-        else:
-            _convert(source, to, storage)
-    size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
-    say(f"{to}: {size / 1e6:.1f} MB, storage {storage or found}")
+    if storage is None or storage == found:
+        with atomic_path(to) as temporary:
+            copy_model(source, temporary, manifest)
+        return found
+    _convert(source, to, storage)
+    return storage
+
+
+def _check_archive(archive: Path, *, overwrite: bool) -> None:
+    """Refuses, before any work, an archive that should not be written."""
+    if not archive.name.endswith((".tar.gz", ".tgz")):
+        raise typer.BadParameter(
+            f"expected a file that ends in .tar.gz or .tgz, received {archive}.",
+            param_hint="--archive",
+        )
+    if archive.is_file() and not overwrite:
+        raise FileExistsError(f"{archive} exists; give --overwrite or choose another name")
+
+
+def _pack(
+    source: Path, archive: Path, manifest: ModelManifest | None, storage: Storage | None
+) -> None:
+    """Writes the file of `--archive`, from a copy that holds the model's files alone."""
+    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+        folder = Path(scratch, "model")
+        _write(source, folder, manifest, storage)
+        with waiting(f"packing {archive.name}"):
+            write_archive(folder, archive)
+    say(f"{archive}: {archive.stat().st_size / 1e6:.1f} MB; hub.load takes the URL of this file")
 
 
 def _convert(source: Path, to: Path, storage: Storage) -> None:

@@ -55,6 +55,10 @@ PACKAGES = (
 # They import pkg_resources without saying so; setuptools 82 removed it.
 NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
 SETUPTOOLS_BELOW = (82,)
+# PyTorch's wheels for GPUs bring triton. With TensorFlow 2.20 and 2.21, triton 3.4 to 3.6 load in
+# any order; 3.7 and 3.9 end the process if TensorFlow was loaded before (a segmentation fault, an
+# LLVM option registered twice), and do not if it is loaded after.
+TRITON_CLASHES_FROM = (3, 7)
 
 
 def installed_version(name: str) -> str | None:
@@ -77,6 +81,7 @@ def check_packages(version_of: VersionOf = installed_version) -> Iterator[Findin
     for package in PACKAGES:
         yield _check(package, version_of(package.name), tensorflow=version)
     yield from _check_setuptools(version_of)
+    yield from _check_triton(version_of)
 
 
 def _find_tensorflow(version_of: VersionOf) -> tuple[str, str | None]:
@@ -155,6 +160,19 @@ def _check_setuptools(version_of: VersionOf) -> Iterator[Finding]:
         return
     found = f"{version or 'not installed'}, but {' and '.join(users)} import pkg_resources"
     yield Finding(Status.WRONG, "setuptools", found, 'pip install "setuptools<82"')
+
+
+def _check_triton(version_of: VersionOf) -> Iterator[Finding]:
+    version = version_of("triton")
+    if version is None or parse(version) < TRITON_CLASHES_FROM:
+        return
+    yield Finding(
+        Status.NOTE,
+        "triton",
+        f"{version}, of PyTorch for GPUs: loaded after TensorFlow, it ends the process",
+        "where both are used: `import triton` first; or install PyTorch for CPUs, without triton: "
+        "pip install torch --index-url https://download.pytorch.org/whl/cpu",
+    )
 
 
 def parse(version: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
 from use_st5._bundled import bundled_folder, bundled_names
+from use_st5._fork import refuse_after_fork
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
 from use_st5._model_writer import write_again
@@ -47,6 +48,7 @@ class SavedModelLayer(keras.layers.Layer):
         ImportError: The SavedModel needs ops that no installed package has.
         ValueError: It does not turn strings into vectors, Keras runs on another backend than
             TensorFlow, or `trainable` is asked of a model without trainable variables.
+        RuntimeError: The process was forked from one that had loaded a model.
 
     Example:
         >>> model = keras.Sequential([
@@ -69,6 +71,7 @@ class SavedModelLayer(keras.layers.Layer):
                 f"{keras.backend.backend()!r}. Start again with KERAS_BACKEND=tensorflow."
             )
         super().__init__(**kwargs)
+        refuse_after_fork()
         self.folder = os.fspath(folder)
         self._source = model_folder(folder)
         self.model = load_saved_model(self._source)
@@ -86,6 +89,7 @@ class SavedModelLayer(keras.layers.Layer):
         self.built = True
 
     def call(self, text: Any, training: bool = False) -> Any:
+        refuse_after_fork()
         text = tf.convert_to_tensor(text)
         _check_shape(tuple(text.shape))
         if text.shape.rank > 1:

@@ -1,0 +1,82 @@
+"""A sentence encoder as what BERTopic, KeyBERT and LangChain expect.
+
+BERTopic and KeyBERT look at the type of what they are given, and silently take a model of their own
+for a type that they do not know; so they are given an object of their own type.
+
+mteb needs nothing from here: its `SentenceTransformerEncoderWrapper` takes the encoder itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from use_st5._imports import require
+from use_st5.encoder import SentenceEncoder
+
+
+def bertopic_backend(encoder: SentenceEncoder) -> Any:
+    """The encoder for `BERTopic(embedding_model=…)`, a `bertopic.backend.BaseEmbedder`.
+
+    Raises:
+        ImportError: BERTopic is not installed.
+
+    Example:
+        >>> BERTopic(embedding_model=bertopic_backend(use_st5.load("use_dan_en")))
+    """
+    return _embedder(require("bertopic.backend", "integrations"), encoder, bertopic_backend)
+
+
+def keybert_backend(encoder: SentenceEncoder) -> Any:
+    """The encoder for `KeyBERT(model=…)`, a `keybert.backend.BaseEmbedder`.
+
+    Raises:
+        ImportError: KeyBERT is not installed.
+
+    Example:
+        >>> KeyBERT(keybert_backend(use_st5.load("use_dan_en")))
+    """
+    return _embedder(require("keybert.backend", "integrations"), encoder, keybert_backend)
+
+
+def langchain_embeddings(encoder: SentenceEncoder) -> Any:
+    """The encoder for LangChain's vector stores, a `langchain_core.embeddings.Embeddings`.
+
+    Raises:
+        ImportError: langchain-core is not installed.
+
+    Example:
+        >>> InMemoryVectorStore(langchain_embeddings(use_st5.load("use_dan_en")))
+    """
+    base = require("langchain_core.embeddings", "integrations").Embeddings
+
+    class Embeddings(base):
+        """Texts to lists of numbers."""
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return encoder.encode(texts).tolist()
+
+        def embed_query(self, text: str) -> list[float]:
+            return encoder.encode(text).tolist()
+
+        def __reduce__(self) -> tuple[Callable[..., Any], tuple[SentenceEncoder]]:
+            return langchain_embeddings, (encoder,)
+
+    return Embeddings()
+
+
+def _embedder(library: Any, encoder: SentenceEncoder, made_by: Callable[..., Any]) -> Any:
+    """An object of a library's own `BaseEmbedder`; pickled as a call of the function it is from."""
+
+    class Embedder(library.BaseEmbedder):
+        """Documents and words to vectors."""
+
+        def embed(self, documents: list[str], verbose: bool = False) -> np.ndarray:
+            return encoder.encode(documents, show_progress=verbose)
+
+        def __reduce__(self) -> tuple[Callable[..., Any], tuple[SentenceEncoder]]:
+            return made_by, (encoder,)
+
+    return Embedder(embedding_model=encoder)

@@ -1,0 +1,116 @@
+"""Sentence vectors as a step of scikit-learn's pipelines; needs the extra `evaluation`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from use_st5._imports import require
+from use_st5._token_limit import OnTruncation
+from use_st5.encoder import OnEmpty, SentenceEncoder, load
+
+_base = require("sklearn.base", "evaluation")
+
+
+class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
+    """Turns texts into vectors, as the first step of a pipeline.
+
+    There is nothing to learn: `transform` works without `fit`. The estimator holds the model's name
+    or folder, not its weights, and so do its pickles; the model is loaded once in a process. What
+    was fitted on a model's vectors refuses those of another: `fit` notes the model's hash.
+
+    Args:
+        model: A bundled model's name, the folder of a SavedModel, or what `use_st5.load` gave.
+        batch_size: Texts in a batch at most.
+        normalize: Whether each vector is scaled to length 1.
+        prompt: Is put before each text.
+        on_empty: What a text of nothing but white space gives; as for `SentenceEncoder.encode`.
+        on_truncation: What too long a text gives; as for `SentenceEncoder.encode`.
+
+    Attributes:
+        model_hash_: The identity of the model at the time of `fit`.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.pipeline import make_pipeline
+        >>> classifier = make_pipeline(SentenceVectors("use_dan_en"), LogisticRegression())
+        >>> classifier.fit(["Well done!", "What a mess."], [1, 0]).predict(["Very good."])
+        array([1])
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | SentenceEncoder = "use_dan_en",
+        *,
+        batch_size: int = 512,
+        normalize: bool = False,
+        prompt: str = "",
+        on_empty: OnEmpty = "encode",
+        on_truncation: OnTruncation = "warn",
+    ) -> None:
+        self.model = model
+        self.batch_size = batch_size
+        self.normalize = normalize
+        self.prompt = prompt
+        self.on_empty = on_empty
+        self.on_truncation = on_truncation
+
+    def fit(self, X: Iterable[str], y: Any = None) -> SentenceVectors:  # noqa: N803
+        """Notes which model the vectors will come from; the texts are not read.
+
+        Raises:
+            FileNotFoundError: There is no such model.
+        """
+        self.model_hash_ = self._encoder().identity
+        return self
+
+    def transform(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+        """The vectors of texts.
+
+        Args:
+            X: Any number of strings: a list, an array, a column of a data frame.
+
+        Returns:
+            float32 `[texts, dimension]`.
+
+        Raises:
+            TypeError: It is no sequence of strings.
+            ValueError: The model is another than at the time of `fit`.
+        """
+        if isinstance(X, str | bytes):
+            raise TypeError(f"Expected a sequence of texts, received one: write [{X!r}].")
+        encoder = self._encoder()
+        if getattr(self, "model_hash_", encoder.identity) != encoder.identity:
+            raise ValueError(
+                f"Expected the model with the hash {self.model_hash_[:12]}, on whose vectors this "
+                f"was fitted, found {encoder.name} with {encoder.identity[:12]}. Put the former "
+                "model back, or fit anew."
+            )
+        return encoder.encode(
+            X,
+            batch_size=self.batch_size,
+            normalize_embeddings=self.normalize,
+            prompt=self.prompt,
+            on_empty=self.on_empty,
+            on_truncation=self.on_truncation,
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """A name for each column of the vectors: `sentencevectors0`, `sentencevectors1` and on."""
+        names = [f"sentencevectors{column}" for column in range(self._encoder().dimension)]
+        return np.array(names, dtype=object)
+
+    def _encoder(self) -> SentenceEncoder:
+        return self.model if isinstance(self.model, SentenceEncoder) else load(self.model)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        tags.requires_fit = False
+        return tags
