@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,33 @@ def fresh_python(tmp_path: Path) -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def written_elsewhere() -> Iterator[Callable[..., int]]:
+    """Starts a process that is the sole writer of a path until the test ends; gives its id.
+
+    Tests that use it carry `@pytest.mark.process`, though it takes less than a second.
+    """
+    code = (
+        "import sys; from use_st5._files import sole_writer\n"
+        "with sole_writer(sys.argv[1], inside=sys.argv[2] == 'True'):\n"
+        "    print('writing', flush=True); sys.stdin.read()"
+    )
+    with contextlib.ExitStack() as processes:
+
+        def start(path: str | os.PathLike[str], *, inside: bool) -> int:
+            process = subprocess.Popen(
+                [sys.executable, "-c", code, os.fspath(path), str(inside)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            )
+            processes.enter_context(process)
+            assert process.stdout.readline() == b"writing\n"
+            return process.pid
+
+        yield start
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

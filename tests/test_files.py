@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -248,13 +248,6 @@ KILLED_WRITER = """
         rename = Path.rename
         Path.rename = lambda path, new: die() if path == temporary else rename(path, new)
 """
-HOLDER = """
-    import sys
-    from use_st5._files import sole_writer
-    with sole_writer(sys.argv[1], inside=sys.argv[2] == "inside"):
-        print("writing", flush=True)
-        sys.stdin.read()
-"""
 
 
 def python(code: str, *arguments: str | Path) -> subprocess.Popen:
@@ -269,28 +262,22 @@ def python(code: str, *arguments: str | Path) -> subprocess.Popen:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("inside", ["inside", "beside"])
-def test_a_second_process_is_refused_in_one_line_until_the_first_has_ended(
-    tmp_path: Path, inside: str
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_second_process_is_refused_in_one_line(
+    tmp_path: Path, written_elsewhere: Callable[..., int], inside: bool
 ) -> None:
     target = tmp_path / "new" / "model"
-    again = partial(sole_writer, target, inside=inside == "inside")
-    with python(HOLDER, target, inside) as process:
-        assert process.stdout.readline() == "writing\n"
-        with pytest.raises(BlockingIOError) as caught, again():
-            pytest.fail("two sole writers")
-        said = str(caught.value)
-        assert str(target) in said
-        assert f"process {process.pid} " in said
-        assert "choose another path" in said
-        assert "\n" not in said
-        with sole_writer(tmp_path / "new" / "model2"):  # another target is free
-            pass
-        process.stdin.close()
-        assert process.wait(timeout=30) == 0
-    with again():
+    process = written_elsewhere(target, inside=inside)
+    with pytest.raises(BlockingIOError) as caught, sole_writer(target, inside=inside):
+        pytest.fail("two sole writers")
+    said = str(caught.value)
+    assert str(target) in said
+    assert f"process {process} " in said
+    assert "choose another path" in said
+    assert "\n" not in said
+    with sole_writer(tmp_path / "new" / "model2"):  # another target is free
         pass
-    assert not [name for name in names(tmp_path) if name.endswith("lock")]
+    assert "new/.model2.lock" not in names(tmp_path)
 
 
 @pytest.mark.process

@@ -46,7 +46,8 @@ class ModelManifest:
         name: Name of the model.
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
-        storage: "float32", "bfloat16" or "int8", how the embedding table is stored.
+        storage: "float32", "bfloat16" or "int8", how the embedding table is stored; "unknown" for a
+            SavedModel of another origin that was saved again.
         parameters: Number of the model's numbers, those of the table included.
         trainable_parameters: Number of those that fine-tuning changes.
         versions: Version of each package that wrote the model, by package name.
@@ -60,7 +61,7 @@ class ModelManifest:
     name: str
     dimension: Positive
     max_length: Positive | None
-    storage: Literal["float32", "bfloat16", "int8"]
+    storage: Literal["float32", "bfloat16", "int8", "unknown"]
     parameters: Count
     trainable_parameters: Count
     versions: dict[str, str]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +15,6 @@ from tests.evaluation.toys import BagOfWords, WordsTask
 from use_st5._cli import convert, export, models, train
 from use_st5.evaluation.runner import evaluate
 
-HOLDER = """
-import sys
-from pathlib import Path
-from use_st5._files import sole_writer
-with sole_writer("target"), sole_writer("folder", inside=True):
-    print("writing", flush=True)
-    sys.stdin.read()
-"""
 WRITERS = [
     ("embed", "texts.txt", "-o", "target", "--format", "npy", "--overwrite"),
     ("evaluate", "use_dan_en", "--tasks", "weat", "--out", "target"),
@@ -55,31 +45,20 @@ def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def other_process(no_work: Path) -> Iterator[int]:
-    """The id of a process that writes `target` and `folder`."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=no_work,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-    ) as process:
-        assert process.stdout.readline() == "writing\n"
-        yield process.pid
-        process.stdin.close()
-
-
 @pytest.mark.process
 def test_what_another_process_writes_is_refused_before_any_work(
-    use: Callable, other_process: int, no_work: Path
+    use: Callable, no_work: Path, written_elsewhere: Callable[..., int]
 ) -> None:
+    ids = {
+        "target": written_elsewhere(no_work / "target", inside=False),
+        "folder": written_elsewhere(no_work / "folder", inside=True),
+    }
     for arguments in WRITERS:
         result = use(*arguments)
         assert result.exit_code == 1, arguments
-        target = no_work / ("folder" if "folder" in arguments else "target")
-        assert f"{target} is being written by process {other_process} " in result.stderr
+        name = "folder" if "folder" in arguments else "target"
+        said = f"{no_work / name} is being written by process {ids[name]} "
+        assert said in result.stderr
         assert result.stderr.count("\n") == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,20 @@ def test_a_stop_in_the_middle_keeps_whole_shards(tmp_path: Path) -> None:
     kept = TeacherVectors(tmp_path)
     assert len(kept) == 2
     assert kept.extend(_encode, ["a", "b", "c"]) == 1
+
+
+@pytest.mark.process
+def test_two_processes_do_not_write_over_each_other(
+    tmp_path: Path, written_elsewhere: Callable[..., int]
+) -> None:
+    first, second = TeacherVectors(tmp_path), TeacherVectors(tmp_path)
+    assert first.extend(_encode, ["a", "b"]) == 2
+    assert second.extend(_encode, ["b", "c"]) == 1  # what the first wrote meanwhile is seen
+    assert len(TeacherVectors(tmp_path)) == 3
+    written_elsewhere(tmp_path, inside=True)
+    with pytest.raises(BlockingIOError):
+        first.extend(_encode, ["d"])
+    assert first.extend(_encode, ["a"]) == 0
 
 
 @pytest.mark.parametrize(

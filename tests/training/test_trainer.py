@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -338,3 +339,14 @@ def test_features_are_checked_before_anything_is_built() -> None:
     with pytest.raises(ValueError, match="'premise' is missing"):
         trainer_of(tasks=[task])
     assert not task.loss.built
+
+
+@pytest.mark.process
+def test_two_processes_do_not_train_into_one_folder(
+    tmp_path: Path, written_elsewhere: Callable[..., int]
+) -> None:
+    trainer = trainer_of("nli", folder=tmp_path)
+    written_elsewhere(tmp_path, inside=True)
+    with pytest.raises(BlockingIOError, match="is being written by process"):
+        trainer.run(2)
+    assert trainer.history.step == 0
