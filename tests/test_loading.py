@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -150,3 +151,33 @@ def test_an_op_that_tensorflow_text_lacks_too(
     monkeypatch.setattr(loading, "_tensorflow_text_loads", lambda: True)
     with pytest.raises(ImportError, match="neither tensorflow .* nor tensorflow-text"):
         load_saved_model(unknown_op[0])
+
+
+@pytest.mark.process
+def test_loading_and_encoding_write_no_line(repository: Path, tmp_path: Path) -> None:
+    """In a user's process, with TensorFlow silenced as the README says."""
+    code = (
+        "import os\n"
+        "heard = os.dup(2)\n"
+        "os.dup2(os.open(os.devnull, os.O_WRONLY), 2)\n"  # No setting silences 2.21's import.
+        "import tensorflow as tf\n"
+        "os.dup2(heard, 2)\n"
+        "tf.config.optimizer.set_experimental_options({'loop_optimization': False})\n"
+        "import use_st5\n"
+        "for name in ('use_dan_en', 'use_transformer_en'):\n"
+        "    encoder = use_st5.load(name)\n"
+        "    encoder.encode(['a', 'b'])\n"
+        "    encoder.similarity(['a', 'b'])\n"
+        "encoder.save('saved')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(repository), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-Wdefault::Warning:use_st5", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert (done.stdout, done.stderr) == ("", "")

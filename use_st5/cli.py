@@ -5,6 +5,8 @@ The commands live in `use_st5/_cli/`; nothing imports TensorFlow before a comman
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Annotated
 
 import typer
@@ -24,6 +26,7 @@ from use_st5._cli import (
     train,
 )
 from use_st5._cli.manual import manual
+from use_st5._cli.native_stderr import native_stderr_unheard
 from use_st5._cli.one_line_errors import OneLineErrors
 
 _HELP = manual(
@@ -84,4 +87,6 @@ def _options(
 
 def main() -> None:
     """Runs the command line; `use-st5` and `python -m use_st5` both come here."""
-    app(prog_name="use-st5")
+    debug = "--debug" in sys.argv
+    with contextlib.nullcontext() if debug else native_stderr_unheard():
+        app(prog_name="use-st5")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import use_st5
 from use_st5._cli.manual import manual
 from use_st5._cli.one_line_errors import OneLineErrors
-from use_st5._cli.output import print_table, unheard_stderr
+from use_st5._cli.output import print_table
 from use_st5.cli import app
 
 COMMANDS = (
@@ -143,15 +143,6 @@ def test_examples_and_paragraphs_of_a_manual() -> None:
 def test_cells_cannot_break_the_lines_of_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["a", "b"], [("x\ty", "line\nbreak")], title="unseen")
     assert capsys.readouterr().out == "a\tb\nx y\tline break\n"
-
-
-def test_stderr_is_dropped_and_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
-    """At the level of the descriptor, where native code writes; after an error, too."""
-    with pytest.raises(ValueError, match="inside"), unheard_stderr():
-        os.write(2, b"noise\n")
-        raise ValueError("inside")
-    os.write(2, b"news\n")
-    assert capfd.readouterr().err == "news\n"
 
 
 def test_tensorflow_that_does_not_load_is_one_line_with_the_next_step(

@@ -152,7 +152,7 @@ def test_an_archive_of_another_storage(use: Callable, model: Path, tmp_path: Pat
         ((), 2, "--archive or both"),
         (("--archive", "model.zip"), 2, "ends in .tar.gz"),
         (("--archive", "there.tgz"), 1, "give --overwrite"),
-        (("--archive", "folder.tgz", "--overwrite"), 1, "is a folder"),
+        (("--archive", "folder.tgz", "--overwrite"), 1, "found a folder"),
         (("--archive", "there.tgz", "--to", "new"), 1, "give --overwrite"),
     ],
 )

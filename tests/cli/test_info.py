@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,19 +120,3 @@ def test_embed_with_a_real_model(use: Callable, letters: Path, tmp_path: Path) -
         result = use(*arguments)
         assert result.exit_code == 0, result.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), [[2] * 4, [0] * 4, [1] * 4])
-
-
-@pytest.mark.process
-def test_a_fresh_process_says_nothing_but_the_result(
-    letters: Path, repository: Path, tmp_path: Path
-) -> None:
-    """TensorFlow's notes about the processor stay away from standard error."""
-    command = [sys.executable, "-m", "use_st5", "embed", "-", "--model", str(letters)]
-    environment = {**os.environ, "PYTHONPATH": str(repository)}
-    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
-    done = subprocess.run(
-        command, input=b"abcd\n", capture_output=True, cwd=tmp_path, env=environment, check=False
-    )
-    assert done.stderr.decode() == ""
-    assert done.returncode == 0
-    assert json.loads(done.stdout) == {"text": "abcd", "embedding": [2.0] * 4}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,18 +13,20 @@ import typer
 from use_st5._cli.cards import print_cards
 from use_st5._cli.evaluate import DATA_VARIABLE
 from use_st5._cli.manual import manual
-from use_st5._cli.output import say
+from use_st5._cli.output import say, waiting
 
 if TYPE_CHECKING:
     from use_st5.evaluation.data_folder import DataFolder
     from use_st5.evaluation.data_source import DataSource
+    from use_st5.evaluation.task import EvaluationTask
 
 HELP = manual(
     f"""Show which evaluation sets are there, and how to get the others.
 
     They are looked for in --data, else in the folder that the environment variable {DATA_VARIABLE}
-    names, and up to two folders deeper, under the names they are published with. use_st5 brings
-    none of them: each has a licence of its own.
+    names, and up to two folders deeper, under the names they are published with. What is called
+    found has been read; where that failed, the reason stands beside the place. use_st5 brings none
+    of them: each has a licence of its own.
 
     For some, `use-st5 data prepare NAME` makes the files out of a download; the last column says
     which NAME.""",
@@ -71,20 +74,22 @@ def data(
     from use_st5.evaluation.registry import all_tasks
 
     opened = None if folder is None else DataFolder(folder)
-    groups: dict[DataSource, dict[str, None]] = {}  # of tasks that read it, in order
+    users: dict[DataSource, list[EvaluationTask]] = {}
     for task in all_tasks().values():
         for source in task.sources + task.optional_sources:
-            groups.setdefault(source, {})[task.group] = None
+            users.setdefault(source, []).append(task)
+    with waiting("reading the data sets"):
+        states = [_state(source, tasks, opened) for source, tasks in users.items()]
     rows = [
         (
             source.name,
-            _state(source, opened),
-            ", ".join(users),
+            state,
+            ", ".join(dict.fromkeys(task.group for task in tasks)),
             source.origin,
             source.licence,
             " or ".join(name for name, each in PREPARATIONS.items() if each.gives(source)),
         )
-        for source, users in groups.items()
+        for (source, tasks), state in zip(users.items(), states, strict=True)
     ]
     print_cards(["data set", "found", "for", "from", "licence", "prepare"], rows)
 
@@ -132,9 +137,31 @@ def prepare(
             say(f"not in {source}: what {', '.join(absent)} is made of")
 
 
-def _state(source: DataSource, folder: DataFolder | None) -> str:
+def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder | None) -> str:
+    """Where the set is, and why it cannot be read if one of its tasks cannot."""
     if folder is None:
         return "unknown"
     if not folder.has(source):
         return "missing"
-    return folder.find(source).relative_to(folder.path).as_posix()
+    path = folder.find(source)
+    place = path.relative_to(folder.path).as_posix()
+    for task in tasks:
+        error = _reading_error(task, folder)
+        # An error about another of the task's files stands in the row of that one.
+        if error and (str(path) in error or len(task.sources + task.optional_sources) == 1):
+            return f"{place}, not readable: {error}"
+    return place
+
+
+@functools.cache
+def _reading_error(task: EvaluationTask, folder: DataFolder) -> str:
+    """What is wrong with a task's data sets; empty if they are read, or if one is missing."""
+    from use_st5.evaluation.data_folder import MissingDataError
+
+    try:
+        task.read(folder)
+    except MissingDataError:
+        return ""
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""

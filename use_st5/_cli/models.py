@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import use_st5
-from use_st5._cli.output import unheard_stderr, waiting
+from use_st5._cli.output import waiting
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -23,7 +23,7 @@ ModelOption = Annotated[
 
 
 def start_tensorflow() -> None:
-    """Imports TensorFlow, which takes seconds, without its notes about the processor.
+    """Imports TensorFlow, which takes seconds, without what it logs.
 
     Raises:
         ImportError: it is missing or does not load.
@@ -32,14 +32,14 @@ def start_tensorflow() -> None:
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        # The variable does not silence what is said while the library is being loaded.
-        with waiting("starting TensorFlow"), unheard_stderr():
-            importlib.import_module("tensorflow")
+        with waiting("starting TensorFlow"):
+            tensorflow = importlib.import_module("tensorflow")
     except Exception as error:
         raise ImportError(
             f"TensorFlow could not be imported ({type(error).__name__}: {error}); "
             "`use-st5 doctor` says what to do"
         ) from error
+    tensorflow.get_logger().setLevel("ERROR")  # What its Python code logs is not for the user.
 
 
 def load_encoder(model: str) -> SentenceEncoder:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import faulthandler
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import typer
 
@@ -49,25 +46,5 @@ def waiting(message: str) -> Iterator[None]:
         return
     from rich.console import Console
 
-    # A descriptor of its own, so that it turns on inside `unheard_stderr`.
-    own = os.dup(sys.stderr.fileno())
-    with os.fdopen(own, "w", encoding="utf-8") as terminal, Console(file=terminal).status(message):
+    with Console(stderr=True).status(message):
         yield
-
-
-@contextmanager
-def unheard_stderr() -> Iterator[None]:
-    """Drops what is written to standard error, by native code too; not what a crash says."""
-    kept = os.dup(2)
-    own_handler = not faulthandler.is_enabled()
-    if own_handler:
-        faulthandler.enable(kept)
-    try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        if own_handler:
-            faulthandler.disable()
-        os.close(kept)

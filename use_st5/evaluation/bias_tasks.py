@@ -7,7 +7,9 @@ from typing import Any
 
 from use_st5.bias.weat import run_weat
 from use_st5.bias.weat_reader import read_weat
+from use_st5.bias.weat_test import WEATTest
 from use_st5.bias.word_lists import weat_tests
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
@@ -51,6 +53,10 @@ class BiasTask(EvaluationTask):
         """The settings that change the outcome, as JSON takes them."""
         return {"ddof": self.ddof, "samples": self.samples, "resamples": self.resamples}
 
+    def read(self, data: DataFolder) -> WEATTest | None:
+        """The test of the file; None where the package brings the word lists."""
+        return read_weat(data.find(self.sources[0])) if self.sources else None
+
     def run(self, context: TaskContext) -> TaskResult:
         """Tests the encoder.
 
@@ -58,10 +64,7 @@ class BiasTask(EvaluationTask):
             MissingDataError: The file of the test is not in the data folder.
             ValueError: It is not in its format, or the encoder gives something unusable.
         """
-        if self.sources:
-            test = read_weat(context.data.find(self.sources[0]))
-        else:
-            test = weat_tests()[self.name]
+        test = self.read(context.data) if self.sources else weat_tests()[self.name]
         result = run_weat(context.embed, test, **self.options(), seed=context.seed)
         scores = ("effect_size", "effect_size_low", "effect_size_high", "p_value")
         return TaskResult(

@@ -91,6 +91,17 @@ class EvaluationTask(abc.ABC):
             )
         return self.sources + found
 
+    def read(self, data: DataFolder) -> Any:
+        """Reads its data sets, in the form that `run` evaluates on.
+
+        `use-st5 data` calls found what this reads. By default they are only looked for.
+
+        Raises:
+            FileNotFoundError: A data set is missing, or there in part.
+            ValueError: The data is not in its format; the message names file and line.
+        """
+        self.used_sources(data)
+
     @abc.abstractmethod
     def run(self, context: TaskContext) -> TaskResult:
         """Evaluates.

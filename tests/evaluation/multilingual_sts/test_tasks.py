@@ -31,7 +31,7 @@ LETTERS = {
 
 def read(data_dir: Path, name: str) -> list[STSPair]:
     task, folder = BY_NAME[name], DataFolder(data_dir)
-    return task.read(*(folder.find(source) for source in task.sources))
+    return task.read(folder)
 
 
 def share(sentences: list[str], letters: set[str]) -> float:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.sts import read_sick, read_stsb, sts_suite
+from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.sts import read_sick, read_stsb, sources, sts_suite
 
 
 def write(path: Path, text: str) -> Path:
@@ -28,10 +29,60 @@ def test_suite_finds_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
     assert list(missing) == ["STS12", "STS13", "STS15", "STS16", "STS-B dev", "STS-B test"]
     assert missing["STS-B dev"] == "stsbenchmark/sts-dev.csv or STSBenchmark/sts-dev.csv"
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="expected at least one of STS12-en-test or STS12"):
+    with pytest.raises(
+        FileNotFoundError, match=r"at least one of STS12-en-test/STS\*\.txt or STS12/"
+    ):
         sts_suite(tmp_path / "empty")
     with pytest.raises(FileNotFoundError, match="expected a folder with data sets"):
         sts_suite(tmp_path / "nowhere")
+
+
+ARCHIVED = {  # What SemEval's archives call their folders.
+    12: "test-gold",
+    13: "test-gs",
+    14: "sts-en-test-gs-2014",
+    15: "test_evaluation_task2a",
+    16: "sts2016-english-with-gs-v1.0",
+}
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "{archived}",
+        "STS{year}/{archived}",
+        "STS{year}-en-test/{archived}",
+        "downloads/STS20{year}-en-test/{archived}",
+        "STS/STS{year}-en-test",  # as SentEval's script leaves them
+        "STS{year}",
+    ],
+)
+def test_years_in_the_layouts_that_archives_and_scripts_leave(tmp_path: Path, layout: str) -> None:
+    for year, archived in ARCHIVED.items():
+        folder = tmp_path / layout.format(year=year, archived=archived)
+        prefix = "STS2016" if year == 16 and folder.name == archived else "STS"
+        write(folder / f"{prefix}.input.news.txt", f"a {year}\tb\n")
+        write(folder / f"{prefix}.gs.news.txt", "1\n")
+        write(folder / "correlation.pl", "no data")
+    (tmp_path / "STS13-en-test").mkdir(exist_ok=True)  # found by name, and nothing in it
+    sets, _ = sts_suite(tmp_path)
+    assert {name: data.pairs[0].first for name, data in sets.items()} == {
+        f"STS{year}": f"a {year}" for year in ARCHIVED
+    }
+    hashed = DataFolder(tmp_path).hashes([sources.STS16])
+    assert [Path(file).name.split(".", 1)[1] for file in hashed] == [
+        "gs.news.txt",
+        "input.news.txt",
+    ]
+
+
+def test_a_folder_of_the_right_name_alone_is_missing(tmp_path: Path) -> None:
+    write(tmp_path / "STS14-en-test" / "elsewhere" / "STS.input.x.txt", "a\tb\n")
+    write(tmp_path / "STS12" / "readme.txt", "")
+    folder = DataFolder(tmp_path)
+    assert not folder.has(sources.STS12)
+    with pytest.raises(MissingDataError, match=r"sts-en-test-gs-2014/STS\*\.txt in .* found none"):
+        folder.find(sources.STS14)
 
 
 # As published.

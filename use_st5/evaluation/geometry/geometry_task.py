@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.geometry.protocol import evaluate_geometry
 from use_st5.evaluation.sts.sources import STSB_TEST
+from use_st5.evaluation.sts.sts_set import STSSet
 from use_st5.evaluation.sts.suite import read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
@@ -29,9 +31,12 @@ class GeometryTask(EvaluationTask):
     )
     sources = (STSB_TEST,)
 
+    def read(self, data: DataFolder) -> STSSet:
+        """The test split."""
+        return read_sts(data, STSB_TEST)
+
     def run(self, context: TaskContext) -> TaskResult:
         """Measures the encoder."""
-        pairs = read_sts(context.data, STSB_TEST).pairs
-        values = dataclasses.asdict(evaluate_geometry(context.embed, pairs))
+        values = dataclasses.asdict(evaluate_geometry(context.embed, self.read(context.data).pairs))
         counts = {name: values.pop(name) for name in _COUNTS}
         return TaskResult(main="uniformity", scores=values, counts=counts)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 from use_st5.evaluation.glue.pair_auc import pair_auc, without_first
 from use_st5.evaluation.glue.table_layout import TableLayout
 from use_st5.evaluation.task import EvaluationTask, TaskContext
@@ -52,6 +54,11 @@ class PairTask(EvaluationTask):
         """The positive class and the split."""
         return {"positive": self.positive, "split": self.split, "skipped": self.skipped}
 
+    def read(self, data: DataFolder) -> LabelledTexts:
+        """The pairs that count."""
+        pairs = self.layout.read(data.find(self.source))
+        return without_first(pairs, self.skipped) if self.skipped else pairs
+
     def run(self, context: TaskContext) -> TaskResult:
         """Evaluates.
 
@@ -59,8 +66,7 @@ class PairTask(EvaluationTask):
             MissingDataError: The file is not there.
             ValueError: It is not in its layout, or the encoder gives something unusable.
         """
-        pairs = self.layout.read(context.data.find(self.source))
-        pairs = without_first(pairs, self.skipped) if self.skipped else pairs
+        pairs = self.read(context.data)
         positive = self.layout.classes.index(self.positive)
         return TaskResult(
             "auc",

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.evaluation.classifiers import SentEvalClassifier
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.glue.glue_dataset import GlueDataset
+from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 from use_st5.evaluation.glue.sentglue import glue_scores, predict_classes, predict_scores
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
@@ -69,6 +71,10 @@ class SentGlueTask(EvaluationTask):
         del classifier["seed"]
         return {"features": self.features, **classifier}
 
+    def read(self, data: DataFolder) -> tuple[LabelledTexts, LabelledTexts]:
+        """The train and the dev split."""
+        return self.dataset.read_train(data), self.dataset.read_dev(data)
+
     def run(self, context: TaskContext) -> TaskResult:
         """Evaluates.
 
@@ -76,8 +82,7 @@ class SentGlueTask(EvaluationTask):
             MissingDataError: A split is not there.
             ValueError: A file is not in its layout, or the encoder gives something unusable.
         """
-        train = self.dataset.read_train(context.data)
-        dev = self.dataset.read_dev(context.data)
+        train, dev = self.read(context.data)
         if self._graded:
             found = predict_scores(context.embed, train=train, dev=dev, seed=context.seed)
         else:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.evaluation.classifiers import SentEvalClassifier
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.little_data.learning_curve import learning_curve
 from use_st5.evaluation.senteval.datasets import SST2
+from use_st5.evaluation.senteval.transfer_set import TransferSet
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
 
@@ -44,6 +46,10 @@ class LittleDataTask(EvaluationTask):
         del classifier["seed"]
         return {"sizes": [*self.sizes], "draws": self.draws, **classifier}
 
+    def read(self, data: DataFolder) -> TransferSet:
+        """Binary SST."""
+        return SST2.read(data)
+
     def run(self, context: TaskContext) -> TaskResult:
         """Evaluates.
 
@@ -52,7 +58,7 @@ class LittleDataTask(EvaluationTask):
             ValueError: A file is not in its layout or has too few phrases, or the encoder gives
                 something unusable.
         """
-        data = SST2.read(context.data)
+        data = self.read(context.data)
         curve = learning_curve(
             context.embed,
             data,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.sts import STSPair, evaluate_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext
@@ -19,14 +20,14 @@ class MultilingualSTSTask(EvaluationTask):
         name: What `--tasks` takes.
         title: For people.
         languages: Codes (ISO 639-1) of the languages of the first and of the second sentences.
-        read: The files of `sources`, in their order → pairs.
+        read_files: The files of `sources`, in their order → pairs.
         sources: One file each.
     """
 
     name: str
     title: str
     languages: tuple[str, str]
-    read: Callable[..., list[STSPair]]
+    read_files: Callable[..., list[STSPair]]
     sources: tuple[DataSource, ...]
 
     group = "multilingual_sts"
@@ -35,9 +36,13 @@ class MultilingualSTSTask(EvaluationTask):
         "nothing trained (m-ST5, sections 4.1 and 4.2)"
     )
 
+    def read(self, data: DataFolder) -> list[STSPair]:
+        """The pairs."""
+        return self.read_files(*(data.find(source) for source in self.sources))
+
     def run(self, context: TaskContext) -> TaskResult:
         """Scores the encoder."""
-        pairs = self.read(*(context.data.find(source) for source in self.sources))
+        pairs = self.read(context.data)
         (score,) = evaluate_sts(context.embed, pairs)
         return TaskResult(
             main="spearman_all",

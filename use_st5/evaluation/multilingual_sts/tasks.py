@@ -59,7 +59,7 @@ def _xsts(
         title=f"XSTS {pair}{' WMT' if wmt else ''}",
         languages=languages,
         # Of track 6 the first half alone was scored.
-        read=functools.partial(read_sts2017, scored=250) if track == "6" else read_sts2017,
+        read_files=functools.partial(read_sts2017, scored=250) if track == "6" else read_sts2017,
         sources=tuple(DataSource(place, (place,), _STS2017, _BY_SA) for place in places),
     )
 

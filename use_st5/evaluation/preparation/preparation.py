@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,5 +32,5 @@ class Preparation:
 
     def gives(self, source: DataSource) -> bool:
         """Whether a data set is among what it can write."""
-        files = (f"{folder}/{name}" for folder, names in self.writes.items() for name in names)
-        return not {*self.writes, *files}.isdisjoint(source.places)
+        files = [f"{folder}/{name}" for folder, names in self.writes.items() for name in names]
+        return any(fnmatch.fnmatchcase(file, place) for file in files for place in source.places)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.evaluation.classifiers import SentEvalClassifier
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.probing.probing import mlp_grid, probe
+from use_st5.evaluation.probing.probing_set import ProbingSet
 from use_st5.evaluation.probing.readers import read_probing
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
@@ -64,6 +66,10 @@ class ProbingTask(EvaluationTask):
         del classifier["seed"]
         return {"mlp_grid": self._grid, **classifier}
 
+    def read(self, data: DataFolder) -> ProbingSet:
+        """The one file."""
+        return read_probing(data.find(self.sources[0]))
+
     def run(self, context: TaskContext) -> TaskResult:
         """Evaluates.
 
@@ -71,7 +77,7 @@ class ProbingTask(EvaluationTask):
             MissingDataError: The file is not there.
             ValueError: It is not in its format, or the encoder gives something unusable.
         """
-        data = read_probing(context.data.find(self.sources[0]))
+        data = self.read(context.data)
         plain = SentEvalClassifier(seed=context.seed)
         chosen, found = probe(
             context.embed,

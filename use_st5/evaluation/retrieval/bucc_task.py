@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.retrieval.bucc import evaluate_bucc
 from use_st5.evaluation.retrieval.bucc_data import read_bucc
+from use_st5.evaluation.retrieval.bucc_set import BUCCSet
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
 
@@ -55,19 +57,22 @@ class BUCCTask(EvaluationTask):
         """How many neighbours the margin takes."""
         return {"k": self.k}
 
+    def read(self, data: DataFolder) -> dict[str, BUCCSet]:
+        """The part for development, and another one with gold pairs if there is one."""
+        folder = data.find(self._source("gold"))
+        parts = filter(None, self._parts(folder))
+        return {part: read_bucc(folder, self.language, part) for part in parts}
+
     def run(self, context: TaskContext) -> TaskResult:
         """Chooses the threshold on one part; uses it on another where there is one with gold.
 
         Raises:
             FileNotFoundError: No part has gold pairs and both texts.
         """
-        folder = context.data.find(self._source("gold"))
-        development, test = self._parts(folder)
+        parts = self.read(context.data)
+        development, test = [*parts, None][:2]
         scores, counts, threshold = {}, {}, None
-        for part, suffix in ((development, "_dev"), (test, "")):
-            if part is None:
-                continue
-            data = read_bucc(folder, self.language, part)
+        for data, suffix in zip(parts.values(), ("_dev", ""), strict=False):
             score = evaluate_bucc(context.embed, data, threshold=threshold, k=self.k)
             threshold = score.threshold
             for name in ("f1", "precision", "recall"):

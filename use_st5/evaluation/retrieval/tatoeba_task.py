@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.retrieval.parallel_sentences import ParallelSentences
 from use_st5.evaluation.retrieval.tatoeba import evaluate_tatoeba
 from use_st5.evaluation.retrieval.tatoeba_data import read_tatoeba
 from use_st5.evaluation.retrieval.tatoeba_languages import GROUPS, LANGUAGES
@@ -37,11 +39,15 @@ class TatoebaTask(EvaluationTask):
     )
     sources = (TATOEBA,)
 
+    def read(self, data: DataFolder) -> list[ParallelSentences]:
+        """The pairs of each language."""
+        folder = data.find(TATOEBA)
+        return [read_tatoeba(folder, code) for code in LANGUAGES]
+
     def run(self, context: TaskContext) -> TaskResult:
         """Scores the encoder in all 112 languages."""
-        folder = context.data.find(TATOEBA)
-        codes = context.progress.track(LANGUAGES, self.title)
-        languages = evaluate_tatoeba(context.embed, (read_tatoeba(folder, code) for code in codes))
+        data = context.progress.track(self.read(context.data), self.title)
+        languages = evaluate_tatoeba(context.embed, data)
         scores = {}
         for size, group in GROUPS.items():
             members = [languages[code] for code in group]

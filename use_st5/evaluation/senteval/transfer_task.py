@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.evaluation.classifiers.classifier import Classifier
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.senteval.protocol import evaluate_transfer
 from use_st5.evaluation.senteval.transfer_dataset import TransferDataset
+from use_st5.evaluation.senteval.transfer_set import TransferSet
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
 
@@ -52,11 +54,15 @@ class TransferTask(EvaluationTask):
         del options["seed"]
         return options
 
+    def read(self, data: DataFolder) -> TransferSet:
+        """All files of the set."""
+        return self.dataset.read(data)
+
     def run(self, context: TaskContext) -> TaskResult:
         """Trains and tests; F1 is reported for MRPC, as SentEval does."""
         score = evaluate_transfer(
             context.embed,
-            self.dataset.read(context.data),
+            self.read(context.data),
             classifier=dataclasses.replace(self.classifier, seed=context.seed),
             progress=context.progress,
         )

@@ -6,20 +6,23 @@ from use_st5.evaluation.data_source import DataSource
 
 _LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see the set's readme"
 _STSB_LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see its LICENSE.txt"
+# Year → the task, and the folder in its archive, which SentEval renames to STS{year}-en-test.
 _SEMEVAL = {
-    "12": "SemEval-2012 task 6",
-    "13": "the *SEM 2013 shared task",
-    "14": "SemEval-2014 task 10",
-    "15": "SemEval-2015 task 2",
-    "16": "SemEval-2016 task 1",
+    "12": ("SemEval-2012 task 6", "test-gold"),
+    "13": ("the *SEM 2013 shared task", "test-gs"),
+    "14": ("SemEval-2014 task 10", "sts-en-test-gs-2014"),
+    "15": ("SemEval-2015 task 2", "test_evaluation_task2a"),
+    "16": ("SemEval-2016 task 1", "sts2016-english-with-gs-v1.0"),
 }
 
 
 def _semeval(year: str) -> DataSource:
+    task, archived = _SEMEVAL[year]
+    folders = (f"STS{year}-en-test", f"STS{year}", archived)
     return DataSource(
         f"STS{year}",
-        (f"STS{year}-en-test", f"STS{year}"),
-        f"{_SEMEVAL[year]}: its test data with gold scores, http://ixa2.si.ehu.eus/stswiki, or "
+        tuple(f"{folder}/STS*.txt" for folder in folders),
+        f"{task}: its test data with gold scores, http://ixa2.si.ehu.eus/stswiki, or "
         "SentEval's data/downstream/get_transfer_data.bash",
         _LICENCE,
     )

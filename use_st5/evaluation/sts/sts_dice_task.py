@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.sts import sources
 from use_st5.evaluation.sts.dice import evaluate_by_dice
+from use_st5.evaluation.sts.sts_pair import STSPair
 from use_st5.evaluation.sts.suite import read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
@@ -30,9 +32,13 @@ class STSDiceTask(EvaluationTask):
     )
     sources = (sources.STSB_TRAIN, sources.STSB_DEV, sources.STSB_TEST)
 
+    def read(self, data: DataFolder) -> list[STSPair]:
+        """The pairs of all three parts."""
+        return [pair for source in self.sources for pair in read_sts(data, source).pairs]
+
     def run(self, context: TaskContext) -> TaskResult:
         """Scores the encoder on each quintile."""
-        pairs = [pair for source in self.sources for pair in read_sts(context.data, source).pairs]
+        pairs = self.read(context.data)
         quintiles = evaluate_by_dice(context.embed, pairs)
         scores = {
             f"spearman_q{number}": quintile.spearman

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.sts import sources
 from use_st5.evaluation.sts.protocol import evaluate_sts, subset_details
+from use_st5.evaluation.sts.sts_set import STSSet
 from use_st5.evaluation.sts.suite import read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
@@ -28,15 +30,18 @@ class STSSourcesTask(EvaluationTask):
     )
     optional_sources = (sources.STS12, sources.STS13, sources.STS14, sources.STS15, sources.STS16)
 
+    def read(self, data: DataFolder) -> list[STSSet]:
+        """The sets that are there; each has the name of its source."""
+        return [read_sts(data, source) for source in self.used_sources(data)]
+
     def run(self, context: TaskContext) -> TaskResult:
         """Scores the encoder on each subset of the sets that are in the data folder."""
         by_source: dict[str, dict[str, Any]] = {}
-        for source in self.used_sources(context.data):
-            data = read_sts(context.data, source)
+        for data in self.read(context.data):
             (score,) = evaluate_sts(context.embed, data)
             for subset, values in subset_details(data, score).items():
                 # The paper's Table 1 names the surprise sources of 2012 without that word.
-                by_source[f"{source.name} {subset.removeprefix('surprise.')}"] = values
+                by_source[f"{data.name} {subset.removeprefix('surprise.')}"] = values
         return TaskResult(
             main="spearman_mean",
             scores={

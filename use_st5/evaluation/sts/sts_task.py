@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.sts.protocol import evaluate_sts, subset_details
+from use_st5.evaluation.sts.sts_set import STSSet
 from use_st5.evaluation.sts.suite import read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.evaluation.task_result import TaskResult
@@ -41,9 +43,13 @@ class STSTask(EvaluationTask):
         """The set alone."""
         return (self.source,)
 
+    def read(self, data: DataFolder) -> STSSet:
+        """The set."""
+        return read_sts(data, self.source)
+
     def run(self, context: TaskContext) -> TaskResult:
         """Scores the encoder; subsets are SemEval's files or the STS Benchmark's genres."""
-        data = read_sts(context.data, self.source)
+        data = self.read(context.data)
         cosine, angular = evaluate_sts(context.embed, data, metrics=("cosine", "angular"))
         scores = {
             f"{statistic}_{aggregation}": values[aggregation]
