@@ -110,8 +110,8 @@ setup(
     install_requires=[
         "tensorflow>=2.20,<2.22",
         "keras>=3.12",
-        # It reads every JSON file, ours and strangers', into types (`use_st5/_records.py`); it
-        # needs no other package and is imported in milliseconds.
+        # Reads JSON files, ours and strangers', into types (`use_st5/_records.py`); it needs no
+        # other package and is imported in milliseconds.
         "msgspec>=0.19",
         "safetensors>=0.5",
         # One process at a time writes a file or folder. Whether it removes its lock files itself

@@ -92,7 +92,7 @@ def test_tensors_of_strings(encoder: SentenceEncoder) -> None:
     np.testing.assert_array_equal(encoder.encode(tf.constant(["the cat"])).shape, (1, 10))
     with pytest.raises(TypeError, match="received int: 5"):
         encoder.encode(tf.constant(5))
-    with pytest.raises(TypeError, match=r"Expected one axis of strings, received EagerTensor \[1, 1\]"):
+    with pytest.raises(TypeError, match=r"one axis of strings, received EagerTensor \[1, 1\]"):
         encoder.encode(tf.constant([["the cat"]]))
 
 
@@ -252,7 +252,7 @@ def test_similarity_refuses_what_is_no_number(encoder: SentenceEncoder, dtype: A
 def test_similarity_takes_objects_for_sentences(encoder: SentenceEncoder) -> None:
     texts = np.array(["the cat", "how old"], object)
     np.testing.assert_allclose(np.diag(encoder.similarity(texts)), 1.0, atol=1e-6)
-    with pytest.raises(TypeError, match=r"Expected one axis of strings, received ndarray \[2, 10\]"):
+    with pytest.raises(TypeError, match=r"one axis of strings, received ndarray \[2, 10\]"):
         encoder.similarity(np.ones((2, 10)).astype(object))
 
 

@@ -111,10 +111,7 @@ def evaluate(
         record = _run(encoder, chosen, data, seed=seed, cache=kept)
         record = _with_skipped(record, skipped, data)
         record.write(output)
-    if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
-    else:
-        _print_scores(record)
+    _print_scores(record, as_json=as_json)
     encoder.say_truncated()
     _say_skipped(skipped)
     say(f"written: {output}")
@@ -198,7 +195,10 @@ def _run(
         raise typer.Exit(130) from interrupt
 
 
-def _print_scores(record: EvaluationRecord) -> None:
+def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
+        return
     rows = [
         (
             name,
