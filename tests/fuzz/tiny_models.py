@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import keras
@@ -38,4 +40,30 @@ def export_use_dan(folder: Path) -> Path:
     model = USEDAN(config)
     model(np.ones((1, 1), np.int32))
     export_saved_model(model, NGramVectorizer(vocabulary), folder, name="tiny", card="# Tiny\n")
+    return folder
+
+
+def write_hugging_face(folder: Path) -> Path:
+    """Writes a T5 folder of Hugging Face: one layer, 8 dimensions and T5's own vocabulary."""
+    from safetensors.numpy import save_file
+
+    from use_st5.convert import huggingface_t5
+    from use_st5.models.sentence_t5 import SentenceT5
+    from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
+
+    folder.mkdir()
+    config = {
+        "model_type": "t5", "vocab_size": 32_128, "num_layers": 1, "num_decoder_layers": 1,
+        "d_model": 8, "d_ff": 16, "num_heads": 2, "d_kv": 4, "feed_forward_proj": "relu",
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    shutil.copy(T5_VOCABULARY, folder / "spiece.model")
+    model = SentenceT5(huggingface_t5.read_t5_config(folder))
+    model.build()
+    random = np.random.default_rng(0)
+    tensors = {
+        name: random.normal(size=target.stored_shape()).astype("f")
+        for name, target in huggingface_t5.t5_mapping(model).items()
+    }
+    save_file(tensors, folder / "model.safetensors")
     return folder
