@@ -264,9 +264,14 @@ class Workbench:
     Args:
         root: An empty folder.
         make: Writes the reader's files into a folder.
+
+    Attributes:
+        files: Their names.
+        checked: How many were damaged so far.
     """
 
     def __init__(self, root: Path, make: Callable[[Path], None]) -> None:
+        self.checked = 0
         self._whole, self._folder = root / "whole", root / "sample"
         self._whole.mkdir(parents=True)
         make(self._whole)
@@ -275,6 +280,7 @@ class Workbench:
 
     def check(self, read: Callable[[Path], object], name: str, changes: list[Damage]) -> bool:
         """Damages one of `files` in a fresh copy and reads; see `check_reading`."""
+        self.checked += 1
         shutil.rmtree(self._folder, ignore_errors=True)
         shutil.copytree(self._whole, self._folder)
         damage(self._folder / name, changes)

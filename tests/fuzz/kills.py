@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.evaluation.report import records as report_records
 from tests.fuzz.strings import SENTENCES
@@ -32,13 +32,15 @@ class Command(NamedTuple):
         setup: In `tests.fuzz.command`: what is a toy in it, and whether TensorFlow is imported.
         arguments: Of `use-st5`, in a folder that `make` has filled.
         make: Writes the inputs, and where a target may be replaced an older one.
-        result: What the target holds, without times; None where there is no target.
+        target: The file or folder that it writes.
+        result: What the target holds, without times; None where there is none.
         stdin: The file that is read as standard input.
     """
 
     setup: str
     arguments: tuple[str, ...]
     make: Callable[[Path], None]
+    target: str
     result: Callable[[Path], object]
     stdin: str | None = None
 
@@ -75,7 +77,7 @@ def _embed(name: str, setup: str = "toy_encoder", *more: str, stdin: str | None 
 
     source = "-" if stdin else "texts.txt"
     arguments = ("embed", source, "-o", name, "--overwrite", *more)
-    return Command(setup, arguments, make, _bytes(name), stdin)
+    return Command(setup, arguments, make, name, _bytes(name), stdin)
 
 
 def _evaluation(folder: Path) -> None:
@@ -171,7 +173,7 @@ def _vectors(folder: Path) -> object:
 
 def _export(*options: str) -> Command:
     arguments = ("export", "tiny", "--to", "out", "--overwrite", *options)
-    return Command("tensorflow", arguments, _model_and_older, _vectors)
+    return Command("tensorflow", arguments, _model_and_older, "out", _vectors)
 
 
 _EVALUATE = ("evaluate", "slow.py:SlowEncoder", "--data", "data", "--out", "evaluation.json")
@@ -179,30 +181,36 @@ COMMANDS = {
     "embed npy": _embed("v.npy"),
     "embed jsonl": _embed("v.jsonl"),
     "embed stdin": _embed("v.npy", stdin="texts.txt"),
-    "evaluate": Command("toy_tasks", (*_EVALUATE, "--cache", "kept"), _evaluation, _scores),
+    "evaluate": Command(
+        "toy_tasks", (*_EVALUATE, "--cache", "kept"), _evaluation, "evaluation.json", _scores
+    ),
     "similarity": Command(
         "toy_encoder",
         ("similarity", "--file", "texts.txt", "--heatmap", "map.png"),
         _few_texts,
+        "map.png",
         _bytes("map.png"),
     ),
-    "report": Command("nothing", ("report", "r.json", "--out", "out"), _record, _page),
+    "report": Command("nothing", ("report", "r.json", "--out", "out"), _record, "out", _page),
     "benchmark": Command(
         "toy_measurements",
         ("benchmark", "a", "b", "--lengths", "1,2,3", "--no-plots", "--out", "out"),
         _measured,
+        "out",
         _figures,
     ),
     "train": Command(
         "toy_recipe",
         ("train", "toy_training", "--data", ".", "--out", "run"),
         lambda folder: None,
+        "run",
         _bytes("run/digest.txt"),
     ),
     "convert": Command(
         "tensorflow",
         ("convert", "t5", "--to", "out", "--overwrite", "--name", "out"),
         _checkpoint_and_older,
+        "out",
         _vectors,
     ),
     "export copy": _export(),
@@ -324,7 +332,7 @@ class Killing:
             sent: With what.
 
         Returns:
-            Whether the signal met it before its end.
+            Whether the signal met it before its end: a number of kills, 0 or 1.
 
         Raises:
             AssertionError: The target is not whole, the same command does not end well with the
@@ -353,17 +361,24 @@ class Killing:
         return folder
 
 
-def two_writers(command: Command, root: Path) -> None:
+def two_writers(command: Command, root: Path) -> int:
     """Starts a command twice at once: one goes on, the other is refused in one line.
+
+    Returns:
+        1, the number of times that it was tried.
 
     Raises:
         AssertionError: Both went on, or none, or the result is another than that of one alone.
     """
+    # Nothing to replace: whichever comes second is refused, however late it comes.
+    arguments = tuple(each for each in command.arguments if each != "--overwrite")
+    command = command._replace(arguments=arguments)
     alone, both = root / "alone", root / "both"
     for folder in (alone, both):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         command.make(folder)
+        _remove(folder / command.target)
     run_to_end(command, alone)
     # Slow enough that the second begins while the first is at work.
     started = [Started(command, both, FUZZ_PAUSE="0.1") for _ in range(2)]
@@ -378,8 +393,16 @@ def two_writers(command: Command, root: Path) -> None:
     assert said.count("\n") == 1, said
     assert command.result(both) == command.result(alone), "another result"
     assert not leftovers(both), f"left behind: {leftovers(both)}"
+    return 1
 
 
-def draw_kill(draw: random.Random) -> dict[str, Any]:
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def draw_kill(draw: random.Random) -> tuple[float, signal.Signals]:
     """A moment and a signal for `Killing.kill`."""
-    return {"moment": draw.uniform(0, 1.05), "sent": draw.choice(SIGNALS)}
+    return draw.uniform(0, 1.05), draw.choice(SIGNALS)

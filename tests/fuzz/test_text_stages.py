@@ -21,7 +21,7 @@ def _check(stage: str) -> Check:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_thousands_of_strings(stage: str) -> None:
-    hold(_check(stage), batch(0, 2000), "batch(0, 2000)")
+    hold(_check(stage), batch(0, 2000))
 
 
 @pytest.mark.parametrize("stage", STAGES)
