@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
@@ -9,7 +10,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ _SPARSE, _SPARSE_TEXT = 2**30, 2**24
 # What a reader may say no with; a message that names the file is asked for, too.
 _SPOKEN = (ValueError, OSError, ImportError)
 _DEEP = 100_000
+# Address space, in bytes: more than sparse files need that are mapped, less than machines have.
+_ROOM = 4 * 2**30
 
 _NUMBERS = [b"-1", b"0", b"1e9", b"20000", b"10000000", b"100000000", b"99999999999999999999"]
 _NUMBERS += [b"1e999", b"NaN", b"-Infinity", b'"7"', b"0.5", b"null", b"[1]", b"true", b"1" * 5000]
@@ -236,10 +239,27 @@ def check_reading(read: Callable[[Path], object], folder: Path, damaged: Path) -
 
 def _raised(read: Callable[[Path], object], folder: Path) -> Exception | None:
     try:
-        read(folder)
+        with _bounded_memory():
+            read(folder)
     except Exception as error:  # of which kind it is, is the question
         return error
     return None
+
+
+@contextlib.contextmanager
+def _bounded_memory() -> Iterator[None]:
+    """Lets a reader that asks for all memory fail, before the machine does."""
+    if not Path("/proc/self/status").exists():
+        yield
+        return
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_memory("VmSize") + _ROOM, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def _memory(field: str) -> int:
