@@ -533,10 +533,7 @@ def _make_facts(folder: Path) -> None:
 
 def _read_facts(folder: Path) -> None:
     """What `info`, `doctor` and `export` read of a model without loading it."""
-    from use_st5.export.model_manifest import ModelManifest, read_card
-
-    manifest = ModelManifest.read(folder / "m")
-    read_card(folder / "m")
+    manifest = resource_records.ModelManifest.read(folder / "m")
     if manifest is not None:
         manifest.check_contents(folder / "m")
         manifest.size_bytes.bit_length()
