@@ -27,6 +27,12 @@ demo: $(VENV)/.demo ## Install into .venv, compare sentences with the bundled mo
 test: $(VENV)/.test ## Install what the tests need into .venv and run them all
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+FUZZ_SECONDS ?= 3600
+
+.PHONY: fuzz
+fuzz: $(VENV)/.test ## Feed odd strings and damaged files to everything and kill every command, for an hour
+	$(BIN)/python -m tests.fuzz.run $(FUZZ_SECONDS)
+
 .PHONY: lint
 lint: $(VENV)/.lint ## Check the style of the code and its format
 	$(BIN)/ruff check .

@@ -37,6 +37,7 @@ EXTRAS = {
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["dev"] = [
+    "hypothesis>=6.100",
     "ipykernel>=6.29",
     "nbclient>=0.10",
     "nltk>=3.9",

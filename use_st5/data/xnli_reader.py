@@ -35,9 +35,17 @@ def read_xnli(
     if not isinstance(source, Mapping):
         return _official(Path(source))
     known = None if labels is None else [pair["label"] for pair in NLIReader(labels, strict=True)]
-    return parallel_triplets(
-        {language: _pairs(Path(file), known) for language, file in source.items()}
-    )
+    pairs = {language: _pairs(Path(file), known) for language, file in source.items()}
+    return _joined(", ".join(map(str, source.values())), pairs)
+
+
+def _joined(
+    files: str, pairs: Mapping[str, list[dict[str, Any]]], prompts: list[Any] | None = None
+) -> ParallelTriplets:
+    try:
+        return parallel_triplets(pairs, prompts)
+    except ValueError as error:
+        raise ValueError(f"{files}: {error}") from error
 
 
 class _PairReader(TableReader):
@@ -101,7 +109,8 @@ def _official(file: Path) -> ParallelTriplets:
                 f"{len(differing) - 1} more are not in both of {next(iter(by_language))!r} and "
                 f"{language!r}."
             )
-    return parallel_triplets(
+    return _joined(
+        str(file),
         {language: [each[pair] for pair in first] for language, each in by_language.items()},
         prompts=[pair["prompt"] for pair in first.values()],
     )

@@ -118,9 +118,8 @@ class TeacherVectors:
         self._open(path)
 
     def _open(self, path: Path) -> None:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-        with path.with_suffix(".txt").open(encoding="utf-8", newline="\n") as lines:
-            sentences = [line.removesuffix("\n") for line in lines]
+        vectors = _read_vectors(path)
+        sentences = _read_sentences(path.with_suffix(".txt"))
         if len(sentences) != len(vectors):
             raise ValueError(
                 f"{path}: expected as many vectors as {path.with_suffix('.txt').name} has lines, "
@@ -130,6 +129,31 @@ class TeacherVectors:
         self._shards.append(vectors)
         for row, sentence in enumerate(sentences):
             self._rows.setdefault(sentence, (shard, row))
+
+
+def _read_vectors(path: Path) -> np.ndarray:
+    """The vectors of a shard, float16 `[sentences, dim]`, mapped into memory."""
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        if vectors.ndim != 2 or vectors.dtype.kind != "f":
+            raise ValueError(f"{vectors.dtype} {list(vectors.shape)}")
+    except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
+        raise ValueError(
+            f"{path}: expected an array of float16 [sentences, dim], found something else "
+            f"({type(error).__name__}: {error}). Remove it and the file of its sentences."
+        ) from error
+    return vectors
+
+
+def _read_sentences(path: Path) -> list[str]:
+    """The sentences of a shard."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: expected UTF-8 text ({error}). Remove it and the file of its vectors."
+        ) from error
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _checked(vectors: Any, count: int) -> np.ndarray:

@@ -1,0 +1,123 @@
+"""Run in a fresh process: one command of use-st5, perhaps with a toy in the place of a model.
+
+usage: python -m tests.fuzz.command SETUP ARGUMENT…; the ARGUMENTs are those of use-st5. When all is
+imported, a byte goes to the first of the descriptors that FUZZ_GATE names, and the command begins
+when one comes from the second. FUZZ_PAUSE: the seconds that a toy takes for a call.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class SlowEncoder:
+    """Vectors of lengths, a moment for each call; its weights are its name."""
+
+    name, identity, dimension = "slow", "v1", 4
+
+    def truncated(self, sentences: list[str]) -> list[int]:
+        """None is longer than any limit."""
+        return []
+
+    def encode(self, sentences: list[str], **options: Any) -> np.ndarray:
+        """float32 `[sentences, 4]`."""
+        time.sleep(float(os.environ.get("FUZZ_PAUSE", 0.01)))
+        return np.array([[len(text), 1, 2, 3] for text in sentences], np.float32)
+
+    def similarity(self, given: Any, **options: Any) -> np.ndarray:
+        """All ones, `[n, n]`."""
+        return np.ones((len(given), len(given)), np.float32)
+
+
+def nothing() -> None:
+    """The command as it is, where it does without TensorFlow."""
+
+
+def tensorflow() -> None:
+    """The command as it is; TensorFlow and what else takes long is imported before it begins."""
+    from use_st5._cli.models import start_tensorflow
+
+    start_tensorflow()
+    import use_st5.convert.checkpoint_kind
+    import use_st5.encoder
+    import use_st5.export.dequantize
+    import use_st5.export.quantize
+    import use_st5.export.saved_model  # noqa: F401
+
+
+def toy_encoder() -> None:
+    """`SlowEncoder` for every model, few texts in a chunk."""
+    import use_st5
+    from use_st5._cli import embed, models
+
+    use_st5.load = lambda name: SlowEncoder()
+    models.start_tensorflow = lambda: None
+    embed._CHUNK_ROWS = 16
+
+
+def toy_tasks() -> None:
+    """Four tasks on the lines of a file for `evaluate`, each in chunks."""
+    from tests.evaluation.toys import WordsTask
+    from use_st5 import embedder
+    from use_st5.evaluation import registry
+    from use_st5.evaluation.task import TaskContext
+    from use_st5.evaluation.task_result import TaskResult
+
+    @dataclass(frozen=True)
+    class SlowTask(WordsTask):
+        def run(self, context: TaskContext) -> TaskResult:
+            texts = [f"{self.name} {number}" for number in range(40)]
+            return TaskResult("mean", {"mean": float(context.embed(texts).mean())}, {"texts": 40})
+
+    names = ("one", "two", "three", "four")
+    registry.all_tasks = lambda: {name: SlowTask(name=name) for name in names}
+    embedder._CHUNK = 8
+
+
+def toy_recipe() -> None:
+    """A recipe that trains a toy encoder with the library's own trainer."""
+    tensorflow()
+    from tests.training import toy  # noqa: F401
+    from use_st5 import recipes
+
+    recipes.__path__.append(str(Path(__file__).with_name("recipe")))
+
+
+def toy_measurements() -> None:
+    """`benchmark` with a made-up time for each visit."""
+    from tests.fuzz import measurements
+
+    measurements.install()
+
+
+SETUPS: dict[str, Callable[[], None]] = {
+    setup.__name__: setup
+    for setup in (nothing, tensorflow, toy_encoder, toy_tasks, toy_recipe, toy_measurements)
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Sets up and runs the command."""
+    # A process started in the background ignores the signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    SETUPS[arguments[0]]()
+    from use_st5.cli import main as use_st5_main
+
+    sys.argv = ["use-st5", *arguments[1:]]
+    ready, go = map(int, os.environ["FUZZ_GATE"].split(","))
+    os.write(ready, b"!")
+    os.read(go, 1)
+    use_st5_main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,408 @@
+"""Commands that are killed at random moments and started again, and two of them on one target."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.evaluation.report import records as report_records
+from tests.fuzz.strings import SENTENCES
+from tests.resources.records import write_folder
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+_TIMEOUT = 300
+
+
+class Command(NamedTuple):
+    """A command that is killed.
+
+    Attributes:
+        setup: In `tests.fuzz.command`: what is a toy in it, and whether TensorFlow is imported.
+        arguments: Of `use-st5`, in a folder that `make` has filled.
+        make: Writes the inputs, and where a target may be replaced an older one.
+        target: The file or folder that it writes.
+        result: What the target holds, without times; None where there is none.
+        stdin: The file that is read as standard input.
+    """
+
+    setup: str
+    arguments: tuple[str, ...]
+    make: Callable[[Path], None]
+    target: str
+    result: Callable[[Path], object]
+    stdin: str | None = None
+
+    @property
+    def uses_tensorflow(self) -> bool:
+        """Whether its process takes long to start."""
+        return self.setup in ("tensorflow", "toy_recipe")
+
+
+def _texts(folder: Path) -> None:
+    lines = (f"{SENTENCES[number % len(SENTENCES)]} {number}\n" for number in range(300))
+    (folder / "texts.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def _few_texts(folder: Path) -> None:
+    (folder / "texts.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    (folder / "map.png").write_bytes(b"old")
+
+
+def _bytes(name: str) -> Callable[[Path], object]:
+    def result(folder: Path) -> object:
+        path = folder / name
+        return path.read_bytes() if path.exists() else None
+
+    return result
+
+
+def _embed(name: str, setup: str = "toy_encoder", *more: str, stdin: str | None = None) -> Command:
+    def make(folder: Path) -> None:
+        _texts(folder)
+        (folder / name).write_bytes(b"old")
+        if setup == "tensorflow":
+            _tiny(folder)
+
+    source = "-" if stdin else "texts.txt"
+    arguments = ("embed", source, "-o", name, "--overwrite", *more)
+    return Command(setup, arguments, make, name, _bytes(name), stdin)
+
+
+def _evaluation(folder: Path) -> None:
+    encoder = "from tests.fuzz.command import SlowEncoder\n"
+    (folder / "slow.py").write_text(encoder, encoding="utf-8")
+    (folder / "data").mkdir()
+    (folder / "data" / "words.txt").write_text("a b\nc\n", encoding="utf-8")
+
+
+def _scores(folder: Path) -> object:
+    path = folder / "evaluation.json"
+    if not path.exists():
+        return None
+    tasks = json.loads(path.read_text(encoding="utf-8"))["tasks"]
+    return {name: task["scores"] for name, task in tasks.items()}
+
+
+def _record(folder: Path) -> None:
+    report_records.full_record("model", 0).write(folder / "r.json")
+
+
+def _page(folder: Path) -> object:
+    """The names of the files and the page; matplotlib numbers the parts of a plot at random."""
+    page = folder / "out" / "report.html"
+    if not page.exists():
+        return None
+    text = re.sub(r"base64,[^\"')]+", "", page.read_text(encoding="utf-8"))
+    return text, sorted(path.name for path in (folder / "out").iterdir())
+
+
+def _measured(folder: Path) -> None:
+    write_folder(folder / "a", "a")
+    write_folder(folder / "b", "b", content="another graph")
+
+
+def _figures(folder: Path) -> object:
+    path = folder / "out" / "resources.json"
+    if not path.exists():
+        return None
+    return len(json.loads(path.read_text(encoding="utf-8"))["points"])
+
+
+def _tiny(folder: Path) -> None:
+    """The model `tiny`, exported once in a process and copied from then on."""
+    from tests.fuzz.tiny_models import export_use_dan
+
+    kept = _kept("tiny", export_use_dan)
+    shutil.copytree(kept, folder / "tiny")
+
+
+def _model_and_older(folder: Path) -> None:
+    """The model `tiny` and an older one at the target, which is `tiny` with another name."""
+    _tiny(folder)
+    shutil.copytree(folder / "tiny", folder / "out")
+    path = folder / "out" / "use_st5.json"
+    manifest = json.loads(path.read_text(encoding="utf-8")) | {"name": "old"}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def _checkpoint_and_older(folder: Path) -> None:
+    from tests.fuzz.tiny_models import write_hugging_face
+
+    shutil.copytree(_kept("t5", write_hugging_face), folder / "t5")
+    _model_and_older(folder)
+
+
+_made: dict[str, Path] = {}
+
+
+def _kept(name: str, make: Callable[[Path], object]) -> Path:
+    import atexit
+    import tempfile
+
+    if name not in _made:
+        scratch = Path(tempfile.mkdtemp(prefix="use_st5_fuzz_"))
+        atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+        make(scratch / name)
+        _made[name] = scratch / name
+    return _made[name]
+
+
+def _vectors(folder: Path) -> object:
+    """What the model in `out` says: all its files are whole, and it gives these vectors."""
+    from use_st5.encoder import SentenceEncoder
+
+    if not (folder / "out").exists():
+        return None
+    encoder = SentenceEncoder(folder / "out")
+    encoder.manifest.check_contents(folder / "out")
+    vectors = encoder.encode([*SENTENCES[:3]])
+    return encoder.name, encoder.manifest.storage, vectors.round(5).tolist()
+
+
+def _export(*options: str) -> Command:
+    arguments = ("export", "tiny", "--to", "out", "--overwrite", *options)
+    return Command("tensorflow", arguments, _model_and_older, "out", _vectors)
+
+
+_EVALUATE = ("evaluate", "slow.py:SlowEncoder", "--data", "data", "--out", "evaluation.json")
+COMMANDS = {
+    "embed npy": _embed("v.npy"),
+    "embed jsonl": _embed("v.jsonl"),
+    "embed stdin": _embed("v.npy", stdin="texts.txt"),
+    "evaluate": Command(
+        "toy_tasks", (*_EVALUATE, "--cache", "kept"), _evaluation, "evaluation.json", _scores
+    ),
+    "similarity": Command(
+        "toy_encoder",
+        ("similarity", "--file", "texts.txt", "--heatmap", "map.png"),
+        _few_texts,
+        "map.png",
+        _bytes("map.png"),
+    ),
+    "report": Command("nothing", ("report", "r.json", "--out", "out"), _record, "out", _page),
+    "benchmark": Command(
+        "toy_measurements",
+        ("benchmark", "a", "b", "--lengths", "1,2,3", "--no-plots", "--out", "out"),
+        _measured,
+        "out",
+        _figures,
+    ),
+    "train": Command(
+        "toy_recipe",
+        ("train", "toy_training", "--data", ".", "--out", "run"),
+        lambda folder: None,
+        "run",
+        _bytes("run/digest.txt"),
+    ),
+    "convert": Command(
+        "tensorflow",
+        ("convert", "t5", "--to", "out", "--overwrite", "--name", "out"),
+        _checkpoint_and_older,
+        "out",
+        _vectors,
+    ),
+    "export copy": _export(),
+    "export int8": _export("--storage", "int8"),
+    "embed real": _embed("v.npy", "tensorflow", "--model", "tiny", "--batch-size", "8"),
+}
+# No package but the required ones, and a second each: for the ordinary tests.
+QUICK = ("embed stdin", "evaluate", "benchmark")
+
+
+class Started:
+    """A command in a process of its own that waits, all imported, until it is let go."""
+
+    def __init__(self, command: Command, folder: Path, **environment: str) -> None:
+        ready, ours = os.pipe()
+        theirs, go = os.pipe()
+        source = (folder / command.stdin).open("rb") if command.stdin else subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.fuzz.command", command.setup, *command.arguments],
+            cwd=folder,
+            env={
+                **os.environ,
+                **environment,
+                "PYTHONPATH": str(REPOSITORY),
+                "FUZZ_GATE": f"{ours},{theirs}",
+            },
+            stdin=source,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(ours, theirs),
+            text=True,
+        )
+        os.close(ours)
+        os.close(theirs)
+        self._ready, self._go = os.fdopen(ready, "rb", 0), os.fdopen(go, "wb", 0)
+
+    def go(self) -> None:
+        """Waits until all is imported, and lets the command begin."""
+        assert self._ready.read(1), f"it did not start: {self.end()}"
+        self._go.write(b"!")
+
+    def end(self, sent: signal.Signals | None = None) -> tuple[int, str]:
+        """Its exit code and standard error, after a signal perhaps."""
+        if sent is not None:
+            self._process.send_signal(sent)
+        try:
+            _, said = self._process.communicate(timeout=_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise AssertionError(f"it hangs: {self._process.communicate()[1]}") from None
+        finally:
+            self._ready.close()
+            self._go.close()
+        return self._process.returncode, said
+
+
+def run_to_end(command: Command, folder: Path) -> None:
+    """Runs a command; in this process where another one would import TensorFlow."""
+    if command.uses_tensorflow:
+        _run_here(command, folder)
+        return
+    started = Started(command, folder)
+    started.go()
+    code, said = started.end()
+    assert code == 0, f"exit code {code}: {said}"
+
+
+def _run_here(command: Command, folder: Path) -> None:
+    from typer.testing import CliRunner
+
+    from tests.fuzz.command import SETUPS
+    from use_st5.cli import app
+
+    SETUPS[command.setup]()
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(app, [*command.arguments])
+    assert done.exit_code == 0, f"exit code {done.exit_code}: {done.output}"
+
+
+def leftovers(folder: Path) -> list[str]:
+    """What only an interrupted command leaves behind."""
+    return [
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.name.startswith(".") or path.suffix == ".partial"
+    ]
+
+
+class Killing:
+    """Kills one command again and again.
+
+    Args:
+        command: The command.
+        root: An empty folder.
+
+    Attributes:
+        seconds: How long it takes when nobody disturbs it.
+    """
+
+    def __init__(self, command: Command, root: Path) -> None:
+        self._command, self._root = command, root
+        whole = self._folder("whole")
+        self._before = command.result(whole)
+        started = Started(command, whole)
+        started.go()
+        begun = time.monotonic()
+        code, said = started.end()
+        assert code == 0, f"exit code {code}: {said}"
+        self.seconds = time.monotonic() - begun
+        self._expected = command.result(whole)
+        assert self._expected is not None
+        assert not leftovers(whole), leftovers(whole)
+
+    def kill(self, moment: float, sent: signal.Signals) -> bool:
+        """Kills the command and starts it again.
+
+        Args:
+            moment: When: a share of the time that it takes.
+            sent: With what.
+
+        Returns:
+            Whether the signal met it before its end: a number of kills, 0 or 1.
+
+        Raises:
+            AssertionError: The target is not whole, the same command does not end well with the
+                same result, or something is left behind.
+        """
+        folder = self._folder("killed")
+        started = Started(self._command, folder)
+        started.go()
+        time.sleep(moment * self.seconds)
+        code, said = started.end(sent)
+        assert "Traceback" not in said, said
+        if sent is signal.SIGINT and code:
+            assert code in (130, -sent), f"exit code {code}: {said}"
+        found = self._command.result(folder)
+        assert found in (None, self._before, self._expected), f"half a result: {found!r:.500}"
+        run_to_end(self._command, folder)
+        assert self._command.result(folder) == self._expected, "another result"
+        assert not leftovers(folder), f"left behind: {leftovers(folder)}"
+        return code != 0
+
+    def _folder(self, name: str) -> Path:
+        folder = self._root / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self._command.make(folder)
+        return folder
+
+
+def two_writers(command: Command, root: Path) -> int:
+    """Starts a command twice at once: one goes on, the other is refused in one line.
+
+    Returns:
+        1, the number of times that it was tried.
+
+    Raises:
+        AssertionError: Both went on, or none, or the result is another than that of one alone.
+    """
+    # Nothing to replace: whichever comes second is refused, however late it comes.
+    arguments = tuple(each for each in command.arguments if each != "--overwrite")
+    command = command._replace(arguments=arguments)
+    alone, both = root / "alone", root / "both"
+    for folder in (alone, both):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        command.make(folder)
+        _remove(folder / command.target)
+    run_to_end(command, alone)
+    # Slow enough that the second begins while the first is at work.
+    started = [Started(command, both, FUZZ_PAUSE="0.1") for _ in range(2)]
+    for each in started:
+        each.go()
+    ends = [each.end() for each in started]
+    refused = [(code, said) for code, said in ends if code]
+    assert len(refused) == 1, f"exit codes {[code for code, _ in ends]}, expected one 0: {ends}"
+    code, said = refused[0]
+    assert code == 1, f"exit code {code}: {said}"
+    assert said.startswith("error: "), said
+    assert said.count("\n") == 1, said
+    assert command.result(both) == command.result(alone), "another result"
+    assert not leftovers(both), f"left behind: {leftovers(both)}"
+    return 1
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def draw_kill(draw: random.Random) -> tuple[float, signal.Signals]:
+    """A moment and a signal for `Killing.kill`."""
+    return draw.uniform(0, 1.05), draw.choice(SIGNALS)

@@ -1,0 +1,592 @@
+"""Every reader with a whole example of what it reads."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import shutil
+import struct
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.convert import numpy_t5, t5x_writer
+from tests.evaluation.report import records as report_records
+from tests.evaluation.toys import WordsTask
+from tests.fuzz.tiny_models import export_use_dan
+from tests.resources import records as resource_records
+
+
+class Reader(NamedTuple):
+    """A reader.
+
+    Attributes:
+        make: Writes whole files into an empty folder.
+        read: Reads all of them.
+        share: Of the ordinary number of damages, where a reading takes long.
+        needs: A package it cannot do without.
+        of_text: Whether it reads texts of any length.
+    """
+
+    make: Callable[[Path], None]
+    read: Callable[[Path], object]
+    share: float = 1.0
+    needs: str | None = None
+    of_text: bool = False
+
+
+_ROWS = [
+    ["A dog é sleeps.", "A dog rests.", "entailment"],
+    ["A dog é sleeps.", "A dog runs.", "contradiction"],
+    ["A dog é sleeps.", "Some men eat 今日.", "neutral"],
+]
+
+
+def _text(name: str, *lines: str) -> Callable[[Path], None]:
+    """Writes one file of lines."""
+
+    def make(folder: Path) -> None:
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    return make
+
+
+def _together(*makers: Callable[[Path], None]) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        for each in makers:
+            each(folder)
+
+    return make
+
+
+def _table(name: str, *rows: Iterable[object]) -> Callable[[Path], None]:
+    return _text(name, *("\t".join(map(str, row)) for row in rows))
+
+
+def _jsonl(name: str, *rows: object) -> Callable[[Path], None]:
+    return _text(name, *(json.dumps(row, ensure_ascii=False) for row in rows))
+
+
+def _csv(name: str, *rows: Iterable[object]) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(rows)
+
+    return make
+
+
+def _packed(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    def make_packed(folder: Path) -> None:
+        make(folder)
+        for path in [*folder.iterdir()]:
+            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+
+    return make_packed
+
+
+def _data() -> dict[str, Reader]:
+    from use_st5 import data
+
+    def rows(reader: Any, name: str, **options: Any) -> Callable[[Path], object]:
+        return lambda folder: [*reader(folder / name, **options)]
+
+    head = ["sentence1", "sentence2", "gold_label"]
+    objects = [dict(zip(head, row, strict=True)) for row in _ROWS]
+    two = ["a\tb\n", "c\td\n"]
+    languages = [["language", "pairID", "promptID", *head]]
+    languages += [[code, i, i, *row] for code in ("en", "de") for i, row in enumerate(_ROWS)]
+    turns = {"turns": ["Hi.", "Hello 今.", "Bye."]}
+    prose = ["Once upon a time. It rained.", "", "Then it stopped. She left — late."]
+    return {
+        "nli_jsonl": Reader(_jsonl("n.jsonl", *objects), rows(data.NLIReader, "n.jsonl")),
+        "nli_tsv": Reader(_table("n.tsv", head, *_ROWS), rows(data.NLIReader, "n.tsv")),
+        "nli_csv": Reader(_csv("n.csv", head, *_ROWS), rows(data.NLIReader, "n.csv")),
+        "nli_gzip": Reader(
+            _packed(_table("n.tsv", head, *_ROWS)), rows(data.NLIReader, "n.tsv.gz")
+        ),
+        "pairs": Reader(_text("p.tsv", *"".join(two).splitlines()), rows(data.PairReader, "p.tsv")),
+        "triplets": Reader(_csv("t.csv", *_ROWS), rows(data.TripletReader, "t.csv")),
+        "dialogues": Reader(_jsonl("d.jsonl", turns, turns), rows(data.DialogueReader, "d.jsonl")),
+        "definitions": Reader(
+            _table("d.tsv", ["dog", "n", "an animal"], ["to eat", "v", "to take in", "He ate."]),
+            rows(data.DefinitionReader, "d.tsv"),
+        ),
+        "running_text": Reader(_text("a.txt", *prose), rows(data.TextReader, "a.txt")),
+        "xnli": Reader(
+            _table("xnli.dev.tsv", *languages), lambda f: data.read_xnli(f / "xnli.dev.tsv")
+        ),
+        "xnli_languages": Reader(
+            _together(_table("en.tsv", *_ROWS), _table("de.tsv", *_ROWS)),
+            lambda f: data.read_xnli({code: f / f"{code}.tsv" for code in ("en", "de")}),
+        ),
+        "prepared": Reader(_make_prepared, _read_prepared),
+    }
+
+
+def _make_prepared(folder: Path) -> None:
+    from use_st5.data import PreparedColumn, prepare
+    from use_st5.text.ngram_vectorizer import NGramVectorizer
+    from use_st5.text.ngram_vocabulary import NGramVocabulary
+
+    vectorizer = NGramVectorizer(NGramVocabulary(("the", "cat")))
+    columns = {
+        "text": PreparedColumn("ids", max_tokens=4),
+        "label": PreparedColumn("label"),
+        "teacher": PreparedColumn("vector"),
+    }
+    examples = [{"text": "the cat sat", "label": i, "teacher": [0.5, i]} for i in range(3)]
+    prepare(examples, columns, vectorizer, folder / "prepared")
+
+
+def _read_prepared(folder: Path) -> None:
+    from use_st5.data import open_prepared
+
+    for array in open_prepared(folder / "prepared").values():
+        array.sum()
+
+
+def _text_files() -> dict[str, Reader]:
+    from use_st5.text.ngram_vocabulary import NGramVocabulary
+    from use_st5.text.word_vectors import WordVectors
+
+    vectors = {"the": [1.0, 2.0], "é": [-0.5, 3.0], "n't": [1e-3, 0.0]}
+    lines = [f"{word} {' '.join(map(str, numbers))}" for word, numbers in vectors.items()]
+
+    def binary(folder: Path) -> None:
+        rows = (word.encode() + b" " + struct.pack("<2f", *n) for word, n in vectors.items())
+        (folder / "v.bin").write_bytes(b"3 2\n" + b"\n".join(rows))
+
+    def vocabulary(folder: Path) -> None:
+        NGramVocabulary(("the", "cat", "é"), ("the cat",)).save(folder / "v.txt")
+
+    def words(name: str) -> Callable[[Path], object]:
+        return lambda folder: WordVectors.load(folder / name)
+
+    return {
+        "glove": Reader(_text("v.txt", *lines), words("v.txt")),
+        "word2vec_text": Reader(_text("v.vec", "3 2", *lines), words("v.vec")),
+        "word2vec_binary": Reader(binary, words("v.bin")),
+        "word2vec_gzip": Reader(_packed(binary), words("v.bin.gz")),
+        "vocabulary": Reader(vocabulary, lambda f: NGramVocabulary.load(f / "v.txt")),
+        "teacher_vectors": Reader(_make_teacher, _read_teacher),
+    }
+
+
+def _make_teacher(folder: Path) -> None:
+    from use_st5.distillation.teacher_vectors import TeacherVectors
+
+    sentences = ["one", "two é", "three", "four"]
+    TeacherVectors(folder / "t").extend(lambda s: np.ones((len(s), 4)), sentences, shard_size=2)
+
+
+def _read_teacher(folder: Path) -> None:
+    from use_st5.distillation.teacher_vectors import TeacherVectors
+
+    vectors = TeacherVectors(folder / "t")
+    for example in vectors.examples([*vectors._rows]):
+        example["teacher"].sum()
+
+
+def _evaluation_sets() -> dict[str, Reader]:
+    from use_st5.bias.weat_reader import read_weat
+    from use_st5.evaluation.glue.table_layout import TableLayout
+    from use_st5.evaluation.multilingual_sts import readers as multilingual
+    from use_st5.evaluation.preparation.downloads import Downloads
+    from use_st5.evaluation.preparation.semeval import semeval_sets
+    from use_st5.evaluation.probing.readers import read_probing
+    from use_st5.evaluation.published._reading import read_published
+    from use_st5.evaluation.retrieval.bucc_data import read_bucc
+    from use_st5.evaluation.retrieval.tatoeba_data import read_tatoeba
+    from use_st5.evaluation.senteval import readers as senteval
+    from use_st5.evaluation.sts import readers as sts
+
+    def file(read: Callable[..., object], **options: Any) -> Callable[[Path], object]:
+        """Reads the folder's one file, whatever its name."""
+        return lambda folder: read(folder / "file.txt", **options)
+
+    pairs = [("A man é runs.", "A man moves.", 4.5), ("A dog.", "A cat.", 1)]
+    sick = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
+    sick_rows = [[i, *p, "NEUTRAL"] for i, p in enumerate(pairs)]
+    jsts = [
+        {"sentence_pair_id": str(i), "sentence1": a, "sentence2": b, "label": c}
+        for i, (a, b, c) in enumerate(pairs)
+    ]
+    semeval = _together(
+        _table("STS.input.a.txt", *(p[:2] for p in pairs)), _text("STS.gs.a.txt", "4.5", "1")
+    )
+    group = {"category": "c", "examples": ["a", "é"]}
+    other = {"category": "d", "examples": ["x", "y"]}
+    weat = {"targ1": group, "targ2": other, "attr1": group, "attr2": other}
+    probing = [[part, label, "A man."] for part in ("tr", "va", "te") for label in "ab"]
+    bucc = _together(
+        _table("de-en.dev.de", ["d1", "Ein Hund."]),
+        _table("de-en.dev.en", ["e1", "A dog."]),
+        _table("de-en.dev.gold", ["d1", "e1"]),
+    )
+    return {
+        "semeval_sts": Reader(semeval, sts.read_semeval_sts),
+        "stsb": Reader(
+            _table("file.txt", *(["g", "f", 12, i, p[2], *p[:2]] for i, p in enumerate(pairs))),
+            file(sts.read_stsb),
+        ),
+        "sick": Reader(_table("file.txt", sick, *sick_rows), file(sts.read_sick)),
+        "sick_entailment": Reader(
+            _table("file.txt", sick, *sick_rows), file(senteval.read_entailment)
+        ),
+        "sts2017": Reader(
+            semeval,
+            lambda f: multilingual.read_sts2017(f / "STS.input.a.txt", f / "STS.gs.a.txt"),
+        ),
+        "jsts": Reader(_jsonl("file.txt", *jsts), file(multilingual.read_jsts)),
+        "korsts": Reader(
+            _table(
+                "file.txt", ["score", "sentence1", "sentence2"], *((c, a, b) for a, b, c in pairs)
+            ),
+            file(multilingual.read_korsts),
+        ),
+        "cnsd": Reader(
+            _text("file.txt", *(f"y-{i}||{a}||{b}||{c}" for i, (a, b, c) in enumerate(pairs))),
+            file(multilingual.read_cnsd),
+        ),
+        "stsb_multi_mt": Reader(_csv("file.txt", *pairs), file(multilingual.read_stsb_multi_mt)),
+        "probing": Reader(_table("file.txt", *probing), file(read_probing)),
+        "sentences": Reader(_text("file.txt", "a b", "c"), file(senteval.read_sentences, label=1)),
+        "binary_sentiment": Reader(
+            _table("file.txt", ["good .", 1], ["bad é", 0]), file(senteval.read_binary_sentiment)
+        ),
+        "fine_sentiment": Reader(
+            _text("file.txt", "0 bad", "4 good é"), file(senteval.read_fine_sentiment)
+        ),
+        "trec": Reader(_text("file.txt", "NUM:dist How far ?"), file(senteval.read_trec)),
+        "mrpc": Reader(
+            _table("file.txt", ["Quality", "#1 String", "#2 String"], [1, "a é", "b"]),
+            file(senteval.read_mrpc),
+        ),
+        "glue": Reader(
+            _table("file.txt", ["index", "sentence1", "score"], [0, "a é", 2.5]),
+            file(TableLayout(("sentence1",), "score", most_broken=1).read),
+        ),
+        "bucc": Reader(bucc, lambda f: read_bucc(f, "de", "dev")),
+        "tatoeba": Reader(
+            _together(
+                _text("tatoeba.deu-eng.deu", "Hund é.", "b"),
+                _text("tatoeba.deu-eng.eng", "Dog.", "c"),
+            ),
+            lambda f: read_tatoeba(f, "deu"),
+        ),
+        "weat": Reader(_jsonl("file.txt", weat), file(read_weat)),
+        "published": Reader(_make_published, file(read_published)),
+        "archives": Reader(_make_archives, lambda f: [*semeval_sets(Downloads(f))]),
+    }
+
+
+def _make_published(folder: Path) -> None:
+    from use_st5.evaluation import published
+
+    shutil.copy(Path(published.__file__).with_name("sbert_defsent.json"), folder / "file.txt")
+
+
+def _make_archives(folder: Path) -> None:
+    """The STS Benchmark in a tar, a year of SemEval in a zip."""
+    source = folder / "new"
+    source.mkdir()
+    for name in ("sts-train.csv", "sts-dev.csv", "sts-test.csv"):
+        (source / name).write_text("a\tb\n", encoding="utf-8")
+    with tarfile.open(folder / "Stsbenchmark.tar.gz", "w:gz") as archive:
+        archive.add(source, "stsbenchmark")
+    shutil.rmtree(source)
+    with zipfile.ZipFile(folder / "STS2013.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for subset in ("FNWN", "headlines", "OnWN"):
+            archive.writestr(f"test-gs/STS.input.{subset}.txt", "a\tb\n" * 50)
+            archive.writestr(f"test-gs/STS.gs.{subset}.txt", "1\n" * 50)
+
+
+def _records() -> dict[str, Reader]:
+    from use_st5.evaluation.record import EvaluationRecord
+    from use_st5.evaluation.result_store import ResultStore
+    from use_st5.resources.resource_record import ResourceRecord
+
+    entry = report_records.entry("sts", "STS12", {"spearman_all": 0.5}, notes={"a": [1]})
+    record = report_records.record("model", {"sts12": entry}, {"sts13": "missing"})
+    task = WordsTask()
+
+    def read_results(folder: Path) -> object:
+        return ResultStore(folder, "v1").read(task, {"words.txt": "0"}, 0)
+
+    def make_results(folder: Path) -> None:
+        ResultStore(folder, "v1").write(task, {"words.txt": "0"}, 0, entry)
+
+    def read_benchmark(folder: Path) -> None:
+        ResourceRecord.read(folder / "r.json").content()
+
+    return {
+        "evaluation_record": Reader(
+            lambda f: record.write(f / "r.json"), lambda f: EvaluationRecord.read(f / "r.json")
+        ),
+        "report": Reader(lambda f: record.write(f / "r.json"), _report, share=0.2, needs="jinja2"),
+        "result_store": Reader(make_results, read_results),
+        "benchmark_record": Reader(
+            lambda f: resource_records.record().write(f / "r.json"), read_benchmark
+        ),
+        "embedding_store": Reader(_make_store, _read_store),
+        "embedding_job": Reader(_make_job, _read_job),
+    }
+
+
+def _report(folder: Path) -> None:
+    from use_st5.evaluation.record import EvaluationRecord
+    from use_st5.evaluation.report.evaluated import evaluated_models
+    from use_st5.evaluation.report.sections import report_sections
+
+    report_sections(evaluated_models([EvaluationRecord.read(folder / "r.json")]), published=False)
+
+
+def _make_store(folder: Path) -> None:
+    from use_st5.embedder import Embedder
+
+    Embedder(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "b é"])
+
+
+def _read_store(folder: Path) -> None:
+    from use_st5.embedder import Embedder
+
+    Embedder(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "c"])
+
+
+def _job(folder: Path) -> Any:
+    from use_st5._cli.embedding_job import EmbeddingJob, JobDescription
+
+    description = JobDescription("0", rows=4, model="m", dimension=2, format="npy")
+    return EmbeddingJob(folder / "v.npy", description)
+
+
+def _make_job(folder: Path) -> None:
+    job = _job(folder)
+    job.open()
+    job.append(["a", "b"], np.ones((2, 2), np.float32), truncated=0)
+
+
+def _read_job(folder: Path) -> None:
+    """What is left of an interrupted `use-st5 embed` is continued, or thrown away.
+
+    What is in the vectors nobody checks, but how many bytes there are.
+    """
+    job = _job(folder)
+    job.open()
+    rows = 4 - job.rows_done
+    job.append(["c"] * rows, np.ones((rows, 2), np.float32), truncated=0)
+    job.finish()
+    assert (folder / "v.npy").stat().st_size == 128 + 4 * 2 * 4
+
+
+def _checkpoints() -> dict[str, Reader]:
+    from use_st5.convert.mesh_tensorflow_t5 import open_mesh_tensorflow_t5
+    from use_st5.convert.sentence_transformers_t5 import load_sentence_transformers
+    from use_st5.convert.t5x_t5 import open_t5x_t5
+
+    def t5x_file(folder: Path) -> None:
+        t5x_writer.write_file(folder / "c", numpy_t5.arrays())
+
+    def t5x_folder(folder: Path) -> None:
+        t5x_writer.write_folder(folder / "c", numpy_t5.arrays(), chunk=8)
+
+    def t5x(folder: Path) -> None:
+        open_t5x_t5(folder / "c").load_sentence_t5()
+
+    return {
+        "hugging_face": Reader(_make_hugging_face, _read_hugging_face, share=0.2),
+        "hugging_face_shards": Reader(_make_shards, _read_hugging_face, share=0.2),
+        "sentence_transformers": Reader(
+            _make_sentence_transformers, load_sentence_transformers, share=0.2
+        ),
+        "t5x_file": Reader(t5x_file, t5x, share=0.2),
+        "t5x_folder": Reader(t5x_folder, t5x, share=0.2),
+        "mesh_tensorflow": Reader(
+            _make_mesh_tensorflow,
+            lambda f: open_mesh_tensorflow_t5(f / "model.ckpt-9").load_sentence_t5(),
+            share=0.2,
+        ),
+        "sentencepiece": Reader(
+            _make_sentencepiece, _read_sentencepiece, share=0.2, needs="tensorflow_text"
+        ),
+        "saved_model": Reader(lambda f: export_use_dan(f / "m"), _read_model, share=0.1),
+        "saved_model_facts": Reader(lambda f: _make_facts(f), _read_facts),
+        "training_tensorflow": Reader(_make_training("TensorFlow"), _read_training("TensorFlow")),
+        "training_arrays": Reader(_make_training("Array"), _read_training("Array")),
+        "lora_adapters": Reader(_make_lora, _read_lora, share=0.2),
+    }
+
+
+_T5 = {
+    "model_type": "t5", "vocab_size": 50, "num_layers": 1, "num_decoder_layers": 1,
+    "d_model": 8, "d_ff": 16, "num_heads": 2, "d_kv": 4, "feed_forward_proj": "relu",
+}  # fmt: skip
+
+
+def _t5_tensors(folder: Path) -> dict[str, np.ndarray]:
+    """Writes config.json, and gives random arrays of its shapes by their names."""
+    from use_st5.convert import huggingface_t5
+    from use_st5.models.sentence_t5 import SentenceT5
+
+    (folder / "config.json").write_text(json.dumps(_T5), encoding="utf-8")
+    model = SentenceT5(huggingface_t5.read_t5_config(folder))
+    model.build()
+    random = np.random.default_rng(0)
+    return {
+        name: random.normal(size=target.stored_shape()).astype("f")
+        for name, target in huggingface_t5.t5_mapping(model).items()
+    }
+
+
+def _make_hugging_face(folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file(_t5_tensors(folder), folder / "model.safetensors")
+
+
+def _make_shards(folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    places = {}
+    tensors = _t5_tensors(folder)
+    for number, name in enumerate(tensors):
+        places[name] = f"model-0000{number % 2 + 1}-of-00002.safetensors"
+    for file in set(places.values()):
+        save_file({n: tensors[n] for n, place in places.items() if place == file}, folder / file)
+    index = {"metadata": {"total_size": 1}, "weight_map": places}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+
+
+def _read_hugging_face(folder: Path) -> None:
+    from use_st5.convert.huggingface_t5 import load_sentence_t5
+
+    load_sentence_t5(folder)
+
+
+def _make_sentence_transformers(folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    kinds = {"Transformer": "0_Transformer", "Pooling": "1_Pooling", "Dense": "2_Dense"}
+    for place in kinds.values():
+        (folder / place).mkdir()
+    _make_hugging_face(folder / "0_Transformer")
+    modules = [{"type": f"s.models.{kind}", "path": place} for kind, place in kinds.items()]
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    pooling = {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), encoding="utf-8")
+    dense = {"in_features": 8, "out_features": 6, "bias": False, "activation_function": "Identity"}
+    (folder / "2_Dense" / "config.json").write_text(json.dumps(dense), encoding="utf-8")
+    weights = {"linear.weight": np.ones((6, 8), np.float32)}
+    save_file(weights, folder / "2_Dense" / "model.safetensors")
+
+
+def _make_mesh_tensorflow(folder: Path) -> None:
+    import tensorflow as tf
+
+    table = {f"encoder/{name}/scale": np.ones(8, "f") for name in ("final_layer_norm",)}
+    table["shared/embedding"] = np.ones((50, 8), "f")
+    attention = "encoder/block_000/layer_000/SelfAttention"
+    table |= {f"{attention}/{name}": np.ones((8, 8), "f") for name in "qkvo"}
+    table[f"{attention}/relative_attention_bias"] = np.ones((2, 32), "f")
+    for layer in (0, 1):
+        table[f"encoder/block_000/layer_00{layer}/layer_norm/scale"] = np.ones(8, "f")
+    dense = "encoder/block_000/layer_001/DenseReluDense"
+    table |= {
+        f"{dense}/wi/kernel": np.ones((8, 16), "f"),
+        f"{dense}/wo/kernel": np.ones((16, 8), "f"),
+    }
+    tf.raw_ops.SaveV2(
+        prefix=str(folder / "model.ckpt-9"),
+        tensor_names=[*table],
+        shape_and_slices=[""] * len(table),
+        tensors=[tf.constant(each) for each in table.values()],
+    )
+
+
+def _make_sentencepiece(folder: Path) -> None:
+    from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
+
+    shutil.copy(T5_VOCABULARY, folder / "spiece.model")
+
+
+def _read_sentencepiece(folder: Path) -> None:
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+    SentencePieceVectorizer(folder / "spiece.model").padded(["How old are you?"])
+
+
+def _read_model(folder: Path) -> None:
+    from use_st5.encoder import SentenceEncoder
+
+    SentenceEncoder(folder / "m").encode("How old are you?")
+
+
+def _make_facts(folder: Path) -> None:
+    resource_records.write_folder(folder / "m", "tiny")
+
+
+def _read_facts(folder: Path) -> None:
+    """What `info`, `doctor` and `export` read of a model without loading it."""
+    manifest = resource_records.ModelManifest.read(folder / "m")
+    if manifest is not None:
+        manifest.check_contents(folder / "m")
+        manifest.size_bytes.bit_length()
+
+
+def _training_checkpoints(kind: str, folder: Path) -> Any:
+    import keras
+
+    from use_st5.training.array_checkpoints import ArrayCheckpoints
+    from use_st5.training.tensorflow_checkpoints import TensorFlowCheckpoints
+
+    variables = {"a": [keras.Variable([1.0, 2.0])], "b": [keras.Variable(3.0, dtype="bfloat16")]}
+    checkpoints = {"TensorFlow": TensorFlowCheckpoints, "Array": ArrayCheckpoints}[kind]
+    return checkpoints(folder / "run", variables)
+
+
+def _make_training(kind: str) -> Callable[[Path], None]:
+    return lambda folder: _training_checkpoints(kind, folder).save(9, {"step": 9, "best": None})
+
+
+def _read_training(kind: str) -> Callable[[Path], None]:
+    def read(folder: Path) -> None:
+        checkpoints = _training_checkpoints(kind, folder)
+        checkpoints.restore(9)
+        checkpoints.state(9)
+
+    return read
+
+
+def _lora_model() -> Any:
+    from use_st5.models.sentence_t5 import SentenceT5
+    from use_st5.models.t5_config import T5Config
+
+    model = SentenceT5(T5Config(50, 1, 8, 16, 2, 4, "relu"))
+    model.build()
+    return model
+
+
+def _make_lora(folder: Path) -> None:
+    from use_st5.models.lora import apply_lora
+
+    apply_lora(_lora_model()).save(folder / "a.safetensors")
+
+
+def _read_lora(folder: Path) -> None:
+    from use_st5.models.lora import load_lora
+
+    load_lora(_lora_model(), folder / "a.safetensors")
+
+
+_OF_TEXT = {**_data(), **_text_files(), **_evaluation_sets()}
+READERS: dict[str, Reader] = {
+    **{name: reader._replace(of_text=True) for name, reader in _OF_TEXT.items()},
+    **_records(),
+    **_checkpoints(),
+}

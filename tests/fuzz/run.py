@@ -1,0 +1,219 @@
+"""Fuzzes for an hour: `python -m tests.fuzz.run SECONDS`, which is `make fuzz`.
+
+Two processes work side by side, round after round until the time is over: in each round one gives
+every text stage and every model a new batch of strings, and one reader damaged files; the other
+kills every command once. A failure is noted with what repeats it. At the end, and after Ctrl-C, the
+counts are printed and written to `fuzz/counts.json`. The exit code is 0 where nothing failed.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from tests.fuzz.strings import Check, batch, hold
+
+# Before TensorFlow is imported, and inherited by every command that is killed.
+os.environ |= {"CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "tensorflow", "MPLBACKEND": "Agg"}
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+OUT = Path("fuzz")
+# Strings of a round, and pieces of a string on average: five for a stage to one for a model.
+OF_STAGE, OF_MODEL = (4096, 12), (820, 4)
+# Each group is killed once in a round, its members by turns.
+GROUPS = (
+    ("embed npy", "embed jsonl", "embed stdin", "embed real"),
+    ("evaluate",),
+    ("similarity",),
+    ("report",),
+    ("benchmark",),
+    ("train",),
+    ("convert",),
+    ("export copy", "export int8"),
+)
+TWO_WRITERS = ("embed npy", "evaluate", "train", "convert", "export copy", "export int8")
+# A part that fails again and again says nothing new; a process that dies is started again.
+_MOST_FAILURES, _FAILURES_SHOWN, _SECONDS_STUCK = 5, 20, 300
+
+
+class Counts:
+    """What one process did and does, kept in a file: nothing of it is lost with the process.
+
+    Args:
+        file: The file; what an earlier process counted in it stays.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        there = file.exists()
+        self._content = json.loads(file.read_text(encoding="utf-8")) if there else {}
+        self._counts = self._content.setdefault("counts", {})
+
+    def next_round(self) -> int:
+        """The number of the round that begins, from 1."""
+        self._content["round"] = self._content.get("round", 0) + 1
+        return self._content["round"]
+
+    def run(self, part: str, work: Callable[[], int], what: str) -> None:
+        """Runs a piece of a part and counts it.
+
+        Args:
+            part: Its name in the table.
+            work: It gives how many it did, and raises where a promise is broken.
+            what: What repeats it.
+        """
+        count = self._counts.setdefault(part, {"done": 0, "failures": 0, "seconds": 0.0})
+        if count["failures"] >= _MOST_FAILURES:
+            return
+        self._content["at"] = f"{part}: {what}"
+        self._write()
+        started = time.monotonic()
+        faulthandler.dump_traceback_later(_SECONDS_STUCK, exit=True)
+        try:
+            count["done"] += work()
+        except Exception as error:
+            said = "".join(traceback.format_exception_only(error)).strip()
+            count["failures"] += 1
+            self._content.setdefault("failures", []).append(f"{part}: {what}: {said}")
+            sys.stderr.write(f"FAILED {part}: {what}: {said[:1000]}\n")
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+        count["seconds"] += time.monotonic() - started
+        self._write()
+
+    def _write(self) -> None:
+        self._file.write_text(json.dumps(self._content, indent=1), encoding="utf-8")
+
+
+def fuzz_strings(end: float, counts: Counts) -> None:
+    """Strings through every text stage and every model, and damaged files, until `end`."""
+    from tests.fuzz.models import MODELS, model_check
+    from tests.fuzz.readers import READERS
+    from tests.fuzz.test_damaged_files import damaged_files
+    from tests.fuzz.text_stages import STAGES
+
+    checks = {name: (make(), OF_STAGE) for name, make in STAGES.items()}
+    checks |= {name: (model_check(name), OF_MODEL) for name in MODELS}
+    readers = list(READERS)
+    while time.time() < end:
+        seed = counts.next_round()
+        for part, (check, sizes) in checks.items():
+            drawn = (seed, *sizes)
+            counts.run(part, partial(_batch, check, *drawn), f"batch{drawn}")
+        name = readers[seed % len(readers)]
+        with tempfile.TemporaryDirectory(prefix="use_st5_fuzz_") as root:
+            work = partial(damaged_files, name, Path(root, "bench"), seed=seed)
+            counts.run(f"damaged {name}", work, f"seed {seed}")
+
+
+def _batch(check: Check, seed: int, size: int, pieces: int) -> int:
+    texts = batch(seed, size, pieces)
+    hold(check, texts)
+    return len(texts)
+
+
+def fuzz_kills(end: float, counts: Counts) -> None:
+    """Two of each command on one target, then every command killed at random moments."""
+    from tests.fuzz.kills import COMMANDS, Killing, draw_kill, two_writers
+
+    with tempfile.TemporaryDirectory(prefix="use_st5_fuzz_") as scratch:
+        root, killings = Path(scratch), {}
+        while time.time() < end:
+            seed = counts.next_round()
+            for group in GROUPS:
+                name = group[seed % len(group)]
+                if name not in killings:
+                    killings[name] = Killing(COMMANDS[name], root / name)
+                drawn = draw_kill(random.Random(f"{name} {seed}"))
+                kind = "toy" if "toy" in COMMANDS[name].setup else "real"
+                part = f"killed {name} ({kind})"
+                counts.run(part, partial(killings[name].kill, *drawn), str(drawn))
+            name = TWO_WRITERS[seed % len(TWO_WRITERS)]
+            work = partial(two_writers, COMMANDS[name], root / "two")
+            counts.run(f"twice at once {name}", work, "")
+
+
+PARTS = {"strings": fuzz_strings, "kills": fuzz_kills}
+
+
+def _process(part: str, end: float) -> None:
+    """Runs in a process of its own; Ctrl-C ends it, the counts are in the file."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        PARTS[part](end, Counts(OUT / f"{part}.json"))
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+def main(seconds: float) -> int:
+    """Runs both processes, those that die again, and tells what they did."""
+    OUT.mkdir(exist_ok=True)
+    for part in PARTS:
+        (OUT / f"{part}.json").unlink(missing_ok=True)
+    end, deaths = time.time() + seconds, []
+    context = multiprocessing.get_context("spawn")
+    running: dict[str, multiprocessing.process.BaseProcess] = {}
+    todo = set(PARTS)
+    try:
+        while todo:
+            for part in sorted(todo):
+                process = running.get(part)
+                if process is not None and process.is_alive():
+                    continue
+                if process is not None and process.exitcode:
+                    deaths.append(f"{part}: a process ended with {process.exitcode} {_at(part)}")
+                if process is not None and (not process.exitcode or time.time() > end):
+                    todo.remove(part)
+                    continue
+                running[part] = context.Process(target=_process, args=(part, end))
+                running[part].start()
+            time.sleep(0.5)
+    except KeyboardInterrupt:
+        for process in running.values():
+            process.join()
+    return _tell(seconds, deaths)
+
+
+def _read(part: str) -> dict:
+    file = OUT / f"{part}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def _at(part: str) -> str:
+    return f"at {_read(part).get('at', 'its start')}"
+
+
+def _tell(seconds: float, deaths: list[str]) -> int:
+    """Prints the counts as a table and writes them as one file."""
+    counts, failures = {}, deaths
+    for part in PARTS:
+        content = _read(part)
+        counts |= content.get("counts", {})
+        failures = failures + content.get("failures", [])
+    rows = [("part", "done", "failures", "seconds")]
+    for part, count in counts.items():
+        done, failed, took = (f"{count[key]:,.0f}" for key in ("done", "failures", "seconds"))
+        rows.append((part, done, failed, took))
+    for part, *numbers in rows:
+        sys.stdout.write(f"{part:<36}" + "".join(f"{number:>12}" for number in numbers) + "\n")
+    for failure in failures[:_FAILURES_SHOWN]:
+        sys.stdout.write(f"FAILED {failure[:2000]}\n")
+    content = {"seconds": seconds, "counts": counts, "failures": failures}
+    (OUT / "counts.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+    sys.stdout.write(f"{len(failures)} failures; all counts: {OUT / 'counts.json'}\n")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1])))

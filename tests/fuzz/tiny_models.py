@@ -1,0 +1,69 @@
+"""Small encoders, exported: what costs too much to ship and to download."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import keras
+import numpy as np
+
+
+def export_sentence_t5(folder: Path) -> Path:
+    """Writes a Sentence-T5 of two layers and 24 dimensions over T5's own vocabulary."""
+    from use_st5.export.saved_model import export_saved_model
+    from use_st5.models.sentence_t5 import SentenceT5
+    from use_st5.models.t5_config import T5Config
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+    keras.utils.set_random_seed(0)
+    config = T5Config(32_128, 2, 16, 32, 2, 8, "gated_gelu", dropout=0.1)
+    model = SentenceT5(config, projection_dim=24)
+    model.build()
+    export_saved_model(model, SentencePieceVectorizer(), folder, name="tiny", max_length=128)
+    return folder
+
+
+def export_use_dan(folder: Path) -> Path:
+    """Writes a USE-DAN of a few words and 12 dimensions."""
+    from use_st5.export.saved_model import export_saved_model
+    from use_st5.models.presets import USEDANConfig
+    from use_st5.models.use_dan import USEDAN
+    from use_st5.text.ngram_vectorizer import NGramVectorizer
+    from use_st5.text.ngram_vocabulary import NGramVocabulary
+
+    keras.utils.set_random_seed(0)
+    words = ("how", "old", "are", "you", "train")
+    vocabulary = NGramVocabulary(words, ("how old",), unigram_buckets=3, bigram_buckets=2)
+    config = USEDANConfig(num_embeddings=vocabulary.size, embedding_dim=8, hidden_dims=(8, 12))
+    model = USEDAN(config)
+    model(np.ones((1, 1), np.int32))
+    export_saved_model(model, NGramVectorizer(vocabulary), folder, name="tiny", card="# Tiny\n")
+    return folder
+
+
+def write_hugging_face(folder: Path) -> Path:
+    """Writes a T5 folder of Hugging Face: one layer, 8 dimensions and T5's own vocabulary."""
+    from safetensors.numpy import save_file
+
+    from use_st5.convert import huggingface_t5
+    from use_st5.models.sentence_t5 import SentenceT5
+    from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
+
+    folder.mkdir()
+    config = {
+        "model_type": "t5", "vocab_size": 32_128, "num_layers": 1, "num_decoder_layers": 1,
+        "d_model": 8, "d_ff": 16, "num_heads": 2, "d_kv": 4, "feed_forward_proj": "relu",
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    shutil.copy(T5_VOCABULARY, folder / "spiece.model")
+    model = SentenceT5(huggingface_t5.read_t5_config(folder))
+    model.build()
+    random = np.random.default_rng(0)
+    tensors = {
+        name: random.normal(size=target.stored_shape()).astype("f")
+        for name, target in huggingface_t5.t5_mapping(model).items()
+    }
+    save_file(tensors, folder / "model.safetensors")
+    return folder
