@@ -138,19 +138,18 @@ def prepare(
 
 
 def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder | None) -> str:
-    """Where the set is, and why it cannot be read if one of its tasks cannot."""
+    """Where the set is, and why it cannot be read if that is so."""
     if folder is None:
         return "unknown"
     if not folder.has(source):
         return "missing"
     path = folder.find(source)
     place = path.relative_to(folder.path).as_posix()
-    for task in tasks:
-        error = _reading_error(task, folder)
-        # An error about another of the task's files stands in the row of that one.
-        if error and (str(path) in error or len(task.sources + task.optional_sources) == 1):
-            return f"{place}, not readable: {error}"
-    return place
+    errors = [_reading_error(task, folder) for task in tasks]
+    about_it = [error for error in errors if str(path) in error]
+    # Another of a task's files may be the reason; then a task that was read speaks for this one.
+    reason = next(iter(about_it), errors[0] if all(errors) else "")
+    return f"{place}, not readable: {reason}" if reason else place
 
 
 @functools.cache

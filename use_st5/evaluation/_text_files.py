@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 _HIGHEST_SCORE = 5
+_LONGEST_LINE = 1_000_000
 
 
 def read_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> list[str]:
@@ -14,18 +15,34 @@ def read_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> list[str]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not in the encoding.
+        ValueError: A line is not in the encoding, holds a NUL byte, or has no end in sight.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a file, found none.")
+    lines = []
     # str.splitlines would also break at U+0085 and U+2028, which are inside some sentences.
+    with path.open("rb") as stream:
+        while line := stream.readline(_LONGEST_LINE + 1):
+            lines.append(_decoded(path, len(lines) + 1, line, encoding))
+            encoding = encoding.removesuffix("-sig")  # The mark stands in the first line alone.
+    return lines or [""]
+
+
+def _decoded(path: Path, number: int, line: bytes, encoding: str) -> str:
+    if len(line) > _LONGEST_LINE or b"\0" in line:
+        found = "a NUL byte" if b"\0" in line else f"one of more than {_LONGEST_LINE:,} bytes"
+        raise ValueError(
+            f"{path}:{number}: expected a line of text, received {found}. Download the file again."
+        )
     try:
-        text = path.read_bytes().decode(encoding).removesuffix("\n")
+        return line.decode(encoding).removesuffix("\n").rstrip("\r")
     except UnicodeDecodeError as error:
         name = encoding.removesuffix("-sig").upper()
-        raise ValueError(f"{path}: expected {name} text ({error}). Convert it first.") from error
-    return [line.rstrip("\r") for line in text.split("\n")]
+        raise ValueError(
+            f"{path}:{number}: expected {name} text, received the byte 0x{line[error.start]:02x} "
+            f"at position {error.start} of the line. Convert the file first."
+        ) from error
 
 
 def read_side_by_side(

@@ -57,7 +57,9 @@ def test_semeval_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"gs\.x\.txt:2: expected a score .*, received 'nan'"):
         read_semeval_sts(tmp_path)
     gold.write_bytes(b"1\n\xff\n")
-    with pytest.raises(ValueError, match=r"STS\.gs\.x\.txt: expected UTF-8 text .*position 2"):
+    with pytest.raises(
+        ValueError, match=r"STS\.gs\.x\.txt:2: expected UTF-8 text, received the byte 0xff"
+    ):
         read_semeval_sts(tmp_path)
     write(gold, "1\n2\n")
     write(tmp_path / "STS.input.x.txt", "a\tb\nc d\n")

@@ -35,7 +35,8 @@ def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
 
     Raises:
         FileNotFoundError: The folder or a gold file is missing.
-        ValueError: Input and gold differ in their number of lines; a line is not in the format.
+        ValueError: Input and gold differ in their number of lines; a line is not in the format; a
+            subset has no pairs.
     """
     folder = Path(folder)
     inputs = {
@@ -51,6 +52,8 @@ def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
         if not gold.exists():
             raise FileNotFoundError(f"{gold}: expected the gold scores of {path.name}.")
         subsets[subset] = list(_semeval_pairs(path, gold))
+        if not subsets[subset]:
+            raise ValueError(f"{path}: expected pairs that {gold.name} has scores of, found none.")
     return STSSet(name or folder.name, subsets)
 
 

@@ -1,0 +1,129 @@
+"""What `use-st5 data` calls found is read by its tasks; what cannot be read is not called found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.registry import all_tasks
+from use_st5.evaluation.retrieval.tatoeba_languages import LANGUAGES
+
+OTHER_TEXT = b"word " * 10
+_PAIRS = "\n".join("a cat\ta dog" for _ in range(250)) + "\n"
+_MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\ta\tb\n0\t3\t4\tc\td\n"
+_SICK = (
+    "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    "1\ta\tb\t3.5\tNEUTRAL\n2\tc\td\t1.0\tENTAILMENT\n"
+)
+_GROUP = {"category": "c", "examples": ["a", "b"]}
+_WEAT = json.dumps({key: _GROUP for key in ("targ1", "targ2", "attr1", "attr2")})
+_JSTS = json.dumps({"sentence_pair_id": 1, "sentence1": "a", "sentence2": "b", "label": 2.5})
+# The end of a place, as published → what a small file of it holds; the first that fits.
+CONTENTS = {
+    "*sts-*.csv": "main-news\tMSRpar\t2012\t1\t5.000\ta\tb\n",
+    "*/SICK_*.txt": _SICK,
+    "SST/binary/*": "a good film\t1\na bad one\t0\n",
+    "SST/fine/*": "4 a good film\n0 a bad one\n",
+    "TREC/*": "DESC:manner How ?\nNUM:count How many ?\n",
+    "MRPC/*": _MRPC,
+    "probing/*": "tr\tA\tx\ntr\tB\ty\nva\tA\tz\nte\tB\tw\n",
+    "CoLA/*": "gj04\t1\t\ta sentence\ngj04\t0\t*\tno one\n",
+    "SST-2/*": "sentence\tlabel\na good film\t1\n",
+    "STS-B/*": "sentence1\tsentence2\tscore\na\tb\t3.0\n",
+    "QQP/*": "question1\tquestion2\tis_duplicate\na\tb\t1\n",
+    "MNLI/*": "sentence1\tsentence2\tgold_label\na\tb\tneutral\n",
+    "QNLI/*": "question\tsentence\tlabel\n" + 1001 * "a\tb\tentailment\n",
+    "RTE/*": "sentence1\tsentence2\tlabel\na\tb\tentailment\n",
+    "*.jsonl": _WEAT,
+    "*/STS.input.*": _PAIRS,
+    "*/STS.gs.*": 250 * "3\n",
+    "jsts*": _JSTS,
+    "KorSTS/*": "score\tsentence1\tsentence2\n3\ta\tb\n",
+    "cnsd*": "2012||a||b||3\n",
+    "*/stsb-*-test.csv": '"a, b",c,3.0\n',
+    "*": "a sentence\nanother one\n",  # MR, CR, SUBJ, MPQA
+}
+
+
+def files_of(source: DataSource) -> Iterator[tuple[str, str]]:
+    """The paths and contents of a small copy, in the first of the set's places."""
+    place = source.places[0]
+    if source.name.startswith("STS1"):
+        folder = place.partition("/")[0]
+        yield f"{folder}/STS.input.x.txt", "a\tb\n"
+        yield f"{folder}/STS.gs.x.txt", "2\n"
+    elif source.name.startswith("BUCC"):
+        yield place.replace("*", "dev"), "1\t1\n" if place.endswith("gold") else "1\ta sentence\n"
+    elif source.name == "Tatoeba":
+        for code in LANGUAGES:
+            for side in (code, "eng"):
+                yield f"{place}/tatoeba.{code}-eng.{side}", "a sentence\n"
+    else:
+        yield place, next(text for end, text in CONTENTS.items() if fnmatchcase(place, end))
+
+
+@pytest.fixture
+def every_set(tmp_path: Path) -> dict[str, list[Path]]:
+    """The files of a small copy of every data set, by its name."""
+    copies: dict[str, list[Path]] = {}
+    for task in all_tasks().values():
+        for source in task.sources + task.optional_sources:
+            for place, text in files_of(source):
+                path = tmp_path / "data" / place
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+                copies.setdefault(source.name, []).append(path)
+    return copies
+
+
+def states(use: Callable) -> dict[str, str]:
+    result = use("data", "--data", "data")
+    assert result.exit_code == 0, result.output
+    rows = [line.split("\t") for line in result.stdout.splitlines()[1:]]
+    return {name: state for name, state, *_ in rows}
+
+
+def test_every_set_that_is_found_is_read(
+    every_set: dict[str, list[Path]], tmp_path: Path, use: Callable
+) -> None:
+    for name, state in states(use).items():
+        assert (tmp_path / "data" / state).exists(), (name, state)
+    folder = DataFolder(tmp_path / "data")
+    for task in all_tasks().values():
+        task.read(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01\xff\xfe", OTHER_TEXT, None])
+def test_no_set_of_another_content_is_found(
+    every_set: dict[str, list[Path]], use: Callable, content: bytes | None
+) -> None:
+    """An empty file, a binary one, one of another kind of text, a folder in its place."""
+    for path in {path for paths in every_set.values() for path in paths}:
+        path.unlink()
+        if content is None:
+            path.mkdir()
+        else:
+            path.write_bytes(content)
+    # Any text is one of their sentences.
+    takes_all = ("MR/", "CR/", "SUBJ/", "MPQA/", "Tatoeba") if content == OTHER_TEXT else ()
+    for name, state in states(use).items():
+        refused = "not readable: " in state or state == "missing"
+        assert refused != name.startswith(takes_all), (name, state)
+
+
+def test_a_damaged_file_is_told_of_in_its_own_row(
+    every_set: dict[str, list[Path]], use: Callable
+) -> None:
+    before = states(use)
+    (damaged,) = every_set["STS-B train"]
+    damaged.write_text("a,b,c\n", encoding="utf-8")
+    after = states(use)
+    assert {name for name in before if before[name] != after[name]} == {"STS-B train"}
+    assert f"{damaged.name}, not readable: " in after["STS-B train"]
+    assert "sts-train.csv:1: expected at least 7 tab-separated fields" in after["STS-B train"]
