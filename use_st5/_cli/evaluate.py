@@ -88,6 +88,7 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluates a model."""
+    from use_st5._cli.named_encoder import named_encoder
     from use_st5._cli.task_choice import chosen_tasks, print_tasks
 
     if list_tasks:
@@ -98,8 +99,6 @@ def evaluate(
     if cache is not None and no_cache:
         raise typer.BadParameter("give --cache or --no-cache, not both.")
     chosen, skipped = chosen_tasks(tasks, data)
-    from use_st5._cli.named_encoder import named_encoder
-
     with contextlib.ExitStack() as claims:
         if output is not None:
             claims.enter_context(_claimed(output, chosen))
@@ -111,10 +110,7 @@ def evaluate(
         record = _run(encoder, chosen, data, seed=seed, cache=kept)
         record = _with_skipped(record, skipped, data)
         record.write(output)
-    if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
-    else:
-        _print_scores(record)
+    _print_scores(record, as_json=as_json)
     encoder.say_truncated()
     _say_skipped(skipped)
     say(f"written: {output}")
@@ -198,7 +194,10 @@ def _run(
         raise typer.Exit(130) from interrupt
 
 
-def _print_scores(record: EvaluationRecord) -> None:
+def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
+        return
     rows = [
         (
             name,
