@@ -88,6 +88,7 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluates a model."""
+    from use_st5._cli.named_encoder import named_encoder
     from use_st5._cli.task_choice import chosen_tasks, print_tasks
 
     if list_tasks:
@@ -98,8 +99,6 @@ def evaluate(
     if cache is not None and no_cache:
         raise typer.BadParameter("give --cache or --no-cache, not both.")
     chosen, skipped = chosen_tasks(tasks, data)
-    from use_st5._cli.named_encoder import named_encoder
-
     with contextlib.ExitStack() as claims:
         if output is not None:
             claims.enter_context(_claimed(output, chosen))

@@ -72,7 +72,7 @@ def export_saved_model(
         The written description.
 
     Raises:
-        ValueError: The storage or `max_length` does not fit, or Keras does not run on TensorFlow.
+        ValueError: The storage, `max_length` or Keras's backend does not fit the model.
         FileExistsError: `path` holds anything but a model that use_st5 wrote.
         BlockingIOError: Another process is writing `path`.
     """
