@@ -123,9 +123,9 @@ class Embedder:
             try:
                 keys, vectors = np.load(path), np.load(beside, mmap_mode="r")
                 expected = (len(keys), self.dimension or vectors.shape[-1])
-                if keys.shape[1:] != (_KEY_BYTES,) or vectors.shape != expected:
+                if keys.shape[1:] != (_KEY_BYTES,) or vectors.shape != expected or 0 in expected:
                     raise ValueError(f"found the shapes {keys.shape} and {vectors.shape}")
-            except (OSError, ValueError, EOFError) as error:
+            except Exception as error:  # NumPy's parser of headers raises what it stumbles over
                 raise ValueError(
                     f"{path}: expected keys, and in {beside.name} a vector for each, as long as "
                     f"the others ({error}). Remove the folder {store}; it is made anew."

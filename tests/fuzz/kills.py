@@ -109,8 +109,8 @@ def _page(folder: Path) -> object:
 
 
 def _measured(folder: Path) -> None:
-    write_folder(folder / "a", "a")
-    write_folder(folder / "b", "b", content="another graph")
+    for name in "ab":
+        write_folder(folder / name, name, content=name * 64)  # which is its hash, too
 
 
 def _figures(folder: Path) -> object:
@@ -245,6 +245,8 @@ class Started:
         )
         os.close(ours)
         os.close(theirs)
+        if command.stdin:
+            source.close()
         self._ready, self._go = os.fdopen(ready, "rb", 0), os.fdopen(go, "wb", 0)
 
     def go(self) -> None:

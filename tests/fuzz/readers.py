@@ -100,7 +100,7 @@ def _data() -> dict[str, Reader]:
     objects = [dict(zip(head, row, strict=True)) for row in _ROWS]
     two = ["a\tb\n", "c\td\n"]
     languages = [["language", "pairID", "promptID", *head]]
-    languages += [[code, i, i, *row] for code in ("en", "de") for i, row in enumerate(_ROWS)]
+    languages += [[code, i, 0, *row] for code in ("en", "de") for i, row in enumerate(_ROWS)]
     turns = {"turns": ["Hi.", "Hello 今.", "Bye."]}
     prose = ["Once upon a time. It rained.", "", "Then it stopped. She left — late."]
     return {
@@ -528,7 +528,7 @@ def _read_model(folder: Path) -> None:
 
 
 def _make_facts(folder: Path) -> None:
-    resource_records.write_folder(folder / "m", "tiny")
+    resource_records.write_folder(folder / "m", "tiny", content="0" * 64)
 
 
 def _read_facts(folder: Path) -> None:
@@ -558,7 +558,7 @@ def _read_training(kind: str) -> Callable[[Path], None]:
     def read(folder: Path) -> None:
         checkpoints = _training_checkpoints(kind, folder)
         checkpoints.restore(9)
-        checkpoints.state(9)
+        checkpoints.state(9, dict[str, Any])
 
     return read
 

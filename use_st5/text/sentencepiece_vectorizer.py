@@ -71,6 +71,8 @@ class SentencePieceVectorizer(tf.Module):
         try:
             self._tokenizer = kind(model=proto, add_eos=False)
             pieces = int(self._tokenizer.vocab_size())
+            if not pieces:
+                raise ValueError("it has no pieces")
         except Exception as error:  # the converter's own kinds differ between versions
             name = "the bytes given" if isinstance(model, bytes) else os.fspath(model)
             raise ValueError(

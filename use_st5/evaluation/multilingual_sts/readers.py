@@ -55,9 +55,9 @@ def read_jsts(path: str | Path) -> list[STSPair]:
     for number, line in numbered_lines(path):
         try:
             one, *sentences, label = (json.loads(line)[key] for key in keys)
-            if not all(isinstance(sentence, str) for sentence in sentences):
-                raise TypeError("a sentence is no text")
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            if not all(isinstance(text, str) for text in (one, *sentences)):
+                raise TypeError("an id or a sentence is no text")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{path}:{number}: expected a JSON object with {', '.join(keys)}, received "
                 f"{line[:80]!r}."

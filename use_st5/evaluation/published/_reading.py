@@ -39,6 +39,8 @@ def read_published(file: Traversable) -> tuple[PublishedTable, ...]:
         raise ValueError(
             f"{file.name}:{error.lineno}: expected JSON, received: {error.msg}."
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file.name}: expected JSON in UTF-8, received: {error}.") from error
     where = file.name
     if not isinstance(content, dict) or content.keys() != {"paper", "tables"}:
         raise ValueError(f'{where}: expected an object with the keys "paper" and "tables".')
