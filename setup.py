@@ -28,6 +28,9 @@ EXTRAS = {
     "convert": ["sentencepiece>=0.2"],
     # Training where TensorFlow has no accelerator; for a GPU: pip install "jax[cuda12]".
     "jax": ["jax>=0.6"],
+    # Exported encoders without TensorFlow: the converter to ONNX and the two runtimes.
+    "onnx": ["onnxruntime>=1.20", "tf2onnx>=1.17"],
+    "litert": ["ai-edge-litert>=2.0"],
     "plots": ["matplotlib>=3.9"],
     # Classifiers and statistics, and the page that `use-st5 report` writes.
     "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],

@@ -69,7 +69,9 @@ def test_metadata_names_dependencies_and_extras(wheel: Path) -> None:
     folder = f"use_st5-{use_st5.__version__}.dist-info"
     metadata = archive.read(f"{folder}/METADATA").decode()
     extras = [line.split(": ")[1] for line in metadata.splitlines() if "Provides-Extra" in line]
-    expected = "all convert data dev evaluation hub jax peers plots text tfmodels transfer"
+    expected = (
+        "all convert data dev evaluation hub jax litert onnx peers plots text tfmodels transfer"
+    )
     assert sorted(extras) == expected.split()
     text = next(
         line

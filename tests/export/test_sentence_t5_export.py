@@ -95,3 +95,10 @@ def test_int8_is_not_for_a_decoder(tmp_path: Path, toy_t5: Any) -> None:
     with pytest.raises(ValueError, match="the decoder reads the table"):
         export_saved_model(model, toy_t5.vectorizer, tmp_path / "m", name="x", storage="int8")
     assert not list(tmp_path.iterdir())
+
+
+def test_bytes_that_are_no_utf8_are_read_as_encode_reads_them(toy_t5: Any) -> None:
+    encoder = use_st5.load(toy_t5.folder)
+    generator = np.random.default_rng(0)
+    texts = [b"caf\xe9", *(generator.bytes(generator.integers(0, 12)) for _ in range(1000))]
+    np.testing.assert_allclose(encoder.model(texts), encoder.encode(texts), atol=1e-6)

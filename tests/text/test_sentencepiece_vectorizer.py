@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -91,10 +92,15 @@ def test_vocabularies_are_told_apart(vectorizer: SentencePieceVectorizer) -> Non
     assert fingerprint(vectorizer)["vocabulary"] != fingerprint(part)["vocabulary"]
 
 
-def test_invalid_utf8_is_read_as_the_sentencepiece_package_reads_it(
+def test_invalid_utf8_becomes_the_replacement_character(
     vectorizer: SentencePieceVectorizer, package: spm.SentencePieceProcessor
 ) -> None:
-    for text in (b"caf\xe9 au lait", b"\xff", b"ends in half a \xf0\x9f"):
+    generator = random.Random(0)
+    texts = [b"caf\xe9 au lait", b"\xff", b"ends in half a \xf0\x9f", b"\xed\xa0\x80 \xc0\x80"]
+    texts += [generator.randbytes(generator.randint(0, 12)) for _ in range(1000)]
+    decoded = [text.decode(errors="replace") for text in texts]
+    assert ids(vectorizer, texts) == ids(vectorizer, decoded)
+    for text in decoded[:4]:
         assert ids(vectorizer, [text]) == [[*package.encode(text), 1]]
 
 

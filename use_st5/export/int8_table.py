@@ -53,7 +53,7 @@ class Int8Table:
     def lookup(self, ids: tf.Tensor) -> tf.Tensor:
         """Gathers and scales rows: int32 `[...]` → float32 `[..., dim]`."""
         codes = tf.cast(tf.gather(self._codes, ids), tf.float32)
-        return codes * tf.gather(self._scales, ids)[..., None]
+        return codes * tf.expand_dims(tf.gather(self._scales, ids), -1)
 
     def tracked(self) -> dict[str, tf.Variable]:
         """The variables by the names under which the SavedModel's root holds them."""

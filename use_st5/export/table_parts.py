@@ -48,7 +48,8 @@ class TableParts(abc.ABC):
     regularization_losses: Sequence[Callable[[], tf.Tensor]]
     vectorizer: Any
 
-    # The fields that are functions of the family's own, by which a SavedModel holds them.
+    # The fields that are functions of the family's own, by which a SavedModel holds them; None is
+    # what a SavedModel of an older version lacks.
     PIECES: ClassVar[tuple[str, ...]] = ("network",)
 
     @classmethod
@@ -103,7 +104,7 @@ class TableParts(abc.ABC):
             trainable_variables=[v for v in loaded.trainable_variables if id(v) not in table],
             regularization_losses=list(loaded.regularization_losses),
             vectorizer=loaded.vectorizer,
-            **{name: getattr(loaded, name) for name in cls.PIECES},
+            **{name: getattr(loaded, name, None) for name in cls.PIECES},
         )
 
     @abc.abstractmethod
@@ -121,15 +122,16 @@ class TableParts(abc.ABC):
     def graph(self, table: EmbeddingTable) -> EncoderGraph:
         """Joins the parts with a table."""
         # Each piece is traced once, and every function of the SavedModel calls that one graph.
-        pieces = {
-            name: _traced(getattr(self, name), inputs)
-            for name, inputs in self.piece_inputs().items()
-        }
-        parts = dataclasses.replace(self, **pieces)
+        text = [tf.TensorSpec([None], tf.string, name="text")]
+        pieces, graphs = {}, {"preprocess": _traced(self.preprocess, text)[1]}
+        for name, inputs in self.piece_inputs().items():
+            if getattr(self, name) is not None:
+                pieces[name], graphs[name] = _traced(getattr(self, name), inputs)
+        parts = dataclasses.replace(self, **graphs)
         return EncoderGraph(
             embed_text=functools.partial(parts.embed_text, table),
             embed_ids=functools.partial(parts.embed_ids, table),
-            preprocess=self.preprocess,
+            preprocess=parts.preprocess,
             token_counts=self.token_counts,
             dimension=self.dimension,
             max_length=self.max_length,
@@ -141,15 +143,13 @@ class TableParts(abc.ABC):
         )
 
 
-def _traced(piece: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Any:
-    """A piece as a graph with dropout and one without; as one graph where it takes strings."""
+def _traced(piece: Callable[..., Any], inputs: list[tf.TensorSpec]) -> tuple[Any, Any]:
+    """A piece as a function to track, and what calls its one graph (with dropout, another)."""
     function = tf.function(piece)
     if inputs[0].dtype == tf.string:
-        function.get_concrete_function(*inputs)
-        return function
-    for training in (False, True):
-        function.get_concrete_function(*inputs, training)
-    return function
+        return function, function.get_concrete_function(*inputs)
+    graphs = {t: function.get_concrete_function(*inputs, t) for t in (False, True)}
+    return function, lambda *given: graphs[given[-1]](*given[:-1])
 
 
 def _check_vocabulary(vectorizer: Any, rows: int) -> None:

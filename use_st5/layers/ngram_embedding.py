@@ -60,7 +60,7 @@ class NGramEmbedding(keras.layers.Layer):
             draw = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
             counted = ops.logical_and(counted, draw >= self.term_dropout)
         vectors = ops.cast(ops.take(self.embeddings, ids, axis=0), "float32")
-        total = ops.sum(ops.where(counted[..., None], vectors, 0.0), axis=1)
+        total = ops.sum(ops.where(ops.expand_dims(counted, -1), vectors, 0.0), axis=1)
         count = ops.sum(ops.cast(counted, "float32"), axis=1, keepdims=True)
         return total / ops.maximum(count, 1.0)
 

@@ -17,6 +17,6 @@ def masked_mean(x: Any, mask: Any) -> Any:
     Returns:
         float32 `[batch, dim]`; zeros for a row without tokens.
     """
-    kept = ops.where(mask[:, :, None], ops.cast(x, "float32"), 0.0)
+    kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), 0.0)
     count = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
     return ops.sum(kept, axis=1) / ops.maximum(count, 1.0)

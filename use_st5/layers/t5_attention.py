@@ -79,9 +79,9 @@ class T5Attention(keras.layers.Layer):
         training: bool = False,
     ) -> Any:
         context = x if context is None else context
-        query = self._heads(self.query(x))
-        key, value = self._heads(self.key(context)), self._heads(self.value(context))
-        scores = ops.cast(ops.einsum("bqhd,bkhd->bhqk", query, key), "float32")
+        query = self._heads(self.query, x)
+        key, value = self._heads(self.key, context), self._heads(self.value, context)
+        scores = ops.cast(ops.matmul(query, ops.transpose(key, (0, 1, 3, 2))), "float32")
         if self.scaled:
             scores = scores * self.key_value_dim**-0.5
         if bias is not None:
@@ -89,7 +89,7 @@ class T5Attention(keras.layers.Layer):
         if visible is not None:
             scores = ops.where(visible, scores, _EXCLUDED)
         weights = self.dropout_layer(ops.softmax(scores, axis=-1), training=training)
-        mixed = ops.einsum("bhqk,bkhd->bqhd", ops.cast(weights, value.dtype), value)
+        mixed = ops.matmul(ops.cast(weights, value.dtype), value)
         return self.output_dense(self._joined(mixed))
 
     def of_one_token(self, x: Any) -> Any:
@@ -121,10 +121,15 @@ class T5Attention(keras.layers.Layer):
             name=name,
         )
 
-    def _heads(self, x: Any) -> Any:
+    def _heads(self, dense: LoRADense, x: Any) -> Any:
+        """What a dense layer gives for `[batch, length, dim]`: `[batch, heads, length, width]`."""
+        # The shape of the input: that of the output makes tf2onnx join two reshapes to a wrong one.
         batch, length = ops.shape(x)[:2]
-        return ops.reshape(x, (batch, length, self.num_heads, self.key_value_dim))
+        split = ops.reshape(dense(x), (batch, length, self.num_heads, self.key_value_dim))
+        return ops.transpose(split, (0, 2, 1, 3))
 
     def _joined(self, x: Any) -> Any:
-        batch, length = ops.shape(x)[:2]
-        return ops.reshape(x, (batch, length, self.num_heads * self.key_value_dim))
+        """`[batch, heads, length, width]` → `[batch, length, heads · width]`."""
+        batch, _, length, _ = ops.shape(x)
+        joined = ops.transpose(x, (0, 2, 1, 3))
+        return ops.reshape(joined, (batch, length, self.num_heads * self.key_value_dim))

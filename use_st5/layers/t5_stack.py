@@ -148,4 +148,4 @@ class T5Stack(keras.layers.Layer):
 
 def _of_keys(tokens: Any) -> Any:
     """`[batch, keys]` → `[batch, 1, 1, keys]`."""
-    return None if tokens is None else tokens[:, None, None, :]
+    return None if tokens is None else ops.expand_dims(tokens, (1, 2))

@@ -122,7 +122,7 @@ class USETransformer(keras.Model):
         x = self.dropout_layer(x + ops.cast(positions, x.dtype), training=training)
         sums = []
         for number, block in enumerate(self.blocks, start=1):
-            x = block(x, visible=tokens[:, None, None, :], training=training)
+            x = block(x, visible=ops.expand_dims(tokens, (1, 2)), training=training)
             if number == self.config.early_output:
                 sums.append(_scaled_sum(self.early_norm(x), tokens))
         sums.append(_scaled_sum(self.norm(x), tokens))
@@ -144,6 +144,6 @@ class USETransformer(keras.Model):
 
 def _scaled_sum(x: Any, tokens: Any) -> Any:
     """The sum over the tokens divided by √length, `[batch, length, dim] → float32 [batch, dim]`."""
-    kept = ops.where(tokens[:, :, None], ops.cast(x, "float32"), 0.0)
+    kept = ops.where(ops.expand_dims(tokens, -1), ops.cast(x, "float32"), 0.0)
     length = ops.sum(ops.cast(tokens, "float32"), axis=1, keepdims=True)
     return ops.sum(kept, axis=1) / ops.sqrt(ops.maximum(length, 1.0))

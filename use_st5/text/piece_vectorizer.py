@@ -28,9 +28,8 @@ class PieceVectorizer(TokenVectorizer):
         ValueError: The vocabulary holds bi-grams or buckets for them.
     """
 
-    def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of all texts end to end, and the text of each."""
-        tokens, positions = self._ngrams.split(text)
+    def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The ids of tokens, one or more for each, and the row of each id."""
         parts, owners = self._parts(tokens)
         known = self._ngrams.table.lookup(parts)
         unknown = tf.where(known == _UNKNOWN)

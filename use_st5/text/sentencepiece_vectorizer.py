@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from use_st5._imports import require
 from use_st5._records import read_bounded
+from use_st5.text.long_texts import are_long, cut, fold
 from use_st5.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
@@ -21,6 +22,10 @@ MODEL_LIMIT = 2**26
 
 # The first of the 256 pieces by which a vocabulary like mT5's spells what it has no piece for.
 _BYTE_PIECE = b"<0x00>"
+
+# Characters that stay what they are beside a space: there a text may be cut, since no piece of the
+# vocabulary goes on behind a space.
+_PLAIN = "[!-~]"
 
 
 class SentencePieceVectorizer(tf.Module):
@@ -34,7 +39,12 @@ class SentencePieceVectorizer(tf.Module):
     SavedModel needs nothing but tensorflow-text.
 
     A text that is too long is cut before the end-of-sentence token is added, as T5's own pipeline
-    does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence.
+    does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence. What
+    is no UTF-8 is read as U+FFFD, as Python's `bytes.decode` with errors "replace" does.
+
+    Memory: of a long text (`use_st5.text.long_texts`) no more is tokenized at a time than a block,
+    or than `max_tokens` need, if it has single spaces between ASCII characters. A stretch without
+    them takes about 40 times its size.
 
     Args:
         model: The SentencePiece model, its bytes or the path of its file (`spiece.model`); by
@@ -110,6 +120,9 @@ class SentencePieceVectorizer(tf.Module):
         """
         if max_tokens is not None and max_tokens < 2:
             raise ValueError(f"Expected max_tokens to be at least 2, received {max_tokens}.")
+        text = _as_utf8(text)
+        if max_tokens is not None:
+            text = tf.cond(are_long(text), lambda: _beginnings(text, max_tokens), lambda: text)
         pieces = self._tokenizer.tokenize(text)
         if max_tokens is not None:
             pieces = pieces[:, : max_tokens - 1]
@@ -140,4 +153,35 @@ class SentencePieceVectorizer(tf.Module):
         Returns:
             int32 `[batch]`.
         """
-        return tf.cast(self._tokenizer.tokenize(text).row_lengths(), tf.int32) + 1
+        text = _as_utf8(text)
+        batch = tf.shape(text)[0]
+
+        def number(text: tf.Tensor) -> tf.Tensor:
+            return tf.cast(self._tokenizer.tokenize(text).row_lengths(), tf.int32)
+
+        def read(parts: tf.Tensor, rows: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor]:
+            return (total + tf.math.unsorted_segment_sum(number(parts), rows, batch),)
+
+        def of_long() -> tf.Tensor:
+            parts, positions = cut(text, between=_PLAIN)
+            return fold(read, (tf.zeros([batch], tf.int32),), parts, positions[:, 0])[0]
+
+        return tf.cond(are_long(text), of_long, lambda: number(text)) + 1
+
+
+def _as_utf8(text: tf.Tensor) -> tf.Tensor:
+    """What is no UTF-8 becomes U+FFFD, byte for byte as in Python's `decode`."""
+    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+
+
+def _beginnings(text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+    """As much of each text as its first `max_tokens` pieces may need."""
+    # There is at least one piece of the vocabulary in a part.
+    parts, positions = cut(text, between=_PLAIN)
+    kept = positions[:, 1] < max_tokens
+    return tf.strings.unsorted_segment_join(
+        tf.boolean_mask(parts, kept),
+        tf.boolean_mask(positions[:, 0], kept),
+        tf.shape(text)[0],
+        separator=" ",
+    )

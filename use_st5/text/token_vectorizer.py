@@ -13,7 +13,8 @@ from use_st5.text.ngram_vocabulary import NGramVocabulary
 class TokenVectorizer(tf.Module, abc.ABC):
     """Maps sentences to ids of their tokens: the text stage of a USE Transformer.
 
-    The tokens and the asset are those of `NGramVectorizer`; a subclass says what a token becomes.
+    The tokens and the asset are those of `NGramVectorizer`, and so is the memory that long texts
+    take; a subclass says what a token becomes.
 
     Args:
         vocabulary: The terms and their ids; it holds no bi-grams.
@@ -29,6 +30,17 @@ class TokenVectorizer(tf.Module, abc.ABC):
         self._ngrams = NGramVectorizer(vocabulary)
 
     @abc.abstractmethod
+    def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The ids of tokens end to end.
+
+        Args:
+            tokens: string `[tokens]`.
+            positions: Row and column of each, int64 `[tokens, 2]`.
+
+        Returns:
+            `(ids, rows)`, both int32 `[ids]`: at least one id for each token, and its row.
+        """
+
     def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The ids of all texts end to end.
 
@@ -38,6 +50,7 @@ class TokenVectorizer(tf.Module, abc.ABC):
         Returns:
             `(ids, rows)`, both int32 `[ids]`: the ids, and for each the text it belongs to.
         """
+        return self.ids(*self._ngrams.split(text))
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
         """The ids of each text in a row, padded with 0.
@@ -50,7 +63,7 @@ class TokenVectorizer(tf.Module, abc.ABC):
             int32 `[batch, length]`, where the length is that of the longest row.
         """
         check_max_tokens(max_tokens)
-        ids, rows = self.flat(text)
+        ids, rows = self.flat(text) if max_tokens is None else self._first(text, max_tokens)
         padded = pad_rows(ids, rows, batch=tf.shape(text)[0], length=None)
         return padded if max_tokens is None else padded[:, :max_tokens]
 
@@ -65,10 +78,13 @@ class TokenVectorizer(tf.Module, abc.ABC):
             int32 `[batch, max_tokens]`.
         """
         check_max_tokens(max_tokens)
-        ids, rows = self.flat(text)
+        ids, rows = self._first(text, max_tokens)
         return pad_rows(ids, rows, batch=tf.shape(text)[0], length=max_tokens)
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
         """How many ids each text has, uncut: string `[batch]` → int32 `[batch]`."""
-        _, rows = self.flat(text)
-        return tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.shape(text)[0])
+        return self._ngrams.counts(text, lambda *split: self.ids(*split)[1])
+
+    def _first(self, text: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """What `flat` gives, of each text at least its first `max_tokens` ids."""
+        return self.ids(*self._ngrams.first(text, max_tokens))

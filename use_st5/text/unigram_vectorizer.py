@@ -17,6 +17,6 @@ class UnigramVectorizer(TokenVectorizer):
         ValueError: The vocabulary holds bi-grams or buckets for them.
     """
 
-    def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of all texts end to end, and the text of each."""
-        return self._ngrams.flat(text)
+    def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The id of each token, and its row."""
+        return tf.cast(self._ngrams.ids(tokens), tf.int32), tf.cast(positions[:, 0], tf.int32)

@@ -1,0 +1,84 @@
+"""ONNX Runtime and LiteRT give the vectors of the SavedModel, for every family and storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from use_st5.export.runtimes import to_litert, to_onnx
+from use_st5.export.saved_model import export_saved_model
+from use_st5.models.sentence_t5 import SentenceT5
+
+Embed = Callable[[np.ndarray], np.ndarray]
+
+MODELS = (
+    "use_dan float32",
+    "use_dan int8",
+    "use_transformer float32",
+    "use_transformer int8",
+    "t5_mean float32",
+    "t5_mean int8",
+    "t5_first float32",
+    "t5_decoder float32",
+)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each family, pooling and storage, exported."""
+    family, storage = request.param.split()
+    if not family.startswith("t5"):
+        return request.getfixturevalue(f"toy_{family}").folders[storage]
+    toy = request.getfixturevalue("toy_t5")
+    model = SentenceT5.from_config({**toy.model.get_config(), "pooling": family[3:]})
+    model.build()
+    path = tmp_path_factory.mktemp("t5") / family
+    export_saved_model(model, toy.vectorizer, path, name="t5", storage=storage, max_length=32)
+    return path
+
+
+def batches() -> Iterator[np.ndarray]:
+    """Ids of several shapes, padded by various amounts."""
+    generator = np.random.default_rng(0)
+    for shape in ((1, 1), (1, 7), (3, 5), (8, 16), (2, 12)):
+        ids = generator.integers(1, 19, shape).astype(np.int32)
+        lengths = generator.integers(1, shape[1] + 1, (shape[0], 1))
+        yield np.where(np.arange(shape[1]) < lengths, ids, 0).astype(np.int32)
+
+
+def check(embed: Embed, folder: Path) -> None:
+    loaded = tf.saved_model.load(str(folder))
+    for ids in batches():
+        np.testing.assert_allclose(embed(ids), loaded.encode_ids(ids), atol=1e-5)
+
+
+def test_onnx(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tf2onnx", reason="the extra `onnx` is not installed")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    to_onnx(folder, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    check(lambda ids: session.run(["embeddings"], {"ids": ids})[0], folder)
+
+
+def test_litert(folder: Path, tmp_path: Path) -> None:
+    litert: Any = pytest.importorskip(
+        "ai_edge_litert.interpreter", reason="the extra `litert` is not installed"
+    )
+    to_litert(folder, tmp_path / "model.tflite")
+    interpreter = litert.Interpreter(str(tmp_path / "model.tflite"))
+    runner = interpreter.get_signature_runner("ids")
+    check(lambda ids: runner(ids=ids)["embeddings"], folder)
+
+
+def test_a_model_without_ids_is_refused(tmp_path: Path) -> None:
+    module = tf.Module()
+    module.embed = tf.function(lambda text: text, input_signature=[tf.TensorSpec([], tf.string)])
+    tf.saved_model.save(module, str(tmp_path / "other"))
+    with pytest.raises(ValueError, match="signature 'ids'"):
+        to_litert(tmp_path / "other", tmp_path / "model.tflite")
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
