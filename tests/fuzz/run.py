@@ -43,6 +43,8 @@ GROUPS = (
     ("export copy", "export int8"),
 )
 TWO_WRITERS = ("embed npy", "evaluate", "train", "convert", "export copy", "export int8")
+# A stage that makes one long text of a batch, and reads it in every way.
+_LONG_TEXTS_EVERY = 8
 # A part that fails again and again says nothing new; a process that dies is started again.
 _MOST_FAILURES, _FAILURES_SHOWN, _SECONDS_STUCK = 5, 20, 300
 
@@ -109,6 +111,8 @@ def fuzz_strings(end: float, counts: Counts) -> None:
     while time.time() < end:
         seed = counts.next_round()
         for part, (check, sizes) in checks.items():
+            if part == "long_texts" and seed % _LONG_TEXTS_EVERY:
+                continue
             drawn = (seed, *sizes)
             counts.run(part, partial(_batch, check, *drawn), f"batch{drawn}")
         name = readers[seed % len(readers)]

@@ -24,7 +24,7 @@ def test_thousands_of_strings(stage: str) -> None:
     hold(_check(stage), batch(0, 2000))
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "long_texts"])
 @FEW
 @given(texts=BATCHES)
 def test_strings_that_hypothesis_draws(stage: str, texts: list[bytes]) -> None:

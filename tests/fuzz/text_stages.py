@@ -26,6 +26,8 @@ from use_st5.text.ptb_tokenizer import PTBTokenizer
 from use_st5.text.unigram_vectorizer import UnigramVectorizer
 from use_st5.text.vocabulary_builder import VocabularyBuilder
 
+# Bytes that are more than any stage reads at once.
+_LONG = 150_000
 # Texts of a batch whose ids are also taken by the slower ways.
 _OTHER_WAYS = 300
 _SMALL = ("the", "cat", "'s", "n't", "e\u0301", "今", "``", "##s", "s", "un", "##un")
@@ -146,6 +148,39 @@ def _vectorizer(
     return check
 
 
+def long_texts() -> Check:
+    """A text that is read in pieces has the ids that it has as a whole: counted, and cut."""
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+
+    small, pairs = NGramVocabulary(_SMALL, unigram_buckets=5), ("the cat",)
+    vectorizers = (
+        (NGramVectorizer(NGramVocabulary(_SMALL, pairs, 5, 7)), 9, lambda count: 2 * count - 1),
+        (UnigramVectorizer(small), 5, _as_many),
+        (PieceVectorizer(small), 5, _as_many),
+        (SentencePieceVectorizer(), 4, _as_many),
+    )
+    graphs = [
+        (
+            _graph(vectorizer.padded),
+            _graph(vectorizer.token_counts),
+            _graph(lambda text, v=vectorizer: v.padded(text, 5)),
+            *rest,
+        )
+        for vectorizer, *rest in vectorizers
+    ]
+
+    def check(texts: list[bytes]) -> None:
+        joined = b" ".join(texts) + b" "
+        text = [joined * (_LONG // len(joined) + 1)]
+        for padded, counts, cut, ids, ids_of in graphs:
+            whole = padded(text).numpy()
+            assert whole.shape[1] == ids_of(counts(text).numpy())[0]
+            short = cut(text).numpy()
+            np.testing.assert_array_equal(short[short != 0][:ids], whole[0, :ids])
+
+    return check
+
+
 def _check_rows(ids: np.ndarray, size: int) -> None:
     if not len(ids):
         return
@@ -240,10 +275,11 @@ STAGES: dict[str, Callable[[], Check]] = {
         unigram_vectorizer,
         piece_vectorizer,
         sentencepiece_vectorizer,
+        long_texts,
         vocabulary_builder,
         sentence_splitter,
         penn_tokenizer,
         span_corruption,
     )
 }
-NEED_TEXT = {"sentencepiece_vectorizer", "span_corruption"}
+NEED_TEXT = {"sentencepiece_vectorizer", "span_corruption", "long_texts"}

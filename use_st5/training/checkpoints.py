@@ -101,7 +101,7 @@ class Checkpoints(abc.ABC):
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
-            ValueError: It is in another format, or its variables are others.
+            ValueError: It is damaged or in another format, or its variables are others.
         """
         if step not in self.steps():
             raise FileNotFoundError(
@@ -116,7 +116,14 @@ class Checkpoints(abc.ABC):
                 "backend of Keras that it began with (KERAS_BACKEND)."
             )
         names = self._variables if groups is None else groups
-        self._read(folder, {name: self._variables[name] for name in names})
+        try:
+            self._read(folder, {name: self._variables[name] for name in names})
+        except Exception as error:  # the formats' own kinds, which differ between versions
+            raise ValueError(
+                f"{folder}: expected the variables of this run, found others, or files that are "
+                f"damaged ({type(error).__name__}: {error}). Remove it: the run goes on from the "
+                "checkpoint before it."
+            ) from error
 
     @abc.abstractmethod
     def _write(self, folder: Path) -> None:
