@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 import pytest
+import threadpoolctl
 from sklearn.linear_model import LogisticRegression
 
 from use_st5.evaluation.classifiers import LabelledFeatures, SklearnClassifier
 from use_st5.evaluation.classifiers.fold import Fold
+from use_st5.evaluation.task import Progress
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -31,3 +35,26 @@ def test_a_class_without_training_rows_is_never_predicted() -> None:
     trained = SklearnClassifier().fit(data, [Fold(np.array([0, 1]))], [[1.0]], classes=3)[0][0]
     assert trained.predict(data).tolist() == [0, 2, 2]
     assert np.isnan(trained.dev_accuracy)
+
+
+class Spy(Progress):
+    """Notes how many threads BLAS has while the folds are trained."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def track(self, steps: Iterable, description: str, total: int | None = None) -> Iterator:
+        for step in steps:
+            pools = threadpoolctl.threadpool_info()
+            self.threads |= {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
+            yield step
+
+
+def test_it_trains_with_one_thread() -> None:
+    data = LabelledFeatures(np.array([[-1.0], [1.0]]), np.array([0, 1]))
+    spy = Spy()
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        SklearnClassifier().fit(data, [Fold(np.arange(2))], [[1.0]], classes=2, progress=spy)
+        assert spy.threads == {1}
+        pools = threadpoolctl.threadpool_info()
+        assert {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"} == {2}

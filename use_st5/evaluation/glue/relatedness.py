@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
+from use_st5._imports import require
 from use_st5.evaluation.classifiers._early_stopping import EarlyStopping
 from use_st5.evaluation.classifiers._optimizers import Adam
 
@@ -67,12 +68,14 @@ def predict_relatedness(
     """
     best = None
     stopping = EarlyStopping((1,), _TENACITY)
-    for weights in _learn(train[0], soft_labels(train[1]), seed):
-        correlation = _correlation(_means(held_out[0], weights), held_out[1])
-        if stopping.update(np.array([correlation]))[0] or best is None:
-            best = weights.copy()
-        if not stopping.running[0]:
-            break
+    # Products of 64 rows: threads of BLAS would mostly wait for each other.
+    with require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas"):
+        for weights in _learn(train[0], soft_labels(train[1]), seed):
+            correlation = _correlation(_means(held_out[0], weights), held_out[1])
+            if stopping.update(np.array([correlation]))[0] or best is None:
+                best = weights.copy()
+            if not stopping.running[0]:
+                break
     return _means(features, best)
 
 
