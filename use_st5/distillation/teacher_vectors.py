@@ -25,7 +25,9 @@ class TeacherVectors:
         folder: Where the shards lie; made when the first one is written.
 
     Raises:
-        ValueError: A shard holds different numbers of sentences and vectors.
+        FileNotFoundError: The sentences of a shard are missing.
+        ValueError: A shard is damaged, or holds different numbers of sentences and vectors, or
+            vectors of another length than the shards before it.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -103,9 +105,8 @@ class TeacherVectors:
         self._open(path)
 
     def _open(self, path: Path) -> None:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-        with path.with_suffix(".txt").open(encoding="utf-8", newline="\n") as lines:
-            sentences = [line.removesuffix("\n") for line in lines]
+        vectors = _read_vectors(path, self._shards[0].shape[1] if self._shards else None)
+        sentences = _read_sentences(path.with_suffix(".txt"))
         if len(sentences) != len(vectors):
             raise ValueError(
                 f"{path}: expected as many vectors as {path.with_suffix('.txt').name} has lines, "
@@ -115,6 +116,36 @@ class TeacherVectors:
         self._shards.append(vectors)
         for row, sentence in enumerate(sentences):
             self._rows.setdefault(sentence, (shard, row))
+
+
+_REMEDY = "Remove the .npy and the .txt of that number: their sentences are then asked for again."
+
+
+def _read_vectors(path: Path, dimension: int | None) -> np.ndarray:
+    """The array `[n, dimension]` of a shard, on the disk."""
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # NumPy's kinds: ValueError, EOFError, SyntaxError …
+        raise ValueError(f"{path}: expected an array of NumPy ({error}). {_REMEDY}") from error
+    if not (isinstance(vectors, np.ndarray) and vectors.ndim == 2 and vectors.dtype.kind == "f"):
+        found = getattr(vectors, "dtype", "an archive"), getattr(vectors, "shape", "")
+        raise ValueError(f"{path}: expected floats [n, dim], received {found}. {_REMEDY}")
+    if dimension not in (None, vectors.shape[1]):
+        raise ValueError(
+            f"{path}: expected vectors of {dimension} numbers, as in the shards before it, "
+            f"received {vectors.shape[1]}: another teacher's. Give each a folder of its own."
+        )
+    return vectors
+
+
+def _read_sentences(path: Path) -> list[str]:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected the sentences of the vectors. {_REMEDY}")
+    try:
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            return [line.removesuffix("\n") for line in lines]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected UTF-8 text ({error}). {_REMEDY}") from error
 
 
 def _checked(vectors: Any, count: int) -> np.ndarray:

@@ -57,7 +57,8 @@ def read_jsts(path: str | Path) -> list[STSPair]:
             one, *sentences, label = (json.loads(line)[key] for key in keys)
             if not all(isinstance(sentence, str) for sentence in sentences):
                 raise TypeError("a sentence is no text")
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            one = str(one)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{path}:{number}: expected a JSON object with {', '.join(keys)}, received "
                 f"{line[:80]!r}."
