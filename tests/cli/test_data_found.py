@@ -15,6 +15,7 @@ from use_st5.evaluation.registry import all_tasks
 from use_st5.evaluation.retrieval.tatoeba_languages import LANGUAGES
 
 OTHER_TEXT = b"word " * 10
+NO_UTF8 = b"caf\xe9\n" * 3
 _PAIRS = "\n".join("a cat\ta dog" for _ in range(250)) + "\n"
 _MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\ta\tb\n0\t3\t4\tc\td\n"
 _SICK = (
@@ -99,19 +100,20 @@ def test_every_set_that_is_found_is_read(
         task.read(folder)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\x01\xff\xfe", OTHER_TEXT, None])
+@pytest.mark.parametrize("content", [b"", b"\x00\x01\xff\xfe", NO_UTF8, OTHER_TEXT, None])
 def test_no_set_of_another_content_is_found(
     every_set: dict[str, list[Path]], use: Callable, content: bytes | None
 ) -> None:
-    """An empty file, a binary one, one of another kind of text, a folder in its place."""
+    """An empty file, a binary one, other encodings and texts, a folder in its place."""
     for path in {path for paths in every_set.values() for path in paths}:
         path.unlink()
         if content is None:
             path.mkdir()
         else:
             path.write_bytes(content)
-    # Any text is one of their sentences.
-    takes_all = ("MR/", "CR/", "SUBJ/", "MPQA/", "Tatoeba") if content == OTHER_TEXT else ()
+    # Any text is one of their sentences; SentEval's are read as ISO-8859-1.
+    takes_all = ("MR/", "CR/", "SUBJ/", "MPQA/") if content in (OTHER_TEXT, NO_UTF8) else ()
+    takes_all += ("Tatoeba",) if content == OTHER_TEXT else ()
     for name, state in states(use).items():
         refused = "not readable: " in state or state == "missing"
         assert refused != name.startswith(takes_all), (name, state)
@@ -127,3 +129,13 @@ def test_a_damaged_file_is_told_of_in_its_own_row(
     assert {name for name in before if before[name] != after[name]} == {"STS-B train"}
     assert f"{damaged.name}, not readable: " in after["STS-B train"]
     assert "sts-train.csv:1: expected at least 7 tab-separated fields" in after["STS-B train"]
+
+
+@pytest.mark.parametrize("kept", [0.9, 0.5, 0.1])
+def test_files_cut_short_are_read_or_told_of(
+    every_set: dict[str, list[Path]], use: Callable, kept: float
+) -> None:
+    for path in {path for paths in every_set.values() for path in paths}:
+        whole = path.read_bytes()
+        path.write_bytes(whole[: int(kept * len(whole))])
+    assert any("not readable: " in state for state in states(use).values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+import io
 from pathlib import Path
 
 import numpy as np
@@ -100,4 +101,36 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
     TeacherVectors(tmp_path).extend(_encode, ["a", "b"])
     (tmp_path / "000000.txt").write_text("a\n")
     with pytest.raises(ValueError, match=r"000000\.npy.*000000\.txt"):
+        TeacherVectors(tmp_path)
+
+
+def _saved(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("000000.npy", b"", "expected an array of NumPy"),
+        ("000000.npy", b"\x93NUMPY\x01\x00garbage", "expected an array of NumPy"),
+        ("000000.npy", _saved(np.ones((9, 2), np.float16))[:140], "expected an array of NumPy"),
+        ("000000.npy", _saved(np.ones((2, 2), np.int64)), "expected floats .* received .*int64"),
+        ("000000.npy", _saved(np.ones(2, np.float16)), r"expected floats .* received .*\(2,\)"),
+        ("000001.npy", _saved(np.ones((1, 3), np.float16)), "expected vectors of 2 .* received 3"),
+        ("000000.txt", b"a\n\xff\n", "expected UTF-8 text"),
+        ("000000.txt", None, "expected the sentences of the vectors"),
+    ],
+)
+def test_damage_is_one_error_that_names_the_file(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    TeacherVectors(tmp_path).extend(_encode, ["a", "b"])
+    path = tmp_path / name
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    with pytest.raises((ValueError, FileNotFoundError), match=rf"{name}: {message}"):
         TeacherVectors(tmp_path)

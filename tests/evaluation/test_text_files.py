@@ -43,6 +43,21 @@ def test_other_encodings(file: Path) -> None:
         read_lines(file)
 
 
+def test_a_binary_file_is_no_text(file: Path) -> None:
+    file.write_bytes(b"a\nb\0c\n")
+    for encoding in ("utf-8-sig", "latin-1"):
+        with pytest.raises(ValueError, match=r"file\.tsv:2: expected a line .* a NUL byte"):
+            read_lines(file, encoding=encoding)
+
+
+def test_a_line_without_end_is_refused_before_it_is_read(file: Path) -> None:
+    with file.open("wb") as stream:
+        stream.write(b"a\n" + 1_000_001 * b"b")
+        stream.truncate(10_000_000_000)  # ten gigabytes, all of it a hole
+    with pytest.raises(ValueError, match=r"file\.tsv:2: .* one of more than 1,000,000 bytes"):
+        read_lines(file)
+
+
 def test_no_file(file: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"file\.tsv: expected a file, found none"):
         read_lines(file)

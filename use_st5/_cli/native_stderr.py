@@ -37,13 +37,10 @@ def native_stderr_unheard() -> Iterator[None]:
     Only for the process of a command: `sys.stderr` is exchanged for good, and the descriptor stays
     silent after the block, since libraries also write while they are torn down.
     """
-    if sys.stderr is None:  # Who started the process closed it: no file shall take its place.
-        _silence()
-    heard = os.dup(2 if sys.stderr is None else sys.stderr.fileno())
-    encoding = getattr(sys.stderr, "encoding", None)
+    heard = os.dup(sys.stderr.fileno())
     # In both places, since rich asks the second for the width of the terminal.
     sys.stderr = sys.__stderr__ = os.fdopen(
-        heard, "w", buffering=1, encoding=encoding, errors="backslashreplace"
+        heard, "w", buffering=1, encoding=sys.stderr.encoding, errors="backslashreplace"
     )
     watcher = _start_watcher(heard)
     faulthandler.enable(2)

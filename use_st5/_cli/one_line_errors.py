@@ -43,7 +43,6 @@ class OneLineErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Runs the command line `args` (default: `sys.argv[1:]`) and exits with its code."""
-        _open_standard_streams()
         arguments, debug = _debug_first(list(sys.argv[1:] if args is None else args))
         if not standalone_mode:
             return super().main(arguments, prog_name, standalone_mode=False, **extra)
@@ -126,7 +125,7 @@ def _drop_output() -> bool:
     return False
 
 
-def _open_standard_streams() -> None:
+def open_standard_streams() -> None:
     """Opens those of the three that were closed, so that no other file gets their numbers.
 
     Reading from such an input and writing to such an output fails; standard error hears nothing.

@@ -25,7 +25,9 @@ class TeacherVectors:
         folder: Where the shards lie; made when the first one is written.
 
     Raises:
-        ValueError: A shard holds different numbers of sentences and vectors.
+        FileNotFoundError: The sentences of a shard are missing.
+        ValueError: A shard is damaged, or holds different numbers of sentences and vectors, or
+            vectors of another length than the shards before it.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -118,7 +120,7 @@ class TeacherVectors:
         self._open(path)
 
     def _open(self, path: Path) -> None:
-        vectors = _read_vectors(path)
+        vectors = _read_vectors(path, self._shards[0].shape[1] if self._shards else None)
         sentences = _read_sentences(path.with_suffix(".txt"))
         if len(sentences) != len(vectors):
             raise ValueError(
@@ -131,29 +133,34 @@ class TeacherVectors:
             self._rows.setdefault(sentence, (shard, row))
 
 
-def _read_vectors(path: Path) -> np.ndarray:
-    """The vectors of a shard, float16 `[sentences, dim]`, mapped into memory."""
+_REMEDY = "Remove the .npy and the .txt of that number: their sentences are then asked for again."
+
+
+def _read_vectors(path: Path, dimension: int | None) -> np.ndarray:
+    """The array `[n, dimension]` of a shard, on the disk."""
     try:
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-        if vectors.ndim != 2 or vectors.dtype.kind != "f":
-            raise ValueError(f"{vectors.dtype} {list(vectors.shape)}")
-    except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
+    except Exception as error:  # NumPy's kinds: ValueError, EOFError, SyntaxError …
+        raise ValueError(f"{path}: expected an array of NumPy ({error}). {_REMEDY}") from error
+    if not (isinstance(vectors, np.ndarray) and vectors.ndim == 2 and vectors.dtype.kind == "f"):
+        found = getattr(vectors, "dtype", "an archive"), getattr(vectors, "shape", "")
+        raise ValueError(f"{path}: expected floats [n, dim], received {found}. {_REMEDY}")
+    if dimension not in (None, vectors.shape[1]):
         raise ValueError(
-            f"{path}: expected an array of float16 [sentences, dim], found something else "
-            f"({type(error).__name__}: {error}). Remove it and the file of its sentences."
-        ) from error
+            f"{path}: expected vectors of {dimension} numbers, as in the shards before it, "
+            f"received {vectors.shape[1]}: another teacher's. Give each a folder of its own."
+        )
     return vectors
 
 
 def _read_sentences(path: Path) -> list[str]:
-    """The sentences of a shard."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected the sentences of the vectors. {_REMEDY}")
     try:
-        text = path.read_bytes().decode("utf-8")
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            return [line.removesuffix("\n") for line in lines]
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: expected UTF-8 text ({error}). Remove it and the file of its vectors."
-        ) from error
-    return text.removesuffix("\n").split("\n") if text else []
+        raise ValueError(f"{path}: expected UTF-8 text ({error}). {_REMEDY}") from error
 
 
 def _checked(vectors: Any, count: int) -> np.ndarray:

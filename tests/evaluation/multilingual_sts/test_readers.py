@@ -95,6 +95,8 @@ def test_stsb_multi_mt_is_quoted(tmp_path: Path) -> None:
     [
         (read_jsts, JSTS + JSTS, r"set\.txt:2: expected a new id, received '0' again"),
         (read_jsts, JSTS + "{\n", r"set\.txt:2: expected a JSON object with sentence_pair_id"),
+        (read_jsts, "[" * 100_000, r"set\.txt:1: expected a JSON object"),
+        (read_jsts, 2 * JSTS.replace('"0"', "[0]"), r"set\.txt:2: expected a new id, .*'\[0\]'"),
         (read_jsts, "[]\n", r"set\.txt:1: expected a JSON object"),
         (read_jsts, JSTS.replace("label", "score"), r"set\.txt:1: expected a JSON object .*label"),
         (

@@ -80,3 +80,66 @@ def test_a_damaged_member_is_found_when_it_is_read(tmp_path: Path) -> None:
     downloads = Downloads(tmp_path)
     with pytest.raises(ValueError, match=r"a\.zip: expected an archive that can be read"):
         downloads.read("a.zip", "one")
+
+
+def test_only_files_come_out_of_a_tar(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "links.tar", "w") as archive:
+        for name, kind in (("soft", tarfile.SYMTYPE), ("hard", tarfile.LNKTYPE)):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            archive.addfile(member)
+        archive.addfile(tarfile.TarInfo("pipe"))
+    downloads = Downloads(tmp_path)
+    assert [downloads.folder_of([name]) for name in ("soft", "hard")] == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_a_member_that_promises_too_much_is_refused(tmp_path: Path, kind: str) -> None:
+    """Before a byte of it is unpacked: a few kilobytes may stand for gigabytes."""
+    promised = 200_000_000
+    path = tmp_path / f"bomb.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("one", "x")
+        little = (1).to_bytes(4, "little")
+        head, _, directory = path.read_bytes().partition(b"PK\x01\x02")
+        sizes = directory.replace(2 * little, little + promised.to_bytes(4, "little"), 1)
+        path.write_bytes(head + b"PK\x01\x02" + sizes)
+    else:
+        member = tarfile.TarInfo("one")
+        member.size = promised
+        path.write_bytes(member.tobuf())
+        with path.open("ab") as file:  # the rest is a hole
+            file.truncate(promised + 10240)
+    downloads = Downloads(tmp_path)
+    with pytest.raises(ValueError, match=r"bomb\.\w+: .*one has 200,000,000 bytes, at most 100,"):
+        downloads.read(downloads.folder_of(["one"]), "one")
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.bz2", "a.tar.xz"])
+def test_any_damage_is_one_error(tmp_path: Path, name: str) -> None:
+    """Each byte of a small archive flipped, in turn: it is read as it was, or named."""
+    mode = name.removeprefix("a.tar.")
+    content = b"content of the member"
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    if name == "a.zip":
+        with zipfile.ZipFile(whole / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("one", content)
+    else:
+        with tarfile.open(whole / name, f"w:{mode}") as archive:
+            member = tarfile.TarInfo("one")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    good = (whole / name).read_bytes()
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    for place in range(len(good)):
+        (folder / name).write_bytes(good[:place] + bytes([good[place] ^ 0xFF]) + good[place + 1 :])
+        try:
+            downloads = Downloads(folder)
+            found = downloads.folder_of(["one"])
+            if found is not None:
+                downloads.read(found, "one")
+        except ValueError as error:
+            assert f"{name}: expected an archive that can be read" in str(error)  # noqa: PT017

@@ -55,8 +55,9 @@ def read_jsts(path: str | Path) -> list[STSPair]:
     for number, line in numbered_lines(path):
         try:
             one, *sentences, label = (json.loads(line)[key] for key in keys)
-            if not all(isinstance(text, str) for text in (one, *sentences)):
-                raise TypeError("an id or a sentence is no text")
+            if not all(isinstance(sentence, str) for sentence in sentences):
+                raise TypeError("a sentence is no text")
+            one = str(one)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{path}:{number}: expected a JSON object with {', '.join(keys)}, received "

@@ -5,10 +5,13 @@ from __future__ import annotations
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 _ZIP = (".zip",)
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+# Thirty times the largest file that is looked for; an archive may promise any size.
+_LARGEST = 100_000_000
 
 
 class Downloads:
@@ -51,15 +54,13 @@ class Downloads:
         """The content of a file in a folder that `folder_of` gave.
 
         Raises:
-            ValueError: The archive it is in is damaged.
+            ValueError: The archive it is in is damaged, or promises too large a file.
         """
         path, member = self._places[folder, name]
         if not member:
             return path.read_bytes()
-        try:
+        with _readable(path):
             return _read_member(path, member)
-        except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
-            raise ValueError(_damaged(path, error)) from error
 
     def _add(self, path: Path) -> None:
         inside = path.relative_to(self.folder).as_posix()
@@ -67,10 +68,8 @@ class Downloads:
             folder = path.parent.relative_to(self.folder).as_posix()
             self._places[folder, path.name] = (path, "")
             return
-        try:
+        with _readable(path):
             members = [*_members(path)]
-        except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
-            raise ValueError(_damaged(path, error)) from error
         for member in members:
             place = PurePosixPath(inside, member)
             self._places[str(place.parent), place.name] = (path, member)
@@ -88,10 +87,25 @@ def _members(archive: Path) -> Iterator[str]:
 def _read_member(archive: Path, member: str) -> bytes:
     if archive.name.endswith(_ZIP):
         with zipfile.ZipFile(archive) as opened:
+            _check_size(member, opened.getinfo(member).file_size)
             return opened.read(member)
     with tarfile.open(archive) as opened:
+        _check_size(member, opened.getmember(member).size)
         return opened.extractfile(member).read()
 
 
-def _damaged(archive: Path, error: Exception) -> str:
-    return f"{archive}: expected an archive that can be read ({error}). Download it again."
+def _check_size(member: str, size: int) -> None:
+    if size > _LARGEST:
+        raise ValueError(f"{member} has {size:,} bytes, at most {_LARGEST:,} were expected")
+
+
+@contextmanager
+def _readable(archive: Path) -> Iterator[None]:
+    """Turns whatever damage does to the libraries into one error with the archive's name."""
+    try:
+        yield
+    # BadZipFile, TarError, zlib.error, LZMAError, EOFError, RuntimeError (encrypted), KeyError …
+    except Exception as error:
+        raise ValueError(
+            f"{archive}: expected an archive that can be read ({error}). Download it again."
+        ) from error
