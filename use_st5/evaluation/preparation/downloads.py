@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 _ZIP = (".zip",)
+# RuntimeError, and NotImplementedError among it: bits that say it is encrypted, or packed in a way
+# that nobody knows.
+_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, RuntimeError)
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
@@ -58,7 +62,7 @@ class Downloads:
             return path.read_bytes()
         try:
             return _read_member(path, member)
-        except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
+        except _DAMAGED as error:
             raise ValueError(_damaged(path, error)) from error
 
     def _add(self, path: Path) -> None:
@@ -69,7 +73,7 @@ class Downloads:
             return
         try:
             members = [*_members(path)]
-        except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
+        except _DAMAGED as error:
             raise ValueError(_damaged(path, error)) from error
         for member in members:
             place = PurePosixPath(inside, member)
