@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 _ZIP = (".zip",)
+_TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 # RuntimeError, and NotImplementedError among it: bits that say it is encrypted, or packed in a way
 # that nobody knows.
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, RuntimeError)
-_TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 class Downloads:
