@@ -217,9 +217,9 @@ def test_closed_and_full_descriptors_end_in_one_line(line: str, code: int, said:
 def test_no_file_gets_the_number_of_a_closed_descriptor(tmp_path: Path) -> None:
     """What libraries write to standard error would end up in it."""
     code = (
-        "from typer import Typer; from use_st5._cli.one_line_errors import OneLineErrors\n"
-        "line = Typer(cls=OneLineErrors); line.callback(invoke_without_command=True)("
-        "lambda: print(open('other', 'w').fileno(), file=open('number', 'w'))); line()"
+        "from use_st5._cli.one_line_errors import open_standard_streams\n"
+        "open_standard_streams()\n"
+        "print(open('other', 'w').fileno(), file=open('number', 'w'))"
     )
     subprocess.run(
         ["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, code],

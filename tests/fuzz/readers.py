@@ -379,7 +379,7 @@ def _read_job(folder: Path) -> None:
     """
     job = _job(folder)
     job.open()
-    rows = 4 - job.rows_done
+    rows = max(4 - job.rows_done, 0)
     job.append(["c"] * rows, np.ones((rows, 2), np.float32), truncated=0)
     job.finish()
     assert (folder / "v.npy").stat().st_size == 128 + 4 * 2 * 4
