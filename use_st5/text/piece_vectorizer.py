@@ -66,10 +66,11 @@ class PieceVectorizer(TokenVectorizer):
     def _longest(self, rest: tf.Tensor, mark: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The id of each text's longest known beginning, 0 for an empty one, and what remains."""
         letters = tf.strings.length(rest, unit="UTF8_CHAR")
-        # It looks at every beginning at once.
+        # It looks at every beginning at once; of a long word it repeats no more than these.
         sizes = tf.range(1, _PIECE_LETTERS + 1)
+        longest = tf.strings.substr(rest, 0, _PIECE_LETTERS, unit="UTF8_CHAR")
         beginnings = tf.strings.substr(
-            tf.repeat(rest, _PIECE_LETTERS),
+            tf.repeat(longest, _PIECE_LETTERS),
             tf.zeros([tf.size(rest) * _PIECE_LETTERS], tf.int32),
             tf.tile(sizes, [tf.size(rest)]),
             unit="UTF8_CHAR",
