@@ -20,10 +20,10 @@ import tensorflow as tf
 
 from use_st5._files import atomic_path
 from use_st5._loading import load_saved_model
+from use_st5._model_manifest import ModelManifest, read_card
 from use_st5.export.embedding_table import EmbeddingTable
 from use_st5.export.float32_table import Float32Table
 from use_st5.export.int8_table import Int8Table
-from use_st5.export.model_manifest import ModelManifest, read_card
 from use_st5.export.padded_parts import use_transformer_parts
 from use_st5.export.pooled_parts import use_dan_parts
 from use_st5.export.saved_model import write_graph
