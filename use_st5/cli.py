@@ -27,7 +27,11 @@ from use_st5._cli import (
 )
 from use_st5._cli.manual import manual
 from use_st5._cli.native_stderr import native_stderr_unheard
-from use_st5._cli.one_line_errors import OneLineErrors, open_standard_streams
+from use_st5._cli.one_line_errors import (
+    OneLineErrors,
+    hear_every_interrupt,
+    open_standard_streams,
+)
 
 _HELP = manual(
     """Universal sentence encoders: embed, compare, evaluate, train, export.
@@ -88,6 +92,7 @@ def _options(
 def main() -> None:
     """Runs the command line; `use-st5` and `python -m use_st5` both come here."""
     open_standard_streams()
+    hear_every_interrupt()
     debug = "--debug" in sys.argv
     with contextlib.nullcontext() if debug else native_stderr_unheard():
         app(prog_name="use-st5")

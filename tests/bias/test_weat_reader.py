@@ -24,6 +24,12 @@ def test_read(tmp_path: Path) -> None:
         path.write_text(wrong, encoding="utf-8")
         with pytest.raises(ValueError, match=r"weat0.jsonl: \$.*: expected .*sent-bias"):
             read_weat(path)
+    uneven = {**content, "targ1": {"category": "X", "examples": ["p"]}}
+    empty = {**content, "attr1": {"category": "A", "examples": []}}
+    for refused in (uneven, empty):
+        path.write_text(json.dumps(refused), encoding="utf-8")
+        with pytest.raises(ValueError, match=r"weat0.jsonl: .*expected .*texts in .*sent-bias"):
+            read_weat(path)
     for content in (b"\xff", b" " * (2**24 + 1)):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"weat0.jsonl: .*expected .*sent-bias"):

@@ -257,5 +257,33 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
     assert fresh_python("-c", code) == " 1\n"
 
 
+@pytest.mark.process
+def test_an_interrupt_in_a_destructor_ends_the_command(fresh_python: Callable) -> None:
+    """Python swallows what a `__del__` raises, and would print its traceback."""
+    code = (
+        "import signal, subprocess, sys\n"
+        "done = subprocess.run([sys.executable, '-c', '''\n"
+        "import signal, sys, time, use_st5\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Freed:\n"
+        "    def __del__(self):\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "class Fake:\n"
+        "    def encode(self, texts, **options):\n"
+        "        Freed()\n"
+        "        for _ in range(1000):\n"
+        "            time.sleep(0.01)\n"
+        "        raise ValueError('not interrupted')\n"
+        "    def truncated(self, texts):\n"
+        "        return []\n"
+        "use_st5.load = lambda name: Fake()\n"
+        "sys.modules['tensorflow'] = None\n"
+        "from use_st5.cli import main\n"
+        "main()''', 'embed', '-'], input=b'text', capture_output=True)\n"
+        "print(done.returncode, done.stderr.decode(), end='')\n"
+    )
+    assert fresh_python("-c", code) == "130 interrupted\n"
+
+
 def test_the_installed_command_is_this_one() -> None:
     assert app.info.name == "use-st5"

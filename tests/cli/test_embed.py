@@ -236,6 +236,27 @@ def test_work_of_another_description_is_not_continued(
     assert not (tmp_path / "v.npy.partial").exists()
 
 
+@pytest.mark.parametrize("name", ["v.npy", "v.jsonl"])
+@pytest.mark.parametrize(
+    "changes", [{"rows_done": 100}, {"rows_done": 3}, {"truncated": 3}, {"bytes": 140}]
+)
+def test_work_whose_state_is_damaged_is_begun_anew(
+    use: Callable, fake: Any, tmp_path: Path, small_chunks: None, name: str, changes: dict[str, int]
+) -> None:
+    texts = ["a", "b", "c", "d", "e"]
+    write(tmp_path / "texts.txt", texts)
+    fake.fails_after = 2
+    assert use("embed", "texts.txt", "-o", name).exit_code == 130
+    fake.fails_after, fake.encoded = None, []
+    state = tmp_path / f"{name}.partial" / "state.json"
+    content = json.loads(state.read_text(encoding="utf-8"))
+    state.write_text(json.dumps(content | changes), encoding="utf-8")
+    result = use("embed", "texts.txt", "-o", name)
+    assert result.exit_code == 0, result.stderr
+    assert "starting anew" in result.stderr
+    assert fake.encoded == texts
+
+
 def test_chunks_are_bounded_by_rows_and_characters() -> None:
     assert [len(chunk) for chunk in embed_module._chunks(iter("abcde"), rows=2)] == [2, 2, 1]
     long = ["x" * (embed_module._CHUNK_CHARACTERS // 2)] * 5

@@ -42,3 +42,13 @@ def test_what_is_none(folder: Path) -> None:
     (folder / "model.ckpt-1.index").write_bytes(b"no table")
     with pytest.raises(ValueError, match="expected a TensorFlow checkpoint.*Copy it again"):
         TensorFlowSource(folder / "model.ckpt-1")
+
+
+def test_an_index_that_lacks_a_part(folder: Path) -> None:
+    """TensorFlow reports it as an error of one kind or another, by what is missing."""
+    index = folder / "model.ckpt-1.index"
+    whole = index.read_bytes()
+    for place, missing in ((0, 3), (0, 60), (120, 60), (len(whole) - 3, 3)):
+        index.write_bytes(whole[:place] + whole[place + missing :])
+        with pytest.raises(ValueError, match=r"model.ckpt-1: expected .*[Cc]opy"):
+            TensorFlowSource(folder / "model.ckpt-1").read("a/.ATTRIBUTES/VARIABLE_VALUE")

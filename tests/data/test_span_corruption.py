@@ -72,6 +72,14 @@ def test_masks_have_the_density_and_the_spans() -> None:
     assert lengths.mean() == pytest.approx(3.0, abs=0.15)
 
 
+def test_no_texts() -> None:
+    corruption = SpanCorruption(20)
+    corrupted = corruption(np.zeros((0, 20), int), seed=0)
+    assert corrupted["inputs"].shape == (0, corruption.inputs_length)
+    assert corrupted["targets"].shape == (0, corruption.targets_length)
+    assert corruption.masks(0, seed=0).shape == (0, 20)
+
+
 def test_same_seed_same_spans() -> None:
     corruption = SpanCorruption(50)
     np.testing.assert_array_equal(corruption.masks(9, seed=3), corruption.masks(9, seed=3))

@@ -14,11 +14,13 @@ TASK = {
     "group": "sts",
     "title": "STS",
     "protocol": "",
+    "options": {},
     "main": "spearman",
     "scores": {"spearman": None},
     "counts": {},
     "details": {"anything": [1]},
     "data": {},
+    "seconds": 1.5,
     "kept": "whatever else there is",
 }
 WHOLE = {
@@ -63,6 +65,8 @@ def test_fields_of_another_kind(tmp_path: Path, changes: dict[str, Any], message
     [
         ("sts12", {"main": "x"}, r"\$.main: expected one of \['spearman'\], received 'x'"),
         ("sts12", {"scores": {"spearman": "1"}}, r"\$.scores\[...\]: expected float \| null"),
+        ("sts12", {"options": 3}, r"\$.options: expected object, received int"),
+        ("sts12", {"seconds": "1"}, r"\$.seconds: expected float, received str"),
         ("sts12", {"details": []}, r"\$.details: expected object, received array"),
         ("sts12", {"data": {"a": 1}}, r"\$.data\[...\]: expected str, received int"),
         ("sts_dice", {}, r"\$: expected the field quintiles"),
@@ -74,11 +78,18 @@ def test_fields_of_another_kind(tmp_path: Path, changes: dict[str, Any], message
         ("w", {"group": "weat", "details": {"categories": ["a"]}}, "expected four categories"),
     ],
 )
-def test_what_reports_read_of_tasks(
+def test_what_is_read_of_tasks(
     tmp_path: Path, name: str, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=rf"a.json: task {name}.*{message}"):
         read(tmp_path, {"tasks": {name: TASK | changes}})
+
+
+@pytest.mark.parametrize("field", ["options", "seconds"])
+def test_a_field_that_tables_show_is_missing(tmp_path: Path, field: str) -> None:
+    without = {name: value for name, value in TASK.items() if name != field}
+    with pytest.raises(ValueError, match=rf"a.json: task sts12: \$: expected the field {field}"):
+        read(tmp_path, {"tasks": {"sts12": without}})
 
 
 @pytest.mark.parametrize("name", ["use_dan_en", "use_transformer_en", "all-MiniLM-L6-v2"])

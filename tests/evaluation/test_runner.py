@@ -150,7 +150,8 @@ def test_a_task_that_fails_does_not_lose_the_others(data: Path, tmp_path: Path) 
 def test_files_that_trade_places_miss_the_cache(tmp_path: Path) -> None:
     store, task = ResultStore(tmp_path, "model"), WordsTask()
     texts = dict.fromkeys(("group", "title", "protocol"), "")
-    kept = {**texts, "main": "a", "scores": {"a": 1}, "counts": {}, "details": {}, "data": {}}
+    objects = dict.fromkeys(("options", "counts", "details", "data"), {})
+    kept = {**texts, **objects, "main": "a", "scores": {"a": 1}, "seconds": 1}
     store.write(task, {"data/train.tsv": "1", "data/test.tsv": "2"}, 0, kept)
     assert store.read(task, {"moved/test.tsv": "2", "moved/train.tsv": "1"}, 0) == kept
     assert store.read(task, {"data/train.tsv": "2", "data/test.tsv": "1"}, 0) is None

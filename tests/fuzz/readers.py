@@ -528,7 +528,7 @@ def _read_model(folder: Path) -> None:
 
 
 def _make_facts(folder: Path) -> None:
-    resource_records.write_folder(folder / "m", "tiny", content="0" * 64)
+    resource_records.write_folder(folder / "m", "tiny")
 
 
 def _read_facts(folder: Path) -> None:

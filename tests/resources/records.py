@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from use_st5._model_manifest import ModelManifest
@@ -69,7 +70,7 @@ def write_folder(folder: Path, name: str, *, content: str = "graph") -> Path:
         trainable_parameters=1000,
         versions={},
         files={},
-        model_hash=content,
+        model_hash=hashlib.sha256(content.encode()).hexdigest(),
         metadata={},
     ).write(folder)
     return folder

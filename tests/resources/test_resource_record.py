@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,32 @@ def test_a_length_that_the_first_model_lacks_has_no_ratio() -> None:
     part = dataclasses.replace(made, points=made.points[1:])
     assert part.ratio(part.curve("cpu", "steep")[0], IDS_TIME) is None
     assert part.crossing("cpu", "steep", IDS_TIME).endswith("from 100 to 200 words")
+
+
+def test_memory_that_was_nothing_has_no_ratio() -> None:
+    made = record(working=0)
+    models = tuple(dataclasses.replace(each, parameter_bytes=0) for each in made.models)
+    empty = dataclasses.replace(made, models=models)
+    assert empty.ratio(empty.points[-1], MEMORY) is None
+    assert empty.crossing("cpu", "steep", MEMORY) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("ids_seconds", [0.0], r"points\[0\].ids_seconds\[0\]: expected float >= 1e-12"),
+        ("text_seconds", [1e300], r"points\[0\].text_seconds\[0\]: expected float <= 10{12}"),
+        ("working_bytes", [-1], r"points\[0\].working_bytes\[0\]: expected int >= 0"),
+        ("length", 0, r"points\[0\].length: expected int >= 1"),
+    ],
+)
+def test_figures_that_cannot_be(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    content = json.loads(json.dumps(record().content()))
+    content["points"][0][field] = value
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"r.json: \$.{message}"):
+        ResourceRecord.read(path)
 
 
 @pytest.mark.parametrize(

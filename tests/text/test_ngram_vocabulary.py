@@ -76,5 +76,9 @@ def test_cut_and_altered_files_are_refused(tmp_path: Path) -> None:
     content = path.read_bytes()
     for altered in (content[:-3], content[:-1], content + b"more\n", content.replace(b"t", b"e")):
         path.write_bytes(altered)
-        with pytest.raises(ValueError, match="Expected"):
+        with pytest.raises(ValueError, match=r"vocabulary.txt"):
+            NGramVocabulary.load(path)
+    for whole, altered in ((b"unigram_buckets=3", b"unigram_buckets=0"), (b"\nthe\n", b"\nt e\n")):
+        path.write_bytes(content.replace(whole, altered))
+        with pytest.raises(ValueError, match=r"vocabulary.txt: Expected .* build it anew\."):
             NGramVocabulary.load(path)

@@ -9,7 +9,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import msgspec
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Format = Literal["npy", "jsonl"]
 
 _BYTES_PER_NUMBER = 4
+_BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,7 @@ class EmbeddingJob:
         """Checks the size of the whole file, which of numbers the rows alone determine."""
         expected, found = self._bytes, self._data.stat().st_size
         if self.description.format == "npy":
-            numbers = self.description.rows * self.description.dimension
-            expected = len(self._header()) + _BYTES_PER_NUMBER * numbers
+            expected = self._npy_bytes(self.description.rows)
         if found != expected:
             raise ValueError(
                 f"expected {expected:,} bytes in {self._data}, found {found:,}: another process "
@@ -147,9 +147,20 @@ class EmbeddingJob:
         # What cannot be read is work of nobody, and is begun anew.
         with contextlib.suppress(OSError, ValueError):
             state = read_record(self._state, _State, remedy="It is begun anew.")
-            if state.description == self.description and self._data.stat().st_size >= state.bytes:
+            if state.description == self.description and self._holds(state):
                 return state
         return None
+
+    def _holds(self, state: _State) -> bool:
+        """Whether the growing file has the rows that a state tells of."""
+        rows = state.rows_done
+        if not state.truncated <= rows <= self.description.rows:
+            return False
+        if self.description.format == "npy":
+            whole = state.bytes == self._npy_bytes(rows)
+            return whole and self._data.stat().st_size >= state.bytes
+        with self._data.open("rb") as data:
+            return _lines(data, state.bytes) == rows
 
     def _write_state(self) -> None:
         state = {
@@ -160,6 +171,9 @@ class EmbeddingJob:
         }
         with atomic_path(self._state) as temporary:
             temporary.write_text(json.dumps(state, indent=1), encoding="utf-8")
+
+    def _npy_bytes(self, rows: int) -> int:
+        return len(self._header()) + _BYTES_PER_NUMBER * rows * self.description.dimension
 
     def _header(self) -> bytes:
         if self.description.format == "jsonl":
@@ -174,6 +188,14 @@ class EmbeddingJob:
             header, {"descr": "<f4", "fortran_order": False, "shape": shape}
         )
         return header.getvalue()
+
+
+def _lines(data: BinaryIO, size: int) -> int | None:
+    """Number of whole lines that the first `size` bytes are; None where they are not."""
+    lines, last = 0, b"\n"
+    while size and (block := data.read(min(size, _BLOCK))):
+        lines, last, size = lines + block.count(b"\n"), block[-1:], size - len(block)
+    return lines if last == b"\n" and not size else None
 
 
 def to_bytes(texts: list[str], vectors: np.ndarray, layout: Format) -> bytes:

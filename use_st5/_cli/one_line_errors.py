@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import os
 import sys
+import threading
 import traceback
 from typing import Any
 
@@ -15,6 +17,8 @@ from typer.core import TyperGroup
 FAILURE = 1
 USAGE = 2
 INTERRUPTED = 130
+
+_AFTER_THE_CALL = 0.02  # seconds
 
 # Raised on purpose, here or in a library, with a message that speaks for itself. Anything else is
 # reported with its type, because its message alone ("'text'") would say nothing.
@@ -123,6 +127,25 @@ def _drop_output() -> bool:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return True
     return False
+
+
+def hear_every_interrupt() -> None:
+    """Lets a Ctrl-C end the command wherever it lands.
+
+    Python swallows what is raised in a `__del__`, of which TensorFlow has many, and prints it.
+    """
+    report = sys.unraisablehook
+
+    def interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            report(unraisable)
+            return
+        # Raised here it would be swallowed, too.
+        again = threading.Timer(_AFTER_THE_CALL, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = interrupt_again
 
 
 def open_standard_streams() -> None:

@@ -39,4 +39,8 @@ def read_weat(path: str | Path) -> WEATTest:
     test = read_record(path, _Test, remedy=remedy, limit=_LIMIT)
     groups = (test.targ1, test.targ2, test.attr1, test.attr2)
     words = (tuple(group.examples) for group in groups)
-    return WEATTest(path.stem, *words, categories=tuple(group.category for group in groups))
+    categories = tuple(group.category for group in groups)
+    try:
+        return WEATTest(path.stem, *words, categories=categories)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error} {remedy}") from error

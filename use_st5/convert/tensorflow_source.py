@@ -16,6 +16,9 @@ from use_st5.convert.weight_source import WeightSource
 
 INDEX = ".index"
 
+# TensorFlow's `OutOfRange` arrives as an IndexError.
+_DAMAGE = (tf.errors.OpError, ValueError, IndexError)
+
 
 class TensorFlowSource(WeightSource):
     """What `tf.train.load_checkpoint` reads: `model.ckpt-N.index` and its data files.
@@ -33,7 +36,7 @@ class TensorFlowSource(WeightSource):
         self.where = _prefix(Path(path))
         try:
             self._reader = tf.train.load_checkpoint(self.where)
-        except (tf.errors.OpError, ValueError) as error:
+        except _DAMAGE as error:
             raise ValueError(
                 f"{self.where}: expected a TensorFlow checkpoint ({error}). Copy it again."
             ) from error
@@ -60,7 +63,7 @@ class TensorFlowSource(WeightSource):
         """One tensor in the dtype it is stored in."""
         try:
             return self._reader.get_tensor(name)
-        except (tf.errors.OpError, IndexError) as error:
+        except _DAMAGE as error:
             raise ValueError(
                 f"{self.where}: expected to read {name} ({error}). Copy the checkpoint again."
             ) from error

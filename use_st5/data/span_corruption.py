@@ -105,13 +105,17 @@ class SpanCorruption:
         kept = _random_lengths(texts, self.length - self.noise_tokens, self.spans, random)
         taken = _random_lengths(texts, self.noise_tokens, self.spans, random)
         # Kept and taken stretches take turns; a mask is True where an odd number has begun.
-        starts = np.stack([kept, taken], axis=2).reshape(texts, -1).cumsum(axis=1)[:, :-1]
+        stretches = np.stack([kept, taken], axis=2).reshape(texts, 2 * self.spans)
+        starts = stretches.cumsum(axis=1)[:, :-1]
         changes = np.zeros((texts, self.length), np.int32)
         np.put_along_axis(changes, starts, 1, axis=1)
         return changes.cumsum(axis=1) % 2 == 1
 
     def take_out(self, tokens: np.ndarray, masks: np.ndarray) -> dict[str, np.ndarray]:
         """Inputs and targets of texts whose masks are given (see `masks`)."""
+        if not len(tokens):
+            lengths = {"inputs": self.inputs_length, "targets": self.targets_length}
+            return {name: np.zeros((0, length), np.int32) for name, length in lengths.items()}
         return {
             "inputs": self._with_sentinels(tokens, masks),
             "targets": self._with_sentinels(tokens, ~masks),

@@ -79,11 +79,13 @@ class _TaskRecord(msgspec.Struct):
     group: str
     title: str
     protocol: str
+    options: dict[str, Any]
     main: str
     scores: dict[str, float | None]
     counts: dict[str, int]
     details: dict[str, Any]
     data: dict[str, str]
+    seconds: float
 
 
 # Name of a task, or of its group → what reports show of its details.
@@ -146,7 +148,7 @@ class EvaluationRecord:
 
 
 def check_task(name: str, result: dict[str, Any], *, where: str, remedy: str) -> None:
-    """Checks the entry of a task, as far as reports read it.
+    """Checks the entry of a task, as far as reports and tables read it.
 
     Raises:
         ValueError: A field is missing or of another kind, or the main score is not there.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest
+from use_st5._records import Count, Positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +29,11 @@ class MeasuredModel:
 
     name: str
     identity: str
-    dimension: int
-    max_length: int | None
+    dimension: Positive
+    max_length: Positive | None
     storage: str
-    parameters: int
-    parameter_bytes: int = 0
+    parameters: Count
+    parameter_bytes: Count = 0
 
 
 def find_models(given: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, MeasuredModel]]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from use_st5._records import Count, Positive
+
+# No machine is faster, and none waits longer: ratios of two are finite and positive.
+Seconds = Annotated[float, msgspec.Meta(ge=1e-12, le=1e12)]
 
 
 class Visit(NamedTuple):
@@ -39,11 +46,11 @@ class ResourcePoint:
 
     model: str
     device: str
-    length: int
-    tokens: int
-    text_seconds: tuple[float, ...] = ()
-    ids_seconds: tuple[float, ...] = ()
-    working_bytes: tuple[int | None, ...] = ()
+    length: Positive
+    tokens: Positive
+    text_seconds: tuple[Seconds, ...] = ()
+    ids_seconds: tuple[Seconds, ...] = ()
+    working_bytes: tuple[Count | None, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -66,12 +66,13 @@ class ResourceRecord:
         """The cost to that of the first model at the same length.
 
         The median over the visits of their ratios: both were measured one after the other, so a
-        neighbour's load met both. None where one of the two was not measured.
+        neighbour's load met both. None where one of the two was not measured, or was nothing: no
+        block of memory was large enough to be counted.
         """
         first = self.points_by_key().get((point.device, self.models[0].name, point.length))
         costs = self.values(point, quantity)
         bases = None if first is None else self.values(first, quantity)
-        if not costs or not bases:
+        if not costs or not bases or not all((*costs, *bases)):
             return None
         return statistics.median(cost / base for cost, base in zip(costs, bases, strict=False))
 

@@ -126,12 +126,15 @@ class NGramVocabulary:
                 f"Expected {path} to hold '{EMPTY_TERM}', {unigrams} unigrams and {bigrams} "
                 f"bi-grams, one a line, found {len(lines) - 1} lines. Copy or build it anew."
             )
-        return cls(
-            unigrams=tuple(lines[1 : 1 + unigrams]),
-            bigrams=tuple(lines[1 + unigrams : -1]),
-            unigram_buckets=unigram_buckets,
-            bigram_buckets=bigram_buckets,
-        )
+        try:
+            return cls(
+                unigrams=tuple(lines[1 : 1 + unigrams]),
+                bigrams=tuple(lines[1 + unigrams : -1]),
+                unigram_buckets=unigram_buckets,
+                bigram_buckets=bigram_buckets,
+            )
+        except ValueError as error:
+            raise ValueError(f"{path}: {error} Copy or build it anew.") from error
 
 
 def _check_terms(kind: str, terms: tuple[str, ...], *, words: int) -> None:
