@@ -101,7 +101,7 @@ def written_elsewhere() -> Iterator[Callable[..., int]]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says in a few lines which optional parts were not tested, and keeps the list of the tests."""
     skipped = terminalreporter.stats.get("skipped", [])
-    cache = terminalreporter.config.cache
+    cache = getattr(terminalreporter.config, "cache", None)  # -p no:cacheprovider
     if cache is not None:
         cache.set(LEFT_OUT, sorted({report.nodeid for report in skipped}))
     if skipped:

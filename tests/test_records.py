@@ -17,6 +17,10 @@ class Toy:
     files: dict[InnerPath, float]
     facts: Any = None
     letters: Annotated[str, msgspec.Meta(max_length=3)] = ""
+    sizes: tuple[tuple[Count, ...], ...] = ()
+    rows: dict[Annotated[str, msgspec.Meta(max_length=5)], Count] = dataclasses.field(
+        default_factory=dict
+    )
 
 
 def read(path: Path, content: bytes, **options: Any) -> Toy:
@@ -42,7 +46,7 @@ def test_a_whole_record(tmp_path: Path) -> None:
         (b'{"size": "1", "files": {}}', "$.size: expected int, received str"),
         (b'{"size": 1.0, "files": {}}', "$.size: expected int, received float"),
         (b'{"size": true, "files": {}}', "$.size: expected int, received bool"),
-        (b'{"size": -1, "files": {}}', "$.size: expected int >= 0, received another"),
+        (b'{"size": -1, "files": {}}', "$.size: expected int >= 0, received -1. "),
         (b'{"size": 1, "files": {"a": 1e999}}', "$.files[...]: expected a number, received one"),
         (b'{"size": 1, "files": {"a": NaN}}', "$: expected JSON, received another text"),
         (b'{"size": 1, "files": {"../a": 1}}', "$.files: expected a path inside the folder"),
@@ -50,7 +54,14 @@ def test_a_whole_record(tmp_path: Path) -> None:
         (b'{"size": 1, "facts": ' + b"[" * 10**5, "$: expected a record, received JSON that is"),
         (b'{"more": ' + b"[" * 10**5, "$: expected a record, received JSON that is nested too"),
         (b'{"letters": "\xff"}', "$: expected UTF-8, received other bytes"),
-        (b'{"letters": "abcd"}', "$.letters: expected str of length <= 3, received another"),
+        (b'{"sizes": [[1], [2, -3]]}', "$.sizes[1][1]: expected int >= 0, received -3. "),
+        (
+            b'{"letters": "' + b"a" * 99 + b'"}',
+            '$.letters: expected str of length <= 3, received "aa',
+        ),
+        (b'{"rows": {"long key": 1}}', "$.rows: expected str of length <= 5, received another. "),
+        (b'{"rows": {"a": -1}}', "$.rows[...]: expected int >= 0, received another. "),
+        (b'{"letters": "ab\\ncd"}', '$.letters: expected str of length <= 3, received "ab\\ncd". '),
     ],
 )
 def test_damage_is_one_line(tmp_path: Path, content: bytes, message: str) -> None:

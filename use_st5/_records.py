@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, TypeVar
 
@@ -19,11 +19,11 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 LIMIT = 2**20
+_SHOWN = 80  # characters of a value
 
 # What msgspec says → the same as what was expected and what was received.
 _SPOKEN = (
     (r"Expected (.*), got (.*)", r"expected \1, received \2"),
-    (r"Expected (.*)", r"expected \1, received another"),
     (r"Object missing required field (.*)", r"expected the field \1, received none of this name"),
     (r"Object contains unknown field (.*)", r"expected no other fields, received \1"),
     (r"Invalid enum value (.*)", r"expected one of the known values, received \1"),
@@ -99,7 +99,7 @@ def parse_record(
     content: bytes | str, kind: type[Kind], *, where: str, remedy: str, not_finite: bool = False
 ) -> Kind:
     """The same for JSON that is in memory, of which `where` says where it stood."""
-    with _spoken_errors(where, remedy):
+    with _spoken_errors(where, remedy, lambda: json.loads(content)):
         if not_finite:
             return msgspec.convert(json.loads(content), kind, dec_hook=_custom)
         return msgspec.json.decode(content, type=kind, dec_hook=_custom)
@@ -107,7 +107,7 @@ def parse_record(
 
 def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Kind:
     """The same for a part of a record, whose type is known when the rest was read."""
-    with _spoken_errors(where, remedy):
+    with _spoken_errors(where, remedy, lambda: value):
         return msgspec.convert(value, kind, dec_hook=_custom)
 
 
@@ -131,8 +131,8 @@ def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> by
 
 
 @contextlib.contextmanager
-def _spoken_errors(where: str, remedy: str) -> Iterator[None]:
-    """Says each error of the block in one line that begins with `where`."""
+def _spoken_errors(where: str, remedy: str, record: Callable[[], Any]) -> Iterator[None]:
+    """Says each error of the block, which reads `record`, in one line that begins with `where`."""
     try:
         yield
     except RecursionError as error:
@@ -142,7 +142,7 @@ def _spoken_errors(where: str, remedy: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{where}: $: expected UTF-8, received other bytes. {remedy}") from error
     except ValueError as error:
-        raise ValueError(f"{where}: {_spoken(str(error))}. {remedy}") from error
+        raise ValueError(f"{where}: {_spoken(str(error), record)}. {remedy}") from error
 
 
 class _Versioned(msgspec.Struct):
@@ -155,13 +155,26 @@ def _custom(kind: type, value: Any) -> Any:
     raise TypeError(f"msgspec knows no {kind}")
 
 
-def _spoken(message: str) -> str:
+def _spoken(message: str, record: Callable[[], Any]) -> str:
     """A message of msgspec as `FIELD: expected …, received …`."""
     message, _, field = message.replace("`", "").partition(" - at ")
-    if "key in " in field:
-        field = field.removeprefix("key in ")
+    of_a_key = field.startswith("key in ")
+    if message.startswith("Expected ") and ", got " not in message:
+        message += f", got {'another' if of_a_key else _value(record, field)}"
+    field = field.removeprefix("key in ")
     for pattern, template in _SPOKEN:
         if found := re.fullmatch(pattern, message, re.DOTALL):
             message = found.expand(template)
             break
     return f"{field or '$'}: {message}"
+
+
+def _value(record: Callable[[], Any], field: str) -> str:
+    """What stands at a field, which msgspec does not say where it is out of range."""
+    with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
+        value = record()
+        for name, place in re.findall(r"\.(\w+)|\[([^]]+)\]", field):
+            value = value[name or int(place)]
+        text = json.dumps(value)
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return "another"  # Of a dictionary every value is called `[...]`.

@@ -87,7 +87,7 @@ FILE = {"bytes": 3, "sha256": "0" * 64}
         ({"name": 3}, r"\$.name: expected str, received int"),
         ({"dimension": "16"}, r"\$.dimension: expected int, received str"),
         ({"max_length": "16"}, r"\$.max_length: expected int \| null, received str"),
-        ({"max_length": 0}, r"\$.max_length: expected int >= 1, received another"),
+        ({"max_length": 0}, r"\$.max_length: expected int >= 1, received 0"),
         ({"storage": "int3"}, r"\$.storage: expected one of the known values, received 'int3'"),
         ({"parameters": 1e400}, r"\$: expected JSON, received another text"),
         ({"parameters": 10**30}, r"\$.parameters: expected int <="),
