@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -81,7 +80,7 @@ class SentenceEncoder(SentenceTransformersNames):
         """The model's name; the folder's for a SavedModel of another origin."""
         return self.manifest.name if self.manifest else self.folder.name
 
-    @functools.cached_property
+    @property
     def identity(self) -> str:
         """A text that changes with the content of the model's files, and with nothing else."""
         return self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]

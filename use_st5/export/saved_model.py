@@ -1,4 +1,11 @@
-"""Writing an encoder as a SavedModel that takes strings and gives vectors."""
+"""Writing an encoder as a SavedModel that takes strings and gives vectors.
+
+Memory of what is written: texts of 100 MB together take less than 1 GB above the model (8 bytes for
+each of theirs and a fixed part) where strings are encoded without dropout, whatever a text's
+length; a Sentence-T5's do if they have single spaces between ASCII characters. `preprocess` of a
+model that cuts nothing, and training, hold all ids and vectors of a batch. Bytes that are no UTF-8
+are read as U+FFFD, as `use_st5.SentenceEncoder.encode` reads them.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +59,6 @@ def export_saved_model(
     (`text` → `embeddings`), `ids` (`ids` → `embeddings`, free of string ops) and `preprocess`
     (`text` → `ids`). The vocabulary is an asset inside the folder. Beside them lie `use_st5.json`
     (see `ModelManifest`) and `README.md`, the card.
-
-    Memory: texts of 100 MB together take less than 1 GB above the model (8 bytes for each of theirs
-    and a fixed part) where strings are encoded without dropout, whatever a text's length; a
-    Sentence-T5's do if they have single spaces between ASCII characters. `preprocess` of a model
-    that cuts nothing, and training, hold all ids and vectors of a batch. Bytes that are no UTF-8
-    are read as U+FFFD, as `use_st5.SentenceEncoder.encode` reads them.
 
     Args:
         model: A `USEDAN`, a `USETransformer`, or any Keras model int32 `[batch, length]` → float32
