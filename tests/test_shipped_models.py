@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -95,3 +96,19 @@ def test_the_transformer_reads_word_order_more_than_the_average_of_words() -> No
         )
         mean[name] = float(np.mean(np.sum(first * second, axis=1)))
     assert mean["use_transformer_en"] < mean["use_dan_en"]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the module resource")
+@pytest.mark.parametrize("name", bundled_names())
+def test_a_long_text_takes_little_memory(name: str, fresh_python: Callable[..., str]) -> None:
+    """Four megabytes of short tokens: held all at once they take 400 MB, with vectors 6 GB."""
+    code = (
+        "import resource, sys, tensorflow as tf\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"model = tf.saved_model.load({str(bundled_folder(name))!r})\n"
+        "model(['a']); before = peak()\n"
+        "model(['a! ' * 1_333_333])\n"
+        "print((peak() - before) * (1 if sys.platform == 'darwin' else 1024))\n"
+    )
+    assert int(fresh_python("-c", code)) < 350 * MEGABYTE
