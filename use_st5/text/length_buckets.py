@@ -42,6 +42,8 @@ def pad_to_bucket(ids: tf.Tensor, buckets: Sequence[int] = BUCKETS) -> tf.Tensor
         message=f"Expected rows of at most {buckets[-1]} ids (the last bucket): cut them first, "
         f"padded(text, {buckets[-1]}), or give a larger bucket.",
     )
+    # In a graph this may run before the check above: there is no bucket to gather beyond the last.
+    longest = tf.minimum(longest, buckets[-1])
     width = tf.gather(list(buckets), tf.searchsorted(list(buckets), [longest])[0])
     ids = ids[:, :width]
     return tf.pad(ids, [[0, 0], [0, width - tf.shape(ids)[1]]])
