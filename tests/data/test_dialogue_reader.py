@@ -58,7 +58,8 @@ def test_context_turns_must_be_positive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "count"), [("sgd_dialogues", 22_825), ("self_dialogue", 24_176)])
 def test_real_dialogues(data_dir: Path, name: str, count: int) -> None:
     path = data_dir / f"{name}.jsonl"
-    dialogues = [json.loads(line)["turns"] for line in path.open(encoding="utf-8")]
+    with path.open(encoding="utf-8") as lines:
+        dialogues = [json.loads(line)["turns"] for line in lines]
     expected = [(a, b) for turns in dialogues for a, b in zip(turns, turns[1:], strict=False)]
     reader = DialogueReader(path, strict=True)
     assert pairs(reader) == [(a.strip(), b.strip()) for a, b in expected if a.strip() and b.strip()]
