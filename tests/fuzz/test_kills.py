@@ -19,8 +19,10 @@ pytestmark = [
 @pytest.mark.parametrize("name", QUICK)
 def test_a_killed_command_is_started_again(name: str, tmp_path: Path) -> None:
     killing = Killing(COMMANDS[name], tmp_path)
-    met = [killing.kill(0.4, signal.SIGKILL), killing.kill(0.6, signal.SIGINT)]
-    assert any(met), "no signal met the command"
+    for moment, sent in ((0.4, signal.SIGKILL), (0.6, signal.SIGINT)):
+        # How long a command takes differs on a busy machine: earlier, where it had ended by then.
+        shares = (1, 0.5, 0.25, 0.1)
+        assert any(killing.kill(share * moment, sent) for share in shares), "it met no signal"
 
 
 @pytest.mark.parametrize("name", ["embed npy", "evaluate"])
