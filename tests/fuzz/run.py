@@ -46,7 +46,7 @@ TWO_WRITERS = ("embed npy", "evaluate", "train", "convert", "export copy", "expo
 # A stage that makes one long text of a batch, and reads it in every way.
 _LONG_TEXTS_EVERY = 8
 # A part that fails again and again says nothing new; a process that dies is started again.
-_MOST_FAILURES, _FAILURES_SHOWN, _SECONDS_STUCK = 5, 20, 300
+_MOST_FAILURES, _FAILURES_SHOWN, _SECONDS_STUCK, _SECONDS_TO_STOP = 5, 20, 300, 10
 
 
 class Counts:
@@ -184,8 +184,10 @@ def main(seconds: float) -> int:
                 running[part].start()
             time.sleep(0.5)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # A second one shall not lose the counts.
         for process in running.values():
-            process.join()
+            process.join(_SECONDS_TO_STOP)  # Ctrl-C reaches them, too; another signal may not.
+            process.terminate()
     return _tell(seconds, deaths)
 
 
