@@ -17,10 +17,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from use_st5._model_manifest import (
-    ModelManifest,
-    check_replaceable,
-)
+from use_st5._model_manifest import ModelManifest, check_replaceable
 from use_st5._model_writer import count_weights, write_folder
 from use_st5.export.embedding_table import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
