@@ -73,7 +73,7 @@ def write_folder(folder: Path, preset: str, layers: int, stored: str) -> None:
 
 def config_of(preset: str) -> dict[str, object]:
     """Hugging Face's configuration of a preset, without the number of layers."""
-    from use_st5.models.t5_config import T5_PRESETS
+    from use_st5.models.t5.config import T5_PRESETS
 
     shape = T5_PRESETS[preset]
     if shape.activation != "relu":

@@ -18,8 +18,8 @@ import tensorflow as tf
 import use_st5
 from use_st5.encoder import SentenceEncoder, load
 from use_st5.export.saved_model import export_saved_model
-from use_st5.models.presets import USEDANConfig
-from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_dan.config import USEDANConfig
+from use_st5.models.use_dan.model import USEDAN
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from use_st5._model_manifest import ModelManifest, read_card
 from use_st5.export.saved_model import export_saved_model
-from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_dan.model import USEDAN
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 

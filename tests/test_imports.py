@@ -76,14 +76,14 @@ for module in pkgutil.walk_packages(use_st5.__path__, "use_st5."):
             raise
     print(module.name)
 """
-    assert "use_st5.models.use_dan" in fresh_python("-c", code).split()
+    assert "use_st5.models.use_dan.model" in fresh_python("-c", code).split()
 
 
 def test_public_names_are_found_and_listed() -> None:
     assert set(use_st5.__all__) <= set(dir(use_st5))
     for name in use_st5.__all__:
         assert getattr(use_st5, name) is getattr(use_st5, name)
-    assert use_st5.USEDAN.__module__ == "use_st5.models.use_dan"
+    assert use_st5.USEDAN.__module__ == "use_st5.models.use_dan.model"
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

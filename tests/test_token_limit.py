@@ -14,8 +14,8 @@ from use_st5.encoder import SentenceEncoder
 from use_st5.export.embedding_table import stored_table
 from use_st5.export.padded_parts import use_transformer_parts
 from use_st5.export.saved_model import write_graph
-from use_st5.models.use_transformer import USETransformer
-from use_st5.models.use_transformer_config import USETransformerConfig
+from use_st5.models.use_transformer.config import USETransformerConfig
+from use_st5.models.use_transformer.model import USETransformer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.unigram_vectorizer import UnigramVectorizer
 

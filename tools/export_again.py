@@ -28,8 +28,8 @@ from use_st5.export.padded_parts import use_transformer_parts
 from use_st5.export.pooled_parts import use_dan_parts
 from use_st5.export.saved_model import write_graph
 from use_st5.export.table_parts import TableParts
-from use_st5.models.use_dan import USEDAN
-from use_st5.models.use_transformer import USETransformer
+from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_transformer.model import USETransformer
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.piece_vectorizer import PieceVectorizer

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder, load
-    from use_st5.models.use_dan import USEDAN
+    from use_st5.models.use_dan.model import USEDAN
 
 __version__ = "0.1.0"
 
@@ -25,7 +25,7 @@ __all__ = ["USEDAN", "SentenceEncoder", "__version__", "load"]
 
 _HOMES = {
     "SentenceEncoder": "use_st5.encoder",
-    "USEDAN": "use_st5.models.use_dan",
+    "USEDAN": "use_st5.models.use_dan.model",
     "load": "use_st5.encoder",
 }
 

@@ -28,7 +28,7 @@ CONFIG = {
 def source(tmp_path: Path) -> Path:
     """A T5 folder with the names and shapes of `config`, in bfloat16-free float32."""
     from use_st5.convert import huggingface_t5
-    from use_st5.models.t5 import T5
+    from use_st5.models.t5.t5 import T5
 
     folder = tmp_path / "t5"
     folder.mkdir()

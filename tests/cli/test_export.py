@@ -30,8 +30,8 @@ TEXTS = ["how old are you ?", "the train is late", "", "unseen words everywhere"
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training run's folder that holds the exported model `tiny`, float32."""
     from use_st5.export.saved_model import export_saved_model
-    from use_st5.models.presets import USEDANConfig
-    from use_st5.models.use_dan import USEDAN
+    from use_st5.models.use_dan.config import USEDANConfig
+    from use_st5.models.use_dan.model import USEDAN
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
 

@@ -17,8 +17,8 @@ from scipy.special import erf
 from tests.convert import numpy_t5
 from tests.convert.t5x_writer import write_file
 from use_st5.convert.t5x_t5 import open_t5x_t5
-from use_st5.models.sentence_t5 import SentenceT5
-from use_st5.models.t5_config import T5_PRESETS, T5Config
+from use_st5.models.t5.config import T5_PRESETS, T5Config
+from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 IDS = [5, 17, 9, 4, 3, 31, 8, 22, 41, 6, 11, 1]

@@ -10,8 +10,8 @@ from use_st5.convert import huggingface_t5, mesh_tensorflow_t5, model_garden_t5,
 from use_st5.convert.t5_names import T5Names
 from use_st5.convert.weight_source import WeightSource
 from use_st5.layers.random_normal import without_initial_values
-from use_st5.models.t5 import T5
-from use_st5.models.t5_config import T5Config
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.t5 import T5
 
 
 class Shapes(WeightSource):

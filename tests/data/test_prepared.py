@@ -29,7 +29,7 @@ class ToyVectorizer:
     def padded(self, text: list[str], max_tokens: int) -> np.ndarray:
         return self._rows(text, 2 * max_tokens - 1)
 
-    def unigram_ids(self, text: list[str], max_tokens: int) -> np.ndarray:
+    def token_ids(self, text: list[str], max_tokens: int) -> np.ndarray:
         return self._rows(text, max_tokens)
 
     def _rows(self, text: list[str], length: int) -> np.ndarray:
@@ -44,7 +44,7 @@ class ToyVectorizer:
 
 COLUMNS = {
     "sentence": PreparedColumn("ids", max_tokens=2),
-    "next": PreparedColumn("unigram_ids", max_tokens=2, key="after"),
+    "next": PreparedColumn("token_ids", max_tokens=2, key="after"),
     "label": PreparedColumn("label"),
     "teacher": PreparedColumn("vector"),
 }
@@ -247,7 +247,7 @@ def test_the_real_vectorizer_and_training_data(tmp_path: Path) -> None:
     vectorizer = NGramVectorizer(vocabulary)
     columns = {
         "sentence": PreparedColumn("ids", max_tokens=4),
-        "next": PreparedColumn("unigram_ids", max_tokens=4),
+        "next": PreparedColumn("token_ids", max_tokens=4),
     }
     texts = ["The cat.", "", "the the cat cat cat"]
     examples = [{"sentence": a, "next": b} for a in texts for b in texts]

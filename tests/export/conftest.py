@@ -10,12 +10,12 @@ import pytest
 import tensorflow as tf
 
 from use_st5.export.saved_model import export_saved_model
-from use_st5.models.presets import USEDANConfig
-from use_st5.models.sentence_t5 import SentenceT5
-from use_st5.models.t5_config import T5Config
-from use_st5.models.use_dan import USEDAN
-from use_st5.models.use_transformer import USETransformer
-from use_st5.models.use_transformer_config import USETransformerConfig
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.models.use_dan.config import USEDANConfig
+from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_transformer.config import USETransformerConfig
+from use_st5.models.use_transformer.model import USETransformer
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.unigram_vectorizer import UnigramVectorizer

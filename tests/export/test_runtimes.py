@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from use_st5.export.runtimes import to_litert, to_onnx
 from use_st5.export.saved_model import export_saved_model
-from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5.sentence_t5 import SentenceT5
 
 Embed = Callable[[np.ndarray], np.ndarray]
 

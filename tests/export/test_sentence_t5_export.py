@@ -13,7 +13,7 @@ import tensorflow as tf
 import use_st5
 from use_st5.export.dequantize import dequantize
 from use_st5.export.saved_model import export_saved_model
-from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5.sentence_t5 import SentenceT5
 
 TEXTS = ["How old are you?", "", "What is your age? " * 50, "😀", "naïve café"]
 

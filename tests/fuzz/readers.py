@@ -432,7 +432,7 @@ _T5 = {
 def _t5_tensors(folder: Path) -> dict[str, np.ndarray]:
     """Writes config.json, and gives random arrays of its shapes by their names."""
     from use_st5.convert import huggingface_t5
-    from use_st5.models.sentence_t5 import SentenceT5
+    from use_st5.models.t5.sentence_t5 import SentenceT5
 
     (folder / "config.json").write_text(json.dumps(_T5), encoding="utf-8")
     model = SentenceT5(huggingface_t5.read_t5_config(folder))
@@ -564,8 +564,8 @@ def _read_training(kind: str) -> Callable[[Path], None]:
 
 
 def _lora_model() -> Any:
-    from use_st5.models.sentence_t5 import SentenceT5
-    from use_st5.models.t5_config import T5Config
+    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.sentence_t5 import SentenceT5
 
     model = SentenceT5(T5Config(50, 1, 8, 16, 2, 4, "relu"))
     model.build()

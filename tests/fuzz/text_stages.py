@@ -129,11 +129,11 @@ def _vectorizer(
     """Ids in range, rows filled from the left, alike for every order, company and spelling.
 
     Args:
-        vectorizer: It has `padded`, `token_counts` and `unigram_ids`, perhaps `flat`.
+        vectorizer: It has `padded`, `token_counts` and `token_ids`, perhaps `flat`.
         ids_of: Tokens counted → ids of a text, where that is certain.
     """
     padded, counts = _graph(vectorizer.padded), _graph(vectorizer.token_counts)
-    fixed = _graph(lambda text: vectorizer.unigram_ids(text, 6))
+    fixed = _graph(lambda text: vectorizer.token_ids(text, 6))
     flat = _graph(vectorizer.flat) if hasattr(vectorizer, "flat") else None
 
     def check(texts: list[bytes]) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 def export_sentence_t5(folder: Path) -> Path:
     """Writes a Sentence-T5 of two layers and 24 dimensions over T5's own vocabulary."""
     from use_st5.export.saved_model import export_saved_model
-    from use_st5.models.sentence_t5 import SentenceT5
-    from use_st5.models.t5_config import T5Config
+    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
     keras.utils.set_random_seed(0)
@@ -28,8 +28,8 @@ def export_sentence_t5(folder: Path) -> Path:
 def export_use_dan(folder: Path) -> Path:
     """Writes a USE-DAN of a few words and 12 dimensions."""
     from use_st5.export.saved_model import export_saved_model
-    from use_st5.models.presets import USEDANConfig
-    from use_st5.models.use_dan import USEDAN
+    from use_st5.models.use_dan.config import USEDANConfig
+    from use_st5.models.use_dan.model import USEDAN
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
 
@@ -48,7 +48,7 @@ def write_hugging_face(folder: Path) -> Path:
     from safetensors.numpy import save_file
 
     from use_st5.convert import huggingface_t5
-    from use_st5.models.sentence_t5 import SentenceT5
+    from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
 
     folder.mkdir()

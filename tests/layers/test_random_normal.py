@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
-from use_st5.layers.t5_stack import T5Stack
+from use_st5.models.t5.stack import T5Stack
 
 
 def test_the_numbers_are_those_of_keras() -> None:

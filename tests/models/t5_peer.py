@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from use_st5.layers.t5_attention import T5Attention
-from use_st5.layers.t5_stack import T5Stack
-from use_st5.models.t5_config import T5Config
+from use_st5.layers.attention import MultiHeadAttention
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.stack import T5Stack
 
 SHAPE = {"num_layers": 3, "num_decoder_layers": 2, "num_heads": 6}
 
@@ -70,7 +70,7 @@ def put(variable: Any, tensor: Any, *, transposed: bool = False) -> None:
     variable.assign(array.T if transposed else array)
 
 
-def _copy_attention(ours: T5Attention, theirs: Any) -> None:
+def _copy_attention(ours: MultiHeadAttention, theirs: Any) -> None:
     pairs = {"query": "q", "key": "k", "value": "v", "output_dense": "o"}
     for name, their_name in pairs.items():
         put(getattr(ours, name).kernel, getattr(theirs, their_name).weight, transposed=True)

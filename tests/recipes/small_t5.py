@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from use_st5.data.span_corruption import SpanCorruption
-from use_st5.models import t5
-from use_st5.models.t5_config import T5_PRESETS
+from use_st5.models.t5 import t5
+from use_st5.models.t5.config import T5_PRESETS
 from use_st5.recipes import pretrain_t5
 
 

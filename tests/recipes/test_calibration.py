@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_dan.model import USEDAN
 from use_st5.recipes._calibration import Calibration, calibrate, row_factors
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 

@@ -18,8 +18,8 @@ pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 from tests.recipes import multilingual_data  # noqa: E402
 from use_st5.convert.huggingface_t5 import load_sentence_t5, t5_mapping  # noqa: E402
 from use_st5.models.lora import load_lora  # noqa: E402
-from use_st5.models.sentence_t5 import SentenceT5  # noqa: E402
-from use_st5.models.t5_config import T5Config  # noqa: E402
+from use_st5.models.t5.config import T5Config  # noqa: E402
+from use_st5.models.t5.sentence_t5 import SentenceT5  # noqa: E402
 from use_st5.recipes import _lora_run, multilingual_st5  # noqa: E402
 from use_st5.text.sentencepiece_vectorizer import (  # noqa: E402
     T5_VOCABULARY,

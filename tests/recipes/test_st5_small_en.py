@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests.recipes.fake_teacher import fake_teacher
-from use_st5.models.t5_config import T5_PRESETS
+from use_st5.models.t5.config import T5_PRESETS
 from use_st5.recipes import _use_data, st5_small_en
 from use_st5.recipes._teacher_sentences import TeacherText
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests.recipes.fake_teacher import fake_teacher
-from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS
+from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS
 from use_st5.recipes import _use_data, _use_training, use_transformer_en
 from use_st5.recipes._teacher_sentences import TeacherText
 from use_st5.recipes._use_vocabulary import VocabularySettings

@@ -74,7 +74,7 @@ def results(vectorizer: Any) -> Iterator[np.ndarray]:
         yield vectorizer.token_counts(text).numpy()
         for limit in (2, 7, 1000):
             yield vectorizer.padded(text, limit).numpy()
-            yield vectorizer.unigram_ids(text, limit).numpy()
+            yield vectorizer.token_ids(text, limit).numpy()
 
 
 def check(vectorizer: Any, request: pytest.FixtureRequest) -> None:

@@ -56,7 +56,7 @@ def test_padded_by_hand(vectorizer: NGramVectorizer) -> None:
 def test_unigram_ids_by_hand(vectorizer: NGramVectorizer) -> None:
     text = tf.constant(["The cat sat the", "", "sat"])
     expected = [[2, 3, 4], [1, 0, 0], [4, 0, 0]]
-    np.testing.assert_array_equal(vectorizer.unigram_ids(text, 3), expected)
+    np.testing.assert_array_equal(vectorizer.token_ids(text, 3), expected)
 
 
 @pytest.mark.parametrize("bigram_buckets", [0, 7])
@@ -81,7 +81,7 @@ def test_unknown_tokens_have_stable_buckets(vectorizer: NGramVectorizer) -> None
     ids = vectorizer.padded(tf.constant(words)).numpy()[:, 0]
     assert set(ids) == {8, 9, 10}
     assert ids.max() < VOCABULARY.size
-    np.testing.assert_array_equal(vectorizer.unigram_ids(tf.constant(words), 1)[:, 0], ids)
+    np.testing.assert_array_equal(vectorizer.token_ids(tf.constant(words), 1)[:, 0], ids)
     # The hash is part of the model: ids that were trained on must not move.
     assert ids[:6].tolist() == [8, 8, 8, 10, 10, 9]
 
@@ -91,7 +91,7 @@ def test_no_text_gives_no_ids(vectorizer: NGramVectorizer) -> None:
     assert [part.shape for part in vectorizer.flat(none)] == [[0], [0]]
     assert vectorizer.padded(none).shape[0] == 0
     assert vectorizer.padded(none, 3).shape == (0, 5)
-    assert vectorizer.unigram_ids(none, 3).shape == (0, 3)
+    assert vectorizer.token_ids(none, 3).shape == (0, 3)
 
 
 def test_one_text_alone_has_the_ids_it_has_in_a_batch(vectorizer: NGramVectorizer) -> None:
@@ -101,7 +101,7 @@ def test_one_text_alone_has_the_ids_it_has_in_a_batch(vectorizer: NGramVectorize
 
 
 def test_limits_below_one_are_refused(vectorizer: NGramVectorizer) -> None:
-    for method in (vectorizer.padded, vectorizer.unigram_ids):
+    for method in (vectorizer.padded, vectorizer.token_ids):
         with pytest.raises(ValueError, match="at least 1, received 0"):
             method(tf.constant(["a"]), 0)
 
@@ -110,7 +110,7 @@ def test_static_shapes(vectorizer: NGramVectorizer) -> None:
     signature = [tf.TensorSpec([None], tf.string)]
     padded = tf.function(lambda text: vectorizer.padded(text, 4), input_signature=signature)
     assert padded.get_concrete_function().output_shapes.as_list() == [None, 7]
-    targets = tf.function(lambda text: vectorizer.unigram_ids(text, 4), input_signature=signature)
+    targets = tf.function(lambda text: vectorizer.token_ids(text, 4), input_signature=signature)
     assert targets.get_concrete_function().output_shapes.as_list() == [None, 4]
 
 

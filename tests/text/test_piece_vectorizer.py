@@ -43,8 +43,8 @@ def test_rows_are_padded_cut_and_counted() -> None:
     ids = VECTORIZER.padded(texts).numpy()
     assert ids.tolist() == [[4, 9, 3], [EMPTY_ID, 0, 0], [2, 0, 0], [EMPTY_ID, 0, 0]]
     assert VECTORIZER.padded(texts, 2).numpy().tolist() == ids[:, :2].tolist()
-    assert VECTORIZER.unigram_ids(texts, 2).numpy().tolist() == ids[:, :2].tolist()
-    assert VECTORIZER.unigram_ids(texts, 5).shape == (4, 5)
+    assert VECTORIZER.token_ids(texts, 2).numpy().tolist() == ids[:, :2].tolist()
+    assert VECTORIZER.token_ids(texts, 5).shape == (4, 5)
     assert VECTORIZER.token_counts(texts).numpy().tolist() == [3, 1, 1, 1]
 
 

@@ -80,10 +80,10 @@ def test_a_long_text_is_cut_before_the_end_is_added(vectorizer: SentencePieceVec
 
 def test_rows_of_one_length(vectorizer: SentencePieceVectorizer) -> None:
     texts = ["How old are you?", "", "What is your age? " * 9]
-    rows = vectorizer.unigram_ids(texts, 12).numpy()
+    rows = vectorizer.token_ids(texts, 12).numpy()
     assert rows.shape == (3, 12)
     np.testing.assert_array_equal(rows, vectorizer.padded(texts, 12))
-    assert vectorizer.unigram_ids(texts[:2], 12).shape == (2, 12)
+    assert vectorizer.token_ids(texts[:2], 12).shape == (2, 12)
 
 
 def test_vocabularies_are_told_apart(vectorizer: SentencePieceVectorizer) -> None:

@@ -20,7 +20,7 @@ def test_tokens_alone_cut_and_padded() -> None:
 
 def test_a_limit_leaves_a_token() -> None:
     vectorizer = UnigramVectorizer(NGramVocabulary(("the", "cat"), unigram_buckets=2))
-    for ids in (vectorizer.padded, vectorizer.unigram_ids):
+    for ids in (vectorizer.padded, vectorizer.token_ids):
         with pytest.raises(ValueError, match="at least 1, received 0"):
             ids(tf.constant(["the cat"]), 0)
-    assert vectorizer.unigram_ids(tf.constant(["the cat cat"]), 2).numpy().tolist() == [[2, 3]]
+    assert vectorizer.token_ids(tf.constant(["the cat cat"]), 2).numpy().tolist() == [[2, 3]]

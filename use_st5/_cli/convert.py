@@ -20,7 +20,7 @@ from use_st5._imports import require
 
 if TYPE_CHECKING:
     from use_st5.convert.checkpoint_kind import CheckpointKind
-    from use_st5.models.sentence_t5 import SentenceT5
+    from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 HELP = manual(
@@ -163,7 +163,7 @@ def _vectorizer(
         ValueError: There is none, or it has more pieces than the table has rows.
     """
     from use_st5.convert.sentencepiece_model import read_sentencepiece_model
-    from use_st5.models.t5_config import T5_ROWS
+    from use_st5.models.t5.config import T5_ROWS
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
     if vocabulary is not None:

@@ -16,9 +16,9 @@ from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.t5_names import T5Names
 from use_st5.convert.weight_source import WeightSource
 from use_st5.layers.random_normal import without_initial_values
-from use_st5.models.sentence_t5 import Pooling, SentenceT5
-from use_st5.models.t5 import T5
-from use_st5.models.t5_config import T5Config
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.sentence_t5 import Pooling, SentenceT5
+from use_st5.models.t5.t5 import T5
 
 _TABLE = "shared.weight"
 _COPY = "encoder.embed_tokens.weight"  # of the table, in some folders the only one

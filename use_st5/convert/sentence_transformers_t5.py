@@ -13,7 +13,7 @@ from use_st5._records import InnerPath, Positive, read_record
 from use_st5.convert.assignment import Target, assign_weights, check_shapes
 from use_st5.convert.huggingface_t5 import load_sentence_t5, read_t5_config
 from use_st5.convert.safetensors_source import SafetensorsSource
-from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5.sentence_t5 import SentenceT5
 
 MODULES = "modules.json"
 _KINDS = [

@@ -8,12 +8,12 @@ from typing import Any
 
 from use_st5.convert.assignment import Target, listed
 from use_st5.convert.weight_source import WeightSource
-from use_st5.layers.t5_attention import T5Attention
-from use_st5.layers.t5_block import T5Block
-from use_st5.layers.t5_stack import T5Stack
-from use_st5.models.sentence_t5 import SentenceT5
-from use_st5.models.t5 import T5
-from use_st5.models.t5_config import T5Config
+from use_st5.layers.attention import MultiHeadAttention
+from use_st5.models.t5.block import T5Block
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.models.t5.stack import T5Stack
+from use_st5.models.t5.t5 import T5
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -210,7 +210,7 @@ def _block_variables(block: T5Block) -> Iterator[tuple[str, Any]]:
     yield "outer", feed_forward.outer.kernel
 
 
-def _attention_variables(attention: T5Attention, prefix: str) -> Iterator[tuple[str, Any]]:
+def _attention_variables(attention: MultiHeadAttention, prefix: str) -> Iterator[tuple[str, Any]]:
     yield f"{prefix}query", attention.query.kernel
     yield f"{prefix}key", attention.key.kernel
     yield f"{prefix}value", attention.value.kernel

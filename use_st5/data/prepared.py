@@ -152,7 +152,7 @@ def fingerprint(vectorizer: Vectorizer) -> dict[str, Any]:
     }
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     ids = hashlib.sha256()
-    for values in (vectorizer.padded(_PROBE, 32), vectorizer.unigram_ids(_PROBE, 32)):
+    for values in (vectorizer.padded(_PROBE, 32), vectorizer.token_ids(_PROBE, 32)):
         ids.update(np.asarray(values).astype("<i4").tobytes())
     return {
         "vocabulary": hashlib.sha256(text.encode()).hexdigest(),

@@ -7,11 +7,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-ColumnKind = Literal["ids", "unigram_ids", "label", "vector"]
+ColumnKind = Literal["ids", "token_ids", "label", "vector"]
 
-_TEXT_KINDS = ("ids", "unigram_ids")
+_TEXT_KINDS = ("ids", "token_ids")
 _INTEGERS, _FLOATS = np.dtype("<i4"), np.dtype("<f4")
-_DTYPES = {"ids": _INTEGERS, "unigram_ids": _INTEGERS, "label": _INTEGERS, "vector": _FLOATS}
+_DTYPES = {"ids": _INTEGERS, "token_ids": _INTEGERS, "label": _INTEGERS, "vector": _FLOATS}
 
 
 class Vectorizer(Protocol):
@@ -22,7 +22,7 @@ class Vectorizer(Protocol):
     def padded(self, text: Any, max_tokens: int | None) -> Any:
         """Encoder ids, int32 `[batch, length]`, 0 = padding."""
 
-    def unigram_ids(self, text: Any, max_tokens: int) -> Any:
+    def token_ids(self, text: Any, max_tokens: int) -> Any:
         """Decoder targets, int32 `[batch, max_tokens]`, 0 = padding."""
 
 
@@ -31,7 +31,7 @@ class PreparedColumn:
     """One array of a prepared data set.
 
     Attributes:
-        kind: "ids": a text as encoder ids, int32 `[rows, length]`; "unigram_ids": a text as decoder
+        kind: "ids": a text as encoder ids, int32 `[rows, length]`; "token_ids": a text as decoder
             targets, int32 `[rows, max_tokens]`; "label": int32 `[rows]`; "vector": float32
             `[rows, dim]`.
         max_tokens: Tokens of a text beyond this many are cut; texts need it, the others must not
@@ -76,7 +76,7 @@ class PreparedColumn:
         for value in values:
             if not isinstance(value, str):
                 raise ValueError(f"expected text, received {type(value).__name__}: {value!r:.80}")
-        to_ids = vectorizer.padded if self.kind == "ids" else vectorizer.unigram_ids
+        to_ids = vectorizer.padded if self.kind == "ids" else vectorizer.token_ids
         return np.asarray(to_ids(values, self.max_tokens)).astype(_INTEGERS, copy=False)
 
 

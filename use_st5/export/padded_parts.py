@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from use_st5.export.embedding_table import EmbeddingTable
 from use_st5.export.table_parts import TableParts
-from use_st5.models.sentence_t5 import SentenceT5
-from use_st5.models.use_transformer import USETransformer
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.models.use_transformer.model import USETransformer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from use_st5.export.embedding_table import EmbeddingTable
 from use_st5.export.table_parts import TableParts
-from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_dan.model import USEDAN
 from use_st5.text.long_texts import are_long, fold
 
 

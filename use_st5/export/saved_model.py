@@ -24,9 +24,9 @@ from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.padded_parts import sentence_t5_parts, use_transformer_parts
 from use_st5.export.pooled_parts import use_dan_parts
 from use_st5.export.table_parts import TableParts
-from use_st5.models.sentence_t5 import SentenceT5
-from use_st5.models.use_dan import USEDAN
-from use_st5.models.use_transformer import USETransformer
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_transformer.model import USETransformer
 
 STORAGES = ("float32", "int8")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from use_st5.layers.t5_attention import T5Attention
+from use_st5.layers.attention import MultiHeadAttention
 
 _EPSILON = 1e-6
 
@@ -57,7 +57,7 @@ class TransformerBlock(keras.layers.Layer):
             raise ValueError(
                 f"num_heads: expected a divisor of the width {dim}, received {self.num_heads}."
             )
-        self.attention = T5Attention(
+        self.attention = MultiHeadAttention(
             self.num_heads,
             dim // self.num_heads,
             scaled=True,

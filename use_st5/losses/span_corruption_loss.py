@@ -18,7 +18,7 @@ _PADDING = 0
 class SpanCorruptionLoss(TaskLoss):
     """`mean over rows of (1/|t|) Σ_k −log p(t_k | t_{<k}, inputs)`, by teacher forcing.
 
-    What is trained is a whole `use_st5.models.t5.T5`, which takes the encoder's place in the
+    What is trained is a whole `use_st5.models.t5.t5.T5`, which takes the encoder's place in the
     trainer; the loss owns nothing. The model reads the inputs and, behind the start id 0, the
     targets without their last token (Raffel et al. 2020, sections 2.1 and 3.1.4). Targets of
     `SpanCorruption` all have one length, so that the mean over rows is that over tokens.

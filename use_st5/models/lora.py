@@ -14,12 +14,12 @@ import numpy as np
 from safetensors import safe_open
 
 from use_st5._records import Positive, parse_record
+from use_st5.layers.attention import MultiHeadAttention
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.layers.t5_attention import T5Attention
-from use_st5.layers.t5_feed_forward import T5FeedForward
 from use_st5.models.lora_adapters import METADATA, LoRAAdapters, base_shape, forget_traces
-from use_st5.models.sentence_t5 import SentenceT5
-from use_st5.models.t5 import T5
+from use_st5.models.t5.feed_forward import T5FeedForward
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.models.t5.t5 import T5
 
 Targets = Literal["query_value", "all_linear"] | Sequence[str]
 
@@ -167,7 +167,7 @@ def _linear_layers(model: SentenceT5 | T5) -> dict[str, LoRADense]:
     }
 
 
-def _roles(part: T5Attention | T5FeedForward) -> dict[str, Any]:
+def _roles(part: MultiHeadAttention | T5FeedForward) -> dict[str, Any]:
     if isinstance(part, T5FeedForward):
         return {"inner": part.inner, "linear": part.linear, "outer": part.outer}
     return {

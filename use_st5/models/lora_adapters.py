@@ -14,7 +14,7 @@ import safetensors.numpy
 
 from use_st5._files import atomic_path
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.models.t5_config import T5Config
+from use_st5.models.t5.config import T5Config
 
 # The key of the file's metadata. One key, since safetensors writes several in any order, and the
 # same adapters shall make the same file.

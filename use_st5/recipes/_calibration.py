@@ -11,7 +11,7 @@ import dataclasses
 
 import numpy as np
 
-from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_dan.model import USEDAN
 from use_st5.text.ngram_vocabulary import FIRST_TERM_ID, NGramVocabulary
 
 

@@ -152,6 +152,6 @@ def _arrays(examples: list[Texts], vectorizer: SentencePieceVectorizer) -> Array
     names = ("anchor", "positive", "negative")
     # The same width in every data set, so that one step serves.
     return {
-        name: vectorizer.unigram_ids(list(texts), MAX_TOKENS).numpy()
+        name: vectorizer.token_ids(list(texts), MAX_TOKENS).numpy()
         for name, texts in zip(names, columns, strict=False)
     }

@@ -47,7 +47,7 @@ class DataSettings:
         vectorizer: Makes the model's text stage from the vocabulary, or from nothing where it
             brings its own.
         vocabulary: What is counted in the text; None: the vectorizer brings its own.
-        ids: How a sentence becomes the encoder's ids, "ids" or "unigram_ids".
+        ids: How a sentence becomes the encoder's ids, "ids" or "token_ids".
         max_tokens: Tokens of a sentence of the other tasks, in training alone.
         teacher_lengths: The teacher's sentences by length, since a batch is as wide as its longest
             row may be: name → (fewest words, most words, tokens that they may become).
@@ -120,7 +120,7 @@ class UseData:
                 if lengths[:2] in self.settings.text.related
             }
         ids = PreparedColumn(self.settings.ids, max_tokens=self.settings.max_tokens)
-        words = PreparedColumn("unigram_ids", max_tokens=DECODER_TOKENS)
+        words = PreparedColumn("token_ids", max_tokens=DECODER_TOKENS)
         source: Source = {
             "skip_thought": (
                 lambda: running_text(self.data),

@@ -41,7 +41,7 @@ from use_st5.convert.huggingface_t5 import load_sentence_t5
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data.triplet_reader import TripletReader
 from use_st5.data.xnli_reader import read_xnli
-from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
 from use_st5.recipes._run_folder import alone, checkpoints_folder
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer

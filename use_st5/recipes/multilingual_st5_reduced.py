@@ -23,7 +23,7 @@ import keras
 
 from use_st5._records import Count, read_record
 from use_st5.data.xnli_reader import read_xnli
-from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
 from use_st5.recipes._run_folder import alone, checkpoints_folder
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer

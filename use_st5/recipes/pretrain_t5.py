@@ -32,8 +32,8 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5.data.span_corruption import SpanCorruption
 from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
-from use_st5.models.t5 import T5, t5_config
-from use_st5.models.t5_config import T5_PRESETS, T5_ROWS, T5Config
+from use_st5.models.t5.config import T5_PRESETS, T5_ROWS, T5Config
+from use_st5.models.t5.t5 import T5, t5_config
 from use_st5.recipes._parts import Part, parts_to_run
 from use_st5.recipes._pretraining_text import open_tokens, pretraining_tokens
 from use_st5.recipes._run_folder import alone, checkpoints_folder, write_scores

@@ -33,7 +33,7 @@ import keras
 from use_st5._files import atomic_path
 from use_st5._records import read_record
 from use_st5.losses.contrastive_loss import ContrastiveLoss
-from use_st5.models.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
+from use_st5.models.t5.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
 from use_st5.recipes._parts import Part, parts_to_run
 from use_st5.recipes._run_folder import alone, checkpoints_folder, write_scores
 from use_st5.recipes._sentence_t5_data import Arrays, open_stage, prepare_stage

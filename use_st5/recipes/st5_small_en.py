@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from use_st5.models.sentence_t5 import SentenceT5
+from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.recipes._piece_names import NUM_SPECIAL, spelled_pieces
 from use_st5.recipes._run_folder import alone
 from use_st5.recipes._student import in_float32, start_near_average
@@ -49,7 +49,7 @@ DATA = DataSettings(
     text=TEACHER_TEXTS[PRESET],
     vectorizer=SentencePieceVectorizer,
     vocabulary=None,
-    ids="unigram_ids",
+    ids="token_ids",
     max_tokens=26,
     # A word is 1.3 pieces and its punctuation, a sentence ends in a token of its own.
     teacher_lengths={

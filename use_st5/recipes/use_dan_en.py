@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_dan.model import USEDAN
 from use_st5.recipes._calibration import Calibration, calibrate
 from use_st5.recipes._run_folder import alone
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS

@@ -39,8 +39,8 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from use_st5.models.use_transformer import USETransformer
-from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS
+from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS
+from use_st5.models.use_transformer.model import USETransformer
 from use_st5.recipes._run_folder import alone
 from use_st5.recipes._student import in_float32, start_near_average
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
@@ -62,7 +62,7 @@ DATA = DataSettings(
         unigram_buckets=200,
         pieces="vocab/bert-base-uncased/vocab.txt",
     ),
-    ids="unigram_ids",
+    ids="token_ids",
     max_tokens=20,
     teacher_lengths={
         "3_words": (1, 3, 6),

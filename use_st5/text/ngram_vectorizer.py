@@ -30,7 +30,7 @@ class NGramVectorizer(tf.Module):
     attribute carries it as `assets/vocabulary.txt`.
 
     Memory: a batch of long texts is read a block at a time (`use_st5.text.long_texts`) wherever the
-    result is bounded: `padded` and `unigram_ids` with `max_tokens`, `token_counts`, and `block`.
+    result is bounded: `padded` and `token_ids` with `max_tokens`, `token_counts`, and `block`.
 
     Args:
         vocabulary: the terms and their ids.
@@ -151,7 +151,7 @@ class NGramVectorizer(tf.Module):
 
         return tf.cond(are_long(text), of_long, lambda: number(*self.split(text)))
 
-    def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
         """Returns the ids of each text's tokens alone, padded with 0 (a decoder's targets).
 
         Args:

@@ -131,7 +131,7 @@ class SentencePieceVectorizer(tf.Module):
         ends = tf.fill([tf.shape(text)[0], 1], self.eos_id)
         return tf.concat([pieces, ends], axis=1).to_tensor()
 
-    def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
         """The same ids in rows of one length (training arrays).
 
         Args:

@@ -67,7 +67,7 @@ class TokenVectorizer(tf.Module, abc.ABC):
         padded = pad_rows(ids, rows, batch=tf.shape(text)[0], length=None)
         return padded if max_tokens is None else padded[:, :max_tokens]
 
-    def unigram_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
         """The same ids in rows of one length (training arrays, a decoder's targets).
 
         Args:

@@ -11,7 +11,7 @@ from keras import ops
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.sinusoidal_positions import sinusoidal_positions
 from use_st5.layers.transformer_block import TransformerBlock, layer_norm
-from use_st5.models.use_transformer_config import USE_TRANSFORMER_PRESETS, USETransformerConfig
+from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS, USETransformerConfig
 
 
 @keras.saving.register_keras_serializable(package="use_st5")

@@ -10,7 +10,7 @@ import keras
 from use_st5.layers.l2_normalize import L2Normalize
 from use_st5.layers.ngram_embedding import NGramEmbedding
 from use_st5.layers.residual_feed_forward import ResidualFeedForward
-from use_st5.models.presets import USE_DAN_PRESETS, USEDANConfig
+from use_st5.models.use_dan.config import USE_DAN_PRESETS, USEDANConfig
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -18,8 +18,8 @@ class USEDAN(keras.Model):
     """Averaged word and bi-gram embeddings through a feed-forward network to a unit vector.
 
     USE paper (arXiv 1803.11175), section "Deep Averaging Network"; the layout of the layers is that
-    of the published graph (see `use_st5.models.presets`). Compute time is linear in the text's
-    length.
+    of the published graph (see `use_st5.models.use_dan.config`). Compute time is linear in the
+    text's length.
 
     Args:
         config: The model's shape; `USEDAN.from_preset` knows the named ones.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.models.use_dan import USEDAN
+from use_st5.models.use_dan.model import USEDAN
 
 IDS = np.random.default_rng(0).integers(1, 50, size=(9, 12)).astype("int32")
 

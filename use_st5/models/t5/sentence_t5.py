@@ -10,8 +10,8 @@ from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.pooling import masked_mean
-from use_st5.models.t5 import PADDING_ID, check_dtype, make_embedding, make_stack, t5_config
-from use_st5.models.t5_config import T5Config
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.t5 import PADDING_ID, check_dtype, make_embedding, make_stack, t5_config
 
 Pooling = Literal["mean", "first", "decoder"]
 POOLINGS: tuple[Pooling, ...] = ("mean", "first", "decoder")

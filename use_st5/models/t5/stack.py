@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.relative_position_bias import RelativePositionBias
-from use_st5.layers.t5_block import T5Block, rms_norm
+from use_st5.models.t5.block import T5Block, rms_norm
 
 
 @keras.saving.register_keras_serializable(package="use_st5")

@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
-from use_st5.layers.t5_attention import T5Attention
-from use_st5.layers.t5_feed_forward import T5FeedForward
+from use_st5.layers.attention import MultiHeadAttention
+from use_st5.models.t5.feed_forward import T5FeedForward
 
 EPSILON = 1e-6
 
@@ -59,12 +59,12 @@ class T5Block(keras.layers.Layer):
         self.dropout = dropout
         policy = self.dtype_policy
         self.attention_norm = rms_norm("attention_norm", policy)
-        self.attention = T5Attention(
+        self.attention = MultiHeadAttention(
             num_heads, key_value_dim, dropout=dropout, dtype=policy, name="attention"
         )
         if cross_attention:
             self.cross_norm = rms_norm("cross_norm", policy)
-            self.cross = T5Attention(
+            self.cross = MultiHeadAttention(
                 num_heads, key_value_dim, dropout=dropout, dtype=policy, name="cross"
             )
         self.feed_forward_norm = rms_norm("feed_forward_norm", policy)

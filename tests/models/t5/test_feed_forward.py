@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from use_st5.layers.t5_feed_forward import T5FeedForward
+from use_st5.models.t5.feed_forward import T5FeedForward
 
 
 def test_plain_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Every size of every model, as frozen dataclasses."""
+"""The shape of a USE-DAN, and its sizes."""
 
 from __future__ import annotations
 

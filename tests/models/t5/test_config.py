@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from use_st5.models.t5 import T5
-from use_st5.models.t5_config import T5_PRESETS, T5Config
+from use_st5.models.t5.config import T5_PRESETS, T5Config
+from use_st5.models.t5.t5 import T5
 
 # Derived from the published gin files; 110 M, 335 M, 1.24 B, 4.8 B and m-ST5's 5.7 B agree.
 ENCODER_PARAMETERS = {

@@ -9,8 +9,8 @@ import keras
 from keras import ops
 
 from use_st5.layers.random_normal import RandomNormal
-from use_st5.layers.t5_stack import T5Stack
-from use_st5.models.t5_config import T5_PRESETS, T5Config
+from use_st5.models.t5.config import T5_PRESETS, T5Config
+from use_st5.models.t5.stack import T5Stack
 
 PADDING_ID = 0  # also what the decoder starts from
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 import use_st5
 from use_st5.export.saved_model import export_saved_model
-from use_st5.models.use_transformer import USETransformer
-from use_st5.models.use_transformer_config import USETransformerConfig
+from use_st5.models.use_transformer.config import USETransformerConfig
+from use_st5.models.use_transformer.model import USETransformer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.unigram_vectorizer import UnigramVectorizer
 

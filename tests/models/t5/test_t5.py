@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.models import t5_peer
-from use_st5.models.t5 import T5
+from use_st5.models.t5.t5 import T5
 
 
 @pytest.fixture(params=["relu", "gated_gelu"])

@@ -15,7 +15,7 @@ _EXCLUDED = -1e9
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class T5Attention(keras.layers.Layer):
+class MultiHeadAttention(keras.layers.Layer):
     """Multi-head attention as in T5 (`t5x/examples/t5/layers.py`).
 
     T5 does not divide the scores by √key_value_dim: the query's initial values are smaller by that

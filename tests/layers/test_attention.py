@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from use_st5.layers.t5_attention import T5Attention
+from use_st5.layers.attention import MultiHeadAttention
 
 
 @pytest.fixture
-def layer() -> T5Attention:
-    layer = T5Attention(2, 3)
+def layer() -> MultiHeadAttention:
+    layer = MultiHeadAttention(2, 3)
     layer.build((None, None, 4))
     return layer
 
 
-def test_by_hand(layer: T5Attention) -> None:
+def test_by_hand(layer: MultiHeadAttention) -> None:
     rng = np.random.default_rng(0)
     x, context = rng.normal(size=(2, 3, 4)).astype("f"), rng.normal(size=(2, 5, 4)).astype("f")
     bias = rng.normal(size=(1, 2, 3, 5)).astype("f")
@@ -27,7 +27,7 @@ def test_by_hand(layer: T5Attention) -> None:
     np.testing.assert_allclose(layer(x, context, bias=bias), expected, atol=1e-5)
 
 
-def test_what_is_masked_does_not_matter(layer: T5Attention) -> None:
+def test_what_is_masked_does_not_matter(layer: MultiHeadAttention) -> None:
     x = np.random.default_rng(0).normal(size=(1, 6, 4)).astype("f")
     visible = np.array([True, True, True, True, False, False])[None, None, None]
     changed = x.copy()
@@ -37,14 +37,14 @@ def test_what_is_masked_does_not_matter(layer: T5Attention) -> None:
     np.testing.assert_allclose(before, layer(x[:, :4]), atol=1e-6)
 
 
-def test_one_token_attends_to_itself_exactly(layer: T5Attention) -> None:
+def test_one_token_attends_to_itself_exactly(layer: MultiHeadAttention) -> None:
     x = np.random.default_rng(0).normal(size=(7, 1, 4)).astype("f")
     bias = np.full((1, 2, 1, 1), 3.0, np.float32)
     np.testing.assert_allclose(layer.of_one_token(x), layer(x, bias=bias), atol=1e-6)
 
 
 def test_softmax_is_in_float32_in_half_precision() -> None:
-    layer = T5Attention(1, 1, dtype="mixed_bfloat16")
+    layer = MultiHeadAttention(1, 1, dtype="mixed_bfloat16")
     layer.build((None, None, 1))
     for dense in (layer.query, layer.key, layer.value, layer.output_dense):
         dense.kernel.assign([[1.0]])

@@ -1,0 +1,201 @@
+"""What a family of encoders says about itself, and the list of the families there are."""
+
+from __future__ import annotations
+
+import abc
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import keras
+
+from use_st5.convert.checkpoint import Checkpoint
+from use_st5.export.encoder_graph import EncoderGraph
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.text.vectorizer import Vectorizer
+
+# The families of this package, imported when one is asked for.
+_OWN = {
+    "t5": "use_st5.models.t5.family",
+    "use_dan": "use_st5.models.use_dan.family",
+    "use_transformer": "use_st5.models.use_transformer.family",
+}
+
+
+class Family(abc.ABC):
+    """All that is particular to one kind of encoder, said once.
+
+    Nothing outside `use_st5.models` asks which class an encoder is of: it asks `family_of(model)`.
+    A new family is a folder there with its model, its configuration and one subclass of this, and a
+    line in the list above; one of a user's own calls `register`.
+
+    Attributes:
+        name: In `use_st5.json`.
+        model_type: Its Keras model, int32 `[batch, length]` → float32 `[batch, dimension]`, with an
+            attribute `dimension`.
+        presets: Its named shapes, frozen dataclasses.
+        vectorizers: The text stages that it can read through, by kind; the first is the usual one.
+        storages: In which its embedding table may be exported.
+        texts: How many texts it reads at once: 1, or 2 where it compares a pair.
+        lora_targets: Groups of linear layers that adapters may be asked for, by name.
+    """
+
+    name: ClassVar[str]
+    model_type: ClassVar[type[keras.Model]]
+    presets: ClassVar[Mapping[str, Any]]
+    vectorizers: ClassVar[Mapping[str, type[Vectorizer]]]
+    storages: ClassVar[tuple[str, ...]] = ("float32",)
+    texts: ClassVar[int] = 1
+    lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    @abc.abstractmethod
+    def fresh(
+        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+    ) -> keras.Model:
+        """A model of a named shape, built, with initial values.
+
+        Args:
+            preset: A key of `presets`.
+            vectorizer: Gives its ids; the table has as many rows as these need.
+            dtype: Keras dtype policy.
+            **changes: What differs from the preset.
+
+        Raises:
+            ValueError: The preset is unknown, or a change does not fit it.
+        """
+
+    @abc.abstractmethod
+    def graph(
+        self, model: keras.Model, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+    ) -> EncoderGraph:
+        """The parts of a SavedModel.
+
+        Args:
+            model: Of this family, built.
+            vectorizer: Gives its ids.
+            storage: One of `storages`.
+            max_length: Tokens beyond this number are cut; None cuts nothing that the model can
+                read.
+
+        Raises:
+            ValueError: The model, the text stage and the settings do not fit each other.
+        """
+
+    def config(self, model: keras.Model) -> dict[str, Any]:
+        """What `restore` needs beside the weights, for `use_st5.json`: numbers, texts, lists."""
+        base = keras.Model.get_config(model)
+        return {name: value for name, value in model.get_config().items() if name not in base}
+
+    def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> keras.Model:
+        """A model of this shape, built; its weights are to be assigned.
+
+        Args:
+            config: What `config` gave.
+            dtype: Keras dtype policy.
+
+        Raises:
+            ValueError: The configuration is not of this family.
+        """
+        try:
+            model = self.model_type.from_config({**config, "dtype": dtype})
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"Expected the configuration of a {self.model_type.__name__} of the family "
+                f"{self.name!r}, received {dict(config)} ({type(error).__name__}: {error})."
+            ) from error
+        model.build()
+        return model
+
+    def knows(self, checkpoint: Checkpoint) -> bool:  # noqa: ARG002 (of a family without any)
+        """Whether a foreign checkpoint holds an encoder of this family."""
+        return False
+
+    def read(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        pooling: str | None = None,
+        vocabulary: Path | None = None,
+        dtype: Any = None,
+        on_tensor: Callable[[str], None] = lambda name: None,
+    ) -> tuple[keras.Model, Vectorizer]:
+        """The encoder of a foreign checkpoint that it `knows`, and its text stage.
+
+        Args:
+            checkpoint: Opened, nothing read but names, shapes and settings.
+            pooling: Where the checkpoint does not say it; None: the family's usual one.
+            vocabulary: File of the vocabulary; None: the checkpoint's, or the family's usual one
+                where that fits.
+            dtype: Keras dtype policy.
+            on_tensor: Called with the name of each tensor that is in place.
+
+        Raises:
+            ValueError: Tensors, settings or vocabulary do not fit.
+        """
+        raise ValueError(
+            f"{checkpoint.where}: the family {self.name!r} reads no checkpoints of other libraries."
+        )
+
+    def lora_layers(self, model: keras.Model) -> dict[str, LoRADense]:  # noqa: ARG002
+        """Path → layer for every linear layer that may carry an adapter, in order.
+
+        The last part of a path, after "/", is the layer's role, by which `lora_targets` and users
+        name it.
+        """
+        return {}
+
+
+_registered: dict[str, Family] = {}
+
+
+def register(family: Family) -> Family:
+    """Makes a family known: its models can be exported, loaded, adapted and read from then on.
+
+    Raises:
+        ValueError: Another family has its name.
+    """
+    there = _registered.get(family.name)
+    if family.name in _OWN or (there is not None and type(there) is not type(family)):
+        raise ValueError(f"Expected a new name for a family, {family.name!r} is taken.")
+    _registered[family.name] = family
+    return family
+
+
+def families() -> dict[str, Family]:
+    """All families by name."""
+    for name, module in _OWN.items():
+        if name not in _registered:
+            _registered[name] = importlib.import_module(module).FAMILY
+    return dict(_registered)
+
+
+def family_named(name: str) -> Family:
+    """The family of this name.
+
+    Raises:
+        ValueError: There is none.
+    """
+    there = families()
+    if name not in there:
+        raise ValueError(
+            f"Expected one of the families {sorted(there)}, received {name!r}. Import the module "
+            "that registers it first, or update use_st5."
+        )
+    return there[name]
+
+
+def family_of(model: keras.Model) -> Family:
+    """The family of a model.
+
+    Raises:
+        TypeError: It is of none.
+    """
+    for family in families().values():
+        if isinstance(model, family.model_type):
+            return family
+    known = ", ".join(family.model_type.__name__ for family in families().values())
+    raise TypeError(
+        f"Expected an encoder of a known family ({known}), received a {type(model).__name__}. "
+        "use_st5.models.family.register makes another one known."
+    )

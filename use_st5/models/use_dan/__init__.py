@@ -1,0 +1,1 @@
+"""USE-DAN: the deep averaging encoder of the Universal Sentence Encoder."""
