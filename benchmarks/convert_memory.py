@@ -107,8 +107,8 @@ def encoder_shapes(config: dict) -> dict[str, tuple[int, ...]]:
 def measure(folder: Path, dtype: str) -> None:
     """Loads and exports in this process, and prints what each step took."""
     from use_st5.convert.huggingface_t5 import load_sentence_t5
-    from use_st5.export.saved_model import export_saved_model
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.trainable_encoder import TrainableEncoder
 
     vectorizer = SentencePieceVectorizer()
     baseline = memory("VmRSS")
@@ -119,7 +119,7 @@ def measure(folder: Path, dtype: str) -> None:
     print_row("load", size, baseline, start)
     start = peak_from_here()
     to = folder.with_name("saved_model")
-    export_saved_model(model, vectorizer, to, name="memory", max_length=256)
+    TrainableEncoder(model, vectorizer, name="memory", max_length=256).export(to)
     print_row("export", size, baseline, start)
 
 

@@ -12,6 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.toy_encoders import (  # noqa: F401 (fixtures)
+    toy,
+    toy_t5,
+    toy_use_dan,
+    toy_use_transformer,
+)
+
 # Before any test imports TensorFlow, and inherited by every process that a test starts.
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ["KERAS_BACKEND"] = "tensorflow"

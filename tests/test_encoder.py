@@ -17,11 +17,11 @@ import tensorflow as tf
 
 import use_st5
 from use_st5.encoder import SentenceEncoder, load
-from use_st5.export.saved_model import export_saved_model
 from use_st5.models.use_dan.config import USEDANConfig
 from use_st5.models.use_dan.model import USEDAN
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.trainable_encoder import TrainableEncoder
 
 TEXTS = ["How old are you?", "", "the cat", "  \n", "what is the age of the cat", "\U0001f600"]
 
@@ -33,8 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = USEDAN(USEDANConfig(vocabulary.size, embedding_dim=6, hidden_dims=(8, 10)))
     model.build()
     folder = tmp_path_factory.mktemp("models") / "toy"
-    export_saved_model(
-        model, NGramVectorizer(vocabulary), folder, name="toy", storage="int8", card="# Toy\n"
+    TrainableEncoder(model, NGramVectorizer(vocabulary), name="toy", card="# Toy\n").export(
+        folder, storage="int8"
     )
     return folder
 

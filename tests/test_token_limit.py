@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from use_st5.encoder import SentenceEncoder
-from use_st5.export.embedding_table import stored_table
-from use_st5.export.padded_parts import use_transformer_parts
 from use_st5.export.saved_model import write_graph
+from use_st5.models.family import family_of
 from use_st5.models.use_transformer.config import USETransformerConfig
 from use_st5.models.use_transformer.model import USETransformer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
-from use_st5.text.unigram_vectorizer import UnigramVectorizer
+from use_st5.text.token_vectorizer import UnigramVectorizer
 
 # With four tokens as the limit: the third and the last two are cut.
 TEXTS = ["a b c d", "", "a b c d e f g", "don't a", "abcdefgh", "ü a b c d", "a, b, c"]
@@ -31,12 +30,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     config = USETransformerConfig(vocabulary.size, 6, 1, 8, 12, 2, dimension=8, max_length=4)
     model = USETransformer(config)
     model.build()
-    parts = use_transformer_parts(model, UnigramVectorizer(vocabulary), max_length=None)
-    table = stored_table(model.embedding.embeddings, "int8")
+    graph = family_of(model).graph(
+        model, UnigramVectorizer(vocabulary), storage="int8", max_length=None
+    )
     root = tmp_path_factory.mktemp("models")
-    write_graph(parts.graph(table), root / "counts", name="new")
-    silent = dataclasses.replace(parts, token_counts=None)
-    write_graph(silent.graph(table), root / "silent", name="old")
+    write_graph(graph, root / "counts", name="new", metadata={})
+    silent = dataclasses.replace(graph, token_counts=None)
+    write_graph(silent, root / "silent", name="old", metadata={})
     return {"counts": root / "counts", "silent": root / "silent"}
 
 

@@ -55,6 +55,10 @@ class ModelManifest:
         model_hash: sha256 over the files that make the model; equal for moved and copied folders,
             so that caches may be keyed by it.
         metadata: Free facts, such as `languages`, `license` and scores.
+        family: Of encoders, as `use_st5.models.family` lists them; None for one of no known family,
+            and in what versions before 0.2 wrote.
+        config: What its family builds the Keras model from.
+        vectorizer: The kind of its text stage.
         format: Version of this file's layout.
     """
 
@@ -68,6 +72,9 @@ class ModelManifest:
     files: dict[InnerPath, FileEntry]
     model_hash: Sha256
     metadata: dict[str, Any]
+    family: str | None = None
+    config: dict[str, Any] = dataclasses.field(default_factory=dict)
+    vectorizer: str | None = None
     format: int = FORMAT
 
     @property

@@ -78,6 +78,9 @@ def write_again(
         "parameters": count_weights(getattr(loaded, "variables", ())),
         "trainable_parameters": count_weights(getattr(loaded, "trainable_variables", ())),
         "metadata": manifest.metadata if manifest else {},
+        "family": manifest.family if manifest else None,
+        "config": manifest.config if manifest else {},
+        "vectorizer": manifest.vectorizer if manifest else None,
     }
     return write_folder(loaded, loaded.signatures, path, facts=facts, card=read_card(source))
 

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import keras
 import numpy as np
 
-from use_st5._model_manifest import ModelManifest
+from use_st5._bundled import SAVED_MODEL_FILE, bundled_names
+from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
 from use_st5._sentences import check_batch_size, length_sorted_batches, one_or_many
+from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.models.family import Family, families, family_named, family_with, known_family
 from use_st5.text.vectorizer import Vectorizer
+
+# What a model that was restored must give as its SavedModel does, and how closely.
+_PROBE = ("How old are you?", "", "Ünheard-of wörds, 3.5 of them: 😀!")
+_TOLERANCE = 1e-4
 
 
 class TrainableEncoder:
     """A text stage and a Keras model of one family.
+
+    A model of no known family can be encoded with and exported, too, but not loaded again.
+    Converting is `load` and `export`; fine-tuning is `load`, train `model` and `export`.
 
     Args:
         model: The Keras model, built: int32 `[batch, length]` → float32 `[batch, dimension]`.
@@ -33,6 +45,13 @@ class TrainableEncoder:
         max_length: As given.
         card: As given.
         metadata: As given.
+
+    Example:
+        >>> encoder = TrainableEncoder.load("use_dan_en")
+        >>> trainer = Trainer(encoder.model, tasks, keras.optimizers.Adam(1e-4))
+        >>> trainer.run(steps=1000)
+        >>> encoder.export("tuned")
+        >>> use_st5.load("tuned").encode(sentences)
     """
 
     def __init__(
@@ -51,6 +70,123 @@ class TrainableEncoder:
         self.max_length = max_length
         self.card = card
         self.metadata = dict(metadata or {})
+
+    @classmethod
+    def fresh(
+        cls,
+        preset: str,
+        vectorizer: Vectorizer | None = None,
+        *,
+        dtype: Any = None,
+        max_length: int | None = None,
+        **changes: Any,
+    ) -> Self:
+        """An encoder of a named shape with initial weights.
+
+        `keras.utils.set_random_seed` makes them the same again.
+
+        Args:
+            preset: "use_dan_en", "use_transformer_en", "t5_base" …: `Family.presets` has them all.
+            vectorizer: The text stage; None: the family's own, which the USEs, whose vocabulary is
+                that of the training text, do not have.
+            dtype: Keras dtype policy, such as "bfloat16".
+            max_length: As in the constructor; None: the family's.
+            **changes: What differs from the preset, such as `pooling="first"` for a Sentence-T5 or
+                `dropout=0.1`.
+
+        Raises:
+            ValueError: There is no such preset, or something does not fit it.
+        """
+        family = family_with(preset)
+        vectorizer = family.usual_vectorizer() if vectorizer is None else vectorizer
+        if vectorizer is None:
+            kinds = [kind.__name__ for kind in family.vectorizers.values()]
+            raise ValueError(
+                f"{preset}: expected a text stage, since its vocabulary is that of the training "
+                f"text: vectorizer={' or '.join(kinds)}(vocabulary)."
+            )
+        model = family.fresh(preset, vectorizer, dtype=dtype, **changes)
+        return cls(model, vectorizer, max_length=max_length or family.max_length)
+
+    @classmethod
+    def load(
+        cls,
+        source: str | os.PathLike[str],
+        *,
+        pooling: str | None = None,
+        vocabulary: str | os.PathLike[str] | None = None,
+        dtype: Any = None,
+        max_length: int | None = None,
+        on_tensor: Callable[[str], None] = lambda name: None,
+    ) -> Self:
+        """An encoder with the weights of a model or checkpoint of any kind that is known.
+
+        Args:
+            source: The name of a bundled model; the folder of a SavedModel that use_st5 exported
+                (a table in int8 becomes one of float32, its vectors stay the same); or a
+                checkpoint: a folder of sentence-transformers or Hugging Face, of T5X, or a
+                TensorFlow checkpoint.
+            pooling: Of a checkpoint that does not say it, such as "mean".
+            vocabulary: File of a checkpoint's vocabulary, where it is not beside it.
+            dtype: Keras dtype policy; None: that of the SavedModel, or float32.
+            max_length: Tokens beyond this number are cut; None: the SavedModel's, or the family's.
+            on_tensor: Called with the name of each tensor of a checkpoint that is in place.
+
+        Raises:
+            FileNotFoundError: There is no such thing.
+            ValueError: It is damaged, of no known kind, or an argument does not fit it.
+            ImportError: It needs a package that is not installed.
+        """
+        if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():
+            if pooling or vocabulary:
+                raise ValueError(
+                    f"{source}: a SavedModel says its pooling and its vocabulary itself; leave "
+                    "pooling and vocabulary out."
+                )
+            return cls._of_saved_model(model_folder(source), dtype, max_length)
+        checkpoint = open_checkpoint(source)
+        family = _family_that_knows(checkpoint)
+        model, vectorizer = family.read(
+            checkpoint,
+            pooling=pooling,
+            vocabulary=None if vocabulary is None else Path(vocabulary),
+            dtype=dtype,
+            on_tensor=on_tensor,
+        )
+        return cls(model, vectorizer, max_length=max_length or family.max_length)
+
+    @classmethod
+    def _of_saved_model(cls, folder: Path, dtype: Any, max_length: int | None) -> Self:
+        # TensorFlow's part: training on JAX needs none of it.
+        from use_st5._loading import load_saved_model
+        from use_st5.export.saved_model import restore_weights
+
+        manifest = ModelManifest.read(folder)
+        if manifest is None or manifest.family is None or manifest.vectorizer is None:
+            raise ValueError(
+                f"Expected a SavedModel in {folder} that use_st5 0.2 or later exported from one of "
+                "its families, found one of another origin: it can be used (use_st5.load) and "
+                "fine-tuned (SavedModelLayer), but not made into a Keras model."
+            )
+        manifest.check_sizes(folder)
+        family = family_named(manifest.family)
+        vectorizer = _named(family, manifest.vectorizer).from_assets(folder / "assets")
+        if dtype is None and manifest.storage == "bfloat16":
+            dtype = "bfloat16"
+        model = family.restore(manifest.config, dtype=dtype)
+        loaded = load_saved_model(folder)
+        restore_weights(model, loaded)
+        encoder = cls(
+            model,
+            vectorizer,
+            name=manifest.name,
+            max_length=max_length or manifest.max_length,
+            card=read_card(folder),
+            metadata=manifest.metadata,
+        )
+        if dtype is None and encoder.max_length == manifest.max_length:
+            _check_vectors(encoder, loaded, folder)
+        return encoder
 
     @property
     def dimension(self) -> int:
@@ -75,40 +211,92 @@ class TrainableEncoder:
         check_batch_size(batch_size)
         texts, single = one_or_many(sentences)
         vectors = np.empty((len(texts), self.dimension), np.float32)
+        embed = _compiled(self.model)
         for indices in length_sorted_batches(texts, sentences=batch_size):
             ids = self.vectorizer.padded([texts[i] for i in indices], self.max_length)
-            vectors[indices] = keras.ops.convert_to_numpy(self._embed(ids))
+            vectors[indices] = keras.ops.convert_to_numpy(embed(ids))
         return vectors[0] if single else vectors
 
     def export(self, path: str | os.PathLike[str], *, storage: str = "float32") -> ModelManifest:
-        """Writes the encoder as a SavedModel that takes strings; `export_saved_model` says what.
+        """Writes the encoder as a SavedModel that takes strings.
+
+        `use_st5.export.saved_model.write_graph` says what the folder holds.
 
         Args:
             path: The folder to write; an older model there, and nothing else, is replaced.
-            storage: Of the embedding table, "float32" or "int8".
+            storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
+                scales, not entries, can be fine-tuned in the SavedModel.
 
         Returns:
             The written description.
 
         Raises:
-            ValueError: The storage does not fit the model, or Keras runs on another backend than
-                TensorFlow.
+            ValueError: The storage or `max_length` does not fit the model, or Keras runs on another
+                backend than TensorFlow.
             FileExistsError: `path` holds anything but a model that use_st5 wrote.
             BlockingIOError: Another process is writing `path`.
         """
-        from use_st5.export.saved_model import export_saved_model
+        from use_st5.export.encoder_graph import padded_graph
+        from use_st5.export.saved_model import write_graph
 
-        return export_saved_model(
-            self.model,
-            self.vectorizer,
+        check_replaceable(path)
+        family = known_family(self.model)
+        storages = family.storages if family else ("float32",)
+        if storage not in storages:
+            raise ValueError(
+                f"Unknown storage: {storage!r}. Expected one of {storages} for a "
+                f"{type(self.model).__name__}."
+            )
+        build, facts = padded_graph, {}
+        if family is not None:
+            build = functools.partial(family.graph, storage=storage)
+            facts = {"family": family.name, "config": family.config(self.model)}
+        return write_graph(
+            build(self.model, self.vectorizer, max_length=self.max_length),
             path,
-            name=self.name or os.path.basename(os.path.abspath(path)),
-            storage=storage,
-            max_length=self.max_length,
             card=self.card,
+            name=self.name or Path(path).resolve().name,
             metadata=self.metadata,
+            vectorizer=self.vectorizer.kind,
+            **facts,
         )
 
-    @cached_property
-    def _embed(self) -> Callable[[Any], Any]:
-        return lambda ids: self.model(keras.ops.convert_to_tensor(ids), training=False)
+
+def _family_that_knows(checkpoint: Any) -> Family:
+    for family in families().values():
+        if family.knows(checkpoint):
+            return family
+    raise ValueError(
+        f"{checkpoint.where}: expected a {checkpoint.format} checkpoint of one of the families "
+        f"{[*families()]}, found another: {checkpoint.settings.get('model_type', 'unknown')}."
+    )
+
+
+def _named(family: Family, kind: str) -> type[Vectorizer]:
+    if kind not in family.vectorizers:
+        raise ValueError(
+            f"Expected a text stage of the family {family.name!r}, one of "
+            f"{[*family.vectorizers]}, received {kind!r}. Update use_st5 or export the model again."
+        )
+    return family.vectorizers[kind]
+
+
+def _compiled(model: keras.Model) -> Callable[[Any], Any]:
+    """int32 `[batch, length]` → `[batch, dimension]`; one graph, where Keras runs on TensorFlow."""
+    if keras.backend.backend() != "tensorflow":
+        return lambda ids: model(keras.ops.convert_to_tensor(np.asarray(ids)), training=False)
+    import tensorflow as tf
+
+    spec = tf.TensorSpec([None, None], tf.int32)
+    return tf.function(lambda ids: model(ids, training=False), input_signature=[spec])
+
+
+def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None:
+    """Holds the restored model against the SavedModel that it came from."""
+    expected = np.asarray(loaded(list(_PROBE)))
+    moved = float(np.abs(encoder.encode(_PROBE) - expected).max())
+    if not moved <= _TOLERANCE:
+        raise ValueError(
+            f"{folder}: expected the Keras model to give the SavedModel's vectors, they differ by "
+            f"{moved:.2g}: use_st5.json and the SavedModel do not belong together. Export it again."
+        )

@@ -29,11 +29,11 @@ TEXTS = ["how old are you ?", "the train is late", "", "unseen words everywhere"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training run's folder that holds the exported model `tiny`, float32."""
-    from use_st5.export.saved_model import export_saved_model
     from use_st5.models.use_dan.config import USEDANConfig
     from use_st5.models.use_dan.model import USEDAN
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
+    from use_st5.trainable_encoder import TrainableEncoder
 
     vocabulary = NGramVocabulary(
         unigrams=("how", "old", "are", "you", "train"),
@@ -47,9 +47,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (run / "checkpoints").mkdir()
     encoder = USEDAN(config)
     encoder(np.ones((1, 1), np.int32))
-    export_saved_model(
-        encoder, NGramVectorizer(vocabulary), run / "tiny", name="tiny", card="# Tiny\n\nIs tiny."
-    )
+    TrainableEncoder(
+        encoder, NGramVectorizer(vocabulary), name="tiny", card="# Tiny\n\nIs tiny."
+    ).export(run / "tiny")
     return run
 
 

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from use_st5.export.runtimes import to_litert, to_onnx
-from use_st5.export.saved_model import export_saved_model
 from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.trainable_encoder import TrainableEncoder
 
 Embed = Callable[[np.ndarray], np.ndarray]
 
@@ -38,7 +38,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     model = SentenceT5.from_config({**toy.model.get_config(), "pooling": family[3:]})
     model.build()
     path = tmp_path_factory.mktemp("t5") / family
-    export_saved_model(model, toy.vectorizer, path, name="t5", storage=storage, max_length=32)
+    TrainableEncoder(model, toy.vectorizer, name="t5", max_length=32).export(path, storage=storage)
     return path
 
 

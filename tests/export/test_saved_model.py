@@ -12,10 +12,8 @@ import pytest
 import tensorflow as tf
 
 from use_st5.encoder import SentenceEncoder
-from use_st5.export.dequantize import dequantize
-from use_st5.export.quantize import quantize
-from use_st5.export.saved_model import export_saved_model
 from use_st5.text.long_texts import LONG_BYTES
+from use_st5.trainable_encoder import TrainableEncoder
 
 TEXTS = [
     "The cat sat on the mat.",
@@ -213,9 +211,9 @@ def test_vocabulary_is_an_asset(toy: Any, storage: str) -> None:
 
 def test_a_replaced_model_leaves_nothing_of_the_older(toy: Any, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    export_saved_model(toy.model, toy.vectorizer, folder, name="older", card="# Older\n")
+    TrainableEncoder(toy.model, toy.vectorizer, name="older", card="# Older\n").export(folder)
     assert (folder / "README.md").is_file()
-    export_saved_model(toy.model, toy.vectorizer, folder, name="new")
+    TrainableEncoder(toy.model, toy.vectorizer, name="new").export(folder)
     assert not (folder / "README.md").exists()
     assert (folder / "saved_model.pb").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -224,9 +222,8 @@ def test_a_replaced_model_leaves_nothing_of_the_older(toy: Any, tmp_path: Path) 
 def test_what_is_no_model_is_not_replaced(toy: Any, tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("precious")
     for write in (
-        partial(export_saved_model, toy.model, toy.vectorizer, tmp_path, name="new"),
-        partial(quantize, toy.folders["float32"], tmp_path),
-        partial(dequantize, toy.folders["int8"], tmp_path),
+        partial(TrainableEncoder(toy.model, toy.vectorizer).export, tmp_path),
+        partial(TrainableEncoder.load(toy.folders["int8"]).export, tmp_path, storage="int8"),
     ):
         with pytest.raises(FileExistsError, match=r"Found notes\. Move that away"):
             write()
@@ -235,20 +232,25 @@ def test_what_is_no_model_is_not_replaced(toy: Any, tmp_path: Path) -> None:
 
 def test_a_limit_of_its_own_below_the_models(toy_use_transformer: Any, tmp_path: Path) -> None:
     model, vectorizer = toy_use_transformer.model, toy_use_transformer.vectorizer
-    manifest = export_saved_model(model, vectorizer, tmp_path / "m", name="short", max_length=3)
+    manifest = TrainableEncoder(model, vectorizer, name="short", max_length=3).export(
+        tmp_path / "m"
+    )
     assert manifest.max_length == 3
     loaded = tf.saved_model.load(str(tmp_path / "m"))
     np.testing.assert_allclose(loaded(["the cat sat on"]), loaded(["the cat sat"]), atol=1e-6)
     for limit in (0, 17):
         with pytest.raises(ValueError, match=f"expected 1 to 16, .* received {limit}"):
-            export_saved_model(model, vectorizer, tmp_path / "n", name="x", max_length=limit)
+            TrainableEncoder(model, vectorizer, name="x", max_length=limit).export(tmp_path / "n")
 
 
 def test_refusals(toy: Any, tmp_path: Path) -> None:
     rows = toy.rows
 
-    def export(model: Any = toy.model, **options: Any) -> None:
-        export_saved_model(model, toy.vectorizer, tmp_path / "model", name="x", **options)
+    def export(
+        model: Any = toy.model, max_length: int | None = None, storage: str = "float32"
+    ) -> None:
+        encoder = TrainableEncoder(model, toy.vectorizer, name="x", max_length=max_length)
+        encoder.export(tmp_path / "model", storage=storage)
 
     with pytest.raises(ValueError, match="Unknown storage: 'int4'"):
         export(storage="int4")
@@ -259,7 +261,7 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
     shape = {**config["config"], "num_embeddings": rows - 1}
     with pytest.raises(ValueError, match=f"{rows} ids, but the model's table has {rows - 1} rows"):
         export(type(toy.model).from_config({**config, "config": shape}))
-    with pytest.raises(ValueError, match="is for the embedding table of a USEDAN, a USETransf"):
+    with pytest.raises(ValueError, match="'int8'. Expected one of .'float32',. for a Sequential"):
         export(keras.Sequential(), storage="int8")
     assert not list(tmp_path.iterdir())
 
@@ -282,7 +284,9 @@ def test_any_encoder_over_padded_ids(toy_use_dan: Any, tmp_path: Path) -> None:
     model = TransposedMean()
     model(np.ones((1, 1), np.int32))
     vectorizer = toy_use_dan.vectorizer
-    manifest = export_saved_model(model, vectorizer, tmp_path / "model", name="mean", max_length=2)
+    manifest = TrainableEncoder(model, vectorizer, name="mean", max_length=2).export(
+        tmp_path / "model"
+    )
     assert (manifest.dimension, manifest.max_length) == (3, 2)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     text = tf.constant(["the cat sat on the mat", "a dog"])

@@ -11,9 +11,8 @@ import pytest
 import tensorflow as tf
 
 import use_st5
-from use_st5.export.dequantize import dequantize
-from use_st5.export.saved_model import export_saved_model
 from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.trainable_encoder import TrainableEncoder
 
 TEXTS = ["How old are you?", "", "What is your age? " * 50, "😀", "naïve café"]
 
@@ -72,7 +71,7 @@ def test_int8_table(toy_t5: Any, tmp_path: Path) -> None:
     """The float32 table rounded by hand gives the vectors of the int8 export, and back."""
     folder = tmp_path / "int8"
     model, vectorizer = toy_t5.model, toy_t5.vectorizer
-    export_saved_model(model, vectorizer, folder, name="tiny", storage="int8", max_length=128)
+    TrainableEncoder(model, vectorizer, name="tiny", max_length=128).export(folder, storage="int8")
     table = model.embedding.embeddings.numpy()
     scales = np.abs(table).max(axis=1, keepdims=True) / 127
     rounded = SentenceT5.from_config(model.get_config())
@@ -83,7 +82,7 @@ def test_int8_table(toy_t5: Any, tmp_path: Path) -> None:
     loaded = tf.saved_model.load(str(folder))
     np.testing.assert_allclose(loaded(tf.constant(TEXTS)), expected, atol=1e-5)
     assert len(loaded.trainable_variables) == len(model.trainable_variables)
-    dequantize(folder, tmp_path / "float32")
+    TrainableEncoder.load(folder).export(tmp_path / "float32")
     again = use_st5.load(tmp_path / "float32")
     np.testing.assert_allclose(again.encode(TEXTS, on_truncation="ignore"), expected, atol=1e-5)
 
@@ -93,7 +92,7 @@ def test_int8_is_not_for_a_decoder(tmp_path: Path, toy_t5: Any) -> None:
     model = SentenceT5.from_config(config)
     model.build()
     with pytest.raises(ValueError, match="the decoder reads the table"):
-        export_saved_model(model, toy_t5.vectorizer, tmp_path / "m", name="x", storage="int8")
+        TrainableEncoder(model, toy_t5.vectorizer, name="x").export(tmp_path / "m", storage="int8")
     assert not list(tmp_path.iterdir())
 
 

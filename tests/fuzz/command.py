@@ -49,9 +49,8 @@ def tensorflow() -> None:
     start_tensorflow()
     import use_st5.convert.checkpoint_kind
     import use_st5.encoder
-    import use_st5.export.dequantize
-    import use_st5.export.quantize
-    import use_st5.export.saved_model  # noqa: F401
+    import use_st5.export.saved_model
+    import use_st5.trainable_encoder  # noqa: F401
 
 
 def toy_encoder() -> None:

@@ -24,7 +24,7 @@ from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.piece_vectorizer import PieceVectorizer
 from use_st5.text.ptb_tokenizer import PTBTokenizer
-from use_st5.text.unigram_vectorizer import UnigramVectorizer
+from use_st5.text.token_vectorizer import UnigramVectorizer
 from use_st5.text.vocabulary_builder import VocabularyBuilder
 
 # Bytes that are more than any stage reads at once.

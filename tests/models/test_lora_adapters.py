@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from tests.models.test_lora import IDS, moved, sentence_t5
-from use_st5.export.saved_model import export_saved_model
 from use_st5.models.lora import apply_lora
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.trainable_encoder import TrainableEncoder
 
 
 @pytest.mark.parametrize("targets", ["query_value", "all_linear"])
@@ -56,7 +56,7 @@ def test_merged_model_as_a_saved_model(tmp_path: Path) -> None:
     texts = tf.constant(["the", "of the, to a"])
     ids = vectorizer.padded(texts)
     assert int(tf.reduce_max(ids)) < 60
-    export_saved_model(model, vectorizer, tmp_path / "model", name="merged")
+    TrainableEncoder(model, vectorizer, name="merged").export(tmp_path / "model")
     loaded = tf.saved_model.load(tmp_path / "model")
     np.testing.assert_allclose(loaded(texts), model(ids), atol=1e-5)
     assert len(loaded.trainable_variables) == len(model.trainable_variables)

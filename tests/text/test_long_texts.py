@@ -15,7 +15,7 @@ from use_st5.text.long_texts import cut, fold
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.piece_vectorizer import PieceVectorizer
-from use_st5.text.unigram_vectorizer import UnigramVectorizer
+from use_st5.text.token_vectorizer import UnigramVectorizer
 
 WORDS = ("the", "cat", "n't", "``", ".", "mr.", "wan", "na", "c", "##a", "##t")
 UNIGRAMS = NGramVocabulary(WORDS, unigram_buckets=5)

@@ -118,15 +118,10 @@ def _pack(
 
 def _convert(source: Path, to: Path, storage: Storage) -> None:
     start_tensorflow()
+    from use_st5.trainable_encoder import TrainableEncoder
+
     with waiting(f"storing as {storage}"):
-        if storage is Storage.INT8:
-            from use_st5.export.quantize import quantize
-
-            quantize(source, to)
-        else:
-            from use_st5.export.dequantize import dequantize
-
-            dequantize(source, to)
+        TrainableEncoder.load(source).export(to, storage=storage.value)
 
 
 def _find(model: str) -> Path:

@@ -1,13 +1,20 @@
-"""What an encoder family hands to the writer of SavedModels."""
+"""What an encoder hands to the writer of SavedModels."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import keras
 import tensorflow as tf
+
+from use_st5.export.embedding_tables import EmbeddingTable, raw_variables
+from use_st5.text.vectorizer import Vectorizer
+
+_IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
+_TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,8 +22,7 @@ class EncoderGraph:
     """The functions, variables and resources that make an encoder's SavedModel.
 
     The writer (`use_st5.export.saved_model`) is the same for every family; this is all that a
-    family must say about itself. `use_st5.export.table_parts` says it for the encoders whose
-    embedding table may be stored in int8, `padded_graph` for any Keras model over padded ids.
+    family must say about itself. `padded_graph` says it for any Keras model over padded ids.
 
     Attributes:
         embed_text: string `[batch]`, training → float32 `[batch, dimension]`.
@@ -28,11 +34,11 @@ class EncoderGraph:
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
         storage: "float32", "bfloat16" or "int8".
-        variables: All variables, states of seed generators among them.
+        variables: All variables, those of the table first, states of seed generators among them.
         trainable_variables: Those that fine-tuning changes.
         regularization_losses: Functions without arguments, each a scalar float32.
         tracked: What else the SavedModel's root must hold, by attribute name: the owners of hash
-            tables and assets, and functions that other tools call.
+            tables and assets.
     """
 
     embed_text: Callable[[tf.Tensor, bool], tf.Tensor]
@@ -45,61 +51,133 @@ class EncoderGraph:
     variables: Sequence[tf.Variable]
     trainable_variables: Sequence[tf.Variable]
     regularization_losses: Sequence[Callable[[], tf.Tensor]]
-    tracked: dict[str, Any]
+    tracked: Mapping[str, Any]
+
+    @classmethod
+    def of_model(
+        cls,
+        model: keras.Model,
+        vectorizer: Vectorizer,
+        table: EmbeddingTable | None = None,
+        *,
+        max_length: int | None,
+        **functions: Any,
+    ) -> Self:
+        """The graph of a Keras model; all but its functions can be read off.
+
+        Args:
+            model: Built.
+            vectorizer: Gives its ids.
+            table: What `model.embedding.embeddings` is stored as, where it is stored apart.
+            max_length: Tokens beyond this number are cut; None cuts nothing.
+            **functions: `embed_text`, `embed_ids` and `preprocess`.
+
+        Raises:
+            ValueError: The vocabulary has more ids than the table has rows, or Keras runs on
+                another backend than TensorFlow.
+        """
+        apart = None if table is None else model.embedding.embeddings
+        if apart is not None:
+            _check_vocabulary(vectorizer, rows=apart.shape[0])
+        others = [each for each in model.variables if each is not apart]
+        trained = [each for each in model.trainable_variables if each is not apart]
+        return cls(
+            token_counts=None if max_length is None else vectorizer.token_counts,
+            dimension=model.dimension,
+            max_length=max_length,
+            storage=model.variable_dtype if table is None else table.storage,
+            variables=[*(table.variables if table else ()), *raw_variables(others)],
+            trainable_variables=[
+                *(table.trainable_variables if table else ()),
+                *raw_variables(trained),
+            ],
+            regularization_losses=[_regularization(v) for v in trained if v.regularizer],
+            tracked={"vectorizer": vectorizer, **(table.tracked() if table else {})},
+            **functions,
+        )
 
 
 def padded_graph(
-    model: keras.Model, vectorizer: Any, *, max_length: int | None = None
+    model: keras.Model,
+    vectorizer: Vectorizer,
+    *,
+    table: EmbeddingTable | None = None,
+    max_length: int | None = None,
 ) -> EncoderGraph:
     """The graph of any encoder over padded ids.
 
     Args:
         model: int32 `[batch, length]` → float32 `[batch, dimension]`, with an attribute
-            `dimension`.
-        vectorizer: Trackable; its `padded(text, max_length)` gives int32 `[batch, length]`, and
-            its `token_counts(text)` int32 `[batch]`, where there is a `max_length`.
+            `dimension`; where the table is stored apart with `encode_embedded(vectors, tokens,
+            training=)`, which is what follows it.
+        vectorizer: Gives its ids.
+        table: What its table is stored as, where that is not the model's own variable.
         max_length: Tokens beyond this number are cut; None cuts nothing.
+
+    Raises:
+        ValueError: As in `EncoderGraph.of_model`.
     """
-
-    def preprocess(text: tf.Tensor) -> tf.Tensor:
-        return vectorizer.padded(text, max_length)
-
-    return EncoderGraph(
-        embed_text=lambda text, training: model(preprocess(text), training=training),
-        embed_ids=lambda ids, training: model(ids, training=training),
-        preprocess=preprocess,
-        token_counts=None if max_length is None else vectorizer.token_counts,
-        dimension=model.dimension,
+    preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), [_TEXT])
+    if table is None:
+        embed_ids = network_of(lambda ids, training: model(ids, training=training), [_IDS], model)
+    else:
+        vectors = tf.TensorSpec([None, None, model.embedding.output_dim], tf.float32)
+        network = network_of(
+            lambda vectors, tokens, training: model.encode_embedded(
+                vectors, tokens, training=training
+            ),
+            [vectors, tf.TensorSpec([None, None], tf.bool)],
+            model,
+        )
+        embed_ids = functools.partial(_through_table, table, network)
+    return EncoderGraph.of_model(
+        model,
+        vectorizer,
+        table,
         max_length=max_length,
-        storage=model.variable_dtype,
-        variables=raw_variables(model.variables),
-        trainable_variables=raw_variables(model.trainable_variables),
-        regularization_losses=regularization_losses(model.trainable_variables),
-        tracked={"vectorizer": vectorizer},
+        embed_text=lambda text, training: embed_ids(preprocess(text), training),
+        embed_ids=embed_ids,
+        preprocess=preprocess,
     )
 
 
-def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
-    """The `tf.Variable` behind each Keras variable: SavedModels know no others.
+def _through_table(
+    table: EmbeddingTable, network: Callable[..., tf.Tensor], ids: tf.Tensor, training: bool
+) -> tf.Tensor:
+    return network(table.lookup(ids), ids > 0, training)
 
-    Raises:
-        ValueError: Keras runs on another backend, whose variables are no TensorFlow ones.
+
+def graph_of(function: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Callable[..., Any]:
+    """A function as one graph, which every function of the SavedModel calls."""
+    return tf.function(function, autograph=False).get_concrete_function(*inputs)
+
+
+def network_of(
+    network: Callable[..., tf.Tensor], inputs: list[tf.TensorSpec], model: keras.Model
+) -> Callable[..., tf.Tensor]:
+    """A network as one graph, and as another with dropout where its model has some.
+
+    Args:
+        network: Takes tensors and whether dropout acts.
+        inputs: The tensors.
+        model: Whose network it is.
     """
-    if keras.backend.backend() != "tensorflow":
-        raise ValueError(
-            "A SavedModel is written from TensorFlow variables, but Keras runs on "
-            f"{keras.backend.backend()!r}. Save the weights (model.save_weights), start again with "
-            "KERAS_BACKEND=tensorflow, load them and export."
-        )
-    return [variable.value for variable in variables]
-
-
-def regularization_losses(
-    variables: Sequence[keras.Variable],
-) -> list[Callable[[], tf.Tensor]]:
-    """One function per regularised variable, as `hub.KerasLayer` collects them."""
-    return [_regularization(v) for v in variables if v.regularizer is not None]
+    plain = graph_of(lambda *given: network(*given, False), inputs)
+    # Only what draws at random has the state of a generator.
+    random = any("seed_generator_state" in variable.path for variable in model.variables)
+    dropping = graph_of(lambda *given: network(*given, True), inputs) if random else plain
+    return lambda *given: (dropping if given[-1] else plain)(*given[:-1])
 
 
 def _regularization(variable: keras.Variable) -> Callable[[], tf.Tensor]:
+    """One function for a regularised variable, as `hub.KerasLayer` collects them."""
     return lambda: tf.cast(variable.regularizer(variable.value), tf.float32)
+
+
+def _check_vocabulary(vectorizer: Vectorizer, *, rows: int) -> None:
+    if vectorizer.vocabulary.size > rows:
+        raise ValueError(
+            f"The vocabulary has {vectorizer.vocabulary.size} ids, but the model's table has "
+            f"{rows} rows. Export with the vocabulary of the training, or build the model with as "
+            "many rows as vocabulary.size says."
+        )

@@ -15,38 +15,23 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from use_st5._model_manifest import ModelManifest, check_replaceable
+from use_st5._model_manifest import ModelManifest
 from use_st5._model_writer import count_weights, write_folder
-from use_st5.export.embedding_table import stored_table
-from use_st5.export.encoder_graph import EncoderGraph, padded_graph
-from use_st5.export.padded_parts import sentence_t5_parts, use_transformer_parts
-from use_st5.export.pooled_parts import use_dan_parts
-from use_st5.export.table_parts import TableParts
-from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.models.use_dan.model import USEDAN
-from use_st5.models.use_transformer.model import USETransformer
-
-STORAGES = ("float32", "int8")
+from use_st5.export.embedding_tables import loaded_table
+from use_st5.export.encoder_graph import EncoderGraph
 
 _TEXT = tf.TensorSpec([None], tf.string, name="text")
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 _TRAINING = tf.TensorSpec([], tf.bool, name="training")
 
 
-def export_saved_model(
-    model: keras.Model,
-    vectorizer: Any,
-    path: str | os.PathLike[str],
-    *,
-    name: str,
-    storage: str = "float32",
-    max_length: int | None = None,
-    card: str = "",
-    metadata: dict[str, Any] | None = None,
+def write_graph(
+    graph: EncoderGraph, path: str | os.PathLike[str], *, card: str = "", **facts: Any
 ) -> ModelManifest:
-    """Writes a trained encoder as a folder that TensorFlow alone can load and run.
+    """Writes an encoder's graph as a folder that TensorFlow alone can load and run.
 
     What `tf.saved_model.load` (and so `hub.load`) gives back can be called with strings `[batch]`
     and gives float32 `[batch, dimension]`; it takes `training=`; it has `encode_ids` (int32
@@ -59,83 +44,26 @@ def export_saved_model(
     (see `ModelManifest`) and `README.md`, the card.
 
     Args:
-        model: A `USEDAN`, a `USETransformer`, or any Keras model int32 `[batch, length]` → float32
-            `[batch, dimension]` with an attribute `dimension`.
-        vectorizer: Trackable, with `padded(text, max_length)`, `token_counts(text)` where there is
-            a `max_length`, and `flat(text)` for a `USEDAN`.
+        graph: What the encoder's family says.
         path: The folder to write; an older model there, and nothing else, is replaced in one step.
-        name: Name of the model.
-        storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
-            scales, not entries, can be fine-tuned (`Int8Table`). "int8" is for the two USEs and for
-            a `SentenceT5` without a decoder.
-        max_length: Tokens beyond this number are cut; None cuts nothing, but for a `USETransformer`
-            means its own limit, `config.max_length`, above which it must not be. Not for `USEDAN`.
         card: The model card, Markdown.
-        metadata: Facts for `use_st5.json`, such as `languages` and `license`.
+        **facts: The further fields of `ModelManifest`: `name`, `metadata`, and how the encoder is
+            built anew.
 
     Returns:
         The written description.
 
     Raises:
-        ValueError: The storage, `max_length` or Keras's backend does not fit the model.
         FileExistsError: `path` holds anything but a model that use_st5 wrote.
         BlockingIOError: Another process is writing `path`.
     """
-    check_replaceable(path)
-    if storage not in STORAGES:
-        raise ValueError(f"Unknown storage: {storage!r}. Expected one of {STORAGES}.")
-    parts = _table_parts(model, vectorizer, max_length, storage)
-    if parts is not None:
-        graph = parts.graph(stored_table(model.embedding.embeddings, storage))
-    elif storage == "float32":
-        graph = padded_graph(model, vectorizer, max_length=max_length)
-    else:
-        raise ValueError(
-            f'storage="{storage}" is for the embedding table of a USEDAN, a USETransformer or a '
-            f'SentenceT5; export a {type(model).__name__} with storage="float32".'
-        )
-    return write_graph(graph, path, name=name, card=card, metadata=metadata)
-
-
-def _table_parts(
-    model: keras.Model, vectorizer: Any, max_length: int | None, storage: str
-) -> TableParts | None:
-    """The parts around the table where it is stored apart; None where it is not.
-
-    A Sentence-T5 in float32 is written whole: it may be of billions of parameters, or of bfloat16.
-    """
-    if isinstance(model, USEDAN):
-        if max_length is not None:
-            raise ValueError(
-                "A USE-DAN reads texts of any length: leave max_length out. "
-                f"Received: max_length={max_length}"
-            )
-        return use_dan_parts(model, vectorizer)
-    if isinstance(model, USETransformer):
-        return use_transformer_parts(model, vectorizer, max_length=max_length)
-    if isinstance(model, SentenceT5) and storage == "int8":
-        return sentence_t5_parts(model, vectorizer, max_length=max_length)
-    return None
-
-
-def write_graph(
-    graph: EncoderGraph,
-    path: str | os.PathLike[str],
-    *,
-    name: str,
-    card: str = "",
-    metadata: dict[str, Any] | None = None,
-) -> ModelManifest:
-    """Writes an encoder's graph; `export_saved_model` says what the folder holds."""
     root, signatures = _root(graph)
-    facts = {
-        "name": name,
+    facts |= {
         "dimension": graph.dimension,
         "max_length": graph.max_length,
         "storage": graph.storage,
         "parameters": count_weights(graph.variables),
         "trainable_parameters": count_weights(graph.trainable_variables),
-        "metadata": metadata or {},
     }
     return write_folder(root, signatures, path, facts=facts, card=card)
 
@@ -194,3 +122,35 @@ def _signatures(graph: EncoderGraph) -> dict[str, Any]:
         "ids": tf.function(ids).get_concrete_function(_IDS),
         "preprocess": tf.function(preprocess).get_concrete_function(_TEXT),
     }
+
+
+def restore_weights(model: keras.Model, loaded: Any) -> None:
+    """Gives a Keras model the weights of the SavedModel that `write_graph` made of one like it.
+
+    A table in int8 becomes one of float32: the rounded entries, scales multiplied in.
+
+    Args:
+        model: Built, of the shape of the one that was written.
+        loaded: The SavedModel.
+
+    Raises:
+        ValueError: Their variables differ.
+    """
+    table = loaded_table(loaded)
+    weights = list(loaded.variables)
+    targets = list(model.variables)
+    if table is not None:
+        embeddings = model.embedding.embeddings
+        apart = {id(variable) for variable in table.variables}
+        weights = [table.lookup(tf.range(table.variables[0].shape[0]))] + [
+            weight for weight in weights if id(weight) not in apart
+        ]
+        targets = [embeddings] + [target for target in targets if target is not embeddings]
+    found, expected = ([tuple(each.shape) for each in some] for some in (weights, targets))
+    if found != expected:
+        raise ValueError(
+            f"Expected the weights of a {type(model).__name__} of shapes {expected}, found "
+            f"{found}: use_st5.json and the SavedModel do not belong together. Export it again."
+        )
+    for target, weight in zip(targets, weights, strict=True):
+        target.assign(np.asarray(weight))

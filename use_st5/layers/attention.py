@@ -1,4 +1,4 @@
-"""T5's attention: no biases, no scaling of the scores."""
+"""Multi-head attention without biases, with scores scaled or not."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _EXCLUDED = -1e9
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class MultiHeadAttention(keras.layers.Layer):
-    """Multi-head attention as in T5 (`t5x/examples/t5/layers.py`).
+    """Multi-head attention (Vaswani et al. 2017), in T5's form where it is not `scaled`.
 
-    T5 does not divide the scores by √key_value_dim: the query's initial values are smaller by that
-    factor instead. Scores and softmax are computed in float32, whatever the dtype of the rest.
+    T5 (`t5x/examples/t5/layers.py`) does not divide the scores by √key_value_dim: the query's
+    initial values are smaller by that factor instead. Scores and softmax are computed in float32,
+    whatever the dtype of the rest.
 
     Args:
         num_heads: Attention heads.
         key_value_dim: Width of a head. `num_heads · key_value_dim` need not be the width of the
             model.
-        scaled: Whether the scores are divided by √key_value_dim, as in other Transformers
-            (Vaswani et al. 2017, Eq. 1).
+        scaled: Whether the scores are divided by √key_value_dim (Vaswani et al. 2017, Eq. 1).
         dropout: Rate on the attention weights, in training.
 
     Call arguments:
@@ -91,6 +91,16 @@ class MultiHeadAttention(keras.layers.Layer):
         weights = self.dropout_layer(ops.softmax(scores, axis=-1), training=training)
         mixed = ops.matmul(ops.cast(weights, value.dtype), value)
         return self.output_dense(self._joined(mixed))
+
+    @property
+    def linear_layers(self) -> dict[str, LoRADense]:
+        """Role → layer, for adapters."""
+        return {
+            "query": self.query,
+            "key": self.key,
+            "value": self.value,
+            "output": self.output_dense,
+        }
 
     def of_one_token(self, x: Any) -> Any:
         """What attention over a single token, itself, gives: its weight is exactly 1.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ import keras
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.export.encoder_graph import EncoderGraph
 from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.random_normal import without_initial_values
 from use_st5.text.vectorizer import Vectorizer
 
 # The families of this package, imported when one is asked for.
@@ -32,21 +34,23 @@ class Family(abc.ABC):
 
     Attributes:
         name: In `use_st5.json`.
-        model_type: Its Keras model, int32 `[batch, length]` → float32 `[batch, dimension]`, with an
-            attribute `dimension`.
+        model_types: Its Keras model, int32 `[batch, length]` → float32 `[batch, dimension]`, with
+            an attribute `dimension`; after it others of the same layers, which may have adapters.
         presets: Its named shapes, frozen dataclasses.
         vectorizers: The text stages that it can read through, by kind; the first is the usual one.
         storages: In which its embedding table may be exported.
         texts: How many texts it reads at once: 1, or 2 where it compares a pair.
+        max_length: Tokens that are read of a text where nobody says it; None: what the model reads.
         lora_targets: Groups of linear layers that adapters may be asked for, by name.
     """
 
     name: ClassVar[str]
-    model_type: ClassVar[type[keras.Model]]
+    model_types: ClassVar[tuple[type[keras.Model], ...]]
     presets: ClassVar[Mapping[str, Any]]
     vectorizers: ClassVar[Mapping[str, type[Vectorizer]]]
     storages: ClassVar[tuple[str, ...]] = ("float32",)
     texts: ClassVar[int] = 1
+    max_length: ClassVar[int | None] = None
     lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @abc.abstractmethod
@@ -64,6 +68,10 @@ class Family(abc.ABC):
         Raises:
             ValueError: The preset is unknown, or a change does not fit it.
         """
+
+    def usual_vectorizer(self) -> Vectorizer | None:
+        """The text stage where nobody names one; None: every model has its own vocabulary."""
+        return None
 
     @abc.abstractmethod
     def graph(
@@ -97,17 +105,19 @@ class Family(abc.ABC):
         Raises:
             ValueError: The configuration is not of this family.
         """
+        kind = self.model_types[0]
         try:
-            model = self.model_type.from_config({**config, "dtype": dtype})
-        except (KeyError, TypeError) as error:
+            model = kind.from_config({**config, "dtype": dtype})
+            with without_initial_values():
+                model.build()
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"Expected the configuration of a {self.model_type.__name__} of the family "
-                f"{self.name!r}, received {dict(config)} ({type(error).__name__}: {error})."
+                f"Expected the configuration of a {kind.__name__}, received {dict(config)} "
+                f"({type(error).__name__}: {error}). Export the model again."
             ) from error
-        model.build()
         return model
 
-    def knows(self, checkpoint: Checkpoint) -> bool:  # noqa: ARG002 (of a family without any)
+    def knows(self, checkpoint: Checkpoint) -> bool:
         """Whether a foreign checkpoint holds an encoder of this family."""
         return False
 
@@ -137,13 +147,17 @@ class Family(abc.ABC):
             f"{checkpoint.where}: the family {self.name!r} reads no checkpoints of other libraries."
         )
 
-    def lora_layers(self, model: keras.Model) -> dict[str, LoRADense]:  # noqa: ARG002
+    def lora_layers(self, model: keras.Model) -> dict[str, LoRADense]:
         """Path → layer for every linear layer that may carry an adapter, in order.
 
         The last part of a path, after "/", is the layer's role, by which `lora_targets` and users
         name it.
         """
         return {}
+
+    def lora_base(self, model: keras.Model) -> dict[str, Any]:
+        """What a base must have in common with the one that adapters were trained on."""
+        return dataclasses.asdict(model.config)
 
 
 _registered: dict[str, Family] = {}
@@ -185,17 +199,38 @@ def family_named(name: str) -> Family:
     return there[name]
 
 
+def known_family(model: keras.Model) -> Family | None:
+    """The family of a model; None where it is of none that is known."""
+    for family in families().values():
+        if isinstance(model, family.model_types):
+            return family
+    return None
+
+
 def family_of(model: keras.Model) -> Family:
     """The family of a model.
 
     Raises:
         TypeError: It is of none.
     """
+    family = known_family(model)
+    if family is None:
+        known = ", ".join(each.model_types[0].__name__ for each in families().values())
+        raise TypeError(
+            f"Expected an encoder of a known family ({known}), received a {type(model).__name__}. "
+            "use_st5.models.family.register makes another one known."
+        )
+    return family
+
+
+def family_with(preset: str) -> Family:
+    """The family that a preset is of.
+
+    Raises:
+        ValueError: No family has such a preset.
+    """
     for family in families().values():
-        if isinstance(model, family.model_type):
+        if preset in family.presets:
             return family
-    known = ", ".join(family.model_type.__name__ for family in families().values())
-    raise TypeError(
-        f"Expected an encoder of a known family ({known}), received a {type(model).__name__}. "
-        "use_st5.models.family.register makes another one known."
-    )
+    there = {name: [*family.presets] for name, family in families().items()}
+    raise ValueError(f"Unknown preset: {preset!r}. Expected one of {there}.")

@@ -1,4 +1,4 @@
-"""LoRA: a T5 trained through small adapters while its own weights rest."""
+"""LoRA: an encoder trained through small adapters while its own weights rest."""
 
 from __future__ import annotations
 
@@ -14,31 +14,22 @@ import numpy as np
 from safetensors import safe_open
 
 from use_st5._records import Positive, parse_record
-from use_st5.layers.attention import MultiHeadAttention
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.models.lora_adapters import METADATA, LoRAAdapters, base_shape, forget_traces
-from use_st5.models.t5.feed_forward import T5FeedForward
-from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.models.t5.t5 import T5
+from use_st5.models.family import family_of
+from use_st5.models.lora_adapters import METADATA, LoRAAdapters, forget_traces
 
 Targets = Literal["query_value", "all_linear"] | Sequence[str]
 
-LINEAR_LAYERS = ("query", "key", "value", "output", "inner", "linear", "outer")
-_NAMED: dict[str, tuple[str, ...]] = {
-    "query_value": ("query", "value"),
-    "all_linear": LINEAR_LAYERS,
-}
-
 
 def apply_lora(
-    model: SentenceT5 | T5,
+    model: keras.Model,
     *,
     targets: Targets = "query_value",
     rank: int = 8,
     alpha: float = 32.0,
     seed: int | None = None,
 ) -> LoRAAdapters:
-    """Gives the linear layers of a T5's blocks adapters and freezes everything else.
+    """Gives the linear layers of an encoder's blocks adapters and freezes everything else.
 
     B starts at zero, so that the model gives what it gave before. A is uniform in `±1/√dim`, as in
     the original. The table of tokens, the norms, the position biases and a projection rest too.
@@ -48,8 +39,8 @@ def apply_lora(
     Args:
         model: Built, in float32 or bfloat16 (the adapters are float32 in any case).
         targets: "query_value", as in LoRA's paper; "all_linear", as in QLoRA's: query, key, value
-            and output of each attention, and the feed-forward layers; or names among
-            `LINEAR_LAYERS`.
+            and output of each attention, and the feed-forward layers; or the names of layers, such
+            as ["query", "key"] (`Family.lora_targets` has the groups of a family).
         rank: Columns of A and rows of B.
         alpha: Weight of the adapters; `alpha / rank` scales what they add.
         seed: Of A; by default Keras's own (`keras.utils.set_random_seed`).
@@ -61,8 +52,7 @@ def apply_lora(
         ValueError: A target matches no layer, the rank does not fit, or the model has adapters or
             is not built.
     """
-    names = _target_names(targets)
-    layers = _matching(model, names)
+    layers = _chosen(model, targets)
     _check_scale(layers, rank, alpha)
     thawed = model.trainable_variables
     for variable in thawed:
@@ -74,10 +64,10 @@ def apply_lora(
         uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=drawn)
         layer.enable_lora(rank, lora_alpha=alpha, a_initializer=uniform)
     forget_traces(model)
-    return LoRAAdapters(model, layers, targets=names, thawed=thawed)
+    return LoRAAdapters(model, layers, thawed=thawed)
 
 
-def load_lora(model: SentenceT5 | T5, path: str | os.PathLike[str]) -> LoRAAdapters:
+def load_lora(model: keras.Model, path: str | os.PathLike[str]) -> LoRAAdapters:
     """Gives a model the adapters of a file that `LoRAAdapters.save` wrote.
 
     Everything is checked before the model is changed.
@@ -92,12 +82,15 @@ def load_lora(model: SentenceT5 | T5, path: str | os.PathLike[str]) -> LoRAAdapt
     """
     with _open(path) as file:
         facts = _facts(path, (file.metadata() or {}).get(METADATA))
-        _check_base(path, facts.base, base_shape(model.config))
+        _check_base(path, facts.base, family_of(model).lora_base(model))
         names = file.keys()
         shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-        _check_tensors(path, shapes, _matching(model, facts.targets), facts.rank)
+        # Older files name the gate of T5 1.1 in those of T5 1.0, too.
+        roles = {_role(path) for path in family_of(model).lora_layers(model)}
+        targets = [role for role in facts.targets if role in roles]
+        _check_tensors(path, shapes, _chosen(model, targets), facts.rank)
         tensors = {name: file.get_tensor(name) for name in names}
-    adapters = apply_lora(model, targets=facts.targets, rank=facts.rank, alpha=facts.alpha)
+    adapters = apply_lora(model, targets=targets, rank=facts.rank, alpha=facts.alpha)
     for name, variable in adapters.tensors.items():
         variable.assign(tensors[name])
     return adapters
@@ -120,62 +113,37 @@ def _facts(path: Any, metadata: str | None) -> _Facts:
     return parse_record(metadata, _Facts, where=where, remedy="Save the adapters again.")
 
 
-def _target_names(targets: Targets) -> tuple[str, ...]:
+def _chosen(model: keras.Model, targets: Targets) -> dict[str, LoRADense]:
+    """Path → layer for what is asked for: a group as far as the model has it, or every name."""
+    family = family_of(model)
+    there = family.lora_layers(model) if model.built else {}
+    if not there:
+        raise ValueError(
+            "Expected an encoder that is built (model.build()) and whose family has linear layers "
+            f"for adapters, received {type(model).__name__}, built={model.built}."
+        )
+    roles = sorted({_role(path) for path in there})
     if isinstance(targets, str):
-        if targets not in _NAMED:
+        if targets not in family.lora_targets:
             raise ValueError(
-                f"Unknown targets: {targets!r}. Expected one of {[*_NAMED]} or a list of names "
-                f"among {LINEAR_LAYERS}."
+                f"Unknown targets: {targets!r}. Expected one of {[*family.lora_targets]} or a list "
+                f"of names among {roles}."
             )
-        return _NAMED[targets]
-    return tuple(targets)
-
-
-def _matching(model: SentenceT5 | T5, names: Sequence[str]) -> dict[str, LoRADense]:
-    """Path → layer for the layers of these names; each name must have one."""
-    if not isinstance(model, SentenceT5 | T5) or not model.built:
+        targets = [role for role in family.lora_targets[targets] if role in roles]
+    missing = sorted({*targets} - {*roles})
+    if not targets or missing:
         raise ValueError(
-            "Expected a T5 or a SentenceT5 that is built (model.build()), received "
-            f"{type(model).__name__}, built={model.built}."
+            f"No layer of the model matches the targets {missing}. Expected names among those it "
+            f"has, {roles}; received {list(targets)}."
         )
-    there = _linear_layers(model)
-    roles = {path.rsplit("/", maxsplit=1)[1] for path in there}
-    # "all_linear" names the gate of T5 1.1 and mT5, which T5 1.0 does not have.
-    wanted = set(names) - ({"linear"} if tuple(names) == LINEAR_LAYERS else set())
-    if not names or not wanted <= roles:
-        raise ValueError(
-            f"No layer of the model matches the targets {sorted(wanted - roles)}. Expected names "
-            f"among those it has, {sorted(roles)}; received {list(names)}."
-        )
-    layers = {p: layer for p, layer in there.items() if p.rsplit("/", maxsplit=1)[1] in names}
+    layers = {path: layer for path, layer in there.items() if _role(path) in targets}
     if adapted := [path for path, layer in layers.items() if layer.lora_enabled]:
         raise ValueError(f"The model has adapters already, in {adapted[0]}; merge them first.")
     return layers
 
 
-def _linear_layers(model: SentenceT5 | T5) -> dict[str, LoRADense]:
-    """Path → layer for every linear layer of the blocks, in order."""
-    return {
-        f"{stack.name}/{block.name}/{part.name}/{role}": layer
-        for stack in (model.encoder, model.decoder)
-        if stack is not None
-        for block in stack.blocks
-        for part in (block.attention, getattr(block, "cross", None), block.feed_forward)
-        if part is not None
-        for role, layer in _roles(part).items()
-        if layer is not None
-    }
-
-
-def _roles(part: MultiHeadAttention | T5FeedForward) -> dict[str, Any]:
-    if isinstance(part, T5FeedForward):
-        return {"inner": part.inner, "linear": part.linear, "outer": part.outer}
-    return {
-        "query": part.query,
-        "key": part.key,
-        "value": part.value,
-        "output": part.output_dense,
-    }
+def _role(path: str) -> str:
+    return path.rsplit("/", maxsplit=1)[-1]
 
 
 def _check_scale(layers: dict[str, LoRADense], rank: int, alpha: float) -> None:

@@ -1,8 +1,7 @@
-"""The low-rank adapters of a T5: what there is of them, their file, and their end."""
+"""The low-rank adapters of an encoder: what there is of them, their file, and their end."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
@@ -14,14 +13,11 @@ import safetensors.numpy
 
 from use_st5._files import atomic_path
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.models.t5.config import T5Config
+from use_st5.models.family import family_of
 
 # The key of the file's metadata. One key, since safetensors writes several in any order, and the
 # same adapters shall make the same file.
 METADATA = "use_st5.lora"
-
-# Of the configuration, what has no bearing on the encoder's vectors.
-_IRRELEVANT = ("dropout", "tied_softmax", "scaled_softmax")
 
 
 class LoRAAdapters:
@@ -32,7 +28,6 @@ class LoRAAdapters:
     Args:
         model: The model.
         layers: Path → layer, each with an adapter.
-        targets: The names of layers that were asked for.
         thawed: The variables that were trainable before; `merge` makes them so again.
 
     Attributes:
@@ -45,13 +40,12 @@ class LoRAAdapters:
         model: Any,
         layers: Mapping[str, LoRADense],
         *,
-        targets: Sequence[str],
         thawed: Sequence[keras.Variable],
     ) -> None:
         first = next(iter(layers.values()))
         self.rank: int = first.lora_rank
         self.alpha: float = first.lora_alpha
-        self.targets = tuple(targets)
+        self.targets = tuple(dict.fromkeys(path.rsplit("/", maxsplit=1)[-1] for path in layers))
         self._model = model
         self._layers = dict(layers)
         self._thawed = list(thawed)
@@ -96,7 +90,7 @@ class LoRAAdapters:
             "rank": self.rank,
             "alpha": float(self.alpha),
             "targets": self.targets,
-            "base": base_shape(self._model.config),
+            "base": family_of(self._model).lora_base(self._model),
         }
         metadata = {METADATA: json.dumps(facts)}
         arrays = {name: tensor.numpy() for name, tensor in self.tensors.items()}
@@ -121,12 +115,6 @@ class LoRAAdapters:
     def _check_present(self) -> None:
         if not all(layer.lora_enabled for layer in self._layers.values()):
             raise ValueError("Expected adapters in the model, these are merged into it already.")
-
-
-def base_shape(config: T5Config) -> dict[str, Any]:
-    """What a base must have in common with the one that adapters were trained on."""
-    fields = dataclasses.asdict(config)
-    return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
 
 def forget_traces(model: Any) -> None:

@@ -17,11 +17,11 @@ from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.report import markdown_tables
 from use_st5.evaluation.runner import evaluate
-from use_st5.export.saved_model import export_saved_model
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.lora import Targets, apply_lora, load_lora
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.array_data import ArrayData
 from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.task import Task
@@ -155,7 +155,7 @@ def export_and_score(
     """
     model = base("float32")
     load_lora(model, output / ADAPTERS).merge()
-    export_saved_model(model, vectorizer, output / "model", name=name, metadata=facts)
+    TrainableEncoder(model, vectorizer, name=name, metadata=facts).export(output / "model")
     there = DataFolder(data)
     tasks = [task for task in select_tasks(TASKS) if all(map(there.has, task.sources))]
     record = evaluate(SentenceEncoder(output / "model"), tasks, data, command=command)

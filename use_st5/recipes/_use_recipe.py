@@ -9,11 +9,11 @@ from pathlib import Path
 
 import keras
 
-from use_st5.export.saved_model import export_saved_model
 from use_st5.recipes._run_folder import checkpoints_folder, write_scores
 from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
 from use_st5.recipes._use_data import DataSettings, UseData, check_tasks
 from use_st5.recipes._use_training import TrainingSettings, train
+from use_st5.trainable_encoder import TrainableEncoder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,15 +73,9 @@ class UseRecipe:
             )
         model = self.finished(text, model)
         facts = {"languages": ["en"], "license": "Apache-2.0", "seed": seed, "tasks": [*tasks]}
-        export_saved_model(
-            model,
-            text.vectorizer,
-            output / "model",
-            name=self.name,
-            storage="int8",
-            max_length=self.max_length,
-            metadata=facts,
-        )
+        TrainableEncoder(
+            model, text.vectorizer, name=self.name, max_length=self.max_length, metadata=facts
+        ).export(output / "model", storage="int8")
         scores = stsb_dev_scores(padded_encoder(model, text.vectorizer), development)
         write_scores(output, scores)
         return scores

@@ -158,14 +158,14 @@ def _train(
 def _export(data: Path, output: Path) -> dict[str, float]:
     training = _read_training(output / TRAINING_NAME)
     # Imported here: TensorFlow's part, and the stages train without it.
-    from use_st5.export.saved_model import export_saved_model
     from use_st5.recipes._stsb_dev import padded_encoder, read_stsb_dev, stsb_dev_scores
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.trainable_encoder import TrainableEncoder
 
     development, vectorizer = read_stsb_dev(data), SentencePieceVectorizer()
     model = in_float32(keras.saving.load_model(output / ENCODER_NAME, compile=False))
     facts = {"languages": ["en"], "license": "Apache-2.0", **training}
-    export_saved_model(model, vectorizer, output / "model", name=NAME, metadata=facts)
+    TrainableEncoder(model, vectorizer, name=NAME, metadata=facts).export(output / "model")
     scores = stsb_dev_scores(padded_encoder(model, vectorizer), development)
     write_scores(output, scores)
     return scores

@@ -7,6 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar, Self
 
 import tensorflow as tf
 
@@ -15,6 +16,7 @@ from use_st5.text.ngram_vocabulary import EMPTY_TERM, NGramVocabulary
 from use_st5.text.ptb_tokenizer import PTBTokenizer
 
 _UNKNOWN = -1
+VOCABULARY_ASSET = "vocabulary.txt"
 
 
 class NGramVectorizer(tf.Module):
@@ -36,6 +38,8 @@ class NGramVectorizer(tf.Module):
         vocabulary: the terms and their ids.
     """
 
+    kind: ClassVar[str] = "ngrams"
+
     def __init__(self, vocabulary: NGramVocabulary) -> None:
         super().__init__(name="ngram_vectorizer")
         self.vocabulary = vocabulary
@@ -43,7 +47,7 @@ class NGramVectorizer(tf.Module):
         # The asset must be there when a SavedModel is written: it lives as long as this object.
         folder = tempfile.mkdtemp(prefix="use_st5_")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        path = Path(folder, "vocabulary.txt")
+        path = Path(folder, VOCABULARY_ASSET)
         vocabulary.save(path)
         initializer = tf.lookup.TextFileInitializer(
             str(path),
@@ -54,6 +58,11 @@ class NGramVectorizer(tf.Module):
             vocab_size=vocabulary.unigram_bucket_id,
         )
         self.table = tf.lookup.StaticHashTable(initializer, default_value=_UNKNOWN)
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """The text stage of an exported model, by the vocabulary in its assets."""
+        return cls(NGramVocabulary.load(folder / VOCABULARY_ASSET))
 
     def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the ids of all texts end to end.

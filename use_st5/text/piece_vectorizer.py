@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import tensorflow as tf
 
 from use_st5.text.ngram_vocabulary import PIECE_MARK
@@ -27,6 +29,8 @@ class PieceVectorizer(TokenVectorizer):
     Raises:
         ValueError: The vocabulary holds bi-grams or buckets for them.
     """
+
+    kind: ClassVar[str] = "pieces"
 
     def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The ids of tokens, one or more for each, and the row of each id."""

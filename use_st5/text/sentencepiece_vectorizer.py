@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +18,6 @@ import tensorflow as tf
 from use_st5._imports import require
 from use_st5._records import read_bounded
 from use_st5.text.long_texts import are_long, cut, fold
-from use_st5.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
 
@@ -27,6 +31,23 @@ _BYTE_PIECE = b"<0x00>"
 # vocabulary goes on behind a space.
 _PLAIN = "[!-~]"
 
+# The files of an exported model: the SentencePiece model, and the ids of its pieces where it is a
+# part of a larger vocabulary.
+_MODEL_ASSET, _IDS_ASSET = "sentencepiece.model", "piece_ids.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencePieceVocabulary:
+    """What tells a vocabulary of pieces from another.
+
+    Attributes:
+        size: The largest id, plus 1.
+        sha256: Of the SentencePiece model.
+    """
+
+    size: int
+    sha256: str
+
 
 class SentencePieceVectorizer(tf.Module):
     """Maps sentences to the ids of their pieces, each ending in the end-of-sentence token.
@@ -35,8 +56,8 @@ class SentencePieceVectorizer(tf.Module):
     `SentencepieceTokenizer` cuts some words otherwise, "Hmmm" for example; its
     `FastSentencepieceTokenizer`, which is used here, does not. But it knows no bytes: of a
     vocabulary that spells unknown characters by their bytes, as mT5's, it would make them all one
-    unknown token; there the older one is used.) The model becomes a constant of the graph; a
-    SavedModel needs nothing but tensorflow-text.
+    unknown token; there the older one is used.) The model becomes a constant of the graph, and an
+    asset for `from_assets`; a SavedModel needs nothing but tensorflow-text.
 
     A text that is too long is cut before the end-of-sentence token is added, as T5's own pipeline
     does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence. What
@@ -63,6 +84,7 @@ class SentencePieceVectorizer(tf.Module):
         ValueError: It is no SentencePiece model, or `piece_ids` does not fit it.
     """
 
+    kind: ClassVar[str] = "sentencepieces"
     eos_id = 1
 
     def __init__(
@@ -98,6 +120,29 @@ class SentencePieceVectorizer(tf.Module):
         digest = hashlib.sha256(proto).hexdigest()
         self.vocabulary = SentencePieceVocabulary(size=ids[-1] + 1, sha256=digest)
         self._piece_ids = None if piece_ids is None else tf.constant(ids, tf.int32)
+        self._assets = self._written(proto, None if piece_ids is None else ids)
+
+    def _written(self, proto: bytes, ids: Sequence[int] | None) -> list[tf.saved_model.Asset]:
+        """The files of this text stage, as a SavedModel tracks them."""
+        # They must be there when a SavedModel is written: they live as long as this object.
+        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        (folder / _MODEL_ASSET).write_bytes(proto)
+        if ids is not None:
+            (folder / _IDS_ASSET).write_text("\n".join(map(str, ids)), encoding="utf-8")
+        return [tf.saved_model.Asset(str(path)) for path in sorted(folder.iterdir())]
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """The text stage of an exported model, by the SentencePiece model in its assets."""
+        path = folder / _IDS_ASSET
+        ids = None
+        if path.is_file():
+            try:
+                ids = [*map(int, path.read_text(encoding="utf-8").split())]
+            except ValueError as error:
+                raise ValueError(f"{path}: expected one number a line ({error}).") from error
+        return cls(folder / _MODEL_ASSET, piece_ids=ids)
 
     @property
     def vocabulary_size(self) -> int:

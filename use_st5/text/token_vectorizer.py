@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import abc
+from pathlib import Path
+from typing import ClassVar, Self
 
 import tensorflow as tf
 
-from use_st5.text.ngram_vectorizer import NGramVectorizer, check_max_tokens, pad_rows
+from use_st5.text.ngram_vectorizer import (
+    VOCABULARY_ASSET,
+    NGramVectorizer,
+    check_max_tokens,
+    pad_rows,
+)
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 
 
@@ -28,6 +35,11 @@ class TokenVectorizer(tf.Module, abc.ABC):
         vocabulary.check_unigrams_only()
         self.vocabulary = vocabulary
         self._ngrams = NGramVectorizer(vocabulary)
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """The text stage of an exported model, by the vocabulary in its assets."""
+        return cls(NGramVocabulary.load(folder / VOCABULARY_ASSET))
 
     @abc.abstractmethod
     def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -88,3 +100,20 @@ class TokenVectorizer(tf.Module, abc.ABC):
     def _first(self, text: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor]:
         """What `flat` gives, of each text at least its first `max_tokens` ids."""
         return self.ids(*self._ngrams.first(text, max_tokens))
+
+
+class UnigramVectorizer(TokenVectorizer):
+    """Maps each token of a sentence to one id; an unknown one has that of its hash bucket.
+
+    Args:
+        vocabulary: The terms and their ids; it holds no bi-grams.
+
+    Raises:
+        ValueError: The vocabulary holds bi-grams or buckets for them.
+    """
+
+    kind: ClassVar[str] = "unigrams"
+
+    def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The id of each token, and its row."""
+        return tf.cast(self._ngrams.ids(tokens), tf.int32), tf.cast(positions[:, 0], tf.int32)

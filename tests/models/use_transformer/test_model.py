@@ -9,11 +9,11 @@ import pytest
 import tensorflow as tf
 
 import use_st5
-from use_st5.export.saved_model import export_saved_model
 from use_st5.models.use_transformer.config import USETransformerConfig
 from use_st5.models.use_transformer.model import USETransformer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
-from use_st5.text.unigram_vectorizer import UnigramVectorizer
+from use_st5.text.token_vectorizer import UnigramVectorizer
+from use_st5.trainable_encoder import TrainableEncoder
 
 TINY = USETransformerConfig(40, 6, 2, 8, 12, 2, dimension=5)
 EARLY = dataclasses.replace(TINY, early_output=1)
@@ -137,7 +137,7 @@ def test_exported_it_takes_strings_and_says_its_limit(tmp_path: Path) -> None:
     config = USETransformerConfig(vocabulary.size, 6, 1, 8, 12, 2, dimension=8, max_length=4)
     model, vectorizer = USETransformer(config), UnigramVectorizer(vocabulary)
     model.build()
-    export_saved_model(model, vectorizer, tmp_path / "use", name="tiny")
+    TrainableEncoder(model, vectorizer, name="tiny").export(tmp_path / "use")
     encoder = use_st5.load(tmp_path / "use")
     assert encoder.max_length == 4
     texts = ["a b c", "", "a b c d e", "a b c d x", "unknown words"]

@@ -61,6 +61,12 @@ class T5FeedForward(keras.layers.Layer):
         self.outer = self._dense(dim, self.intermediate_dim, "outer")
         self.built = True
 
+    @property
+    def linear_layers(self) -> dict[str, LoRADense]:
+        """Role → layer, for adapters."""
+        layers = {"inner": self.inner, "linear": self.linear, "outer": self.outer}
+        return {role: layer for role, layer in layers.items() if layer is not None}
+
     def call(self, x: Any, training: bool = False) -> Any:
         if self.gated:
             hidden = keras.ops.gelu(self.inner(x), approximate=True) * self.linear(x)

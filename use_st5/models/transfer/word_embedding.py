@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from use_st5.text.ngram_vocabulary import EMPTY_TERM, FIRST_TERM_ID, NGramVocabulary
-from use_st5.text.unigram_vectorizer import UnigramVectorizer
+from use_st5.text.token_vectorizer import UnigramVectorizer
 from use_st5.text.vocabulary_builder import build_vocabulary
 from use_st5.text.word_vectors import WordVectors
 

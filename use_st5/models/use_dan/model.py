@@ -61,11 +61,12 @@ class USEDAN(keras.Model):
         )
 
     @classmethod
-    def from_preset(cls, name: str, **changes: Any) -> USEDAN:
+    def from_preset(cls, name: str, *, dtype: Any = None, **changes: Any) -> USEDAN:
         """A freshly initialised model of a named shape.
 
         Args:
             name: A key of `USE_DAN_PRESETS`.
+            dtype: Keras dtype policy, such as "mixed_bfloat16".
             **changes: Fields of `USEDANConfig` that differ from the preset's, such as
                 `num_embeddings` for a vocabulary of another size.
 
@@ -76,7 +77,7 @@ class USEDAN(keras.Model):
             raise ValueError(
                 f"Unknown preset: {name!r}. Expected one of {sorted(USE_DAN_PRESETS)}."
             )
-        return cls(dataclasses.replace(USE_DAN_PRESETS[name], **changes))
+        return cls(dataclasses.replace(USE_DAN_PRESETS[name], **changes), dtype=dtype)
 
     @property
     def dimension(self) -> int:

@@ -67,11 +67,12 @@ class USETransformer(keras.Model):
             )
 
     @classmethod
-    def from_preset(cls, name: str, **changes: Any) -> USETransformer:
+    def from_preset(cls, name: str, *, dtype: Any = None, **changes: Any) -> USETransformer:
         """A freshly initialised model of a named shape.
 
         Args:
             name: A key of `USE_TRANSFORMER_PRESETS`.
+            dtype: Keras dtype policy, such as "mixed_bfloat16".
             **changes: Fields of `USETransformerConfig` that differ from the preset's.
 
         Raises:
@@ -81,7 +82,7 @@ class USETransformer(keras.Model):
             raise ValueError(
                 f"Unknown preset: {name!r}. Expected one of {sorted(USE_TRANSFORMER_PRESETS)}."
             )
-        return cls(dataclasses.replace(USE_TRANSFORMER_PRESETS[name], **changes))
+        return cls(dataclasses.replace(USE_TRANSFORMER_PRESETS[name], **changes), dtype=dtype)
 
     @property
     def dimension(self) -> int:

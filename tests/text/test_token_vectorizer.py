@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from use_st5.text.ngram_vocabulary import EMPTY_ID, NGramVocabulary
-from use_st5.text.unigram_vectorizer import UnigramVectorizer
+from use_st5.text.token_vectorizer import UnigramVectorizer
 
 
 def test_tokens_alone_cut_and_padded() -> None:

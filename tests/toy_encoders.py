@@ -1,24 +1,17 @@
-"""Both USEs, small, exported once in each storage, and a small Sentence-T5."""
+"""Small encoders of every family, exported once for all tests: fixtures of `tests/conftest.py`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import keras
 import pytest
-import tensorflow as tf
 
-from use_st5.export.saved_model import export_saved_model
-from use_st5.models.t5.config import T5Config
-from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.models.use_dan.config import USEDANConfig
-from use_st5.models.use_dan.model import USEDAN
-from use_st5.models.use_transformer.config import USETransformerConfig
-from use_st5.models.use_transformer.model import USETransformer
-from use_st5.text.ngram_vectorizer import NGramVectorizer
-from use_st5.text.ngram_vocabulary import NGramVocabulary
-from use_st5.text.unigram_vectorizer import UnigramVectorizer
+if TYPE_CHECKING:
+    import keras
+
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.text.vectorizer import Vectorizer
 
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat", "how", "old", "are", "you", "what", "is")
 PAIRS = ("the cat", "how old", "old are", "what is", "a dog")
@@ -27,8 +20,8 @@ PAIRS = ("the cat", "how old", "old are", "what is", "a dog")
 class Toy(NamedTuple):
     """The model that was exported, and the folders it was exported to, by storage."""
 
-    model: USEDAN | USETransformer
-    vectorizer: NGramVectorizer | UnigramVectorizer
+    model: keras.Model
+    vectorizer: Vectorizer
     max_length: int | None
     folders: dict[str, Path]
 
@@ -39,7 +32,7 @@ class Toy(NamedTuple):
 
     def ids(self, texts: list[str | bytes]) -> Any:
         """What the model is given for these texts."""
-        return self.vectorizer.padded(tf.constant(texts), self.max_length)
+        return self.vectorizer.padded(texts, self.max_length)
 
 
 @pytest.fixture(scope="session", params=["use_dan", "use_transformer"])
@@ -51,6 +44,13 @@ def toy(request: pytest.FixtureRequest) -> Toy:
 @pytest.fixture(scope="session")
 def toy_use_dan(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """A USE-DAN of 27 rows x 8 and 16 dimensions, with both kinds of dropout."""
+    import keras
+
+    from use_st5.models.use_dan.config import USEDANConfig
+    from use_st5.models.use_dan.model import USEDAN
+    from use_st5.text.ngram_vectorizer import NGramVectorizer
+    from use_st5.text.ngram_vocabulary import NGramVocabulary
+
     keras.utils.set_random_seed(0)  # the same weights whichever tests ran before
     vocabulary = NGramVocabulary(WORDS, PAIRS, unigram_buckets=4, bigram_buckets=3)
     config = USEDANConfig(
@@ -67,6 +67,13 @@ def toy_use_dan(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 @pytest.fixture(scope="session")
 def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """A USE Transformer of 19 rows x 8, two blocks and 16 dimensions, with dropout."""
+    import keras
+
+    from use_st5.models.use_transformer.config import USETransformerConfig
+    from use_st5.models.use_transformer.model import USETransformer
+    from use_st5.text.ngram_vocabulary import NGramVocabulary
+    from use_st5.text.token_vectorizer import UnigramVectorizer
+
     keras.utils.set_random_seed(0)
     vocabulary = NGramVocabulary(WORDS, unigram_buckets=4)
     config = USETransformerConfig(
@@ -85,26 +92,22 @@ def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 
 def _exported(
-    model: USEDAN | USETransformer,
-    vectorizer: NGramVectorizer | UnigramVectorizer,
+    model: keras.Model,
+    vectorizer: Vectorizer,
     tmp_path_factory: pytest.TempPathFactory,
     *,
     max_length: int | None,
 ) -> Toy:
     """A model in both storages; its limit is its own, the writer is not told."""
+    from use_st5.trainable_encoder import TrainableEncoder
+
     model.build()
+    facts = {"card": "# Toy\n", "metadata": {"languages": ["en"]}}
+    encoder = TrainableEncoder(model, vectorizer, name="toy", **facts)
     folders = {}
     for storage in ("float32", "int8"):
         folders[storage] = tmp_path_factory.mktemp("exported") / storage
-        export_saved_model(
-            model,
-            vectorizer,
-            folders[storage],
-            name="toy",
-            storage=storage,
-            card="# Toy\n",
-            metadata={"languages": ["en"]},
-        )
+        encoder.export(folders[storage], storage=storage)
     return Toy(model, vectorizer, max_length, folders)
 
 
@@ -120,12 +123,17 @@ class ToyT5(NamedTuple):
 def toy_t5(tmp_path_factory: pytest.TempPathFactory) -> ToyT5:
     """A Sentence-T5 of two layers and 24 dimensions over T5's own vocabulary, with dropout."""
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    import keras
+
+    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.trainable_encoder import TrainableEncoder
 
     keras.utils.set_random_seed(0)
     config = T5Config(32_128, 2, 16, 32, 2, 8, "gated_gelu", dropout=0.1)
     model, vectorizer = SentenceT5(config, projection_dim=24), SentencePieceVectorizer()
     model.build()
     folder = tmp_path_factory.mktemp("exported") / "st5"
-    export_saved_model(model, vectorizer, folder, name="tiny", max_length=128)
+    TrainableEncoder(model, vectorizer, name="tiny", max_length=128).export(folder)
     return ToyT5(model, vectorizer, folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from use_st5.export.int8_table import Int8Table
+from use_st5.export.embedding_tables import Int8Table
 
 
 def test_by_hand() -> None:

@@ -1,0 +1,152 @@
+"""One object that is loaded, trained and exported: there and back, whatever lies between."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from use_st5._model_manifest import ModelManifest
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.trainable_encoder import TrainableEncoder
+
+TEXTS = ["the cat", "", "how old are you", "river bank zzz", "Ünïcödé 😀"]
+
+
+@pytest.fixture(params=["float32", "int8"])
+def storage(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_loaded_exported_and_loaded_again(toy: Any, storage: str, tmp_path: Path) -> None:
+    encoder = TrainableEncoder.load(toy.folders[storage])
+    assert type(encoder.model) is type(toy.model)
+    assert encoder.model.config == toy.model.config
+    assert (encoder.name, encoder.card, encoder.max_length) == ("toy", "# Toy\n", toy.max_length)
+    expected = use_st5.load(toy.folders[storage]).encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+    manifest = encoder.export(tmp_path / "again", storage=storage)
+    assert manifest.metadata == {"languages": ["en"]}
+    assert (tmp_path / "again" / "README.md").read_text() == "# Toy\n"
+    again = TrainableEncoder.load(tmp_path / "again")
+    np.testing.assert_allclose(again.encode(TEXTS), expected, atol=1e-6)
+    np.testing.assert_allclose(use_st5.load(tmp_path / "again").encode(TEXTS), expected, atol=1e-6)
+
+
+def test_every_weight_of_an_int8_model_can_be_trained(toy: Any, tmp_path: Path) -> None:
+    encoder = TrainableEncoder.load(toy.folders["int8"])
+    manifest = encoder.export(tmp_path / "model")
+    assert manifest.storage == "float32"
+    assert manifest.trainable_parameters == manifest.parameters == toy.model.count_params()
+    after = tf.saved_model.load(str(tmp_path / "model"))
+    assert hasattr(after, "token_counts") == (toy.max_length is not None)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(after(TEXTS, training=True)[:, :3])
+    for gradient in tape.gradient(loss, after.trainable_variables):
+        assert np.isfinite(tf.convert_to_tensor(gradient)).all()
+
+
+def test_codes_stay_bit_for_bit(toy: Any, tmp_path: Path) -> None:
+    TrainableEncoder.load(toy.folders["int8"]).export(tmp_path / "again", storage="int8")
+    once, twice = (
+        tf.saved_model.load(str(folder)) for folder in (toy.folders["int8"], tmp_path / "again")
+    )
+    np.testing.assert_array_equal(twice.table_codes, once.table_codes)
+    np.testing.assert_allclose(twice.table_scales, once.table_scales, rtol=2e-7)
+
+
+def test_rounding_a_loaded_model_is_rounding_the_model(toy: Any, tmp_path: Path) -> None:
+    TrainableEncoder.load(toy.folders["float32"]).export(tmp_path / "model", storage="int8")
+    loaded, exported = (
+        tf.saved_model.load(str(folder)) for folder in (tmp_path / "model", toy.folders["int8"])
+    )
+    np.testing.assert_array_equal(loaded.table_codes, exported.table_codes)
+    np.testing.assert_allclose(loaded(TEXTS), exported(TEXTS), atol=1e-6)
+
+
+def test_what_was_fine_tuned_as_a_saved_model_is_loaded(toy: Any, tmp_path: Path) -> None:
+    loaded = tf.saved_model.load(str(toy.folders["int8"]))
+    loaded.table_scales.assign(loaded.table_scales * tf.range(1.0, toy.rows + 1.0))
+    loaded.trainable_variables[1].assign_add(tf.ones_like(loaded.trainable_variables[1]) / 8)
+    expected = loaded(TEXTS)
+    tf.saved_model.save(loaded, str(tmp_path / "tuned"), signatures=loaded.signatures)
+    manifest = json.loads((toy.folders["int8"] / "use_st5.json").read_bytes())
+    (tmp_path / "tuned" / "use_st5.json").write_text(json.dumps({**manifest, "files": {}}))
+    encoder = TrainableEncoder.load(tmp_path / "tuned")
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+
+
+def test_a_sentence_t5_with_its_vocabulary(toy_t5: Any, tmp_path: Path) -> None:
+    encoder = TrainableEncoder.load(toy_t5.folder)
+    assert encoder.max_length == 128
+    assert encoder.vectorizer.vocabulary == toy_t5.vectorizer.vocabulary
+    expected = use_st5.load(toy_t5.folder).encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
+    encoder.export(tmp_path / "again")
+    np.testing.assert_allclose(use_st5.load(tmp_path / "again").encode(TEXTS), expected, atol=1e-5)
+
+
+def test_training_changes_what_is_encoded_and_exported(toy: Any, tmp_path: Path) -> None:
+    encoder = TrainableEncoder.load(toy.folders["float32"])
+    before = encoder.encode(TEXTS)
+    weight = encoder.model.embedding.embeddings
+    weight.assign(weight + 0.1 * np.arange(weight.shape[-1]))
+    after = encoder.encode(TEXTS)
+    assert np.abs(after - before).max() > 1e-3
+    encoder.export(tmp_path / "tuned")
+    np.testing.assert_allclose(use_st5.load(tmp_path / "tuned").encode(TEXTS), after, atol=1e-5)
+
+
+def test_fresh_encoders() -> None:
+    vectorizer = NGramVectorizer(NGramVocabulary(("a", "cat"), ("a cat",), unigram_buckets=2))
+    shape = {"embedding_dim": 8, "hidden_dims": (8, 12)}
+    keras.utils.set_random_seed(1)
+    encoder = TrainableEncoder.fresh("use_dan_en", vectorizer, **shape)
+    assert encoder.model.config.num_embeddings == vectorizer.vocabulary.size
+    assert encoder.encode("a cat").shape == (12,)
+    keras.utils.set_random_seed(1)
+    same = TrainableEncoder.fresh("use_dan_en", vectorizer, **shape)
+    np.testing.assert_array_equal(same.encode(TEXTS), encoder.encode(TEXTS))
+    with pytest.raises(ValueError, match="vectorizer=NGramVectorizer"):
+        TrainableEncoder.fresh("use_dan_en")
+    with pytest.raises(ValueError, match=r"Unknown preset: 'use_dan'.*use_dan_v4"):
+        TrainableEncoder.fresh("use_dan", vectorizer)
+
+
+def test_refusals(toy: Any, tmp_path: Path) -> None:
+    folder = shutil.copytree(toy.folders["float32"], tmp_path / "copy")
+    with pytest.raises(ValueError, match="leave pooling and vocabulary out"):
+        TrainableEncoder.load(folder, pooling="mean")
+    manifest = json.loads((folder / "use_st5.json").read_text())
+
+    def changed(**fields: Any) -> Path:
+        (folder / "use_st5.json").write_text(json.dumps({**manifest, **fields}))
+        return folder
+
+    with pytest.raises(ValueError, match="found one of another origin"):
+        TrainableEncoder.load(changed(family=None))
+    with pytest.raises(ValueError, match=r"Expected one of the families .*received 'cnn'"):
+        TrainableEncoder.load(changed(family="cnn"))
+    with pytest.raises(ValueError, match="Expected a text stage of the family"):
+        TrainableEncoder.load(changed(vectorizer="letters"))
+    with pytest.raises(ValueError, match="Expected the configuration of a"):
+        TrainableEncoder.load(changed(config={"shape": 3}))
+    shape = {**manifest["config"]["config"], "embedding_dim": 9}
+    with pytest.raises(ValueError, match="do not belong together"):
+        TrainableEncoder.load(changed(config={"config": shape}))
+    assert ModelManifest.read(folder).family == manifest["family"]
+
+
+@pytest.mark.parametrize("name", ["use_dan_en", "use_transformer_en"])
+def test_bundled_models_give_their_vectors(name: str) -> None:
+    encoder = TrainableEncoder.load(name)
+    expected = use_st5.load(name).encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)

@@ -1,0 +1,110 @@
+"""T5 among the families, as Sentence-T5: presets, text stage, checkpoints, storages and graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from use_st5.convert.checkpoint import Checkpoint
+from use_st5.export.embedding_tables import stored_table
+from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.models.family import Family
+from use_st5.models.t5 import checkpoints
+from use_st5.models.t5.config import T5_PRESETS
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.models.t5.t5 import T5
+from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.text.vectorizer import Vectorizer
+
+_LINEAR = ("query", "key", "value", "output", "inner", "linear", "outer")
+# Of the configuration, what has no bearing on the encoder's vectors.
+_IRRELEVANT = ("dropout", "tied_softmax", "scaled_softmax")
+
+
+class T5Family(Family):
+    """Sentence-T5 (`SentenceT5`), and the plain T5 that it is made of."""
+
+    name = "t5"
+    model_types = (SentenceT5, T5)
+    presets = T5_PRESETS
+    vectorizers: ClassVar = {SentencePieceVectorizer.kind: SentencePieceVectorizer}
+    storages = ("float32", "int8")
+    max_length = 256
+    lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
+
+    def fresh(
+        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+    ) -> SentenceT5:
+        """A model of a named shape; its table has the preset's rows, which the ids must fit."""
+        model = SentenceT5.from_preset(preset, dtype=dtype, **changes)
+        if vectorizer.vocabulary.size > model.config.vocabulary_size:
+            raise ValueError(
+                f"{preset}: expected a vocabulary of at most {model.config.vocabulary_size:,} ids, "
+                f"received one of {vectorizer.vocabulary.size:,}. Give vocabulary_size=…"
+            )
+        model.build()
+        return model
+
+    def usual_vectorizer(self) -> SentencePieceVectorizer:
+        """T5's own English vocabulary."""
+        return SentencePieceVectorizer()
+
+    def graph(
+        self, model: SentenceT5, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+    ) -> EncoderGraph:
+        """The graph over padded ids.
+
+        In float32 the model is written whole: it may be of billions of parameters, or of bfloat16,
+        and a decoder reads the table, too.
+        """
+        if storage == "float32":
+            return padded_graph(model, vectorizer, max_length=max_length)
+        if model.decoder is not None:
+            raise ValueError(
+                'Expected a Sentence-T5 whose vectors are the encoder\'s (pooling "mean" or '
+                '"first"): the decoder reads the table, too. Export one of pooling "decoder" with '
+                'storage="float32".'
+            )
+        table = stored_table(model.embedding.embeddings, storage)
+        return padded_graph(model, vectorizer, table=table, max_length=max_length)
+
+    def knows(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint is of a T5, T5 1.1, mT5, or a dual encoder of these."""
+        return checkpoints.knows(checkpoint)
+
+    def read(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        pooling: str | None = None,
+        vocabulary: Path | None = None,
+        dtype: Any = None,
+        on_tensor: Callable[[str], None] = lambda name: None,
+    ) -> tuple[SentenceT5, SentencePieceVectorizer]:
+        """A Sentence-T5; of a plain T5 the raw encoder of the paper's section 6.1."""
+        return checkpoints.read(
+            checkpoint, pooling=pooling, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
+        )
+
+    def lora_layers(self, model: SentenceT5 | T5) -> dict[str, LoRADense]:
+        """The linear layers of the attentions and feed-forward layers in every block."""
+        return {
+            f"{stack.name}/{block.name}/{part.name}/{role}": layer
+            for stack in (model.encoder, model.decoder)
+            if stack is not None
+            for block in stack.blocks
+            for part in (block.attention, getattr(block, "cross", None), block.feed_forward)
+            if part is not None
+            for role, layer in part.linear_layers.items()
+        }
+
+    def lora_base(self, model: SentenceT5 | T5) -> dict[str, Any]:
+        """The shape of the T5, but for what has no bearing on its encoder."""
+        fields = dataclasses.asdict(model.config)
+        return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
+
+
+FAMILY = T5Family()

@@ -1,0 +1,147 @@
+"""USE-DAN among the families: its presets, text stage, storages and exported graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import keras
+import tensorflow as tf
+
+from use_st5.export.embedding_tables import EmbeddingTable, stored_table
+from use_st5.export.encoder_graph import EncoderGraph, graph_of, network_of
+from use_st5.models.family import Family
+from use_st5.models.use_dan.config import USE_DAN_PRESETS
+from use_st5.models.use_dan.model import USEDAN
+from use_st5.text.long_texts import are_long, fold
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.vectorizer import Vectorizer
+
+
+class USEDANFamily(Family):
+    """Averaged word and bi-gram embeddings (`USEDAN`), of texts of any length."""
+
+    name = "use_dan"
+    model_types = (USEDAN,)
+    presets = USE_DAN_PRESETS
+    vectorizers: ClassVar = {NGramVectorizer.kind: NGramVectorizer}
+    storages = ("float32", "int8")
+
+    def fresh(
+        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+    ) -> USEDAN:
+        """A model of a named shape with a row for every id of the text stage."""
+        changes.setdefault("num_embeddings", vectorizer.vocabulary.size)
+        model = USEDAN.from_preset(preset, dtype=dtype, **changes)
+        model.build()
+        return model
+
+    def graph(
+        self, model: USEDAN, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+    ) -> EncoderGraph:
+        """The lean graph, whose texts are never padded."""
+        if max_length is not None:
+            raise ValueError(
+                "A USE-DAN reads texts of any length: leave max_length out. "
+                f"Received: max_length={max_length}"
+            )
+        if not isinstance(vectorizer, NGramVectorizer):
+            raise ValueError(
+                f"A USE-DAN reads through an NGramVectorizer. Received: {type(vectorizer).__name__}"
+            )
+        table = stored_table(model.embedding.embeddings, storage)
+        mean = MeanOfTerms(model, vectorizer, table)
+        vector = tf.TensorSpec([None, model.config.embedding_dim], tf.float32)
+        network = network_of(
+            lambda mean, training: model.network(mean, training=training), [vector], model
+        )
+        return EncoderGraph.of_model(
+            model,
+            vectorizer,
+            table,
+            max_length=None,
+            embed_text=lambda text, training: network(mean.of_text(text, training), training),
+            embed_ids=lambda ids, training: network(mean.of_ids(ids, training), training),
+            preprocess=graph_of(vectorizer.padded, [tf.TensorSpec([None], tf.string)]),
+        )
+
+
+class MeanOfTerms:
+    """The first stage of a USE-DAN in a SavedModel: the mean of its terms' embeddings.
+
+    Args:
+        model: The USE-DAN.
+        vectorizer: Gives its terms.
+        table: What its table is stored as.
+    """
+
+    def __init__(self, model: USEDAN, vectorizer: NGramVectorizer, table: EmbeddingTable) -> None:
+        text, row = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
+        last, last_row = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.int32)
+        self._flat = graph_of(vectorizer.flat, [text])
+        self._pieces = graph_of(vectorizer.pieces, [text])
+        self._block = graph_of(vectorizer.block, [text, row, last, last_row])
+        self._table = table
+        self._weights = _term_weights(model)
+        self._width = model.config.embedding_dim
+
+    def of_text(self, text: tf.Tensor, training: bool) -> tf.Tensor:
+        """Strings `[batch]` → float32 `[batch, embedding_dim]`.
+
+        All texts are read end to end, so that a long one costs the short ones nothing. Long texts
+        are read a block at a time, but for training, which keeps every term's vector.
+        """
+        if not training:
+            return tf.cond(are_long(text), lambda: self._of_long(text), lambda: self._of_all(text))
+        ids, rows = self._flat(text)
+        weights = self._weights(ids, training)[:, None]
+        total = tf.math.segment_sum(self._table.lookup(ids) * weights, rows)
+        count = tf.math.segment_sum(weights, rows)
+        return total / tf.maximum(count, 1.0)
+
+    def of_ids(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
+        """The mean over each row of int32 `[batch, length]`, padding left out."""
+        weights = tf.reshape(self._weights(tf.reshape(ids, [-1]), training), tf.shape(ids))
+        total = tf.einsum("bl,bld->bd", weights, self._table.lookup(ids))
+        count = tf.reduce_sum(weights, axis=1, keepdims=True)
+        return total / tf.maximum(count, 1.0)
+
+    def _of_all(self, text: tf.Tensor) -> tf.Tensor:
+        """No padding is among flat ids, and at least one id in every row."""
+        ids, rows = self._flat(text)
+        return tf.math.segment_mean(self._table.lookup(ids), rows)
+
+    def _of_long(self, text: tf.Tensor) -> tf.Tensor:
+        """The same in bounded memory, summed up in float64: there may be millions of terms."""
+        pieces, rows = self._pieces(text)
+        batch = tf.size(text)
+
+        def read(
+            pieces: tf.Tensor, rows: tf.Tensor, total: tf.Tensor, count: tf.Tensor, *last: tf.Tensor
+        ) -> tuple[tf.Tensor, ...]:
+            ids, rows, *last = self._block(pieces, rows, *last)
+            more = tf.math.unsorted_segment_sum(self._table.lookup(ids), rows, batch)
+            terms = tf.math.unsorted_segment_sum(tf.ones_like(ids, tf.float64), rows, batch)
+            return total + tf.cast(more, tf.float64), count + terms[:, None], *last
+
+        zeros = tf.zeros([batch, self._width], tf.float64)
+        state = (zeros, zeros[:, :1], tf.constant(""), tf.constant(-1))
+        total, count, *_ = fold(read, state, pieces, rows)
+        return tf.cast(total / count, tf.float32)
+
+
+def _term_weights(model: USEDAN) -> Callable[[tf.Tensor, bool], tf.Tensor]:
+    """The mask of `NGramEmbedding`, padding and term dropout, over flat ids."""
+    embedding = model.embedding
+
+    def term_weights(ids: tf.Tensor, training: bool) -> tf.Tensor:
+        weights = tf.cast(ids > 0, tf.float32)
+        if training and embedding.term_dropout:
+            draw = keras.random.uniform(tf.shape(ids), seed=embedding.seed_generator)
+            weights *= tf.cast(draw >= embedding.term_dropout, tf.float32)
+        return weights
+
+    return term_weights
+
+
+FAMILY = USEDANFamily()

@@ -1,0 +1,68 @@
+"""The USE Transformer among the families: its presets, text stages, storages and graph."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from use_st5.export.embedding_tables import stored_table
+from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.models.family import Family
+from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS
+from use_st5.models.use_transformer.model import USETransformer
+from use_st5.text.piece_vectorizer import PieceVectorizer
+from use_st5.text.token_vectorizer import UnigramVectorizer
+from use_st5.text.vectorizer import Vectorizer
+
+
+class USETransformerFamily(Family):
+    """A Transformer encoder whose outputs are summed (`USETransformer`)."""
+
+    name = "use_transformer"
+    model_types = (USETransformer,)
+    presets = USE_TRANSFORMER_PRESETS
+    vectorizers: ClassVar = {kind.kind: kind for kind in (PieceVectorizer, UnigramVectorizer)}
+    storages = ("float32", "int8")
+    lora_targets: ClassVar = {
+        "query_value": ("query", "value"),
+        "all_linear": ("query", "key", "value", "output"),
+    }
+
+    def fresh(
+        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+    ) -> USETransformer:
+        """A model of a named shape with a row for every id of the text stage."""
+        changes.setdefault("num_embeddings", vectorizer.vocabulary.size)
+        model = USETransformer.from_preset(preset, dtype=dtype, **changes)
+        model.build()
+        return model
+
+    def graph(
+        self,
+        model: USETransformer,
+        vectorizer: Vectorizer,
+        *,
+        storage: str,
+        max_length: int | None,
+    ) -> EncoderGraph:
+        """The graph over padded ids, cut where the model's own limit is, or before."""
+        limit = model.config.max_length
+        max_length = limit if max_length is None else max_length
+        if not 1 <= max_length <= limit:
+            raise ValueError(
+                f"max_length: expected 1 to {limit}, the most that this USE Transformer reads "
+                f"(config.max_length), received {max_length}."
+            )
+        table = stored_table(model.embedding.embeddings, storage)
+        return padded_graph(model, vectorizer, table=table, max_length=max_length)
+
+    def lora_layers(self, model: USETransformer) -> dict[str, LoRADense]:
+        """The linear layers of the attention in every block."""
+        return {
+            f"{block.name}/attention/{role}": layer
+            for block in model.blocks
+            for role, layer in block.attention.linear_layers.items()
+        }
+
+
+FAMILY = USETransformerFamily()
