@@ -47,11 +47,12 @@ def tensorflow() -> None:
     from use_st5._cli.models import start_tensorflow
 
     start_tensorflow()
-    import use_st5.convert.checkpoint_kind
+    import use_st5.convert.checkpoint
     import use_st5.encoder
     import use_st5.export.dequantize
     import use_st5.export.quantize
-    import use_st5.export.saved_model  # noqa: F401
+    import use_st5.export.saved_model
+    import use_st5.models.checkpoints  # noqa: F401
 
 
 def toy_encoder() -> None:

@@ -1,3 +1,5 @@
+"""On checkpoints of T5X; other formats have files of their own."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.convert import numpy_t5
-from tests.convert.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
 from tests.convert.t5x_writer import write_file, write_folder
 from tests.models import t5_peer
-from use_st5.convert.t5x_t5 import open_t5x_t5
+from tests.models.t5 import numpy_t5
+from tests.models.t5.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
+from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.weight_source import WeightSource
+from use_st5.models.t5.checkpoints import knows, read, read_sentence_t5, read_t5
+from use_st5.models.t5.config import T5_ROWS
+from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
 
 IDS = [5, 17, 9, 4, 3, 31, 8, 1]
 
@@ -39,10 +44,10 @@ KERNELS = {"/q/": "/query/", "/k/": "/key/", "/v/": "/value/", "/o/": "/out/"}
 def test_an_encoder_against_numpy(tmp_path: Path, gated: bool) -> None:
     tensors = numpy_t5.arrays(gated=gated)
     write_folder(tmp_path / "checkpoint_1", tensors)
-    checkpoint = open_t5x_t5(tmp_path / "checkpoint_1")
-    assert checkpoint.config.num_decoder_layers is None
-    assert (checkpoint.config.num_heads, checkpoint.config.key_value_dim) == (2, 3)
-    encoder = checkpoint.load_t5(with_decoder=False)
+    checkpoint = open_checkpoint(tmp_path / "checkpoint_1")
+    encoder = read_t5(checkpoint, with_decoder=False)
+    assert encoder.config.num_decoder_layers is None
+    assert (encoder.config.num_heads, encoder.config.key_value_dim) == (2, 3)
     output = encoder({"encoder_ids": np.array([[*IDS, 0, 0]])})[0, : len(IDS)]
     np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
 
@@ -51,17 +56,17 @@ def test_a_dual_encoder_projects_and_normalises(tmp_path: Path) -> None:
     tensors = numpy_t5.arrays()
     kernel = np.random.default_rng(1).normal(size=(8, 6)).astype(np.float32)
     write_file(tmp_path / "file", {**tensors, "projection_layer/kernel": kernel})
-    checkpoint = open_t5x_t5(tmp_path / "file")
-    vector = checkpoint.load_sentence_t5()(np.array([[*IDS, 0, 0, 0]]))[0]
+    checkpoint = open_checkpoint(tmp_path / "file")
+    vector = read_sentence_t5(checkpoint)(np.array([[*IDS, 0, 0, 0]]))[0]
     expected = numpy_t5.encode(tensors, IDS).mean(0) @ kernel
     np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
-    first = checkpoint.load_sentence_t5(pooling="first")(np.array([IDS]))[0]
+    first = read_sentence_t5(checkpoint, pooling="first")(np.array([IDS]))[0]
     expected = numpy_t5.encode(tensors, IDS)[0] @ kernel
     np.testing.assert_allclose(first, expected / np.linalg.norm(expected), atol=1e-5)
     with pytest.raises(ValueError, match=r"Left over: projection_layer/kernel\."):
-        checkpoint.load_t5(with_decoder=False)
+        read_t5(checkpoint, with_decoder=False)
     with pytest.raises(ValueError, match="Missing: decoder/decoder_norm/scale"):
-        checkpoint.load_sentence_t5(pooling="decoder")
+        read_sentence_t5(checkpoint, pooling="decoder")
 
 
 def test_kernels_for_each_head(tmp_path: Path) -> None:
@@ -72,7 +77,7 @@ def test_kernels_for_each_head(tmp_path: Path) -> None:
         if "/attention/" in name
     }
     write_folder(tmp_path / "checkpoint_1", {**tensors, **split})
-    encoder = open_t5x_t5(tmp_path / "checkpoint_1").load_t5(with_decoder=False)
+    encoder = read_t5(open_checkpoint(tmp_path / "checkpoint_1"), with_decoder=False)
     output = encoder({"encoder_ids": np.array([IDS])})[0]
     np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
 
@@ -82,15 +87,15 @@ def test_the_whole_model_against_transformers(tmp_path: Path, activation: str) -
     pytest.importorskip("torch", reason="the extra `peers` is not installed")
     peer = t5_peer.peer(activation)
     write_folder(tmp_path / "c", peer_arrays(peer, t5x_name), chunk=40)
-    checkpoint = open_t5x_t5(tmp_path / "c")
-    assert checkpoint.config == own_config(activation)
+    checkpoint = open_checkpoint(tmp_path / "c")
     logits, encoded = peer_outputs(peer)
-    model = checkpoint.load_t5()
+    model = read_t5(checkpoint)
+    assert model.config == own_config(activation)
     starts = np.zeros((len(PEER_IDS), 1), np.int32)
     output = model({"encoder_ids": PEER_IDS, "decoder_ids": starts})
     np.testing.assert_allclose(output, logits, atol=2e-5)
     mask = (PEER_IDS != 0)[..., None]
-    vectors = checkpoint.load_sentence_t5()(PEER_IDS)
+    vectors = read_sentence_t5(checkpoint)(PEER_IDS)
     np.testing.assert_allclose(vectors, (encoded * mask).sum(1) / mask.sum(1), atol=1e-5)
 
 
@@ -105,23 +110,24 @@ def t5x_name(name: str) -> str:
 def test_the_real_dual_encoder(data_dir: Path) -> None:
     """Of the original code base of Sentence-T5, with initial values."""
     folder = data_dir / "weights/t5x_retrieval-de_t5_tiny/t5x_retrieval/testdata"
-    checkpoint = open_t5x_t5(folder / "test_de_t5_tiny.checkpoint_1000")
-    assert (checkpoint.config.num_layers, checkpoint.config.activation) == (2, "relu")
-    assert checkpoint.projection_dim == 768
-    tensors, vector = real(checkpoint.source), checkpoint.load_sentence_t5()(np.array([IDS]))[0]
+    checkpoint = open_checkpoint(folder / "test_de_t5_tiny.checkpoint_1000")
+    model, tensors = read_sentence_t5(checkpoint), real(checkpoint.source)
+    assert (model.config.num_layers, model.config.activation) == (2, "relu")
+    assert model.dimension == 768
+    vector = model(np.array([IDS]))[0]
     expected = numpy_t5.encode(tensors, IDS).mean(0) @ tensors["projection_layer/kernel"]
     np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
 
 
 def test_the_real_file(data_dir: Path) -> None:
-    checkpoint = open_t5x_t5(
+    checkpoint = open_checkpoint(
         data_dir / "weights/t5x-testdata/t5x/testdata/test_t5_tiny.checkpoint_0"
     )
-    assert (checkpoint.config.num_heads, checkpoint.config.key_value_dim) == (4, 3)
-    model = checkpoint.load_t5()
+    model = read_t5(checkpoint)
+    assert (model.config.num_heads, model.config.key_value_dim) == (4, 3)
     tensors = real(checkpoint.source)
     np.testing.assert_array_equal(model.logits.kernel, tensors["decoder/logits_dense/kernel"])
-    output = checkpoint.load_t5(with_decoder=False)({"encoder_ids": np.array([IDS])})[0]
+    output = read_t5(checkpoint, with_decoder=False)({"encoder_ids": np.array([IDS])})[0]
     np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
 
 
@@ -133,4 +139,66 @@ def real(source: WeightSource) -> dict[str, np.ndarray]:
 def test_stacked_layers_are_refused_with_the_reason(tmp_path: Path, layers: str) -> None:
     write_file(tmp_path / "file", {f"{layers}/mlp/wo/kernel": np.zeros((2, 2, 2))})
     with pytest.raises(ValueError, match=f"found {layers}.* stacked, .* as in UMT5"):
-        open_t5x_t5(tmp_path / "file")
+        read_t5(open_checkpoint(tmp_path / "file"))
+
+
+def test_bfloat16_with_a_projection_in_float32(tmp_path: Path) -> None:
+    kernel = np.eye(8, 6, dtype=np.float32)
+    write_file(tmp_path / "file", {**numpy_t5.arrays(), "projection_layer/kernel": kernel})
+    checkpoint = open_checkpoint(tmp_path / "file")
+    seen: list[str] = []
+    model = read_sentence_t5(checkpoint, dtype="bfloat16", on_tensor=seen.append)
+    assert sorted(seen) == sorted(checkpoint.source.shapes())
+    assert {v.dtype for v in model.encoder.weights} == {"bfloat16"}
+    assert model.projection.kernel.dtype == "float32"
+    whole = read_sentence_t5(checkpoint)(np.array([[5, 6, 1]]))
+    np.testing.assert_allclose(model(np.array([[5, 6, 1]])), whole, atol=0.05)
+
+
+def test_every_name_and_shape_is_checked(tmp_path: Path) -> None:
+    tensors = numpy_t5.arrays()
+    norm, query = "encoder/encoder_norm/scale", "encoder/layers_1/attention/key/kernel"
+    wrong = {**tensors, query: np.zeros((8, 5), np.float32), "encoder/extra": np.zeros(1)}
+    del wrong[norm]
+    write_file(tmp_path / "file", wrong)
+    with pytest.raises(ValueError) as error:
+        read_t5(open_checkpoint(tmp_path / "file"), with_decoder=False)
+    message = str(error.value)
+    assert f"Missing: {norm}." in message
+    assert f"Of another shape: {query}: expected [8, 6], found [8, 5]." in message
+    assert "Left over: encoder/extra." in message
+
+
+def test_the_decoder_is_left_out_where_it_is_not_used(tmp_path: Path) -> None:
+    tensors = {
+        **numpy_t5.arrays(),
+        "decoder/a": np.zeros(2),
+        "decoder/logits_dense/kernel": np.ones(2),
+    }
+    write_file(tmp_path / "file", tensors)
+    seen: list[str] = []
+    read_sentence_t5(open_checkpoint(tmp_path / "file"), on_tensor=seen.append)
+    assert not any(name.startswith("decoder/") for name in seen)
+
+
+def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    table = np.zeros((T5_ROWS, 8), np.float32)
+    write_file(tmp_path / "t5", {**numpy_t5.arrays(), "token_embedder/embedding": table})
+    for vocabulary in (None, T5_VOCABULARY):
+        model, vectorizer = read(open_checkpoint(tmp_path / "t5"), vocabulary=vocabulary)
+        assert model.config.vocabulary_size == T5_ROWS
+        assert vectorizer.vocabulary == SentencePieceVectorizer().vocabulary
+    write_file(tmp_path / "small", numpy_t5.arrays())
+    small = open_checkpoint(tmp_path / "small")
+    assert knows(small)
+    with pytest.raises(ValueError, match=r"has 50 rows, T5's has 32,128: .*--vocabulary FILE"):
+        read(small)
+    with pytest.raises(ValueError, match=r"at most 50 pieces, .* table; it has 32,000"):
+        read(small, vocabulary=T5_VOCABULARY)
+
+
+def test_poolings_that_there_are_not(tmp_path: Path) -> None:
+    write_file(tmp_path / "file", numpy_t5.arrays())
+    with pytest.raises(ValueError, match="Unknown pooling: 'max'"):
+        read_sentence_t5(open_checkpoint(tmp_path / "file"), pooling="max")

@@ -1,20 +1,25 @@
-"""On checkpoints with the published names, and on the real names and shapes of a small one.
+"""Which checkpoints are a T5's, and Mesh TensorFlow's with the published names.
 
-The real file of T5X's test data has an index and no values, and no other was at hand.
+Beside them the real names and shapes of a small one: the real file of T5X's test data has an index
+and no values, and no other was at hand.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import save_file
 
-from tests.convert.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
 from tests.models import t5_peer
-from use_st5.convert.mesh_tensorflow_t5 import open_mesh_tensorflow_t5
+from tests.models.t5.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
+from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
+from use_st5.models.t5.checkpoint_formats import MESH_TENSORFLOW, MODEL_GARDEN, is_t5, t5_tensors
+from use_st5.models.t5.checkpoints import read_sentence_t5, read_t5
 
 # transformers → the names of T5 1.1; those of 1.0 follow.
 NAMES = {
@@ -61,32 +66,64 @@ def test_the_whole_model_against_transformers(tmp_path: Path, activation: str) -
     tensors = peer_arrays(peer, name_1_0 if activation == "relu" else name_1_1)
     assert ("encoder/final_layer_norm/scale" in tensors) == (activation == "relu")
     write(tmp_path / "model.ckpt-9", tensors)
-    checkpoint = open_mesh_tensorflow_t5(tmp_path / "model.ckpt-9")
-    assert checkpoint.config == own_config(activation)
+    checkpoint = open_checkpoint(tmp_path / "model.ckpt-9")
+    model = read_t5(checkpoint)
+    assert model.config == own_config(activation)
     logits, encoded = peer_outputs(peer)
     starts = np.zeros((len(PEER_IDS), 1), np.int32)
-    output = checkpoint.load_t5()({"encoder_ids": PEER_IDS, "decoder_ids": starts})
+    output = model({"encoder_ids": PEER_IDS, "decoder_ids": starts})
     np.testing.assert_allclose(output, logits, atol=2e-5)
-    vectors = checkpoint.load_sentence_t5(pooling="first")(PEER_IDS)
+    vectors = read_sentence_t5(checkpoint, pooling="first")(PEER_IDS)
     np.testing.assert_allclose(vectors, encoded[:, 0], atol=1e-5)
 
 
 def test_the_real_names_and_shapes(tmp_path: Path, data_dir: Path) -> None:
     folder = data_dir / "weights/t5x-testdata/t5x/testdata/mtf_tiny_t5"
-    checkpoint = open_mesh_tensorflow_t5(folder)
-    config = checkpoint.config
-    assert (config.num_layers, config.num_decoder_layers, config.num_heads) == (2, 2, 2)
-    assert (config.key_value_dim, config.activation) == (64, "gated_gelu")
+    checkpoint = open_checkpoint(folder)
     with pytest.raises(ValueError, match=r"expected data files of .*Copy the checkpoint again"):
-        checkpoint.load_t5()  # all names and shapes fit; then there are no values
+        read_t5(checkpoint)  # all names and shapes fit; then there are no values
     rng = np.random.default_rng(0)
     tensors = {
         name: rng.normal(size=shape).astype(ml_dtypes.bfloat16)
         for name, shape in checkpoint.source.shapes().items()
     }
     write(tmp_path / "model.ckpt-0", tensors)
-    model = open_mesh_tensorflow_t5(tmp_path / "model.ckpt-0").load_t5()
+    model = read_t5(open_checkpoint(tmp_path / "model.ckpt-0"))
+    config = model.config
+    assert (config.num_layers, config.num_decoder_layers, config.num_heads) == (2, 2, 2)
+    assert (config.key_value_dim, config.activation) == (64, "gated_gelu")
     bias = tensors["encoder/block_000/layer_000/SelfAttention/relative_attention_bias"]
     np.testing.assert_array_equal(model.encoder.position_bias.table, bias.astype("f").T)
     linear = tensors["decoder/block_001/layer_002/DenseReluDense/wi_1/kernel"].astype("f")
     np.testing.assert_array_equal(model.decoder.blocks[1].feed_forward.linear.kernel, linear)
+
+
+def save_names(prefix: Path, *names: str) -> Checkpoint:
+    zeros = [tf.zeros(2)] * len(names)
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=zeros
+    )
+    return open_checkpoint(prefix)
+
+
+def test_checkpoints_of_tensorflow_are_known_by_their_names(tmp_path: Path) -> None:
+    norm = "encoder/output_norm/weight/.ATTRIBUTES/VARIABLE_VALUE"
+    mesh = save_names(tmp_path / "a", "shared/embedding", "shared/embedding_slot_vr")
+    garden = save_names(tmp_path / "b", f"model/{norm}")
+    for checkpoint, names in ((mesh, MESH_TENSORFLOW), (garden, MODEL_GARDEN)):
+        assert is_t5(checkpoint)
+        assert t5_tensors(checkpoint)[1] is names
+    other = save_names(tmp_path / "c", "bert/embeddings")
+    assert not is_t5(other)
+    with pytest.raises(ValueError, match="c: expected a T5 of Mesh TensorFlow or of the Model"):
+        t5_tensors(other)
+    two = save_names(tmp_path / "d", f"a/{norm}", f"b/{norm}")
+    with pytest.raises(ValueError, match="expected one T5 of the Model Garden, found 2 with enc"):
+        t5_tensors(two)
+
+
+def test_folders_are_known_by_their_settings(tmp_path: Path) -> None:
+    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
+    for kind, known in (("t5", True), ("mt5", True), ("bert", False), ([], False), (None, False)):
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
+        assert is_t5(open_checkpoint(tmp_path)) == known
