@@ -2,10 +2,10 @@
 
     python benchmarks/t5_parity.py
 
-Each model of transformers is saved to a folder, read as `use-st5 convert` reads it, and both are run
-on the same ids, one text alone (no padding) and eight texts of 5 to 200 tokens (padded). The table
-gives the largest absolute difference of the encoder's outputs and of the decoder's first output,
-both in float32, beside the largest output. Needs the extra `peers`.
+Each model of transformers is saved to a folder, read as `use-st5 convert` reads it, and both are
+run on the same ids, one text alone (no padding) and eight texts of 5 to 200 tokens (padded). The
+table gives the largest absolute difference of the encoder's outputs and of the decoder's first
+output, both in float32, beside the largest output. Needs the extra `peers`.
 """
 
 from __future__ import annotations

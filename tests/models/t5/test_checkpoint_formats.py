@@ -6,20 +6,20 @@ and no values, and no other was at hand.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from safetensors.numpy import save_file
 
 from tests.models import t5_peer
 from tests.models.t5.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
-from use_st5.models.t5.checkpoint_formats import MESH_TENSORFLOW, MODEL_GARDEN, is_t5, t5_tensors
-from use_st5.models.t5.checkpoints import read_sentence_t5, read_t5
+from use_st5.models.t5.checkpoint_formats import MESH_TENSORFLOW, MODEL_GARDEN, t5_tensors, table_of
+from use_st5.models.t5.checkpoints import knows, read_sentence_t5, read_t5
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.t5 import T5
 
 # transformers → the names of T5 1.1; those of 1.0 follow.
 NAMES = {
@@ -111,10 +111,10 @@ def test_checkpoints_of_tensorflow_are_known_by_their_names(tmp_path: Path) -> N
     mesh = save_names(tmp_path / "a", "shared/embedding", "shared/embedding_slot_vr")
     garden = save_names(tmp_path / "b", f"model/{norm}")
     for checkpoint, names in ((mesh, MESH_TENSORFLOW), (garden, MODEL_GARDEN)):
-        assert is_t5(checkpoint)
-        assert t5_tensors(checkpoint)[1] is names
+        assert table_of(checkpoint) is t5_tensors(checkpoint)[1] is names
+        assert knows(checkpoint)
     other = save_names(tmp_path / "c", "bert/embeddings")
-    assert not is_t5(other)
+    assert not knows(other)
     with pytest.raises(ValueError, match="c: expected a T5 of Mesh TensorFlow or of the Model"):
         t5_tensors(other)
     two = save_names(tmp_path / "d", f"a/{norm}", f"b/{norm}")
@@ -122,8 +122,25 @@ def test_checkpoints_of_tensorflow_are_known_by_their_names(tmp_path: Path) -> N
         t5_tensors(two)
 
 
-def test_folders_are_known_by_their_settings(tmp_path: Path) -> None:
-    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
-    for kind, known in (("t5", True), ("mt5", True), ("bert", False), ([], False), (None, False)):
-        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
-        assert is_t5(open_checkpoint(tmp_path)) == known
+def test_a_model_of_the_model_garden(tmp_path: Path) -> None:
+    """Written by its names; `test_model_garden` has the library itself."""
+    model = T5(T5Config(30, 2, 16, 24, 3, 4, num_decoder_layers=1))
+    model.build()
+    tensors = {name: t.variable.numpy() for name, t in MODEL_GARDEN.targets(model).items()}
+    tensors["shared_embedding/embeddings"] = tensors.pop(MODEL_GARDEN.table)
+    stored = {f"a/model/{name}/.ATTRIBUTES/VARIABLE_VALUE": t for name, t in tensors.items()}
+    stored |= {
+        "a/model/encoder/x/.OPTIMIZER_SLOT/a/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE": np.ones(2),
+        "a/model/other/.ATTRIBUTES/VARIABLE_VALUE": np.ones(2),
+        "a/optimizer/encoder/.ATTRIBUTES/VARIABLE_VALUE": np.ones(2),
+    }
+    tf.raw_ops.SaveV2(
+        prefix=str(tmp_path / "ckpt"),
+        tensor_names=[*stored],
+        shape_and_slices=[""] * len(stored),
+        tensors=[tf.constant(tensor) for tensor in stored.values()],
+    )
+    read = read_t5(open_checkpoint(tmp_path / "ckpt.index"))
+    assert read.config == model.config
+    for ours, theirs in zip(read.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from tests.convert.t5x_writer import write_file, write_folder
 from tests.models import t5_peer
@@ -202,3 +204,10 @@ def test_poolings_that_there_are_not(tmp_path: Path) -> None:
     write_file(tmp_path / "file", numpy_t5.arrays())
     with pytest.raises(ValueError, match="Unknown pooling: 'max'"):
         read_sentence_t5(open_checkpoint(tmp_path / "file"), pooling="max")
+
+
+def test_folders_are_known_by_their_settings(tmp_path: Path) -> None:
+    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
+    for kind, known in (("t5", True), ("mt5", True), ("bert", False), ([], False), (None, False)):
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
+        assert knows(open_checkpoint(tmp_path)) == known

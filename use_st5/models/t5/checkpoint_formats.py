@@ -142,9 +142,6 @@ MODEL_GARDEN = T5Names(
     logits="decoder/logits_dense/w",
 )
 
-# In Hugging Face's `config.json`.
-MODEL_TYPES = ("t5", "mt5")
-
 # Of Hugging Face: copies of the table, the first of them in some folders the only one, and a bias
 # that the original model never used.
 _COPY = "encoder.embed_tokens.weight"
@@ -166,12 +163,18 @@ _PARTS = ("encoder/", "decoder/", "shared_embedding/")
 _SHARED = ("shared_embedding/embeddings", "decoder/target_embed/embeddings")
 
 
-def is_t5(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint is that of a T5; T5X's own files hold nothing else."""
+def table_of(checkpoint: Checkpoint) -> T5Names | None:
+    """The table by whose names a T5 is to be read; None: the tensors are not those of one.
+
+    Of a folder its settings say whether it is a T5; T5X's files hold nothing else.
+    """
     if checkpoint.folder is not None:
-        return checkpoint.settings.get("model_type") in MODEL_TYPES
-    source = checkpoint.source
-    return checkpoint.format == "T5X" or _is_mesh_tensorflow(source) or bool(_gardens(source))
+        return HUGGING_FACE
+    if checkpoint.format == "T5X":
+        return T5X
+    if MESH_TENSORFLOW.table in checkpoint.source.shapes():
+        return MESH_TENSORFLOW
+    return MODEL_GARDEN if _gardens(checkpoint.source) else None
 
 
 def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
@@ -186,21 +189,21 @@ def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
     Raises:
         ValueError: They are not those of a T5, or its layers are stacked.
     """
-    source = checkpoint.source
-    if checkpoint.folder is not None:
-        return _without_copies(source), HUGGING_FACE
-    if checkpoint.format == "T5X":
+    source, names = checkpoint.source, table_of(checkpoint)
+    if names is None:
+        raise ValueError(
+            f"{source.where}: expected a T5 of Mesh TensorFlow or of the Model Garden, found "
+            f"neither {MESH_TENSORFLOW.table} nor {MODEL_GARDEN.encoder['norm']}."
+        )
+    if names is HUGGING_FACE:
+        source = _without_copies(source)
+    elif names is T5X:
         _check_unstacked(source)
-        return source, T5X
-    if _is_mesh_tensorflow(source):
-        names = {_as_in_1_0(name): name for name in source.shapes()}
-        return RenamedSource(source, names), MESH_TENSORFLOW
-    if gardens := _gardens(source):
-        return _of_garden(source, gardens), MODEL_GARDEN
-    raise ValueError(
-        f"{source.where}: expected a T5 of Mesh TensorFlow or of the Model Garden, found neither "
-        f"{MESH_TENSORFLOW.table} nor {MODEL_GARDEN.encoder['norm']}."
-    )
+    elif names is MESH_TENSORFLOW:
+        source = RenamedSource(source, {_as_in_1_0(name): name for name in source.shapes()})
+    else:
+        source = _of_garden(source)
+    return source, names
 
 
 def _without_copies(source: WeightSource) -> WeightSource:
@@ -221,10 +224,6 @@ def _check_unstacked(source: WeightSource) -> None:
         )
 
 
-def _is_mesh_tensorflow(source: WeightSource) -> bool:
-    return MESH_TENSORFLOW.table in source.shapes()
-
-
 def _as_in_1_0(name: str) -> str:
     """Since T5 1.1 the norms of Mesh TensorFlow are called otherwise."""
     if name.count("/") == 2:
@@ -233,18 +232,20 @@ def _as_in_1_0(name: str) -> str:
 
 
 def _gardens(source: WeightSource) -> list[str]:
-    """The paths, to be followed by the table's names, of the models of the Model Garden."""
+    """Of each model of the Model Garden what stands before the names of the table."""
     norm = MODEL_GARDEN.encoder["norm"]
     return [name.removesuffix(norm) for name in source.shapes() if name.endswith(norm)]
 
 
-def _of_garden(source: WeightSource, roots: list[str]) -> WeightSource:
-    if len(roots) != 1:
+def _of_garden(source: WeightSource) -> WeightSource:
+    """What belongs to the model, and the table by one name."""
+    root, *others = _gardens(source)
+    if others:
         raise ValueError(
-            f"{source.where}: expected one T5 of the Model Garden, found {len(roots)} with "
+            f"{source.where}: expected one T5 of the Model Garden, found {1 + len(others)} with "
             f"{MODEL_GARDEN.encoder['norm']}."
         )
-    below = {n.removeprefix(roots[0]): n for n in source.shapes() if n.startswith(roots[0])}
+    below = {name.removeprefix(root): name for name in source.shapes() if name.startswith(root)}
     names = {name: stored for name, stored in below.items() if name.startswith(_PARTS)}
     for shared in _SHARED:
         if MODEL_GARDEN.table not in names and shared in names:

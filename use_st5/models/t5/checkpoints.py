@@ -16,19 +16,23 @@ from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.convert.weight_source import WeightSource
 from use_st5.layers.random_normal import without_initial_values
-from use_st5.models.t5.checkpoint_formats import MODEL_TYPES, is_t5, t5_tensors
+from use_st5.models.t5.checkpoint_formats import t5_tensors, table_of
 from use_st5.models.t5.checkpoint_names import T5Names
 from use_st5.models.t5.config import T5_ROWS, T5Config
 from use_st5.models.t5.sentence_t5 import Pooling, SentenceT5
 from use_st5.models.t5.t5 import T5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
+# In Hugging Face's `config.json`.
+_MODEL_TYPES = ["t5", "mt5"]
 _ACTIVATIONS = {"relu": "relu", "gated-gelu": "gated_gelu"}
 
 
 def knows(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint holds a T5, T5 1.1, mT5 or Sentence-T5."""
-    return is_t5(checkpoint)
+    if checkpoint.folder is not None:
+        return checkpoint.settings.get("model_type") in _MODEL_TYPES
+    return table_of(checkpoint) is not None
 
 
 def read(
@@ -209,7 +213,7 @@ def _config(checkpoint: Checkpoint) -> T5Config:
     remedy = "Give the folder of a T5 or mT5 as transformers saves it."
     settings = checkpoint.settings_as(_Settings, remedy=remedy)
     expected = {
-        "model_type": [*MODEL_TYPES],
+        "model_type": _MODEL_TYPES,
         "feed_forward_proj": [*_ACTIVATIONS],
         "layer_norm_epsilon": [1e-6],
     }
