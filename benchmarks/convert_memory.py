@@ -106,14 +106,15 @@ def encoder_shapes(config: dict) -> dict[str, tuple[int, ...]]:
 
 def measure(folder: Path, dtype: str) -> None:
     """Loads and exports in this process, and prints what each step took."""
-    from use_st5.convert.huggingface_t5 import load_sentence_t5
+    from use_st5.convert.checkpoint import open_checkpoint
+    from use_st5.models.t5.checkpoints import read_sentence_t5
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
     from use_st5.trainable_encoder import TrainableEncoder
 
     vectorizer = SentencePieceVectorizer()
     baseline = memory("VmRSS")
     start = peak_from_here()
-    model = load_sentence_t5(folder, dtype=dtype)
+    model = read_sentence_t5(open_checkpoint(folder), dtype=dtype)
     size = sum(int(np.prod(v.shape)) * np.dtype(v.dtype).itemsize for v in model.weights)
     print(f"| the model, {dtype} | {size / 1e6:,.0f} MB | | |\n|---|---|---|---|")
     print_row("load", size, baseline, start)

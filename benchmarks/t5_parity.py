@@ -2,10 +2,10 @@
 
     python benchmarks/t5_parity.py
 
-Each model of transformers is saved to a folder, read by `use_st5.convert`, and both are run on the
-same ids, one text alone (no padding) and eight texts of 5 to 200 tokens (padded). The table gives
-the largest absolute difference of the encoder's outputs and of the decoder's first output, both in
-float32, beside the largest output. Needs the extra `peers`.
+Each model of transformers is saved to a folder, read as `use-st5 convert` reads it, and both are
+run on the same ids, one text alone (no padding) and eight texts of 5 to 200 tokens (padded). The
+table gives the largest absolute difference of the encoder's outputs and of the decoder's first
+output, both in float32, beside the largest output. Needs the extra `peers`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 import torch
 import transformers
 
-from use_st5.convert.huggingface_t5 import load_sentence_t5, load_t5
+from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.models.t5.checkpoints import read_sentence_t5, read_t5
 
 # Name → (class of the configuration, its arguments). mT5's table is cut from 250,112 rows to T5's:
 # each row is looked up alone, so that more of them show nothing.
@@ -47,8 +48,9 @@ def main() -> None:
         peer = kind(config(vocab_size=32_128, d_model=512, d_kv=64, **arguments)).eval()
         with tempfile.TemporaryDirectory() as folder:
             peer.save_pretrained(folder)
-            encoder = load_t5(folder, with_decoder=False)
-            first = load_sentence_t5(folder, pooling="decoder")
+            checkpoint = open_checkpoint(folder)
+            encoder = read_t5(checkpoint, with_decoder=False)
+            first = read_sentence_t5(checkpoint, pooling="decoder")
         for label, ids in batches().items():
             print(f"| {name} | {label} | {' | '.join(differences(peer, encoder, first, ids))} |")
 

@@ -11,9 +11,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import save_file
 
 import use_st5
+from tests.convert.t5x_writer import write_file
+from tests.models.t5 import numpy_t5
 from use_st5._model_manifest import ModelManifest
+from use_st5.models.t5.config import T5_ROWS
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.trainable_encoder import TrainableEncoder
@@ -143,6 +147,27 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="do not belong together"):
         TrainableEncoder.load(changed(config={"config": shape}))
     assert ModelManifest.read(folder).family == manifest["family"]
+
+
+def test_a_checkpoint_becomes_an_encoder_of_strings(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    table = np.random.default_rng(0).normal(size=(T5_ROWS, 8)).astype(np.float32)
+    tensors = {**numpy_t5.arrays(), "token_embedder/embedding": table}
+    write_file(tmp_path / "file", tensors)
+    encoder = TrainableEncoder.load(tmp_path / "file")
+    assert encoder.max_length == 256
+    ids = encoder.vectorizer.padded(["How old are you?"])[0].numpy().tolist()
+    expected = numpy_t5.encode(tensors, ids).mean(0)
+    np.testing.assert_allclose(encoder.encode("How old are you?"), expected, atol=1e-5)
+
+
+def test_what_no_family_knows(tmp_path: Path) -> None:
+    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}), encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"known family \(.*t5.*\), found .* Hugging Face with model_type 'gpt2'"
+    ):
+        TrainableEncoder.load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["use_dan_en", "use_transformer_en"])

@@ -15,7 +15,7 @@ from use_st5._bundled import SAVED_MODEL_FILE, bundled_names
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
 from use_st5._sentences import check_batch_size, length_sorted_batches, one_or_many
-from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.models.family import Family, families, family_named, family_with, known_family
 from use_st5.text.vectorizer import Vectorizer
 
@@ -144,16 +144,45 @@ class TrainableEncoder:
                     "pooling and vocabulary out."
                 )
             return cls._of_saved_model(model_folder(source), dtype, max_length)
-        checkpoint = open_checkpoint(source)
-        family = _family_that_knows(checkpoint)
-        model, vectorizer = family.read(
-            checkpoint,
+        return cls.of_checkpoint(
+            open_checkpoint(source),
             pooling=pooling,
-            vocabulary=None if vocabulary is None else Path(vocabulary),
+            vocabulary=vocabulary,
             dtype=dtype,
+            max_length=max_length,
             on_tensor=on_tensor,
         )
-        return cls(model, vectorizer, max_length=max_length or family.max_length)
+
+    @classmethod
+    def of_checkpoint(
+        cls,
+        checkpoint: Checkpoint,
+        *,
+        pooling: str | None = None,
+        vocabulary: str | os.PathLike[str] | None = None,
+        dtype: Any = None,
+        max_length: int | None = None,
+        on_tensor: Callable[[str], None] = lambda name: None,
+    ) -> Self:
+        """The encoder of a checkpoint that was opened; `load` has the arguments.
+
+        Raises:
+            ValueError: No family knows it, or tensors, settings or vocabulary do not fit.
+        """
+        for family in families().values():
+            if family.knows(checkpoint):
+                model, vectorizer = family.read(
+                    checkpoint,
+                    pooling=pooling,
+                    vocabulary=None if vocabulary is None else Path(vocabulary),
+                    dtype=dtype,
+                    on_tensor=on_tensor,
+                )
+                return cls(model, vectorizer, max_length=max_length or family.max_length)
+        raise ValueError(
+            f"{checkpoint.where}: expected the encoder of a known family "
+            f"({', '.join(families())}), found a checkpoint of {checkpoint.summary()}."
+        )
 
     @classmethod
     def _of_saved_model(cls, folder: Path, dtype: Any, max_length: int | None) -> Self:
@@ -260,16 +289,6 @@ class TrainableEncoder:
             vectorizer=self.vectorizer.kind,
             **facts,
         )
-
-
-def _family_that_knows(checkpoint: Any) -> Family:
-    for family in families().values():
-        if family.knows(checkpoint):
-            return family
-    raise ValueError(
-        f"{checkpoint.where}: expected a {checkpoint.format} checkpoint of one of the families "
-        f"{[*families()]}, found another: {checkpoint.settings.get('model_type', 'unknown')}."
-    )
 
 
 def _named(family: Family, kind: str) -> type[Vectorizer]:

@@ -11,8 +11,8 @@ from safetensors.numpy import save_file
 from typer.testing import Result
 
 import use_st5
-from tests.convert import numpy_t5
 from tests.convert.t5x_writer import write_file, write_folder
+from tests.models.t5 import numpy_t5
 from use_st5.convert.t5x_source import T5XSource
 from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
 
@@ -27,16 +27,17 @@ CONFIG = {
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A T5 folder with the names and shapes of `config`, in bfloat16-free float32."""
-    from use_st5.convert import huggingface_t5
+    from use_st5.models.t5.checkpoint_formats import HUGGING_FACE
+    from use_st5.models.t5.config import T5Config
     from use_st5.models.t5.t5 import T5
 
     folder = tmp_path / "t5"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     shutil.copy(T5_VOCABULARY, folder / "spiece.model")
-    model = T5(huggingface_t5.read_t5_config(folder))
+    model = T5(T5Config(32_128, 1, 8, 16, 2, 4))
     model.build()
-    mapping = huggingface_t5.t5_mapping(model)
+    mapping = HUGGING_FACE.targets(model)
     rng = np.random.default_rng(0)
     tensors = {
         name: rng.normal(size=target.stored_shape()).astype("f") for name, target in mapping.items()
@@ -77,11 +78,21 @@ def test_refusals(source: Path, tmp_path: Path, use: Callable[..., Result]) -> N
     done = use("convert", str(source), "--to", str(tmp_path / "there"))
     assert done.exit_code == 1
     assert "there exists; give --overwrite" in done.stderr
-    (source / "modules.json").write_text("[]", encoding="utf-8")
+    modules = [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "1"}]
+    (source / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    (source / "1").mkdir()
+    (source / "1" / "config.json").write_text('{"pooling_mode": "mean"}', encoding="utf-8")
     done = use("convert", str(source), "--to", str(tmp_path / "new"), "--pooling", "first")
     assert done.exit_code == 2
     assert "says how the model pools" in done.stderr
     (source / "modules.json").unlink()
+    config = json.dumps(CONFIG | {"model_type": "bert"})
+    (source / "config.json").write_text(config, encoding="utf-8")
+    done = use("convert", str(source), "--to", str(tmp_path / "new"))
+    assert done.exit_code == 1
+    assert "a known family" in done.stderr
+    assert "found a checkpoint of Hugging Face with model_type 'bert'" in done.stderr
+    (source / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     (source / "model.safetensors").unlink()
     done = use("convert", str(source), "--to", str(tmp_path / "new"))
     assert done.exit_code == 1

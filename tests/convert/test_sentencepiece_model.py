@@ -7,11 +7,10 @@ import pytest
 
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 
-transformers = pytest.importorskip("transformers", reason="the extra `peers` is not installed")
-spm = pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
-
 
 def test_mt5_rebuilt_from_what_transformers_5_writes(tmp_path: Path, data_dir: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="the extra `peers` is not installed")
+    spm = pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
     model = data_dir / "vocab/mt5-cn-subset/sentencepiece_cn.model"
     shutil.copy(model, tmp_path / "spiece.model")
     assert read_sentencepiece_model(tmp_path) == model.read_bytes()
@@ -28,3 +27,13 @@ def test_mt5_rebuilt_from_what_transformers_5_writes(tmp_path: Path, data_dir: P
     assert rebuilt.encode(texts) == original.encode(texts)
     # Bytes: transformers' own tokenizer has an unknown token there.
     assert original.encode("Ж") == [259, 211, 153]
+
+
+def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"expected spiece.model.*found none"):
+        read_sentencepiece_model(tmp_path)
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE", "vocab": {}}}')
+    with pytest.raises(
+        ValueError, match=r"model.vocab: expected array, .*Give the tokenizer of a T5"
+    ):
+        read_sentencepiece_model(tmp_path)

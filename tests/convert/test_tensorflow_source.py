@@ -25,13 +25,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_prefix_an_index_and_the_newest_of_a_folder(folder: Path) -> None:
-    name, half = (f"{letter}/.ATTRIBUTES/VARIABLE_VALUE" for letter in "ab")
     for path, expected in (("model.ckpt-1", A), ("model.ckpt-1.index", A), ("", A + 1)):
         assert is_tensorflow_checkpoint(folder / path)
         source = TensorFlowSource(folder / path)
-        assert source.shapes()[name] == (2, 3)
-        np.testing.assert_array_equal(source.read(name), expected)
-        assert source.read(half).dtype == ml_dtypes.bfloat16
+        assert source.shapes()["a"] == (2, 3)
+        np.testing.assert_array_equal(source.read("a"), expected)
+        assert source.read("b").dtype == ml_dtypes.bfloat16
 
 
 def test_what_is_none(folder: Path) -> None:
@@ -51,4 +50,30 @@ def test_an_index_that_lacks_a_part(folder: Path) -> None:
     for place, missing in ((0, 3), (0, 60), (120, 60), (len(whole) - 3, 3)):
         index.write_bytes(whole[:place] + whole[place + missing :])
         with pytest.raises(ValueError, match=r"model.ckpt-1: expected .*[Cc]opy"):
-            TensorFlowSource(folder / "model.ckpt-1").read("a/.ATTRIBUTES/VARIABLE_VALUE")
+            TensorFlowSource(folder / "model.ckpt-1").read("a")
+
+
+def test_optimizers_are_left_out(tmp_path: Path) -> None:
+    names = (
+        "model/kernel/.ATTRIBUTES/VARIABLE_VALUE",
+        "model/kernel/.OPTIMIZER_SLOT/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE",
+        "_CHECKPOINTABLE_OBJECT_GRAPH",
+        "encoder/block_000/scale",
+        "encoder/block_000/scale_slot_vr",
+        "encoder/global_step_layer",
+        "global_step",
+    )
+    tf.raw_ops.SaveV2(
+        prefix=str(tmp_path / "c"),
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[tf.fill([2], float(number)) for number in range(len(names))],
+    )
+    source = TensorFlowSource(tmp_path / "c")
+    found = {name: source.read(name)[0] for name in source.shapes()}
+    assert found == {
+        "model/kernel": 0,
+        "encoder/block_000/scale": 3,
+        "encoder/global_step_layer": 5,
+    }
+    source.check_stored(source.shapes())

@@ -47,7 +47,7 @@ def tensorflow() -> None:
     from use_st5._cli.models import start_tensorflow
 
     start_tensorflow()
-    import use_st5.convert.checkpoint_kind
+    import use_st5.convert.checkpoint
     import use_st5.encoder
     import use_st5.export.saved_model
     import use_st5.trainable_encoder  # noqa: F401

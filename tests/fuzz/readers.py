@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.convert import numpy_t5, t5x_writer
+from tests.convert import t5x_writer
 from tests.evaluation.report import records as report_records
 from tests.evaluation.toys import WordsTask
 from tests.fuzz.tiny_models import export_use_dan
+from tests.models.t5 import numpy_t5
 from tests.resources import records as resource_records
 
 
@@ -386,9 +387,8 @@ def _read_job(folder: Path) -> None:
 
 
 def _checkpoints() -> dict[str, Reader]:
-    from use_st5.convert.mesh_tensorflow_t5 import open_mesh_tensorflow_t5
-    from use_st5.convert.sentence_transformers_t5 import load_sentence_transformers
-    from use_st5.convert.t5x_t5 import open_t5x_t5
+    from use_st5.convert.checkpoint import open_checkpoint
+    from use_st5.models.t5.checkpoints import read_sentence_t5
 
     def t5x_file(folder: Path) -> None:
         t5x_writer.write_file(folder / "c", numpy_t5.arrays())
@@ -396,20 +396,21 @@ def _checkpoints() -> dict[str, Reader]:
     def t5x_folder(folder: Path) -> None:
         t5x_writer.write_folder(folder / "c", numpy_t5.arrays(), chunk=8)
 
-    def t5x(folder: Path) -> None:
-        open_t5x_t5(folder / "c").load_sentence_t5()
+    def read(folder: Path) -> None:
+        read_sentence_t5(open_checkpoint(folder))
+
+    def read_t5x(folder: Path) -> None:
+        read(folder / "c")
 
     return {
-        "hugging_face": Reader(_make_hugging_face, _read_hugging_face, share=0.2),
-        "hugging_face_shards": Reader(_make_shards, _read_hugging_face, share=0.2),
-        "sentence_transformers": Reader(
-            _make_sentence_transformers, load_sentence_transformers, share=0.2
-        ),
-        "t5x_file": Reader(t5x_file, t5x, share=0.2),
-        "t5x_folder": Reader(t5x_folder, t5x, share=0.2),
+        "hugging_face": Reader(_make_hugging_face, read, share=0.2),
+        "hugging_face_shards": Reader(_make_shards, read, share=0.2),
+        "sentence_transformers": Reader(_make_sentence_transformers, read, share=0.2),
+        "t5x_file": Reader(t5x_file, read_t5x, share=0.2),
+        "t5x_folder": Reader(t5x_folder, read_t5x, share=0.2),
         "mesh_tensorflow": Reader(
             _make_mesh_tensorflow,
-            lambda f: open_mesh_tensorflow_t5(f / "model.ckpt-9").load_sentence_t5(),
+            lambda f: read(f / "model.ckpt-9"),
             share=0.2,
         ),
         "sentencepiece": Reader(
@@ -431,16 +432,17 @@ _T5 = {
 
 def _t5_tensors(folder: Path) -> dict[str, np.ndarray]:
     """Writes config.json, and gives random arrays of its shapes by their names."""
-    from use_st5.convert import huggingface_t5
+    from use_st5.models.t5.checkpoint_formats import HUGGING_FACE
+    from use_st5.models.t5.config import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
 
     (folder / "config.json").write_text(json.dumps(_T5), encoding="utf-8")
-    model = SentenceT5(huggingface_t5.read_t5_config(folder))
+    model = SentenceT5(T5Config(50, 1, 8, 16, 2, 4))
     model.build()
     random = np.random.default_rng(0)
     return {
         name: random.normal(size=target.stored_shape()).astype("f")
-        for name, target in huggingface_t5.t5_mapping(model).items()
+        for name, target in HUGGING_FACE.targets(model).items()
     }
 
 
@@ -461,12 +463,6 @@ def _make_shards(folder: Path) -> None:
         save_file({n: tensors[n] for n, place in places.items() if place == file}, folder / file)
     index = {"metadata": {"total_size": 1}, "weight_map": places}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
-
-
-def _read_hugging_face(folder: Path) -> None:
-    from use_st5.convert.huggingface_t5 import load_sentence_t5
-
-    load_sentence_t5(folder)
 
 
 def _make_sentence_transformers(folder: Path) -> None:

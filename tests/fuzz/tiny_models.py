@@ -49,7 +49,8 @@ def write_hugging_face(folder: Path) -> Path:
     """Writes a T5 folder of Hugging Face: one layer, 8 dimensions and T5's own vocabulary."""
     from safetensors.numpy import save_file
 
-    from use_st5.convert import huggingface_t5
+    from use_st5.models.t5.checkpoint_formats import HUGGING_FACE
+    from use_st5.models.t5.config import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
 
@@ -60,12 +61,12 @@ def write_hugging_face(folder: Path) -> Path:
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     shutil.copy(T5_VOCABULARY, folder / "spiece.model")
-    model = SentenceT5(huggingface_t5.read_t5_config(folder))
+    model = SentenceT5(T5Config(32_128, 1, 8, 16, 2, 4))
     model.build()
     random = np.random.default_rng(0)
     tensors = {
         name: random.normal(size=target.stored_shape()).astype("f")
-        for name, target in huggingface_t5.t5_mapping(model).items()
+        for name, target in HUGGING_FACE.targets(model).items()
     }
     save_file(tensors, folder / "model.safetensors")
     return folder

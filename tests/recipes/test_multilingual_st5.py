@@ -16,8 +16,10 @@ pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
 from tests.recipes import multilingual_data  # noqa: E402
-from use_st5.convert.huggingface_t5 import load_sentence_t5, t5_mapping  # noqa: E402
+from use_st5.convert.checkpoint import open_checkpoint  # noqa: E402
 from use_st5.models.lora import load_lora  # noqa: E402
+from use_st5.models.t5.checkpoint_formats import HUGGING_FACE  # noqa: E402
+from use_st5.models.t5.checkpoints import read_sentence_t5  # noqa: E402
 from use_st5.models.t5.config import T5Config  # noqa: E402
 from use_st5.models.t5.sentence_t5 import SentenceT5  # noqa: E402
 from use_st5.recipes import _lora_run, multilingual_st5  # noqa: E402
@@ -42,7 +44,7 @@ def write_mt5(folder: Path) -> None:
         name: np.ascontiguousarray(
             target.variable.numpy().T if target.transposed else target.variable.numpy()
         ).astype("bfloat16")
-        for name, target in t5_mapping(model).items()
+        for name, target in HUGGING_FACE.targets(model).items()
     }
     safetensors.numpy.save_file(tensors, folder / "model.safetensors")
     (folder / "spiece.model").write_bytes(T5_VOCABULARY.read_bytes())
@@ -75,7 +77,7 @@ def test_trains_merges_exports_and_scores(
     assert set(scores) == {"tatoeba", "jsts"}
     checkpoints = [path.name for path in (output / "checkpoints").glob("checkpoint-*")]
     assert checkpoints == ["checkpoint-000000001"]
-    model = load_sentence_t5(data / "models/mt5-large")
+    model = read_sentence_t5(open_checkpoint(data / "models/mt5-large"))
     adapters = load_lora(model, output / "adapters.safetensors")
     assert (adapters.rank, len(adapters.layers)) == (
         8,

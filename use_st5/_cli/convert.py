@@ -6,9 +6,8 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,11 +16,6 @@ from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
 from use_st5._imports import require
-
-if TYPE_CHECKING:
-    from use_st5.convert.checkpoint_kind import CheckpointKind
-    from use_st5.models.t5.sentence_t5 import SentenceT5
-    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 HELP = manual(
     """Turn a T5 checkpoint into a sentence encoder that takes strings.
@@ -109,80 +103,29 @@ def _convert(
     name: str | None,
 ) -> None:
     start_tensorflow()
-    from use_st5.convert.checkpoint_kind import OPENERS, checkpoint_kind
-    from use_st5.export.saved_model import export_saved_model
+    from use_st5.convert.checkpoint import open_checkpoint
+    from use_st5.convert.sentence_transformers import MODULES
+    from use_st5.trainable_encoder import TrainableEncoder
 
-    kind = checkpoint_kind(source)
-    load, rows = (_of_tensors if kind in OPENERS else _of_folder)(source, kind, pooling)
-    vectorizer = _vectorizer(vocabulary, None if kind in OPENERS else source, rows)
-    with _counted() as on_tensor:
-        model = load(dtype=dtype.value, on_tensor=on_tensor)
-    with waiting(f"writing {to}"):
-        manifest = export_saved_model(
-            model, vectorizer, to, name=name or to.name, max_length=max_length
-        )
-    size = f"{manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
-    say(f"{to}: from {kind.value}, {size}")
-
-
-# What loads the model, and the rows of its table where they are known beforehand.
-_Opened = tuple[Callable[..., "SentenceT5"], int | None]
-
-
-def _of_folder(source: Path, kind: CheckpointKind, pooling: PoolingOption | None) -> _Opened:
-    """A folder of Hugging Face or sentence-transformers."""
-    from use_st5.convert.checkpoint_kind import CheckpointKind
-    from use_st5.convert.huggingface_t5 import load_sentence_t5, read_t5_config
-    from use_st5.convert.sentence_transformers_t5 import MODULES, load_sentence_transformers
-
-    if kind is CheckpointKind.HUGGING_FACE:
-        load = partial(load_sentence_t5, source, pooling=(pooling or PoolingOption.MEAN).value)
-        return load, read_t5_config(source).vocabulary_size
-    if pooling is not None:
+    checkpoint = open_checkpoint(source)
+    if pooling is not None and checkpoint.modules is not None:
         raise typer.BadParameter(
             f"{source / MODULES} says how the model pools.", param_hint="--pooling"
         )
-    return partial(load_sentence_transformers, source), None
-
-
-def _of_tensors(source: Path, kind: CheckpointKind, pooling: PoolingOption | None) -> _Opened:
-    """A checkpoint of nothing but tensors."""
-    from use_st5.convert.checkpoint_kind import OPENERS
-
-    checkpoint = OPENERS[kind](source)
-    load = partial(checkpoint.load_sentence_t5, pooling=(pooling or PoolingOption.MEAN).value)
-    return load, checkpoint.config.vocabulary_size
-
-
-def _vectorizer(
-    vocabulary: Path | None, folder: Path | None, rows: int | None
-) -> SentencePieceVectorizer:
-    """The vocabulary that is named, else the folder's, else T5's where its size fits.
-
-    Raises:
-        ValueError: There is none, or it has more pieces than the table has rows.
-    """
-    from use_st5.convert.sentencepiece_model import read_sentencepiece_model
-    from use_st5.models.t5.config import T5_ROWS
-    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
-
-    if vocabulary is not None:
-        vectorizer = SentencePieceVectorizer(vocabulary)
-    elif folder is not None:
-        vectorizer = SentencePieceVectorizer(read_sentencepiece_model(folder))
-    elif rows == T5_ROWS:
-        vectorizer = SentencePieceVectorizer()
-    else:
-        raise ValueError(
-            f"The table has {rows:,} rows, T5's has {T5_ROWS:,}: its vocabulary is another one. "
-            "Give it with --vocabulary FILE."
+    with _counted() as on_tensor:
+        encoder = TrainableEncoder.of_checkpoint(
+            checkpoint,
+            pooling=pooling and pooling.value,
+            vocabulary=vocabulary,
+            dtype=dtype.value,
+            max_length=max_length,
+            on_tensor=on_tensor,
         )
-    if rows is not None and vectorizer.vocabulary_size > rows:
-        raise ValueError(
-            f"{vocabulary or folder}: expected a vocabulary of at most {rows:,} pieces, the rows "
-            f"of the table; it has {vectorizer.vocabulary_size:,}."
-        )
-    return vectorizer
+    encoder.name = name or to.name
+    with waiting(f"writing {to}"):
+        manifest = encoder.export(to)
+    size = f"{manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
+    say(f"{to}: from {checkpoint.format}, {size}")
 
 
 @contextlib.contextmanager

@@ -1,1 +1,1 @@
-"""Foreign weights into our models; nothing in a checkpoint is ever run."""
+"""Files of any format into named arrays; nothing in a checkpoint is ever run."""

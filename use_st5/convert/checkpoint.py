@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
+from use_st5._records import check_record, read_record
+from use_st5.convert.assignment import listed
+from use_st5.convert.safetensors_source import SafetensorsSource
+from use_st5.convert.sentence_transformers import MODULES, SentenceModules, read_modules
+from use_st5.convert.t5x_source import INDEX, T5XSource
+from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
 from use_st5.convert.weight_source import WeightSource
+
+Format = Literal["sentence-transformers", "Hugging Face", "T5X", "TensorFlow"]
+Kind = TypeVar("Kind")
+
+CONFIG = "config.json"
+
+# A map of up to 15 entries, or a longer one: how T5X's files begin, and TensorFlow's never.
+_MAPS = {*range(0x80, 0x90), 0xDE, 0xDF}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,15 +31,99 @@ class Checkpoint:
 
     Attributes:
         where: Its folder, file or prefix.
-        format: "sentence-transformers", "Hugging Face", "T5X", "TensorFlow".
-        source: Its tensors by name.
-        settings: The content of `config.json`; empty where the format has none.
-        modules: Of sentence-transformers: type and folder of each stage after the Transformer, in
-            order.
+        format: Whose it is.
+        source: Its tensors by name; of sentence-transformers those of the Transformer.
+        folder: Where `config.json` and the vocabulary lie; None: the format has neither.
+        settings: The content of `config.json`.
+        modules: What follows the Transformer in a folder of sentence-transformers.
     """
 
     where: Path
-    format: str
+    format: Format
     source: WeightSource
+    folder: Path | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    modules: tuple[tuple[str, Path], ...] = ()
+    modules: SentenceModules | None = None
+
+    def settings_as(self, kind: type[Kind], *, remedy: str) -> Kind:
+        """The settings as a record.
+
+        Raises:
+            ValueError: They are something else.
+        """
+        return check_record(self.settings, kind, where=self.settings_file, remedy=remedy)
+
+    @property
+    def settings_file(self) -> str:
+        """Where the settings stand, for messages."""
+        return os.fspath((self.folder or self.where) / CONFIG)
+
+    def pooling(self, asked: str | None) -> str | None:
+        """How the tokens' vectors become one: what the checkpoint says, else what is asked for.
+
+        Raises:
+            ValueError: The checkpoint says it, and something is asked for.
+        """
+        if self.modules is None:
+            return asked
+        if asked is not None:
+            raise ValueError(
+                f"{self.where / MODULES} says how the model pools: expected no other pooling "
+                f"beside it, received {asked!r}."
+            )
+        return self.modules.pooling
+
+    def summary(self) -> str:
+        """What was found, for messages."""
+        if self.folder is not None:
+            return f"{self.format} with model_type {self.settings.get('model_type')!r}"
+        return f"{self.format} with the tensors {listed(sorted(self.source.shapes()))}"
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Finds out by looking which format a checkpoint has, and reads names, shapes and settings.
+
+    Args:
+        path: A folder, a file, or the prefix of a TensorFlow checkpoint.
+
+    Raises:
+        FileNotFoundError: There is nothing, or a file of it is missing.
+        ValueError: It is of no format that is known, or damaged.
+    """
+    path = Path(path)
+    if (path / MODULES).is_file():
+        modules = read_modules(path)
+        return _of_folder(path, modules.transformer, modules)
+    if (path / CONFIG).is_file():
+        return _of_folder(path, path)
+    if _begins_as_map(path / INDEX) or _begins_as_map(path):
+        return Checkpoint(where=path, format="T5X", source=T5XSource(path))
+    if is_tensorflow_checkpoint(path):
+        return Checkpoint(where=path, format="TensorFlow", source=TensorFlowSource(path))
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: expected a checkpoint, found nothing of this name.")
+    raise ValueError(
+        f"{path}: expected a folder of Hugging Face or sentence-transformers (config.json, "
+        "modules.json), a T5X checkpoint (a folder checkpoint_N or one file), or a TensorFlow "
+        "checkpoint of Mesh TensorFlow or the Model Garden (model.ckpt-N)."
+    )
+
+
+def _of_folder(path: Path, folder: Path, modules: SentenceModules | None = None) -> Checkpoint:
+    """A model as transformers saves it, alone or as the first of some modules."""
+    remedy = "Give the folder of a model as transformers saves it."
+    return Checkpoint(
+        where=path,
+        format="Hugging Face" if modules is None else "sentence-transformers",
+        folder=folder,
+        settings=read_record(folder / CONFIG, dict[str, Any], remedy=remedy),
+        source=SafetensorsSource(folder),
+        modules=modules,
+    )
+
+
+def _begins_as_map(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return (file.read(1) or b"\0")[0] in _MAPS

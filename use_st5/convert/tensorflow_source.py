@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,12 +17,23 @@ from use_st5.convert.weight_source import WeightSource
 
 INDEX = ".index"
 
+# What `tf.train.Checkpoint` adds to a variable's path.
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+# What is no weight: optimizers' variables beside each weight (those of Keras; Mesh TensorFlow's,
+# `q_slot_v`, `q_slot_vr` and so on), the step, and the tree of the checkpoint's objects.
+_NO_WEIGHT = re.compile(
+    r".*/\.OPTIMIZER_SLOT/.*|.*_slot_\w+|global_step|_CHECKPOINTABLE_OBJECT_GRAPH"
+)
+
 # TensorFlow's `OutOfRange` arrives as an IndexError.
 _DAMAGE = (tf.errors.OpError, ValueError, IndexError)
 
 
 class TensorFlowSource(WeightSource):
     """What `tf.train.load_checkpoint` reads: `model.ckpt-N.index` and its data files.
+
+    Names are those of TensorFlow 1, or paths below the object that was saved, such as
+    `model/encoder/kernel`; optimizers are left out.
 
     Args:
         path: The checkpoint's prefix (`model.ckpt-N`), its index, or the folder, of which the
@@ -36,20 +48,25 @@ class TensorFlowSource(WeightSource):
         self.where = _prefix(Path(path))
         try:
             self._reader = tf.train.load_checkpoint(self.where)
+            shapes = self._reader.get_variable_to_shape_map()
         except _DAMAGE as error:
             raise ValueError(
                 f"{self.where}: expected a TensorFlow checkpoint ({error}). Copy it again."
             ) from error
+        names = [name for name in shapes if not _NO_WEIGHT.fullmatch(name)]
+        self._stored = {name.removesuffix(_VALUE): name for name in names}
+        self._shapes = {name: tuple(shapes[stored]) for name, stored in self._stored.items()}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name → shape of every tensor, without reading one."""
-        shapes = self._reader.get_variable_to_shape_map()
-        return {name: tuple(shape) for name, shape in shapes.items()}
+        return dict(self._shapes)
 
     def check_stored(self, names: Iterable[str]) -> None:
         """Holds the shapes of tensors against the size of the data files."""
-        shapes, dtypes = self.shapes(), self._reader.get_variable_to_dtype_map()
-        expected = sum(math.prod(shapes[name]) * dtypes[name].size for name in names)
+        dtypes = self._reader.get_variable_to_dtype_map()
+        expected = sum(
+            math.prod(self._shapes[name]) * dtypes[self._stored[name]].size for name in names
+        )
         prefix = Path(self.where)
         files = prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*")
         found = sum(file.stat().st_size for file in files)
@@ -62,7 +79,7 @@ class TensorFlowSource(WeightSource):
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
         try:
-            return self._reader.get_tensor(name)
+            return self._reader.get_tensor(self._stored[name])
         except _DAMAGE as error:
             raise ValueError(
                 f"{self.where}: expected to read {name} ({error}). Copy the checkpoint again."

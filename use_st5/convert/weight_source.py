@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 # Registers bfloat16 with NumPy.
 import ml_dtypes  # noqa: F401
@@ -48,6 +48,37 @@ class WeightSource(abc.ABC):
         once, where it is to be.
         """
         yield self.read(name)
+
+
+class RenamedSource(WeightSource):
+    """Some tensors of another source, by other names.
+
+    Args:
+        source: The checkpoint.
+        names: New name → name in the checkpoint; what is not among them is not seen.
+    """
+
+    def __init__(self, source: WeightSource, names: Mapping[str, str]) -> None:
+        self.where = source.where
+        self._source = source
+        self._names = dict(names)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name → shape of every tensor, without reading one."""
+        shapes = self._source.shapes()
+        return {new: shapes[old] for new, old in self._names.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor in the dtype it is stored in."""
+        return self._source.read(self._names[name])
+
+    def check_stored(self, names: Iterable[str]) -> None:
+        """Holds the shapes of tensors against the bytes that are stored for them."""
+        self._source.check_stored(self._names[name] for name in names)
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        """One tensor in pieces along its first axis."""
+        return self._source.pieces(self._names[name])
 
 
 def number_dtype(name: object) -> np.dtype:

@@ -37,10 +37,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-from use_st5.convert.huggingface_t5 import load_sentence_t5
+from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data.triplet_reader import TripletReader
 from use_st5.data.xnli_reader import read_xnli
+from use_st5.models.t5.checkpoints import read_sentence_t5
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
 from use_st5.recipes._run_folder import alone, checkpoints_folder
@@ -96,7 +97,7 @@ def run(
     examples = training_triplets(data, training, seed=seed)
 
     def base(dtype: str) -> SentenceT5:
-        return load_sentence_t5(folder, dtype=dtype)
+        return read_sentence_t5(open_checkpoint(folder), dtype=dtype)
 
     train_adapters(base, vectorizer, examples, output, settings, seed=seed, steps=steps)
     facts = {"base": f"mt5-{size}", "training": training, "targets": targets, "seed": seed}

@@ -14,9 +14,10 @@ import pytest
 import tensorflow as tf
 from scipy.special import erf
 
-from tests.convert import numpy_t5
 from tests.convert.t5x_writer import write_file
-from use_st5.convert.t5x_t5 import open_t5x_t5
+from tests.models.t5 import numpy_t5
+from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.models.t5.checkpoints import read_sentence_t5
 from use_st5.models.t5.config import T5_PRESETS, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
@@ -43,7 +44,7 @@ def tensors(request: pytest.FixtureRequest) -> numpy_t5.Arrays:
 def ours(tensors: numpy_t5.Arrays, tmp_path: Path) -> np.ndarray:
     """Our vector, out of the checkpoint; it is the right one."""
     write_file(tmp_path / "file", {**tensors, "projection_layer/kernel": PROJECTION})
-    vector = open_t5x_t5(tmp_path / "file").load_sentence_t5()(np.array([IDS]))[0]
+    vector = read_sentence_t5(open_checkpoint(tmp_path / "file"))(np.array([IDS]))[0]
     np.testing.assert_allclose(vector, right(tensors), atol=1e-5)
     return np.asarray(vector)
 
@@ -150,12 +151,12 @@ def test_h_half_precision_storage_is_not_half_precision_computing(
 ) -> None:
     stored = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
     write_file(tmp_path / "file", {**stored, "projection_layer/kernel": PROJECTION})
-    model = open_t5x_t5(tmp_path / "file").load_sentence_t5()
+    model = read_sentence_t5(open_checkpoint(tmp_path / "file"))
     assert {variable.dtype for variable in model.weights} == {"float32"}
     rounded = {name: tensor.astype(np.float32) for name, tensor in stored.items()}
     np.testing.assert_allclose(model(np.array([IDS]))[0], right(rounded), atol=1e-5)
     with pytest.raises(ValueError, match="cannot be computed in float16"):
-        open_t5x_t5(tmp_path / "file").load_sentence_t5(dtype="float16")
+        read_sentence_t5(open_checkpoint(tmp_path / "file"), dtype="float16")
 
 
 def test_i_the_table_has_more_rows_than_the_vocabulary_pieces() -> None:
@@ -177,7 +178,7 @@ def test_j_the_decoder_is_not_loaded_for_nothing() -> None:
 def test_k_the_first_of_the_gated_pair_is_the_activated_one(tmp_path: Path) -> None:
     tensors: dict[str, Any] = numpy_t5.arrays(gated=True)
     write_file(tmp_path / "file", {**tensors, "projection_layer/kernel": PROJECTION})
-    vector = np.asarray(open_t5x_t5(tmp_path / "file").load_sentence_t5()(np.array([IDS]))[0])
+    vector = np.asarray(read_sentence_t5(open_checkpoint(tmp_path / "file"))(np.array([IDS]))[0])
     other = {"wi_0": "wi_1", "wi_1": "wi_0"}
     swapped = {
         "/".join(other.get(part, part) for part in name.split("/")): tensor

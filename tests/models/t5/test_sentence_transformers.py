@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.convert.sentence_transformers_t5 import load_sentence_transformers
+from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+from use_st5.models.t5.checkpoints import read, read_sentence_t5
 from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
@@ -50,8 +51,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 
 def test_strings_to_vectors(saved: tuple[Any, Path]) -> None:
     peer, folder = saved
-    model = load_sentence_transformers(folder)
-    vectorizer = SentencePieceVectorizer(read_sentencepiece_model(folder))
+    model, vectorizer = read(open_checkpoint(folder))
     vectors = model(vectorizer.padded(tf.constant(TEXTS), 64))
     np.testing.assert_allclose(vectors, peer.encode(TEXTS), atol=1e-5)
 
@@ -61,24 +61,25 @@ def test_the_older_layout_of_the_pooling(saved: tuple[Any, Path], tmp_path: Path
     old = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
     path = folder / "1_Pooling" / "config.json"
     path.write_text(json.dumps({"word_embedding_dimension": 16, **old}), encoding="utf-8")
-    assert load_sentence_transformers(folder).dimension == 24
+    assert read_sentence_t5(open_checkpoint(folder)).dimension == 24
     path.write_text(json.dumps({**old, "pooling_mode_cls_token": True}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"to be the mean, found 'cls_token\+mean_tokens'"):
-        load_sentence_transformers(folder)
+    with pytest.raises(ValueError, match=r"to be the mean, found 'cls\+mean'"):
+        read_sentence_t5(open_checkpoint(folder))
 
 
-def test_other_modules_are_refused(saved: tuple[Any, Path], tmp_path: Path) -> None:
+def test_the_pooling_is_not_asked_for(saved: tuple[Any, Path]) -> None:
+    for pooling in ("mean", "first"):
+        with pytest.raises(ValueError, match="modules.json says how the model pools"):
+            read(open_checkpoint(saved[1]), pooling=pooling)
+
+
+def test_another_dense_layer_is_refused(saved: tuple[Any, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(saved[1], tmp_path / "other")
     path = folder / "2_Dense" / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**config, "bias": True}), encoding="utf-8")
     with pytest.raises(ValueError, match="without bias and activation, found bias True"):
-        load_sentence_transformers(folder)
-    (folder / "modules.json").write_text('[{"type": "a.Pooling", "path": ""}]', encoding="utf-8")
-    with pytest.raises(ValueError, match="expected Transformer, Pooling.*found Pooling"):
-        load_sentence_transformers(folder)
-    with pytest.raises(FileNotFoundError, match=r"modules.json: expected a file"):
-        load_sentence_transformers(tmp_path)
+        read_sentence_t5(open_checkpoint(folder))
 
 
 def test_a_rebuilt_vocabulary_gives_the_same_ids(
@@ -94,13 +95,3 @@ def test_a_rebuilt_vocabulary_gives_the_same_ids(
     for start in range(0, len(texts), 8192):
         batch = tf.constant(texts[start : start + 8192])
         np.testing.assert_array_equal(rebuilt.padded(batch), original.padded(batch))
-
-
-def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"expected spiece.model.*found none"):
-        read_sentencepiece_model(tmp_path)
-    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE", "vocab": {}}}')
-    with pytest.raises(
-        ValueError, match=r"model.vocab: expected array, .*Give the tokenizer of a T5"
-    ):
-        read_sentencepiece_model(tmp_path)

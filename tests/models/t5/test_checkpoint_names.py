@@ -6,10 +6,15 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from use_st5.convert import huggingface_t5, mesh_tensorflow_t5, model_garden_t5, t5x_t5
-from use_st5.convert.t5_names import T5Names
 from use_st5.convert.weight_source import WeightSource
 from use_st5.layers.random_normal import without_initial_values
+from use_st5.models.t5.checkpoint_formats import (
+    HUGGING_FACE,
+    MESH_TENSORFLOW,
+    MODEL_GARDEN,
+    T5X,
+)
+from use_st5.models.t5.checkpoint_names import T5Names
 from use_st5.models.t5.config import T5Config
 from use_st5.models.t5.t5 import T5
 
@@ -29,7 +34,7 @@ class Shapes(WeightSource):
         raise AssertionError(f"{name} is read")
 
 
-FORMATS = [huggingface_t5, mesh_tensorflow_t5, model_garden_t5, t5x_t5]
+FORMATS = [HUGGING_FACE, MESH_TENSORFLOW, MODEL_GARDEN, T5X]
 
 # Every width is another, so that no two of them can be taken for each other.
 GATED = T5Config(
@@ -40,7 +45,7 @@ RELU = dataclasses.replace(GATED, activation="relu", tied_softmax=True, scaled_s
 
 
 @pytest.mark.parametrize("config", [GATED, RELU])
-@pytest.mark.parametrize("names", [module._NAMES for module in FORMATS])
+@pytest.mark.parametrize("names", FORMATS)
 def test_the_shapes_give_the_configuration_back(names: T5Names, config: T5Config) -> None:
     for with_decoder in (True, False):
         with without_initial_values():
@@ -62,9 +67,8 @@ def test_the_shapes_give_the_configuration_back(names: T5Names, config: T5Config
 
 
 def test_what_is_no_t5() -> None:
-    names = t5x_t5._NAMES
     with pytest.raises(ValueError, match="here: expected the matrices of a T5, among them token_e"):
-        names.config({"bert/kernel": (2, 2)}, where="here")
+        T5X.config({"bert/kernel": (2, 2)}, where="here")
     shapes = {
         "token_embedder/embedding": (9, 4),
         "encoder/relpos_bias/rel_embedding": (3, 32),
@@ -72,10 +76,10 @@ def test_what_is_no_t5() -> None:
         "encoder/layers_0/mlp/wi/kernel": (4, 8),
     }
     with pytest.raises(ValueError, match="a multiple of the 3 heads that .* has, found 8"):
-        names.config(shapes, where="here")
+        T5X.config(shapes, where="here")
 
 
 def test_more_layers_than_tensors() -> None:
     deep = dataclasses.replace(RELU, num_layers=10**12)
     with pytest.raises(ValueError, match="expected tensors of 1,000,000,000,000 layers, found 2 t"):
-        t5x_t5._NAMES.shapes(deep, Shapes("ab"), decoder=False, logits=False)
+        T5X.shapes(deep, Shapes("ab"), decoder=False, logits=False)

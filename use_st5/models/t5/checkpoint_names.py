@@ -1,4 +1,4 @@
-"""What a checkpoint format calls the tensors of a T5, and what their shapes say about it."""
+"""The table of a checkpoint format: what it calls the tensors of a T5, what their shapes say."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class T5Names:
         encoder: Role → name.
         decoder: Role → name.
         logits: The decoder's output layer, where it is not the table.
-        projection: A dual encoder's projection; None: the format has none.
+        projection: A dual encoder's projection; "": the format has none.
         transposed: The roles whose tensors are stored as their transposes, "logits" among them.
     """
 
@@ -48,7 +48,7 @@ class T5Names:
     encoder: Mapping[str, str]
     decoder: Mapping[str, str]
     logits: str
-    projection: str | None = None
+    projection: str = ""
     transposed: frozenset[str] = frozenset()
 
     def targets(self, model: T5 | SentenceT5) -> dict[str, Target]:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.models import t5_peer
-from use_st5.convert.huggingface_t5 import load_sentence_t5, load_t5, read_t5_config
+from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.models.t5.checkpoints import read_sentence_t5, read_t5
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
 transformers = pytest.importorskip("transformers")
@@ -39,7 +40,7 @@ def outputs(model: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_whole_model(saved: tuple[Any, Path]) -> None:
     peer, folder = saved
-    model = load_t5(folder)
+    model = read_t5(open_checkpoint(folder))
     logits = model({"encoder_ids": IDS, "decoder_ids": np.zeros((3, 1), np.int32)})
     np.testing.assert_allclose(logits, outputs(peer)[0], atol=2e-5)
 
@@ -49,7 +50,7 @@ def test_a_sentence_encoder(saved: tuple[Any, Path]) -> None:
     mask = (IDS != 0)[..., None]
     expected = (outputs(peer)[1] * mask).sum(1) / mask.sum(1)
     seen: list[str] = []
-    model = load_sentence_t5(folder, on_tensor=seen.append)
+    model = read_sentence_t5(open_checkpoint(folder), on_tensor=seen.append)
     np.testing.assert_allclose(model(IDS), expected, atol=1e-5)
     assert not any(name.startswith("decoder.") for name in seen), "the decoder is not read"
     assert len(seen) == len(model.weights)
@@ -65,7 +66,7 @@ def test_half_precision_storage_is_computed_in_float32(
     )
     stored.save_pretrained(tmp_path)
     rounded = stored.float().eval()
-    model = load_t5(tmp_path)
+    model = read_t5(open_checkpoint(tmp_path))
     assert model.embedding.embeddings.dtype == "float32"
     logits = model({"encoder_ids": IDS, "decoder_ids": np.zeros((3, 1), np.int32)})
     np.testing.assert_allclose(logits, outputs(rounded)[0], atol=2e-5)
@@ -82,10 +83,10 @@ def test_an_encoder_alone(tmp_path: Path) -> None:
             input_ids=torch.tensor(IDS).long(), attention_mask=torch.tensor(IDS != 0).long()
         ).last_hidden_state[:, 0]
     np.testing.assert_allclose(
-        load_sentence_t5(tmp_path, pooling="first")(IDS), expected, atol=1e-5
+        read_sentence_t5(open_checkpoint(tmp_path), pooling="first")(IDS), expected, atol=1e-5
     )
     with pytest.raises(ValueError, match=r"does not fit the model. Missing: decoder.block.0"):
-        load_sentence_t5(tmp_path, pooling="decoder")
+        read_sentence_t5(open_checkpoint(tmp_path), pooling="decoder")
 
 
 def test_what_does_not_fit_is_listed(saved: tuple[Any, Path], tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_what_does_not_fit_is_listed(saved: tuple[Any, Path], tmp_path: Path) ->
 
     def load_with(**changes: Any) -> None:
         path.write_text(json.dumps({**config, **changes}), encoding="utf-8")
-        load_t5(tmp_path)
+        read_t5(open_checkpoint(tmp_path))
 
     with pytest.raises(ValueError, match=r"Left over: encoder.block.2.layer.0"):
         load_with(num_layers=2)
@@ -122,5 +123,4 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
     )  # fmt: skip
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(FileNotFoundError, match=r"would run code.*safetensors"):
-        load_t5(tmp_path)
-    assert read_t5_config(tmp_path).tied_softmax
+        read_t5(open_checkpoint(tmp_path))

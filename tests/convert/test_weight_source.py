@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from use_st5.convert.renamed_source import RenamedSource
 from use_st5.convert.safetensors_source import SINGLE, SafetensorsSource
+from use_st5.convert.weight_source import RenamedSource
 
 
 def test_only_the_named_ones_are_seen(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.convert.model_garden_t5 import open_model_garden_t5
+from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.models.t5.checkpoints import read_sentence_t5, read_t5
 
 t5 = pytest.importorskip(
     "official.nlp.modeling.models.t5", reason="the extra `tfmodels` is not installed"
@@ -36,20 +37,21 @@ def test_the_whole_model_against_its_own_pass(tmp_path: Path, gated: bool, items
     gelu = {"ffn_activations": ("gelu", "linear"), "logits_via_embedding": False}
     model = peer(**gelu) if gated else peer()
     parts = model.checkpoint_items if items else {"model": model}
-    checkpoint = open_model_garden_t5(tf.train.Checkpoint(**parts).save(str(tmp_path / "ckpt")))
-    assert (checkpoint.config.num_layers, checkpoint.config.num_decoder_layers) == (3, 2)
-    assert checkpoint.config.tied_softmax != gated
+    checkpoint = open_checkpoint(tf.train.Checkpoint(**parts).save(str(tmp_path / "ckpt")))
+    whole = read_t5(checkpoint)
+    assert (whole.config.num_layers, whole.config.num_decoder_layers) == (3, 2)
+    assert whole.config.tied_softmax != gated
     # Its mask of the targets hides the padding, which is also what a decoder starts from.
     expected = model(
         tf.constant(IDS),
         decoder_target_tokens=tf.ones_like(TARGETS),
         decoder_input_tokens=tf.constant(TARGETS),
     )
-    ours = checkpoint.load_t5()({"encoder_ids": IDS, "decoder_ids": TARGETS})
+    ours = whole({"encoder_ids": IDS, "decoder_ids": TARGETS})
     np.testing.assert_allclose(ours, expected["logits"], atol=1e-5, rtol=1e-5)
     mask = (IDS != 0)[..., None]
     mean = (expected["encoded"].numpy() * mask).sum(1) / mask.sum(1)
-    np.testing.assert_allclose(checkpoint.load_sentence_t5()(IDS), mean, atol=1e-5)
+    np.testing.assert_allclose(read_sentence_t5(checkpoint)(IDS), mean, atol=1e-5)
 
 
 def test_an_optimizer_is_left_out(tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ def test_an_optimizer_is_left_out(tmp_path: Path) -> None:
         checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
         path = checkpoint.save(str(tmp_path / "ckpt"))
         assert any("optimizer" in name.lower() for name, _ in tf.train.list_variables(path))
-        encoder = open_model_garden_t5(path).load_t5(with_decoder=False)
+        encoder = read_t5(open_checkpoint(path), with_decoder=False)
         encoded = model.encode(tf.constant(IDS))
         np.testing.assert_allclose(encoder({"encoder_ids": IDS})[2], encoded[2], atol=1e-5)
 
@@ -69,14 +71,14 @@ def test_an_optimizer_is_left_out(tmp_path: Path) -> None:
 def test_what_our_t5_has_not(tmp_path: Path) -> None:
     def save(**changes: Any) -> Any:
         checkpoint = tf.train.Checkpoint(model=peer(**changes))
-        return open_model_garden_t5(checkpoint.save(str(tmp_path / "ckpt")))
+        return open_checkpoint(checkpoint.save(str(tmp_path / "ckpt")))
 
     two_tables = save(shared_embedding=False)
-    two_tables.load_sentence_t5()
+    read_sentence_t5(two_tables)
     with pytest.raises(ValueError, match=r"Left over: decoder/target_embed/embeddings\."):
-        two_tables.load_t5()
+        read_t5(two_tables)
     with pytest.raises(ValueError, match="expected the matrices of a T5, among them encoder/rel"):
-        save(use_shared_relative_position_bias=False).load_t5()
-    with pytest.raises(ValueError, match="expected a T5 of the Model Garden, found 0"):
-        checkpoint = tf.train.Checkpoint(a=tf.Variable(1.0))
-        open_model_garden_t5(checkpoint.save(str(tmp_path / "other")))
+        read_t5(save(use_shared_relative_position_bias=False))
+    other = tf.train.Checkpoint(a=tf.Variable(1.0)).save(str(tmp_path / "other"))
+    with pytest.raises(ValueError, match="expected a T5 of .* the Model Garden, found neither"):
+        read_t5(open_checkpoint(other))

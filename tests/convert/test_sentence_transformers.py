@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from use_st5.convert.sentence_transformers import read_modules
+
+WEIGHTS = {
+    "linear.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "linear.bias": np.array([1, 2, 3], np.float32),
+}
+
+
+def write_json(path: Path, content: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def write(folder: Path, *kinds: str, pooling: Any = "cls", **dense: Any) -> None:
+    """`modules.json` and the settings, each module in a folder of its name."""
+    modules = [{"type": f"a.b.{kind}", "path": kind} for kind in kinds]
+    write_json(folder / "modules.json", modules)
+    settings = pooling if isinstance(pooling, dict) else {"pooling_mode": pooling}
+    write_json(folder / "Pooling" / "config.json", settings)
+    write_json(folder / "Dense" / "config.json", {"out_features": 3, **dense})
+    save_file(WEIGHTS, folder / "Dense" / "model.safetensors")
+
+
+def test_each_module(tmp_path: Path) -> None:
+    write(tmp_path, "Transformer", "Pooling")
+    modules = read_modules(tmp_path)
+    assert modules.transformer == tmp_path / "Transformer"
+    assert (modules.pooling, modules.dense, modules.normalize) == ("cls", None, False)
+    write(tmp_path, "Transformer", "Pooling", "Dense", "Normalize")
+    modules = read_modules(tmp_path)
+    assert modules.dense is not None
+    assert (modules.dense.width, modules.dense.bias, modules.normalize) == (3, True, True)
+    assert modules.dense.activation == "Identity"
+
+
+@pytest.mark.parametrize(
+    ("settings", "pooling"),
+    [
+        ("mean", "mean"),
+        (["cls", "max"], "cls+max"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, "cls+mean"),
+        ({"pooling_mode_max_tokens": True, "include_prompt": True}, "max"),
+        ({}, ""),
+    ],
+)
+def test_poolings_of_every_version(tmp_path: Path, settings: Any, pooling: str) -> None:
+    write(tmp_path, "Transformer", "Pooling", pooling=settings)
+    assert read_modules(tmp_path).pooling == pooling
+
+
+def test_a_dense_layer_with_a_bias(tmp_path: Path) -> None:
+    write(tmp_path, "Transformer", "Pooling", "Dense", activation_function="torch.nn.Tanh")
+    dense = read_modules(tmp_path).dense
+    assert dense is not None
+    assert dense.activation == "Tanh"
+    dense.check(4)
+    with pytest.raises(ValueError, match=r"linear.weight: expected \[3, 5\], found \[3, 4\]"):
+        dense.check(5)
+    layer = keras.layers.Dense(3)
+    layer.build((None, 4))
+    seen: list[str] = []
+    dense.assign(layer, on_tensor=seen.append)
+    assert seen == ["linear.weight", "linear.bias"]
+    x = np.array([[1, 0, 0, 2]], np.float32)
+    np.testing.assert_array_equal(layer(x), x @ WEIGHTS["linear.weight"].T + [1, 2, 3])
+    write(tmp_path, "Transformer", "Pooling", "Dense", bias=False)
+    without = read_modules(tmp_path).dense
+    assert without is not None
+    with pytest.raises(ValueError, match=r"Left over: linear.bias\."):
+        without.check(4)
+
+
+def test_other_modules_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"modules.json: expected a file"):
+        read_modules(tmp_path)
+    backwards = ("Transformer", "Pooling", "Normalize", "Dense")
+    for kinds in (("Pooling",), (), backwards):
+        write(tmp_path, *kinds)
+        found = ", ".join(kinds) or "nothing"
+        with pytest.raises(ValueError, match=f"expected Transformer, Pooling.*found {found}"):
+            read_modules(tmp_path)

@@ -1,0 +1,213 @@
+"""On checkpoints of T5X; other formats have files of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from tests.convert.t5x_writer import write_file, write_folder
+from tests.models import t5_peer
+from tests.models.t5 import numpy_t5
+from tests.models.t5.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
+from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.convert.weight_source import WeightSource
+from use_st5.models.t5.checkpoints import knows, read, read_sentence_t5, read_t5
+from use_st5.models.t5.config import T5_ROWS
+from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
+
+IDS = [5, 17, 9, 4, 3, 31, 8, 1]
+
+# transformers → T5X.
+E, D, BOTH = (rf"{stack}\.block\.(.)\.layer\." for stack in ("encoder", "decoder", "(.+)"))
+NAMES = {
+    r"shared\.weight": "token_embedder/embedding",
+    r"lm_head\.weight": "decoder/logits_dense/kernel",
+    r"(.+)\.final_layer_norm\.weight": r"\1/\1_norm/scale",
+    r"(.+)\.block.*relative_attention_bias\.weight": r"\1/relpos_bias/rel_embedding",
+    E + r"0\.SelfAttention\.(.)\.weight": r"encoder/layers_\1/attention/\2/kernel",
+    D + r"0\.SelfAttention\.(.)\.weight": r"decoder/layers_\1/self_attention/\2/kernel",
+    D + r"1\.EncDecAttention\.(.)\.weight": (
+        r"decoder/layers_\1/encoder_decoder_attention/\2/kernel"
+    ),
+    E + r"0\.layer_norm\.weight": r"encoder/layers_\1/pre_attention_layer_norm/scale",
+    D + r"0\.layer_norm\.weight": r"decoder/layers_\1/pre_self_attention_layer_norm/scale",
+    D + r"1\.layer_norm\.weight": r"decoder/layers_\1/pre_cross_attention_layer_norm/scale",
+    BOTH + r".\.layer_norm\.weight": r"\1/layers_\2/pre_mlp_layer_norm/scale",
+    BOTH + r".\.DenseReluDense\.(.+)\.weight": r"\1/layers_\2/mlp/\3/kernel",
+}
+KERNELS = {"/q/": "/query/", "/k/": "/key/", "/v/": "/value/", "/o/": "/out/"}
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_an_encoder_against_numpy(tmp_path: Path, gated: bool) -> None:
+    tensors = numpy_t5.arrays(gated=gated)
+    write_folder(tmp_path / "checkpoint_1", tensors)
+    checkpoint = open_checkpoint(tmp_path / "checkpoint_1")
+    encoder = read_t5(checkpoint, with_decoder=False)
+    assert encoder.config.num_decoder_layers is None
+    assert (encoder.config.num_heads, encoder.config.key_value_dim) == (2, 3)
+    output = encoder({"encoder_ids": np.array([[*IDS, 0, 0]])})[0, : len(IDS)]
+    np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
+
+
+def test_a_dual_encoder_projects_and_normalises(tmp_path: Path) -> None:
+    tensors = numpy_t5.arrays()
+    kernel = np.random.default_rng(1).normal(size=(8, 6)).astype(np.float32)
+    write_file(tmp_path / "file", {**tensors, "projection_layer/kernel": kernel})
+    checkpoint = open_checkpoint(tmp_path / "file")
+    vector = read_sentence_t5(checkpoint)(np.array([[*IDS, 0, 0, 0]]))[0]
+    expected = numpy_t5.encode(tensors, IDS).mean(0) @ kernel
+    np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
+    first = read_sentence_t5(checkpoint, pooling="first")(np.array([IDS]))[0]
+    expected = numpy_t5.encode(tensors, IDS)[0] @ kernel
+    np.testing.assert_allclose(first, expected / np.linalg.norm(expected), atol=1e-5)
+    with pytest.raises(ValueError, match=r"Left over: projection_layer/kernel\."):
+        read_t5(checkpoint, with_decoder=False)
+    with pytest.raises(ValueError, match="Missing: decoder/decoder_norm/scale"):
+        read_sentence_t5(checkpoint, pooling="decoder")
+
+
+def test_kernels_for_each_head(tmp_path: Path) -> None:
+    tensors = numpy_t5.arrays()
+    split = {
+        name: tensor.reshape(2, 3, 8) if name.endswith("out/kernel") else tensor.reshape(8, 2, 3)
+        for name, tensor in tensors.items()
+        if "/attention/" in name
+    }
+    write_folder(tmp_path / "checkpoint_1", {**tensors, **split})
+    encoder = read_t5(open_checkpoint(tmp_path / "checkpoint_1"), with_decoder=False)
+    output = encoder({"encoder_ids": np.array([IDS])})[0]
+    np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gated_gelu"])
+def test_the_whole_model_against_transformers(tmp_path: Path, activation: str) -> None:
+    pytest.importorskip("torch", reason="the extra `peers` is not installed")
+    peer = t5_peer.peer(activation)
+    write_folder(tmp_path / "c", peer_arrays(peer, t5x_name), chunk=40)
+    checkpoint = open_checkpoint(tmp_path / "c")
+    logits, encoded = peer_outputs(peer)
+    model = read_t5(checkpoint)
+    assert model.config == own_config(activation)
+    starts = np.zeros((len(PEER_IDS), 1), np.int32)
+    output = model({"encoder_ids": PEER_IDS, "decoder_ids": starts})
+    np.testing.assert_allclose(output, logits, atol=2e-5)
+    mask = (PEER_IDS != 0)[..., None]
+    vectors = read_sentence_t5(checkpoint)(PEER_IDS)
+    np.testing.assert_allclose(vectors, (encoded * mask).sum(1) / mask.sum(1), atol=1e-5)
+
+
+def t5x_name(name: str) -> str:
+    """The name in T5X of a tensor of transformers."""
+    renamed = rename(name, NAMES)
+    for letter, word in KERNELS.items():
+        renamed = renamed.replace(letter, word)
+    return renamed
+
+
+def test_the_real_dual_encoder(data_dir: Path) -> None:
+    """Of the original code base of Sentence-T5, with initial values."""
+    folder = data_dir / "weights/t5x_retrieval-de_t5_tiny/t5x_retrieval/testdata"
+    checkpoint = open_checkpoint(folder / "test_de_t5_tiny.checkpoint_1000")
+    model, tensors = read_sentence_t5(checkpoint), real(checkpoint.source)
+    assert (model.config.num_layers, model.config.activation) == (2, "relu")
+    assert model.dimension == 768
+    vector = model(np.array([IDS]))[0]
+    expected = numpy_t5.encode(tensors, IDS).mean(0) @ tensors["projection_layer/kernel"]
+    np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
+
+
+def test_the_real_file(data_dir: Path) -> None:
+    checkpoint = open_checkpoint(
+        data_dir / "weights/t5x-testdata/t5x/testdata/test_t5_tiny.checkpoint_0"
+    )
+    model = read_t5(checkpoint)
+    assert (model.config.num_heads, model.config.key_value_dim) == (4, 3)
+    tensors = real(checkpoint.source)
+    np.testing.assert_array_equal(model.logits.kernel, tensors["decoder/logits_dense/kernel"])
+    output = read_t5(checkpoint, with_decoder=False)({"encoder_ids": np.array([IDS])})[0]
+    np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
+
+
+def real(source: WeightSource) -> dict[str, np.ndarray]:
+    return {name: source.read(name) for name in source.shapes()}
+
+
+@pytest.mark.parametrize("layers", ["encoder/encoder", "decoder/layers"])
+def test_stacked_layers_are_refused_with_the_reason(tmp_path: Path, layers: str) -> None:
+    write_file(tmp_path / "file", {f"{layers}/mlp/wo/kernel": np.zeros((2, 2, 2))})
+    with pytest.raises(ValueError, match=f"found {layers}.* stacked, .* as in UMT5"):
+        read_t5(open_checkpoint(tmp_path / "file"))
+
+
+def test_bfloat16_with_a_projection_in_float32(tmp_path: Path) -> None:
+    kernel = np.eye(8, 6, dtype=np.float32)
+    write_file(tmp_path / "file", {**numpy_t5.arrays(), "projection_layer/kernel": kernel})
+    checkpoint = open_checkpoint(tmp_path / "file")
+    seen: list[str] = []
+    model = read_sentence_t5(checkpoint, dtype="bfloat16", on_tensor=seen.append)
+    assert sorted(seen) == sorted(checkpoint.source.shapes())
+    assert {v.dtype for v in model.encoder.weights} == {"bfloat16"}
+    assert model.projection.kernel.dtype == "float32"
+    whole = read_sentence_t5(checkpoint)(np.array([[5, 6, 1]]))
+    np.testing.assert_allclose(model(np.array([[5, 6, 1]])), whole, atol=0.05)
+
+
+def test_every_name_and_shape_is_checked(tmp_path: Path) -> None:
+    tensors = numpy_t5.arrays()
+    norm, query = "encoder/encoder_norm/scale", "encoder/layers_1/attention/key/kernel"
+    wrong = {**tensors, query: np.zeros((8, 5), np.float32), "encoder/extra": np.zeros(1)}
+    del wrong[norm]
+    write_file(tmp_path / "file", wrong)
+    with pytest.raises(ValueError) as error:
+        read_t5(open_checkpoint(tmp_path / "file"), with_decoder=False)
+    message = str(error.value)
+    assert f"Missing: {norm}." in message
+    assert f"Of another shape: {query}: expected [8, 6], found [8, 5]." in message
+    assert "Left over: encoder/extra." in message
+
+
+def test_the_decoder_is_left_out_where_it_is_not_used(tmp_path: Path) -> None:
+    tensors = {
+        **numpy_t5.arrays(),
+        "decoder/a": np.zeros(2),
+        "decoder/logits_dense/kernel": np.ones(2),
+    }
+    write_file(tmp_path / "file", tensors)
+    seen: list[str] = []
+    read_sentence_t5(open_checkpoint(tmp_path / "file"), on_tensor=seen.append)
+    assert not any(name.startswith("decoder/") for name in seen)
+
+
+def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    table = np.zeros((T5_ROWS, 8), np.float32)
+    write_file(tmp_path / "t5", {**numpy_t5.arrays(), "token_embedder/embedding": table})
+    for vocabulary in (None, T5_VOCABULARY):
+        model, vectorizer = read(open_checkpoint(tmp_path / "t5"), vocabulary=vocabulary)
+        assert model.config.vocabulary_size == T5_ROWS
+        assert vectorizer.vocabulary == SentencePieceVectorizer().vocabulary
+    write_file(tmp_path / "small", numpy_t5.arrays())
+    small = open_checkpoint(tmp_path / "small")
+    assert knows(small)
+    with pytest.raises(ValueError, match=r"has 50 rows, T5's has 32,128: .*--vocabulary FILE"):
+        read(small)
+    with pytest.raises(ValueError, match=r"at most 50 pieces, .* table; it has 32,000"):
+        read(small, vocabulary=T5_VOCABULARY)
+
+
+def test_poolings_that_there_are_not(tmp_path: Path) -> None:
+    write_file(tmp_path / "file", numpy_t5.arrays())
+    with pytest.raises(ValueError, match="Unknown pooling: 'max'"):
+        read_sentence_t5(open_checkpoint(tmp_path / "file"), pooling="max")
+
+
+def test_folders_are_known_by_their_settings(tmp_path: Path) -> None:
+    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
+    for kind, known in (("t5", True), ("mt5", True), ("bert", False), ([], False), (None, False)):
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
+        assert knows(open_checkpoint(tmp_path)) == known

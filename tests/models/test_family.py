@@ -1,0 +1,135 @@
+"""A new family goes through the whole house by one registration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from tests.models import toy_family
+from use_st5.layers.saved_model_layer import SavedModelLayer
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.models.family import families, family_named, family_of, family_with, register
+from use_st5.models.lora import apply_lora
+from use_st5.text.vectorizer import Vectorizer
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.array_data import ArrayData
+from use_st5.training.task import Task
+from use_st5.training.trainer import Trainer
+
+TEXTS = ["How old are you?", "", "What is your age?", "naïve café 😀"]
+PRESET = "toy_trigrams_small"
+
+
+@pytest.fixture(scope="module")
+def trained() -> TrainableEncoder:
+    """A toy after two steps of training on pairs."""
+    keras.utils.set_random_seed(0)
+    encoder = TrainableEncoder.fresh(PRESET, max_length=30)
+    before = encoder.encode(TEXTS)
+    anchors = encoder.vectorizer.token_ids(["a cat", "two dogs", "the sea", "old men"] * 2, 12)
+    positives = encoder.vectorizer.token_ids(["cats", "a dog", "seas", "a man"] * 2, 12)
+    data = ArrayData({"anchor": anchors.numpy(), "positive": positives.numpy()})
+    task = Task("pairs", ContrastiveLoss(temperature=0.1), data, batch_size=4)
+    Trainer(encoder.model, [task], keras.optimizers.Adam(0.05), steps_per_call=1).run(2)
+    assert np.abs(encoder.encode(TEXTS) - before).max() > 1e-3
+    return encoder
+
+
+@pytest.mark.parametrize("storage", toy_family.FAMILY.storages)
+def test_trained_exported_loaded_and_tuned(
+    trained: TrainableEncoder, storage: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / storage
+    manifest = trained.export(folder, storage=storage)
+    assert (manifest.family, manifest.vectorizer) == ("toy_trigrams", "trigrams")
+    vectors = use_st5.load(folder).encode(TEXTS)
+    np.testing.assert_allclose(
+        vectors, trained.encode(TEXTS), atol={"int8": 0.05}.get(storage, 1e-5)
+    )
+    hub = pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
+    np.testing.assert_allclose(hub.load(str(folder))(TEXTS), vectors, atol=1e-6)
+    again = TrainableEncoder.load(folder)
+    np.testing.assert_allclose(again.encode(TEXTS), vectors, atol=1e-5)
+    _fine_tune(folder, tmp_path / "tuned", vectors)
+
+
+def _fine_tune(folder: Path, tuned: Path, before: np.ndarray) -> None:
+    """Trains the SavedModel inside a Keras model; what it saves is loaded as a model again."""
+    layer = SavedModelLayer(folder, trainable=True)
+    model = keras.Sequential([keras.Input(shape=(), dtype="string"), layer, keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.05), "mse")
+    model.fit(tf.constant(TEXTS), np.arange(4.0), epochs=2, verbose=0)
+    layer.save(tuned)
+    vectors = use_st5.load(tuned).encode(TEXTS)
+    assert np.abs(vectors - before).max() > 1e-3
+    np.testing.assert_allclose(TrainableEncoder.load(tuned).encode(TEXTS), vectors, atol=1e-5)
+
+
+def test_adapted(trained: TrainableEncoder, tmp_path: Path) -> None:
+    encoder = TrainableEncoder.fresh(PRESET)
+    before = encoder.encode(TEXTS)
+    adapters = apply_lora(encoder.model, rank=2, seed=0)
+    assert adapters.layers == ("dense",)
+    np.testing.assert_allclose(encoder.encode(TEXTS), before, atol=1e-6)
+    for tensor in adapters.tensors.values():
+        tensor.assign(tensor + 0.3)
+    adapted = encoder.encode(TEXTS)
+    assert np.abs(adapted - before).max() > 1e-3
+    adapters.merge()
+    np.testing.assert_allclose(encoder.encode(TEXTS), adapted, atol=1e-5)
+
+
+@pytest.mark.process
+def test_evaluated_and_benchmarked(
+    trained: TrainableEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from use_st5.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    trained.export("toy")
+    folder = tmp_path / "data" / "stsbenchmark"
+    folder.mkdir(parents=True)
+    rows = [("a cat", "cats", 4.5), ("a dog", "the sea", 0.5), ("old men", "old man", 4.0)]
+    text = "".join(
+        f"main-news\tMSRpar\t2012test\t{number:04}\t{score}\t{first}\t{second}\n"
+        for number, (first, second, score) in enumerate(rows)
+    )
+    for split in ("train", "dev", "test"):
+        (folder / f"sts-{split}.csv").write_text(text, encoding="utf-8")
+    run: Callable = CliRunner().invoke
+    arguments = ["evaluate", "toy", "--data", "data", "--tasks", "stsb", "--out", "scores.json"]
+    result = run(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "stsb" in json.loads((tmp_path / "scores.json").read_text())["tasks"]
+    arguments = ["benchmark", "toy", "--lengths", "5,10", "--repeats", "1", "--no-plots", "--json"]
+    result = run(app, [*arguments, "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    assert "toy" in result.stdout
+
+
+def test_its_text_stage_keeps_the_contract() -> None:
+    assert isinstance(toy_family.TrigramVectorizer(), Vectorizer)
+
+
+def test_the_list_of_families() -> None:
+    assert {"t5", "use_dan", "use_transformer", "toy_trigrams"} <= set(families())
+    assert family_with(PRESET) is family_named("toy_trigrams") is toy_family.FAMILY
+    with pytest.raises(TypeError, match="known family .*received a Sequential"):
+        family_of(keras.Sequential())
+    with pytest.raises(ValueError, match="Expected one of the families"):
+        family_named("none")
+
+    class Another(toy_family.TrigramFamily):
+        name = "t5"
+
+    with pytest.raises(ValueError, match="'t5' is taken"):
+        register(Another())

@@ -1,0 +1,143 @@
+"""A family of encoders that use_st5 does not have, in one file: averaged character tri-grams.
+
+What a user writes for an encoder of his own. `tests/models/test_family.py` takes it through the
+house: nothing outside this file knows it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from use_st5.export.embedding_tables import stored_table
+from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.pooling import masked_mean
+from use_st5.models.family import Family, register
+from use_st5.text.vectorizer import Vectorizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Buckets:
+    """What tells the ids of tri-grams: how many buckets they are hashed into."""
+
+    size: int
+
+
+class TrigramVectorizer(tf.Module):
+    """The tri-grams of each text, spaces around it, as the ids of hash buckets."""
+
+    kind: ClassVar[str] = "trigrams"
+
+    def __init__(self, buckets: int = 64) -> None:
+        super().__init__()
+        self.vocabulary = Buckets(buckets)
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """One row of ids a text, 0 = padding."""
+        letters = tf.strings.unicode_split(
+            tf.strings.join([" ", text, " "]), "UTF-8", errors="replace"
+        )
+        grams = tf.strings.ngrams(letters, 3, pad_values=("", ""), separator="")
+        ids = tf.strings.to_hash_bucket_fast(grams, self.vocabulary.size - 1) + 1
+        ids = ids if max_tokens is None else ids[:, :max_tokens]
+        return tf.cast(ids.to_tensor(), tf.int32)
+
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The same in rows of one length."""
+        ids = self.padded(text, max_tokens)
+        return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many tri-grams each text has."""
+        return tf.math.count_nonzero(self.padded(text), axis=1, dtype=tf.int32)
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """There is no file: the ids are computed."""
+        return cls()
+
+
+@dataclasses.dataclass(frozen=True)
+class TrigramConfig:
+    """Shape of a `TrigramEncoder`."""
+
+    num_embeddings: int = 64
+    embedding_dim: int = 6
+    dimension: int = 8
+
+
+@keras.saving.register_keras_serializable(package="toy")
+class TrigramEncoder(keras.Model):
+    """The mean of tri-grams' embeddings through a dense layer, scaled to length 1."""
+
+    def __init__(self, config: TrigramConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        self.dimension = config.dimension
+        self.embedding = keras.layers.Embedding(config.num_embeddings, config.embedding_dim)
+        self.dense = LoRADense(config.dimension, name="dense")
+
+    def build(self, _input_shape: Any = None) -> None:
+        self.embedding.build((None, None))
+        self.dense.build((None, self.config.embedding_dim))
+        self.built = True
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        return self.encode_embedded(self.embedding(ids), ops.greater(ids, 0), training=training)
+
+    def encode_embedded(self, embedded: Any, tokens: Any, *, training: bool = False) -> Any:
+        """What follows the table."""
+        return l2_normalize(self.dense(masked_mean(embedded, tokens), training=training))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "config": dataclasses.asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> TrigramEncoder:
+        return cls(TrigramConfig(**config.pop("config")), **config)
+
+
+class TrigramFamily(Family):
+    """All that use_st5 must know."""
+
+    name = "toy_trigrams"
+    model_types = (TrigramEncoder,)
+    presets: ClassVar = {"toy_trigrams_small": TrigramConfig()}
+    vectorizers: ClassVar = {TrigramVectorizer.kind: TrigramVectorizer}
+    storages = ("float32", "int8")
+    lora_targets: ClassVar = {"query_value": ("dense",), "all_linear": ("dense",)}
+
+    def usual_vectorizer(self) -> TrigramVectorizer:
+        """Tri-grams need no vocabulary."""
+        return TrigramVectorizer()
+
+    def fresh(
+        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+    ) -> TrigramEncoder:
+        """A model of a named shape."""
+        changes.setdefault("num_embeddings", vectorizer.vocabulary.size)
+        config = dataclasses.replace(self.presets[preset], **changes)
+        model = TrigramEncoder(config, dtype=dtype)
+        model.build()
+        return model
+
+    def graph(
+        self, model: TrigramEncoder, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+    ) -> EncoderGraph:
+        """The graph over padded ids, the table stored apart."""
+        table = stored_table(model.embedding.embeddings, storage)
+        return padded_graph(model, vectorizer, table=table, max_length=max_length)
+
+    def lora_layers(self, model: TrigramEncoder) -> dict[str, LoRADense]:
+        """The one dense layer."""
+        return {"dense": model.dense}
+
+
+FAMILY = register(TrigramFamily())

@@ -1,0 +1,166 @@
+"""The modules of a sentence-transformers folder: what it makes of a Transformer's outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import keras
+import msgspec
+
+from use_st5._records import InnerPath, Positive, read_record
+from use_st5.convert.assignment import Target, assign_weights, check_shapes
+from use_st5.convert.safetensors_source import SafetensorsSource
+from use_st5.convert.weight_source import WeightSource
+
+MODULES = "modules.json"
+_KINDS = [
+    ["Transformer", "Pooling"],
+    ["Transformer", "Pooling", "Normalize"],
+    ["Transformer", "Pooling", "Dense"],
+    ["Transformer", "Pooling", "Dense", "Normalize"],
+]
+_KERNEL, _BIAS = "linear.weight", "linear.bias"
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseModule:
+    """A dense layer behind the pooling.
+
+    Attributes:
+        where: Its `config.json`.
+        width: Of what it gives.
+        bias: Whether it adds one.
+        activation: Name of torch's class, such as "Identity" or "Tanh".
+        source: Its tensors.
+    """
+
+    where: Path
+    width: int
+    bias: bool
+    activation: str
+    source: WeightSource
+
+    def check(self, input_width: int) -> None:
+        """Holds its tensors against the width of what it gets, before a layer is built.
+
+        Raises:
+            ValueError: Tensors are missing, left over or of other shapes.
+        """
+        shapes = {_KERNEL: (self.width, input_width), _BIAS: (self.width,)}
+        check_shapes({name: shapes[name] for name in self._names()}, self.source)
+
+    def assign(
+        self, layer: keras.layers.Dense, *, on_tensor: Callable[[str], None] = lambda name: None
+    ) -> None:
+        """Reads its tensors into a layer.
+
+        Args:
+            layer: Built.
+            on_tensor: Called with the name of each tensor that is in place.
+
+        Raises:
+            ValueError: They do not fit, or are not finite.
+        """
+        targets = {_KERNEL: Target(layer.kernel, transposed=True), _BIAS: Target(layer.bias)}
+        mapping = {name: targets[name] for name in self._names()}
+        assign_weights(mapping, self.source, on_tensor=on_tensor)
+
+    def _names(self) -> list[str]:
+        return [_KERNEL, _BIAS] if self.bias else [_KERNEL]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceModules:
+    """What `modules.json` names.
+
+    Attributes:
+        transformer: The folder of the Transformer.
+        pooling: "mean", "cls", "max" and so on, several with "+".
+        pooling_file: Where that is said.
+        dense: The dense layer, where there is one.
+        normalize: Whether vectors are scaled to length 1 at the end.
+    """
+
+    transformer: Path
+    pooling: str
+    pooling_file: Path
+    dense: DenseModule | None
+    normalize: bool
+
+
+class _Module(msgspec.Struct):
+    type: str
+    path: InnerPath
+
+
+class _Dense(msgspec.Struct):
+    out_features: Positive
+    bias: bool = True
+    activation_function: str = "Identity"
+
+
+def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
+    """Reads which modules a folder has and what they are set to.
+
+    Expected are a Transformer, the pooling, and where there are any a dense layer and the
+    normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`).
+
+    Args:
+        folder: The folder with `modules.json`.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: The folder holds other modules, or a file is damaged.
+    """
+    path = Path(folder, MODULES)
+    entries = _read(path, list[_Module])
+    kinds = [entry.type.split(".")[-1] for entry in entries]
+    if kinds not in _KINDS:
+        raise ValueError(
+            f"{path}: expected Transformer, Pooling and perhaps Dense and Normalize, in this "
+            f"order; found {', '.join(kinds) or 'nothing'}."
+        )
+    homes = {kind: path.parent / entry.path for kind, entry in zip(kinds, entries, strict=True)}
+    pooling_file = homes["Pooling"] / "config.json"
+    return SentenceModules(
+        transformer=homes["Transformer"],
+        pooling=_pooling(_read(pooling_file, dict[str, Any])),
+        pooling_file=pooling_file,
+        dense=_dense(homes["Dense"]) if "Dense" in homes else None,
+        normalize="Normalize" in homes,
+    )
+
+
+def _pooling(settings: dict[str, Any]) -> str:
+    """The mode; before version 6 each had a switch of its own."""
+    prefix = "pooling_mode_"
+    modes = settings.get("pooling_mode") or sorted(
+        name.removeprefix(prefix)
+        for name, value in settings.items()
+        if name.startswith(prefix) and value is True
+    )
+    names = map(str, modes if isinstance(modes, list) else [modes])
+    return "+".join(name.removesuffix("_tokens").removesuffix("_token") for name in names)
+
+
+def _dense(folder: Path) -> DenseModule:
+    path = folder / "config.json"
+    settings = _read(path, _Dense)
+    return DenseModule(
+        where=path,
+        width=settings.out_features,
+        bias=settings.bias,
+        activation=settings.activation_function.split(".")[-1],
+        source=SafetensorsSource(folder),
+    )
+
+
+def _read(path: Path, kind: type[Kind]) -> Kind:
+    remedy = "Save the model again (sentence-transformers: model.save(folder))."
+    return read_record(path, kind, remedy=remedy)
