@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import use_st5
+from use_st5._loading import saved_model_graph
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder
 
@@ -101,3 +103,17 @@ def test_bytes_that_are_no_utf8_are_read_as_encode_reads_them(toy_t5: Any) -> No
     generator = np.random.default_rng(0)
     texts = [b"caf\xe9", *(generator.bytes(generator.integers(0, 12)) for _ in range(1000))]
     np.testing.assert_allclose(encoder.model(texts), encoder.encode(texts), atol=1e-6)
+
+
+def test_the_network_is_held_once(tmp_path: Path, toy_t5: Any) -> None:
+    """Whatever calls it: two functions, with dropout or without, and two signatures."""
+    config = dataclasses.replace(toy_t5.model.config, dropout=0.0)
+    model = SentenceT5(config, projection_dim=24)
+    model.build()
+    TrainableEncoder(model, toy_t5.vectorizer).export(tmp_path / "model")
+    library = saved_model_graph(tmp_path / "model").meta_graphs[0].graph_def.library.function
+    products = sum(node.op == "MatMul" for each in library for node in each.node_def)
+    # Two blocks of seven dense layers, and the projection.
+    assert products == 15
+    dropping = saved_model_graph(toy_t5.folder).meta_graphs[0].graph_def.library.function
+    assert sum(node.op == "MatMul" for each in dropping for node in each.node_def) == 30

@@ -42,7 +42,7 @@ class TrigramVectorizer(tf.Module):
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
         """One row of ids a text, 0 = padding."""
         letters = tf.strings.unicode_split(
-            tf.strings.join([" ", text, " "]), "UTF-8", errors="replace"
+            tf.strings.join(["  ", text, " "]), "UTF-8", errors="replace"
         )
         grams = tf.strings.ngrams(letters, 3, pad_values=("", ""), separator="")
         ids = tf.strings.to_hash_bucket_fast(grams, self.vocabulary.size - 1) + 1

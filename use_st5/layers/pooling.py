@@ -20,3 +20,22 @@ def masked_mean(x: Any, mask: Any) -> Any:
     kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), 0.0)
     count = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
     return ops.sum(kept, axis=1) / ops.maximum(count, 1.0)
+
+
+def masked_scaled_sum(x: Any, mask: Any) -> Any:
+    """The sum of the tokens that count, divided by √length, in float32.
+
+    USE paper (arXiv 1803.11175), footnote 2. Where the vector is scaled to length 1 afterwards with
+    nothing but a linear layer between, as in `USETransformer`, the division cancels out: there it
+    keeps the numbers small, and what is read before the norm the paper's.
+
+    Args:
+        x: `[batch, length, dim]`; what stands at padding, NaN even, does not matter.
+        mask: bool `[batch, length]`, True for tokens, False for padding.
+
+    Returns:
+        float32 `[batch, dim]`; zeros for a row without tokens.
+    """
+    kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), 0.0)
+    length = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
+    return ops.sum(kept, axis=1) / ops.sqrt(ops.maximum(length, 1.0))

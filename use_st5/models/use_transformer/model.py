@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.pooling import masked_scaled_sum
 from use_st5.layers.sinusoidal_positions import sinusoidal_positions
 from use_st5.layers.transformer_block import TransformerBlock, layer_norm
 from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS, USETransformerConfig
@@ -125,8 +126,8 @@ class USETransformer(keras.Model):
         for number, block in enumerate(self.blocks, start=1):
             x = block(x, visible=ops.expand_dims(tokens, (1, 2)), training=training)
             if number == self.config.early_output:
-                sums.append(_scaled_sum(self.early_norm(x), tokens))
-        sums.append(_scaled_sum(self.norm(x), tokens))
+                sums.append(masked_scaled_sum(self.early_norm(x), tokens))
+        sums.append(masked_scaled_sum(self.norm(x), tokens))
         vector = ops.concatenate(sums, axis=-1)
         if self.projection is not None:
             vector = self.projection(vector)
@@ -141,10 +142,3 @@ class USETransformer(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> USETransformer:
         return cls(USETransformerConfig(**config.pop("config")), **config)
-
-
-def _scaled_sum(x: Any, tokens: Any) -> Any:
-    """The sum over the tokens divided by √length, `[batch, length, dim] → float32 [batch, dim]`."""
-    kept = ops.where(ops.expand_dims(tokens, -1), ops.cast(x, "float32"), 0.0)
-    length = ops.sum(ops.cast(tokens, "float32"), axis=1, keepdims=True)
-    return ops.sum(kept, axis=1) / ops.sqrt(ops.maximum(length, 1.0))
