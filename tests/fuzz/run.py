@@ -154,7 +154,11 @@ PARTS = {"strings": fuzz_strings, "kills": fuzz_kills}
 def _process(part: str, end: float) -> None:
     """Runs in a process of its own; Ctrl-C ends it, the counts are in the file."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    from tests.fuzz.command import native_code_unheard, tensorflow
+
     try:
+        with native_code_unheard():  # Nor do warnings of Python's logging fill the log.
+            tensorflow()
         PARTS[part](end, Counts(OUT / f"{part}.json"))
     except KeyboardInterrupt:
         sys.exit(0)
