@@ -29,7 +29,10 @@ from use_st5._cli.manual import manual
 from use_st5._cli.native_stderr import native_stderr_unheard
 from use_st5._cli.one_line_errors import (
     OneLineErrors,
+    debug_first,
+    end_interrupted,
     hear_every_interrupt,
+    hear_no_more_interrupts,
     open_standard_streams,
 )
 
@@ -91,8 +94,13 @@ def _options(
 
 def main() -> None:
     """Runs the command line; `use-st5` and `python -m use_st5` both come here."""
-    open_standard_streams()
-    hear_every_interrupt()
-    debug = "--debug" in sys.argv
-    with contextlib.nullcontext() if debug else native_stderr_unheard():
-        app(prog_name="use-st5")
+    try:
+        open_standard_streams()
+        hear_every_interrupt()
+        _, debug = debug_first(sys.argv[1:])
+        with contextlib.nullcontext() if debug else native_stderr_unheard():
+            app(prog_name="use-st5")
+    except KeyboardInterrupt:  # Before the command began, or after its end.
+        end_interrupted()
+    finally:
+        hear_no_more_interrupts()

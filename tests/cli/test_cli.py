@@ -90,6 +90,7 @@ def failing() -> Callable:
         "key": KeyError("text"),
         "empty": OSError(),
         "interrupt": KeyboardInterrupt(),
+        "end": EOFError("no data left"),
         "pipe": BrokenPipeError(),
         "full": OSError(errno.ENOSPC, "No space left on device", "out.npy"),
         "output": OSError(errno.ENOSPC, "No space left on device"),
@@ -114,6 +115,7 @@ def failing() -> Callable:
         ("key", 1, "error: KeyError: 'text' (--debug shows where)\n"),
         ("empty", 1, "error: OSError\n"),
         ("interrupt", 130, "interrupted\n"),
+        ("end", 1, "error: a file ends too early: no data left\n"),
         ("full", 1, f"error: out.npy: {FULL}"),
         ("output", 1, f"error: standard output: {FULL}"),
     ],
@@ -257,32 +259,92 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
     assert fresh_python("-c", code) == " 1\n"
 
 
-@pytest.mark.process
-def test_an_interrupt_in_a_destructor_ends_the_command(fresh_python: Callable) -> None:
-    """Python swallows what a `__del__` raises, and would print its traceback."""
-    code = (
-        "import signal, subprocess, sys\n"
-        "done = subprocess.run([sys.executable, '-c', '''\n"
-        "import signal, sys, time, use_st5\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "class Freed:\n"
-        "    def __del__(self):\n"
-        "        signal.raise_signal(signal.SIGINT)\n"
-        "class Fake:\n"
-        "    def encode(self, texts, **options):\n"
-        "        Freed()\n"
-        "        for _ in range(1000):\n"
-        "            time.sleep(0.01)\n"
-        "        raise ValueError('not interrupted')\n"
-        "    def truncated(self, texts):\n"
-        "        return []\n"
-        "use_st5.load = lambda name: Fake()\n"
-        "sys.modules['tensorflow'] = None\n"
-        "from use_st5.cli import main\n"
-        "main()''', 'embed', '-'], input=b'text', capture_output=True)\n"
-        "print(done.returncode, done.stderr.decode(), end='')\n"
+# The command line with a model that does, while it encodes, what the first argument names.
+WHILE_ENCODING = """
+import atexit, os, signal, sys, time, numpy, typer.main, use_st5
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def interrupt(*ignored):
+    signal.raise_signal(signal.SIGINT)
+class Freed:
+    __del__ = interrupt
+def in_a_destructor():
+    Freed()
+    time.sleep(10)
+def swallowed():
+    try:
+        interrupt()
+    except:
+        pass
+def noise():
+    os.write(2, b"noise\\n")
+def another_error():
+    swallowed()
+    raise ValueError("None values not supported")
+class Fake:
+    name, dimension = "fake", 4
+    def encode(self, texts, **options):
+        globals().get(case, lambda: None)()
+        return numpy.ones((len(texts), 4), numpy.float32)
+    def similarity(self, vectors, **options):
+        return vectors @ vectors.T
+    def truncated(self, texts):
+        return []
+use_st5.load = lambda name: Fake()
+sys.modules["tensorflow"] = None
+case = sys.argv.pop(1)
+if case == "before the command":
+    typer.main.get_command = interrupt
+if case == "after the command":
+    os.waitpid = interrupt
+if case == "at the end of the process":
+    atexit.register(interrupt)
+from use_st5.cli import main
+main()
+"""
+
+
+def while_encoding(repository: Path, case: str, *arguments: str) -> tuple[int, str]:
+    """Runs `use-st5 similarity` so, and gives the exit code and standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_ENCODING, case, "similarity", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        check=False,
     )
-    assert fresh_python("-c", code) == "130 interrupted\n"
+    return done.returncode, done.stderr
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
+@pytest.mark.parametrize(
+    ("case", "code", "said"),
+    [
+        ("in_a_destructor", 130, "interrupted\n"),
+        ("another_error", 130, "interrupted\n"),
+        ("swallowed", 130, "interrupted\n"),
+        ("before the command", 130, "interrupted\n"),
+        ("after the command", 130, "interrupted\n"),
+        ("at the end of the process", -2, ""),
+    ],
+)
+def test_ctrl_c_ends_the_command_wherever_it_lands(
+    case: str, code: int, said: str, repository: Path
+) -> None:
+    """Libraries swallow what is raised for it, or make another error of it."""
+    assert while_encoding(repository, case, "a", "b") == (code, said)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(("--", "--debug", "b"), ""), (("a", "b", "--debug"), "noise\n")]
+)
+def test_what_native_code_says_is_heard_with_debug_alone(
+    arguments: tuple[str, ...], said: str, repository: Path
+) -> None:
+    """After `--` it is a text."""
+    assert while_encoding(repository, "noise", *arguments) == (0, said)
 
 
 def test_the_installed_command_is_this_one() -> None:

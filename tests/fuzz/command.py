@@ -3,15 +3,19 @@
 usage: python -m tests.fuzz.command SETUP ARGUMENT…; the ARGUMENTs are those of use-st5. When all is
 imported, a byte goes to the first of the descriptors that FUZZ_GATE names, and the command begins
 when one comes from the second. FUZZ_PAUSE: the seconds that a toy takes for a call.
+
+What Ctrl-C does before `use_st5.cli.main` runs is not looked at: while Python starts and imports
+the command line it prints a traceback, which no code of use_st5 can keep back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,18 +108,41 @@ SETUPS: dict[str, Callable[[], None]] = {
 }
 
 
+@contextlib.contextmanager
+def native_code_unheard() -> Iterator[None]:
+    """Drops what native code writes to standard error within the block.
+
+    TensorFlow writes there when it is imported, whatever its level of logging: in a command, where
+    use_st5 keeps it back, not before it, where the SETUPS import it.
+    """
+    heard, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(heard, 2)
+        os.close(heard)
+        os.close(nowhere)
+
+
 def main(arguments: list[str]) -> None:
     """Sets up and runs the command."""
     # A process started in the background ignores the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    SETUPS[arguments[0]]()
+    with native_code_unheard():
+        SETUPS[arguments[0]]()
     from use_st5.cli import main as use_st5_main
 
     sys.argv = ["use-st5", *arguments[1:]]
     ready, go = map(int, os.environ["FUZZ_GATE"].split(","))
-    os.write(ready, b"!")
-    os.read(go, 1)
-    use_st5_main()
+    try:
+        os.write(ready, b"!")
+        os.read(go, 1)
+        use_st5_main()
+    except KeyboardInterrupt as interrupt:
+        if interrupt.__traceback__.tb_next is not None:  # In the command, which lets none out.
+            raise
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -194,96 +194,108 @@ def _read_teacher(folder: Path) -> None:
         example["teacher"].sum()
 
 
-def _evaluation_sets() -> dict[str, Reader]:
-    from use_st5.bias.weat_reader import read_weat
-    from use_st5.evaluation.glue.table_layout import TableLayout
-    from use_st5.evaluation.multilingual_sts import readers as multilingual
+_PAIRS = [("A man é runs.", "A man moves.", 4.5), ("A dog.", "A cat.", 1)]
+_SEMEVAL = _together(
+    _table("STS.input.a.txt", *(pair[:2] for pair in _PAIRS)), _text("STS.gs.a.txt", "4.5", "1")
+)
+_SICK = _table(
+    "file.txt",
+    ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"],
+    *([i, *pair, "NEUTRAL"] for i, pair in enumerate(_PAIRS)),
+)
+
+
+def _file(read: Callable[..., object], **options: Any) -> Callable[[Path], object]:
+    """Reads the folder's one file, whatever its name."""
+    return lambda folder: read(folder / "file.txt", **options)
+
+
+def _sts_sets() -> dict[str, Reader]:
     from use_st5.evaluation.preparation.downloads import Downloads
     from use_st5.evaluation.preparation.semeval import semeval_sets
-    from use_st5.evaluation.probing.readers import read_probing
-    from use_st5.evaluation.published._reading import read_published
-    from use_st5.evaluation.retrieval.bucc_data import read_bucc
-    from use_st5.evaluation.retrieval.tatoeba_data import read_tatoeba
-    from use_st5.evaluation.senteval import readers as senteval
     from use_st5.evaluation.sts import readers as sts
 
-    def file(read: Callable[..., object], **options: Any) -> Callable[[Path], object]:
-        """Reads the folder's one file, whatever its name."""
-        return lambda folder: read(folder / "file.txt", **options)
+    stsb = (["g", "f", 12, i, score, *pair] for i, (*pair, score) in enumerate(_PAIRS))
+    return {
+        "semeval_sts": Reader(_SEMEVAL, sts.read_semeval_sts),
+        "stsb": Reader(_table("file.txt", *stsb), _file(sts.read_stsb)),
+        "sick": Reader(_SICK, _file(sts.read_sick)),
+        "archives": Reader(_make_archives, lambda f: [*semeval_sets(Downloads(f))]),
+    }
 
-    pairs = [("A man é runs.", "A man moves.", 4.5), ("A dog.", "A cat.", 1)]
-    sick = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
-    sick_rows = [[i, *p, "NEUTRAL"] for i, p in enumerate(pairs)]
-    jsts = [
+
+def _multilingual_sets() -> dict[str, Reader]:
+    from use_st5.evaluation.multilingual_sts import readers as multilingual
+    from use_st5.evaluation.retrieval.bucc_data import read_bucc
+    from use_st5.evaluation.retrieval.tatoeba_data import read_tatoeba
+
+    jsts = (
         {"sentence_pair_id": str(i), "sentence1": a, "sentence2": b, "label": c}
-        for i, (a, b, c) in enumerate(pairs)
-    ]
-    semeval = _together(
-        _table("STS.input.a.txt", *(p[:2] for p in pairs)), _text("STS.gs.a.txt", "4.5", "1")
+        for i, (a, b, c) in enumerate(_PAIRS)
     )
-    group = {"category": "c", "examples": ["a", "é"]}
-    other = {"category": "d", "examples": ["x", "y"]}
-    weat = {"targ1": group, "targ2": other, "attr1": group, "attr2": other}
-    probing = [[part, label, "A man."] for part in ("tr", "va", "te") for label in "ab"]
+    korsts = [["score", "sentence1", "sentence2"], *((c, a, b) for a, b, c in _PAIRS)]
+    cnsd = (f"y-{i}||{a}||{b}||{c}" for i, (a, b, c) in enumerate(_PAIRS))
     bucc = _together(
         _table("de-en.dev.de", ["d1", "Ein Hund."]),
         _table("de-en.dev.en", ["e1", "A dog."]),
         _table("de-en.dev.gold", ["d1", "e1"]),
     )
+    tatoeba = _together(
+        _text("tatoeba.deu-eng.deu", "Hund é.", "b"), _text("tatoeba.deu-eng.eng", "Dog.", "c")
+    )
+
+    def read_sts2017(folder: Path) -> object:
+        return multilingual.read_sts2017(folder / "STS.input.a.txt", folder / "STS.gs.a.txt")
+
     return {
-        "semeval_sts": Reader(semeval, sts.read_semeval_sts),
-        "stsb": Reader(
-            _table("file.txt", *(["g", "f", 12, i, p[2], *p[:2]] for i, p in enumerate(pairs))),
-            file(sts.read_stsb),
-        ),
-        "sick": Reader(_table("file.txt", sick, *sick_rows), file(sts.read_sick)),
-        "sick_entailment": Reader(
-            _table("file.txt", sick, *sick_rows), file(senteval.read_entailment)
-        ),
-        "sts2017": Reader(
-            semeval,
-            lambda f: multilingual.read_sts2017(f / "STS.input.a.txt", f / "STS.gs.a.txt"),
-        ),
-        "jsts": Reader(_jsonl("file.txt", *jsts), file(multilingual.read_jsts)),
-        "korsts": Reader(
-            _table(
-                "file.txt", ["score", "sentence1", "sentence2"], *((c, a, b) for a, b, c in pairs)
-            ),
-            file(multilingual.read_korsts),
-        ),
-        "cnsd": Reader(
-            _text("file.txt", *(f"y-{i}||{a}||{b}||{c}" for i, (a, b, c) in enumerate(pairs))),
-            file(multilingual.read_cnsd),
-        ),
-        "stsb_multi_mt": Reader(_csv("file.txt", *pairs), file(multilingual.read_stsb_multi_mt)),
-        "probing": Reader(_table("file.txt", *probing), file(read_probing)),
-        "sentences": Reader(_text("file.txt", "a b", "c"), file(senteval.read_sentences, label=1)),
+        "sts2017": Reader(_SEMEVAL, read_sts2017),
+        "jsts": Reader(_jsonl("file.txt", *jsts), _file(multilingual.read_jsts)),
+        "korsts": Reader(_table("file.txt", *korsts), _file(multilingual.read_korsts)),
+        "cnsd": Reader(_text("file.txt", *cnsd), _file(multilingual.read_cnsd)),
+        "stsb_multi_mt": Reader(_csv("file.txt", *_PAIRS), _file(multilingual.read_stsb_multi_mt)),
+        "bucc": Reader(bucc, lambda f: read_bucc(f, "de", "dev")),
+        "tatoeba": Reader(tatoeba, lambda f: read_tatoeba(f, "deu")),
+    }
+
+
+def _classification_sets() -> dict[str, Reader]:
+    from use_st5.evaluation.glue.table_layout import TableLayout
+    from use_st5.evaluation.probing.readers import read_probing
+    from use_st5.evaluation.senteval import readers as senteval
+
+    probing = ([part, label, "A man."] for part in ("tr", "va", "te") for label in "ab")
+    return {
+        "sick_entailment": Reader(_SICK, _file(senteval.read_entailment)),
+        "probing": Reader(_table("file.txt", *probing), _file(read_probing)),
+        "sentences": Reader(_text("file.txt", "a b", "c"), _file(senteval.read_sentences, label=1)),
         "binary_sentiment": Reader(
-            _table("file.txt", ["good .", 1], ["bad é", 0]), file(senteval.read_binary_sentiment)
+            _table("file.txt", ["good .", 1], ["bad é", 0]), _file(senteval.read_binary_sentiment)
         ),
         "fine_sentiment": Reader(
-            _text("file.txt", "0 bad", "4 good é"), file(senteval.read_fine_sentiment)
+            _text("file.txt", "0 bad", "4 good é"), _file(senteval.read_fine_sentiment)
         ),
-        "trec": Reader(_text("file.txt", "NUM:dist How far ?"), file(senteval.read_trec)),
+        "trec": Reader(_text("file.txt", "NUM:dist How far ?"), _file(senteval.read_trec)),
         "mrpc": Reader(
             _table("file.txt", ["Quality", "#1 String", "#2 String"], [1, "a é", "b"]),
-            file(senteval.read_mrpc),
+            _file(senteval.read_mrpc),
         ),
         "glue": Reader(
             _table("file.txt", ["index", "sentence1", "score"], [0, "a é", 2.5]),
-            file(TableLayout(("sentence1",), "score", most_broken=1).read),
+            _file(TableLayout(("sentence1",), "score", most_broken=1).read),
         ),
-        "bucc": Reader(bucc, lambda f: read_bucc(f, "de", "dev")),
-        "tatoeba": Reader(
-            _together(
-                _text("tatoeba.deu-eng.deu", "Hund é.", "b"),
-                _text("tatoeba.deu-eng.eng", "Dog.", "c"),
-            ),
-            lambda f: read_tatoeba(f, "deu"),
-        ),
-        "weat": Reader(_jsonl("file.txt", weat), file(read_weat)),
-        "published": Reader(_make_published, file(read_published)),
-        "archives": Reader(_make_archives, lambda f: [*semeval_sets(Downloads(f))]),
+    }
+
+
+def _word_lists_and_figures() -> dict[str, Reader]:
+    from use_st5.bias.weat_reader import read_weat
+    from use_st5.evaluation.published._reading import read_published
+
+    group = {"category": "c", "examples": ["a", "é"]}
+    other = {"category": "d", "examples": ["x", "y"]}
+    weat = {"targ1": group, "targ2": other, "attr1": group, "attr2": other}
+    return {
+        "weat": Reader(_jsonl("file.txt", weat), _file(read_weat)),
+        "published": Reader(_make_published, _file(read_published)),
     }
 
 
@@ -580,7 +592,14 @@ def _read_lora(folder: Path) -> None:
     load_lora(_lora_model(), folder / "a.safetensors")
 
 
-_OF_TEXT = {**_data(), **_text_files(), **_evaluation_sets()}
+_OF_TEXT = {
+    **_data(),
+    **_text_files(),
+    **_sts_sets(),
+    **_multilingual_sets(),
+    **_classification_sets(),
+    **_word_lists_and_figures(),
+}
 READERS: dict[str, Reader] = {
     **{name: reader._replace(of_text=True) for name, reader in _OF_TEXT.items()},
     **_records(),

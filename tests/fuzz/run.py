@@ -22,6 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tests.fuzz.command import native_code_unheard, tensorflow
 from tests.fuzz.strings import Check, batch, hold
 
 # Before TensorFlow is imported, and inherited by every command that is killed.
@@ -155,6 +156,8 @@ def _process(part: str, end: float) -> None:
     """Runs in a process of its own; Ctrl-C ends it, the counts are in the file."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        with native_code_unheard():  # And later warnings of retracing, by the level of its logger.
+            tensorflow()
         PARTS[part](end, Counts(OUT / f"{part}.json"))
     except KeyboardInterrupt:
         sys.exit(0)

@@ -8,14 +8,42 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.kills import COMMANDS, QUICK, Killing, two_writers
+from tests.fuzz.command import native_code_unheard
+from tests.fuzz.kills import COMMANDS, QUICK, Killing, two_writers, unexpected
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process"),
-]
+pytestmark = pytest.mark.skipif(
+    os.name == "nt", reason="Windows has no signals to send to a process"
+)
 
 
+def test_what_is_imported_before_a_command_says_nothing_in_it(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with native_code_unheard():
+        os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called\n")
+    os.write(2, b"heard\n")
+    assert capfd.readouterr().err == "heard\n"
+
+
+def test_lines_of_tensorflow_are_unexpected_on_standard_error() -> None:
+    lines = (
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        "I0000 00:00:1795343499.760656   17477 cudart_stub.cc:31] Could not find cuda drivers",
+        "WARNING:tensorflow:5 out of the last 5 calls triggered tf.function retracing.",
+        "Traceback (most recent call last):",
+    )
+    assert unexpected("\n".join(("v.npy: 3 rows", *lines, "interrupted"))) == [*lines]
+
+
+def test_first_visits_are_a_part_of_a_benchmark() -> None:
+    is_part, whole = COMMANDS["benchmark"].is_part, {"a 1": [0.1, 0.1], "b 1": [0.2, 0.2]}
+    assert is_part({"a 1": [0.1, 0.1], "b 1": [0.2]}, whole)
+    assert not is_part({"a 1": [0.1, 0.1, 0.1]}, whole)
+    assert not is_part({"a 1": [0.2]}, whole)
+    assert not is_part({"c 1": [0.1]}, whole)
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("name", QUICK)
 def test_a_killed_command_is_started_again(name: str, tmp_path: Path) -> None:
     killing = Killing(COMMANDS[name], tmp_path)
@@ -25,6 +53,7 @@ def test_a_killed_command_is_started_again(name: str, tmp_path: Path) -> None:
         assert any(killing.kill(share * moment, sent) for share in shares), "it met no signal"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["embed npy", "evaluate"])
 def test_of_two_writers_one_is_refused(name: str, tmp_path: Path) -> None:
     two_writers(COMMANDS[name], tmp_path)

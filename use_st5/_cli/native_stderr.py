@@ -16,7 +16,7 @@ from typing import NoReturn
 _REMEMBERED = 65536
 _TOLD = 600
 # Notes, warnings and errors that a library survived, in the forms of TensorFlow 2.20 and 2.21.
-_LOG_LINE = re.compile(
+LOG_LINE = re.compile(
     r"[IWE]\d{4} \d\d:\d\d:[\d.]+ "
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:[\d.]+: [IWE] "
     r"|WARNING: All log messages before absl::InitializeLog"
@@ -99,5 +99,5 @@ def last_words(written: str) -> str:
     """
     if crash := _CRASH.search(written):
         written = written[: crash.end()]
-    lines = [line for line in written.splitlines() if not _LOG_LINE.match(line)]
+    lines = [line for line in written.splitlines() if not LOG_LINE.match(line)]
     return " ".join(" ".join(lines).split())[-_TOLD:]

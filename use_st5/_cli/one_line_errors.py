@@ -6,10 +6,12 @@ import _thread
 import contextlib
 import errno
 import os
+import signal
 import sys
 import threading
 import traceback
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -19,6 +21,8 @@ USAGE = 2
 INTERRUPTED = 130
 
 _AFTER_THE_CALL = 0.02  # seconds
+# The Ctrl-Cs of this process: what is raised for one may be gone when the command ends.
+_interrupts: list[int] = []
 
 # Raised on purpose, here or in a library, with a message that speaks for itself. Anything else is
 # reported with its type, because its message alone ("'text'") would say nothing.
@@ -36,7 +40,8 @@ class OneLineErrors(TyperGroup):
     """A command group that reports each error as one line on standard error.
 
     Exit codes: 0 done, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C. `--debug` may stand
-    anywhere on the line and shows the traceback as well.
+    anywhere on the line and shows the traceback as well. After a Ctrl-C that `hear_every_interrupt`
+    noted, every end is an interruption, whatever a library made of it.
     """
 
     def main(
@@ -47,7 +52,7 @@ class OneLineErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Runs the command line `args` (default: `sys.argv[1:]`) and exits with its code."""
-        arguments, debug = _debug_first(list(sys.argv[1:] if args is None else args))
+        arguments, debug = debug_first(list(sys.argv[1:] if args is None else args))
         if not standalone_mode:
             return super().main(arguments, prog_name, standalone_mode=False, **extra)
         try:
@@ -57,12 +62,16 @@ class OneLineErrors(TyperGroup):
             sys.exit(INTERRUPTED)
         except BrokenPipeError:  # The reader (`head`) went away: a quiet end.
             _drop_output()
-            sys.exit(FAILURE)
+            sys.exit(INTERRUPTED if _interrupts else FAILURE)
         except Exception as error:
             if debug:
                 traceback.print_exc()
+            if _interrupts:
+                end_interrupted()
             _report(error)
             sys.exit(_exit_code(error))
+        if _interrupts and result != INTERRUPTED:  # Swallowed; what was to follow shall not.
+            end_interrupted()
         sys.exit(result if isinstance(result, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
@@ -72,9 +81,18 @@ class OneLineErrors(TyperGroup):
         except KeyboardInterrupt as interrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from interrupt
+        except EOFError as error:  # For typer it is a Ctrl-D at a question, and no error.
+            raise ValueError(f"a file ends too early: {error}") from error
 
 
-def _debug_first(arguments: list[str]) -> tuple[list[str], bool]:
+def end_interrupted() -> NoReturn:
+    """Says so and ends the command with the exit code 130."""
+    _drop_output()
+    typer.echo("interrupted", err=True)
+    sys.exit(INTERRUPTED)
+
+
+def debug_first(arguments: list[str]) -> tuple[list[str], bool]:
     """Moves `--debug` to the front, where the group reads it; after `--` it is a text."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--debug" not in options:
@@ -130,10 +148,14 @@ def _drop_output() -> bool:
 
 
 def hear_every_interrupt() -> None:
-    """Lets a Ctrl-C end the command wherever it lands.
+    """Lets a Ctrl-C end the command wherever it lands, and notes it.
 
-    Python swallows what is raised in a `__del__`, of which TensorFlow has many, and prints it.
+    Keras swallows what is raised in some places (a bare `except:` while a graph is traced) and
+    fails later with another error. Python swallows what is raised in a `__del__`, of which
+    TensorFlow has many, and prints it.
     """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # Else it is ignored.
+        signal.signal(signal.SIGINT, _interrupt)
     report = sys.unraisablehook
 
     def interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
@@ -146,6 +168,17 @@ def hear_every_interrupt() -> None:
         again.start()
 
     sys.unraisablehook = interrupt_again
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    _interrupts.append(number)
+    raise KeyboardInterrupt
+
+
+def hear_no_more_interrupts() -> None:
+    """Lets a Ctrl-C kill the process, which is about to end: Python would print a traceback."""
+    if signal.getsignal(signal.SIGINT) is _interrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def open_standard_streams() -> None:
