@@ -15,7 +15,6 @@ from use_st5._cli.destination import sole_model
 from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import say, waiting
-from use_st5._imports import require
 
 HELP = manual(
     """Turn a T5 checkpoint into a sentence encoder that takes strings.
@@ -88,7 +87,6 @@ def convert(
     ] = False,
 ) -> None:
     """Turns a checkpoint into a sentence encoder."""
-    require("tensorflow_text", "text")  # its absence is said before anything is read
     with sole_model(to, overwrite=overwrite):
         _convert(source, to, pooling, dtype, vocabulary, max_length, name)
 
