@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords, WordsTask
-from use_st5.evaluation.data_folder import MissingDataError
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataSource, MissingDataError
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.result_store import ResultStore
 from use_st5.evaluation.runner import evaluate
-from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from use_st5._cli.manual import manual
 from use_st5._cli.output import say, waiting
 
 if TYPE_CHECKING:
-    from use_st5.evaluation.data_folder import DataFolder
-    from use_st5.evaluation.data_source import DataSource
+    from use_st5.evaluation.data_folder import DataFolder, DataSource
     from use_st5.evaluation.task import EvaluationTask
 
 HELP = manual(

@@ -9,10 +9,8 @@ from use_st5.bias.weat import run_weat
 from use_st5.bias.weat_reader import read_weat
 from use_st5.bias.weat_test import WEATTest
 from use_st5.bias.word_lists import weat_tests
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.data_folder import DataFolder, DataSource
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _STATISTICS = (
     "Effect size d (standard deviation of all targets), one-sided permutation p with ties counted, "

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from use_st5.embedder import Embedder
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.glue.pair_task import PairTask
 from use_st5.evaluation.glue.table_layout import TableLayout
 from use_st5.evaluation.task import TaskContext

@@ -7,7 +7,7 @@ import pytest
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.multilingual_sts.tasks import TASKS
 from use_st5.evaluation.sts import STSPair, read_stsb
-from use_st5.evaluation.sts.sources import STSB_TEST
+from use_st5.evaluation.sts.readers import STSB_TEST
 
 BY_NAME = {task.name: task for task in TASKS}
 SIZES = {"jsts": 1457, "korsts": 1379, "sts_zh": 1361}

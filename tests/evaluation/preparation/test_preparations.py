@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataSource
 from use_st5.evaluation.glue import tasks as glue_tasks
 from use_st5.evaluation.preparation.preparation import Preparation
 from use_st5.evaluation.preparation.preparations import PREPARATIONS, prepare

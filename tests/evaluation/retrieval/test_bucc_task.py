@@ -8,8 +8,7 @@ from tests.evaluation.toys import BagOfWords
 from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.retrieval.bucc_task import BUCCTask
-from use_st5.evaluation.task import TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import TaskContext, TaskResult
 
 # Translations share both words with each other, and one word with another sentence.
 FOREIGN = ["tango uno", "tango dos", "vals tres", "polka"]

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.geometry.protocol import evaluate_geometry
-from use_st5.evaluation.sts.sources import STSB_TEST
-from use_st5.evaluation.sts.sts_set import STSSet
-from use_st5.evaluation.sts.suite import read_sts
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.sts.readers import STSB_TEST, STSSet, read_sts
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _COUNTS = ("pairs", "positives_above_4", "positives_from_4", "sentences")
 

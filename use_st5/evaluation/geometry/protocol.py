@@ -17,7 +17,7 @@ from use_st5._vectors import unit_rows
 from use_st5.embedder import Encode, as_embedder
 from use_st5.evaluation.geometry.geometry_score import GeometryScore
 from use_st5.evaluation.sts.protocol import embed_pairs
-from use_st5.evaluation.sts.sts_pair import STSPair
+from use_st5.evaluation.sts.readers import STSPair
 
 _T = 2.0
 # Rows of the kernel at a time: bounds the memory at any number of sentences.

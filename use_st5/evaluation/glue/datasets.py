@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from use_st5.evaluation.glue.glue_dataset import GlueDataset
 from use_st5.evaluation.glue.table_layout import TableLayout
-from use_st5.evaluation.sts.sources import STSB_DEV, STSB_TRAIN
+from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TRAIN
 
 _ENTAILMENT = ("entailment", "not_entailment")
 _NLI = ("entailment", "neutral", "contradiction")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 from use_st5.evaluation.glue.table_layout import TableLayout
 

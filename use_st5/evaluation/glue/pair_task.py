@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 from use_st5.evaluation.glue.pair_auc import pair_auc, without_first
 from use_st5.evaluation.glue.table_layout import TableLayout
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 
 @dataclass(frozen=True)

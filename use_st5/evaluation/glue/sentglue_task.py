@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.evaluation.classifiers import SentEvalClassifier
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.glue.glue_dataset import GlueDataset
 from use_st5.evaluation.glue.labelled_texts import LabelledTexts
 from use_st5.evaluation.glue.sentglue import glue_scores, predict_classes, predict_scores
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.little_data.learning_curve import learning_curve
 from use_st5.evaluation.senteval.datasets import SST2
 from use_st5.evaluation.senteval.transfer_set import TransferSet
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 
 @dataclass(frozen=True)

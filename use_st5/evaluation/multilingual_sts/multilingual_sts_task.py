@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.sts import STSPair, evaluate_sts
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 
 @dataclass(frozen=True)

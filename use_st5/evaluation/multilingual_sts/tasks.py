@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataSource
 from use_st5.evaluation.multilingual_sts.multilingual_sts_task import MultilingualSTSTask
 from use_st5.evaluation.multilingual_sts.readers import (
     read_cnsd,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataSource
 from use_st5.evaluation.preparation.prepared_set import PreparedSet
 
 

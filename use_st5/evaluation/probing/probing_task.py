@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.evaluation.classifiers import SentEvalClassifier
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.probing.probing import mlp_grid, probe
 from use_st5.evaluation.probing.probing_set import ProbingSet
 from use_st5.evaluation.probing.readers import read_probing
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _LINEAR_ONLY = "word_content.txt"
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.retrieval.bucc import evaluate_bucc
 from use_st5.evaluation.retrieval.bucc_data import read_bucc
 from use_st5.evaluation.retrieval.bucc_set import BUCCSet
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 # Where the threshold is chosen, and where it is then used; names of the organisers and of XTREME.
 _DEVELOPMENT = ("dev", "sample", "training")

@@ -7,14 +7,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.retrieval.parallel_sentences import ParallelSentences
 from use_st5.evaluation.retrieval.tatoeba import evaluate_tatoeba
 from use_st5.evaluation.retrieval.tatoeba_data import read_tatoeba
 from use_st5.evaluation.retrieval.tatoeba_languages import GROUPS, LANGUAGES
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 TATOEBA = DataSource(
     "Tatoeba",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataSource
 from use_st5.evaluation.senteval.readers import (
     read_binary_sentiment,
     read_entailment,

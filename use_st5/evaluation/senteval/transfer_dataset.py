@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.senteval.transfer_sample import TransferSample
 from use_st5.evaluation.senteval.transfer_set import TransferSet
 

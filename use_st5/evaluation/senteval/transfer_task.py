@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.senteval.protocol import evaluate_transfer
 from use_st5.evaluation.senteval.transfer_dataset import TransferDataset
 from use_st5.evaluation.senteval.transfer_set import TransferSet
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 
 @dataclass(frozen=True)
