@@ -195,16 +195,16 @@ def _read_teacher(folder: Path) -> None:
 
 def _evaluation_sets() -> dict[str, Reader]:
     from use_st5.bias.weat_reader import read_weat
-    from use_st5.evaluation.glue.table_layout import TableLayout
+    from use_st5.evaluation.bucc.readers import read_bucc
+    from use_st5.evaluation.glue.readers import TableLayout
     from use_st5.evaluation.multilingual_sts import readers as multilingual
     from use_st5.evaluation.preparation.downloads import Downloads
     from use_st5.evaluation.preparation.semeval import semeval_sets
     from use_st5.evaluation.probing.readers import read_probing
     from use_st5.evaluation.published._reading import read_published
-    from use_st5.evaluation.retrieval.bucc_data import read_bucc
-    from use_st5.evaluation.retrieval.tatoeba_data import read_tatoeba
     from use_st5.evaluation.senteval import readers as senteval
     from use_st5.evaluation.sts import readers as sts
+    from use_st5.evaluation.tatoeba.readers import read_tatoeba
 
     def file(read: Callable[..., object], **options: Any) -> Callable[[Path], object]:
         """Reads the folder's one file, whatever its name."""

@@ -15,9 +15,10 @@ _HOMES = (
     "use_st5.evaluation.probing.tasks",
     "use_st5.evaluation.glue.tasks",
     "use_st5.evaluation.little_data.tasks",
-    "use_st5.evaluation.geometry.tasks",
-    "use_st5.evaluation.bias_tasks",
-    "use_st5.evaluation.retrieval.tasks",
+    "use_st5.evaluation.geometry",
+    "use_st5.evaluation.bias",
+    "use_st5.evaluation.tatoeba.tasks",
+    "use_st5.evaluation.bucc.tasks",
     "use_st5.evaluation.multilingual_sts.tasks",
 )
 

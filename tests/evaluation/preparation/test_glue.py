@@ -11,7 +11,7 @@ import pytest
 
 from use_st5.data import tfds_reader
 from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.glue import datasets
+from use_st5.evaluation.glue import readers
 from use_st5.evaluation.preparation.glue import WRITES, glue_set
 from use_st5.evaluation.preparation.preparations import PREPARATIONS, prepare
 
@@ -56,7 +56,7 @@ def test_the_readers_take_what_is_written(name: str, tfds_folder: Path, tmp_path
     (place,) = WRITES[name]
     assert written == tmp_path / place
     assert sorted(path.name for path in written.iterdir()) == sorted(WRITES[name][place])
-    dataset = getattr(datasets, READ.get(name, name.removeprefix("glue/").upper()))
+    dataset = getattr(readers, READ.get(name, name.removeprefix("glue/").upper()))
     data = DataFolder(tmp_path)
     dev = "validation_matched" if name == "glue/mnli" else "validation"
     for split, texts in (("train", dataset.read_train(data)), (dev, dataset.read_dev(data))):

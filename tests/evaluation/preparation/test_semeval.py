@@ -10,7 +10,7 @@ from use_st5.evaluation.preparation import semeval
 from use_st5.evaluation.preparation.downloads import Downloads
 from use_st5.evaluation.preparation.preparations import PREPARATIONS, prepare
 from use_st5.evaluation.preparation.semeval import semeval_sets
-from use_st5.evaluation.sts import sources
+from use_st5.evaluation.sts import readers
 from use_st5.evaluation.sts.readers import read_semeval_sts
 
 SUBSETS_16 = ("answer-answer", "headlines", "plagiarism", "postediting", "question-question")
@@ -46,7 +46,7 @@ def test_prepared_sets_are_where_the_tasks_look(tmp_path: Path) -> None:
     year_16(tmp_path)
     written, left = prepare(PREPARATIONS["sts"], tmp_path / "data", source=tmp_path)
     assert (written, left) == ([tmp_path / "data" / "STS16-en-test"], [])
-    found = DataFolder(tmp_path / "data").find(sources.STS16)
+    found = DataFolder(tmp_path / "data").find(readers.STS16)
     sts16 = read_semeval_sts(found)
     assert sts16.subsets.keys() == set(SUBSETS_16)
     assert sts16.subsets["plagiarism"][0].score == 2

@@ -12,7 +12,7 @@ from scipy.spatial import distance
 from tests.evaluation.toys import BagOfWords
 from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
-from use_st5.evaluation.geometry.tasks import TASKS as GEOMETRY
+from use_st5.evaluation.geometry import TASKS as GEOMETRY
 from use_st5.evaluation.sts.readers import STS12, STSB_DEV
 from use_st5.evaluation.sts.tasks import TASKS, STSDiceTask, STSSourcesTask, STSTask
 from use_st5.evaluation.task import TaskContext
@@ -235,7 +235,7 @@ def test_names_and_sources() -> None:
 @pytest.mark.process
 def test_tasks_need_no_tensorflow(fresh_python: Callable[..., str]) -> None:
     code = (
-        "import sys, use_st5.evaluation.sts.tasks, use_st5.evaluation.geometry.tasks; "
+        "import sys, use_st5.evaluation.sts.tasks, use_st5.evaluation.geometry; "
         "print(sorted({'tensorflow', 'keras', 'sklearn', 'matplotlib'} & set(sys.modules)))"
     )
     assert fresh_python("-c", code).strip() == "[]"

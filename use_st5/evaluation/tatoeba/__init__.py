@@ -1,0 +1,1 @@
+"""Finding translations: the Tatoeba test set of 112 languages."""
