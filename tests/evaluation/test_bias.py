@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
 from use_st5.bias.weat import run_weat
 from use_st5.bias.word_lists import weat_tests
 from use_st5.embedder import Embedder, Encode
-from use_st5.evaluation.bias import TASKS, BiasTask
+from use_st5.evaluation.bias import SECTIONS, TASKS, BiasTask
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.report.evaluated import evaluated_models
+from use_st5.evaluation.report.theme import LIGHT
 from use_st5.evaluation.task import TaskContext
 
 BY_NAME = {task.name: task for task in TASKS}
@@ -121,3 +125,52 @@ def test_every_published_file_is_read(data_dir: Path) -> None:
             result = replace(task, samples=10, resamples=10).run(context(data_dir))
             assert -2 < result.scores["effect_size"] < 2
             assert result.counts["targets"] >= 8
+
+
+SCORES = {
+    "effect_size": 1.381,
+    "p_value": 1e-5,
+    "effect_size_low": -0.204,
+    "effect_size_high": 1.5,
+}
+MALE_NAMES = ["MaleNames", "Y", "A", "B"]
+FLOWERS = ["Flowers", "Insects", "Pleasant", "Unpleasant"]
+
+
+def test_effects_stand_with_interval_and_p_beside_the_published_ones() -> None:
+    given = evaluated_models(
+        [
+            record("a", {"weat1": entry("weat", "WEAT1", SCORES, categories=FLOWERS)}),
+            record("b", {"seat1": entry("seat", "SEAT1", SCORES, categories=MALE_NAMES)}),
+        ]
+    )
+    section = SECTIONS[0].of(given, published=True)
+    weat, seat = section.tables
+    (row,) = weat.rows
+    assert row.detail == "Flowers / Insects × Pleasant / Unpleasant"
+    assert [cell.text for cell in row.cells] == ["1.38", "–", "1.50"]
+    assert row.cells[0].small == "−0.20 to 1.50; p < 0.001"
+    assert [column.title for column in weat.columns] == ["a", "b", "GloVe (published)"]
+    assert [column.title for column in seat.columns] == ["a", "b"]
+    assert seat.rows[0].detail == "Male Names / Y × A / B"
+    assert not any(cell.best for cell in row.cells)
+    assert [plot.name for plot in section.plots] == ["weat", "seat"]
+
+
+def test_an_undefined_effect_and_a_missing_interval_are_shown_as_such() -> None:
+    tasks = {
+        "weat1": entry("weat", "WEAT1", SCORES | {"effect_size": None, "p_value": None}),
+        "weat2": entry("weat", "WEAT2", SCORES | {"effect_size_low": None}),
+    }
+    section = SECTIONS[0].of(evaluated_models([record("a", tasks)]), published=False)
+    cells = [row.cells[0] for row in section.tables[0].rows]
+    assert [cell.text for cell in cells] == ["undefined", "1.38"]
+    assert [cell.small for cell in cells] == ["", "p < 0.001"]
+    (axes,) = section.plots[0].draw(LIGHT).axes
+    widths = [patch.get_width() for patch in axes.patches]
+    assert math.isnan(widths[0])
+    assert widths[1] == 1.381
+
+
+def test_nothing_without_tests() -> None:
+    assert SECTIONS[0].of(evaluated_models([record("a", {})]), published=True) is None

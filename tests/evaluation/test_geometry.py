@@ -7,11 +7,20 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
+from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
 from use_st5.embedder import Embedder
 from use_st5.evaluation import geometry
 from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.geometry import GeometryTask, alignment, evaluate_geometry, uniformity
+from use_st5.evaluation.geometry import (
+    SECTIONS,
+    GeometryTask,
+    alignment,
+    evaluate_geometry,
+    uniformity,
+)
+from use_st5.evaluation.report.evaluated import evaluated_models
+from use_st5.evaluation.report.theme import LIGHT
 from use_st5.evaluation.sts import STSPair
 from use_st5.evaluation.task import TaskContext
 
@@ -135,3 +144,39 @@ def test_counts_of_the_test_split(data_dir: Path) -> None:
         "sentences": len({row[column].strip() for row in rows for column in (5, 6)}),
     }
     assert result.scores["uniformity"] < result.scores["uniformity_with_self_pairs"] < 0
+
+
+def scores_of(uniformity: float | None, alignment: float) -> dict[str, dict]:
+    scores = {
+        "uniformity": uniformity,
+        "alignment_above_4": alignment,
+        "alignment_from_4": alignment,
+    }
+    return {"geometry": entry("geometry", "Alignment and uniformity", scores)}
+
+
+def test_less_is_better_and_every_point_is_drawn() -> None:
+    models = evaluated_models(
+        [
+            record("a", scores_of(-2.0, 0.3)),
+            record("b", scores_of(-1.0, 0.2)),
+            record("c", {}),
+            record("d", scores_of(None, 0.4)),
+        ]
+    )
+    section = SECTIONS[0].of(models, published=True)
+    assert [[cell.text for cell in row.cells] for row in section.tables[0].rows] == [
+        ["0.300", "0.300", "−2.000"],
+        ["0.200", "0.200", "−1.000"],
+        ["–", "–", "–"],
+        ["0.400", "0.400", "undefined"],
+    ]
+    best = [[cell.best for cell in row.cells] for row in section.tables[0].rows]
+    assert best == [[False, False, True], [True, True, False], [False] * 3, [False] * 3]
+    (axes,) = section.plots[0].draw(LIGHT).axes
+    points = [(*line.get_xdata(), *line.get_ydata()) for line in axes.lines]
+    assert points == [(-2.0, 0.3), (-1.0, 0.2)]
+
+
+def test_nothing_without_it() -> None:
+    assert SECTIONS[0].of(evaluated_models([record("a", {})]), published=True) is None

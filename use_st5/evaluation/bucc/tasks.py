@@ -9,6 +9,9 @@ from typing import Any
 from use_st5.evaluation.bucc.protocol import evaluate_bucc
 from use_st5.evaluation.bucc.readers import BUCCSet, read_bucc
 from use_st5.evaluation.data_folder import DataFolder, DataSource
+from use_st5.evaluation.report.published_rows import MULTILINGUAL
+from use_st5.evaluation.report.score_table import ScoreGroup
+from use_st5.evaluation.report.sections import GroupSection
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 # Where the threshold is chosen, and where it is then used; names of the organisers and of XTREME.
@@ -112,3 +115,25 @@ class BUCCTask(EvaluationTask):
 
 
 TASKS = tuple(BUCCTask(language) for language in ("de", "fr", "ru", "zh"))
+
+
+_NAMES = tuple(task.name for task in TASKS)
+
+SECTIONS = (
+    GroupSection(
+        "bucc",
+        "Mining translations (BUCC)",
+        "How many of the translations in two texts are found, and how many of the found are "
+        "translations.",
+        scores=(
+            ScoreGroup(
+                "bucc",
+                order=_NAMES,
+                average=_NAMES,
+                benchmarks=("bucc",),
+                featured=MULTILINGUAL,
+                overview="BUCC",
+            ),
+        ),
+    ),
+)

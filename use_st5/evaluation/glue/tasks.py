@@ -28,6 +28,9 @@ from use_st5.evaluation.glue.readers import (
     LabelledTexts,
     TableLayout,
 )
+from use_st5.evaluation.report.published_rows import NLI, SBERT, TWO_STAGES
+from use_st5.evaluation.report.score_table import ScoreGroup
+from use_st5.evaluation.report.sections import GroupSection
 from use_st5.evaluation.senteval import readers as senteval
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
@@ -223,5 +226,44 @@ TASKS = (
         MRPC.layouts[0],
         positive="equivalent",
         split="the corpus's own test split",
+    ),
+)
+
+
+SECTIONS = (
+    GroupSection(
+        "sentglue",
+        "SentGLUE",
+        "GLUE’s tasks with a classifier on the frozen embeddings.",
+        # No mean: the paper's own is of no choice of its printed cells that is known.
+        scores=(
+            ScoreGroup(
+                "sentglue",
+                benchmarks=("sentglue",),
+                featured=(
+                    ("InferSent", NLI),
+                    ("SBERT (RoBERTa Base)", SBERT),
+                    ("SimCSE (RoBERTa Base)", NLI),
+                    ("ST5 Enc (Base)", TWO_STAGES),
+                    ("ST5 Enc (11B)", TWO_STAGES),
+                ),
+            ),
+        ),
+    ),
+    GroupSection(
+        "pairs",
+        "Pair classification",
+        "How well the similarity of two embeddings tells related pairs from others.",
+        scores=(
+            ScoreGroup(
+                "pairs",
+                benchmarks=("pairs",),
+                featured=(
+                    ("SimCSE-BERT-base", "bi-encoder"),
+                    ("SimCSE-BERT-base + TENC (bi)", "bi-encoder"),
+                    ("SimCSE-RoBERTa-base + TENC-mutual (bi)", "bi-encoder"),
+                ),
+            ),
+        ),
     ),
 )

@@ -14,6 +14,9 @@ from use_st5.evaluation.multilingual_sts.readers import (
     read_sts2017,
     read_stsb_multi_mt,
 )
+from use_st5.evaluation.report.published_rows import MULTILINGUAL
+from use_st5.evaluation.report.score_table import ScoreGroup
+from use_st5.evaluation.report.sections import GroupSection
 from use_st5.evaluation.sts import STSPair, evaluate_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
@@ -132,4 +135,43 @@ TASKS = (
     MultilingualSTSTask("korsts", "KorSTS", ("ko", "ko"), read_korsts, (_KORSTS,)),
     MultilingualSTSTask("sts_zh", "Chinese STS-B (CNSD)", ("zh", "zh"), read_cnsd, (_CNSD,)),
     *(_stsb(language, name) for language, name in _STSB_LANGUAGES.items()),
+)
+
+
+# The tracks of the paper that averages them, and the others.
+_XSTS = ("xsts_ar-ar", "xsts_ar-en", "xsts_es-es", "xsts_es-en", "xsts_tr-en")
+_TRACKS = (*_XSTS, "xsts_es-en-wmt", "xsts_en-en")
+_MONOLINGUAL = ("jsts", "korsts", "sts_zh")
+
+SECTIONS = (
+    GroupSection(
+        "multilingual_sts",
+        "Similarity in other languages",
+        "Semantic textual similarity within and across languages.",
+        scores=(
+            ScoreGroup(
+                "multilingual_sts",
+                order=_TRACKS,
+                average=_XSTS,
+                only=True,
+                title="Across languages (XSTS)",
+                benchmarks=("xsts",),
+                featured=MULTILINGUAL,
+                overview="XSTS",
+            ),
+            ScoreGroup(
+                "multilingual_sts",
+                order=_MONOLINGUAL,
+                only=True,
+                title="Within one language",
+                benchmarks=("monolingual_sts",),
+                featured=MULTILINGUAL,
+            ),
+            ScoreGroup(
+                "multilingual_sts",
+                apart=(*_TRACKS, *_MONOLINGUAL),
+                title="The translated STS Benchmark",
+            ),
+        ),
+    ),
 )

@@ -9,6 +9,8 @@ from use_st5.evaluation.classifiers import SentEvalClassifier
 from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.probing.protocol import mlp_grid, probe
 from use_st5.evaluation.probing.readers import ProbingSet, read_probing
+from use_st5.evaluation.report.score_table import ScoreGroup
+from use_st5.evaluation.report.sections import GroupSection
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _LINEAR_ONLY = "word_content.txt"
@@ -113,3 +115,25 @@ _MLP = tuple(
 )
 
 TASKS = _LINEAR + _MLP
+
+
+def _scores(tasks: tuple[ProbingTask, ...], title: str, overview: str) -> ScoreGroup:
+    names = tuple(task.name for task in tasks)
+    return ScoreGroup(tasks[0].group, order=names, average=names, title=title, overview=overview)
+
+
+SECTIONS = (
+    GroupSection(
+        "probing",
+        "Probing (SentEval)",
+        "Which properties of a sentence can be read off its embedding.",
+        scores=(
+            _scores(_LINEAR, "Logistic regression", "Probing"),
+            _scores(_MLP, "One hidden layer", "Probing (hidden layer)"),
+        ),
+        groups={
+            "probing": "Probing (SentEval)",
+            "probing_mlp": "Probing (SentEval, one hidden layer)",
+        },
+    ),
+)

@@ -10,6 +10,9 @@ from use_st5.evaluation.classifiers.classifier import Classifier
 from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.classifiers.sklearn_classifier import SklearnClassifier
 from use_st5.evaluation.data_folder import DataFolder, DataSource
+from use_st5.evaluation.report.published_rows import ENGLISH
+from use_st5.evaluation.report.score_table import ScoreGroup
+from use_st5.evaluation.report.sections import GroupSection
 from use_st5.evaluation.senteval.protocol import evaluate_transfer
 from use_st5.evaluation.senteval.readers import DATASETS, TransferDataset, TransferSet
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
@@ -105,3 +108,43 @@ _SKLEARN = tuple(
 )
 
 TASKS = _ORIGINAL + _SKLEARN
+
+
+# Those of the papers' tables, and in their order.
+_PAPERS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+
+
+def _scores(group: str, suffix: str, title: str, overview: str) -> ScoreGroup:
+    return ScoreGroup(
+        group,
+        order=tuple(name + suffix for name in (*_PAPERS, "sst5", "sicke")),
+        average=tuple(name + suffix for name in _PAPERS),
+        title=title,
+        suffix=suffix,
+        benchmarks=("senteval",),
+        featured=ENGLISH,
+        overview=overview,
+    )
+
+
+SECTIONS = (
+    GroupSection(
+        "senteval",
+        "Transfer (SentEval)",
+        "How well a small classifier on the frozen embeddings does a task that the encoder was not "
+        "trained for.",
+        scores=(
+            _scores("senteval", "", "The original classifier", "Transfer"),
+            _scores(
+                "senteval_sklearn",
+                "_sklearn",
+                "scikit-learn's classifier",
+                "Transfer (scikit-learn)",
+            ),
+        ),
+        groups={
+            "senteval": "Transfer (SentEval)",
+            "senteval_sklearn": "Transfer (SentEval, scikit-learn)",
+        },
+    ),
+)

@@ -1,14 +1,24 @@
-"""The tasks of the group "sts"."""
+"""The tasks of the group "sts", and what reports show of them."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from use_st5.evaluation.data_folder import DataFolder, DataSource
+from use_st5.evaluation.report import charts
+from use_st5.evaluation.report.charts import Axis, Series
+from use_st5.evaluation.report.evaluated import Evaluated
+from use_st5.evaluation.report.published_rows import ENGLISH
+from use_st5.evaluation.report.score_table import ScoreGroup
+from use_st5.evaluation.report.section import Plot, hundredfold
+from use_st5.evaluation.report.sections import GroupSection
+from use_st5.evaluation.report.theme import Theme
 from use_st5.evaluation.sts.protocol import evaluate_by_dice, evaluate_sts, subset_details
 from use_st5.evaluation.sts.readers import (
     SICK_TEST,
@@ -168,4 +178,128 @@ TASKS = (
     STSTask("sickr", SICK_TEST),
     STSSourcesTask(),
     STSDiceTask(),
+)
+
+
+_AXIS = "Spearman correlation × 100"
+
+
+def partition_plots(models: Sequence[Evaluated]) -> list[Plot]:
+    """The plots for which some model has what they show."""
+    return [plot for plot in (_dice_plot(models), _source_plot(models)) if plot]
+
+
+def _dice_plot(models: Sequence[Evaluated]) -> Plot | None:
+    found = [(model, task) for model in models if (task := model.task("sts_dice"))]
+    if not found:
+        return None
+    quintiles = {model.position: task["details"]["quintiles"] for model, task in found}
+    series = [
+        Series(
+            model.name,
+            tuple(range(1, len(quintiles[model.position]) + 1)),
+            tuple(hundredfold(each["spearman"]) for each in quintiles[model.position]),
+            model=model.position,
+        )
+        for model, _ in found
+    ]
+    ticks = {
+        place: f"{each['dice_from']:.2f} to\n{each['dice_to']:.2f}"
+        for place, each in enumerate(quintiles[found[0][0].position], start=1)
+    }
+
+    def draw(theme: Theme) -> charts.Figure:
+        axis = Axis("Dice coefficient of the two sentences’ words", _AXIS)
+        return charts.lines(theme, series, axis, ticks)
+
+    return Plot(
+        "sts_dice",
+        f"{found[0][1]['title']}: from the fifth of the pairs that shares fewest words to the one "
+        "that shares most.",
+        f"Lines of the {_AXIS} over fifths of the pairs by Dice coefficient, for "
+        f"{', '.join(one.label for one in series)}.",
+        draw,
+        found[0][1]["protocol"],
+    )
+
+
+def _source_plot(models: Sequence[Evaluated]) -> Plot | None:
+    found = [(model, task) for model in models if (task := model.task("sts_sources"))]
+    if not found:
+        return None
+    labels = [*dict.fromkeys(name for _, task in found for name in task["details"]["sources"])]
+    series = [
+        Series(
+            model.name,
+            tuple(
+                hundredfold(task["details"]["sources"].get(name, {}).get("spearman"))
+                for name in labels
+            ),
+            model=model.position,
+        )
+        for model, task in found
+    ]
+
+    def draw(theme: Theme) -> charts.Figure:
+        return charts.dots(theme, labels, series, Axis(_AXIS))
+
+    return Plot(
+        "sts_sources",
+        f"{found[0][1]['title']} of the sentences.",
+        f"Dots of the {_AXIS} for {len(labels)} sources of sentences, for "
+        f"{', '.join(one.label for one in series)}.",
+        draw,
+        found[0][1]["protocol"],
+    )
+
+
+class _Quintile(msgspec.Struct):
+    dice_from: float
+    dice_to: float
+    spearman: float | None
+
+
+class _Quintiles(msgspec.Struct):
+    quintiles: list[_Quintile]
+
+
+class _Source(msgspec.Struct):
+    spearman: float | None
+
+
+class _Sources(msgspec.Struct):
+    sources: dict[str, _Source]
+
+
+_PAPERS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+
+SECTIONS = (
+    GroupSection(
+        "sts",
+        "Semantic textual similarity",
+        "How well the similarity of two embeddings follows the one that people see. Correlations "
+        "of different aggregations cannot be compared; each table names its own.",
+        scores=(
+            ScoreGroup(
+                "sts",
+                order=_PAPERS,
+                average=_PAPERS,
+                apart=("sts_sources", "sts_dice"),
+                benchmarks=("sts",),
+                featured=ENGLISH,
+                overview="STS",
+            ),
+            ScoreGroup(
+                "sts",
+                order=("stsb_dev", "stsb"),
+                only=True,
+                score="pearson_angular_all",
+                title="The STS Benchmark as in the Universal Sentence Encoder’s paper",
+                benchmarks=("stsb_pearson",),
+                featured=ENGLISH,
+            ),
+        ),
+        more=lambda models, published: ((), partition_plots(models)),
+        details={"sts_dice": _Quintiles, "sts_sources": _Sources},
+    ),
 )

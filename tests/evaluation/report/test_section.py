@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from use_st5.evaluation.report.cell import (
+from use_st5.evaluation.report.section import (
     MISSING,
     UNDEFINED,
     Cell,
