@@ -201,7 +201,7 @@ def _evaluation_sets() -> dict[str, Reader]:
     from use_st5.evaluation.preparation.downloads import Downloads
     from use_st5.evaluation.preparation.semeval import semeval_sets
     from use_st5.evaluation.probing.readers import read_probing
-    from use_st5.evaluation.published._reading import read_published
+    from use_st5.evaluation.published.tables import read_published
     from use_st5.evaluation.senteval import readers as senteval
     from use_st5.evaluation.sts import readers as sts
     from use_st5.evaluation.tatoeba.readers import read_tatoeba

@@ -7,10 +7,10 @@ A group of tasks is one folder, or one file where it is small (bias, geometry), 
     tasks.py      TASKS, as `registry` and the command line know them, and SECTIONS, what reports
                   show of them
 
-Around the groups: `task` (what a task is), `data_folder` (finds the data sets), `runner` (runs tasks
-over one encoder), `result_store` and `record` (what it keeps and leaves), `classifiers` (SentEval's),
-`published` (the papers' tables), `report` (the page of several records), `preparation` (`use-st5 data
-prepare`).
+Around the groups: `task` (what a task is), `data_folder` (finds the data sets), `runner` (runs
+tasks over one encoder), `result_store` and `record` (what it keeps and leaves), `classifiers`
+(SentEval's), `published` (the papers' tables), `report` (the page of several records),
+`preparation` (`use-st5 data prepare`).
 
 Example:
     >>> import use_st5

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from use_st5.evaluation.published.published_tables import published_tables
+from use_st5.evaluation.published.tables import published_tables
 from use_st5.evaluation.report.published_rows import published_effects, published_rows
 
 

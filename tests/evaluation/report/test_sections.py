@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.evaluation.report.records import entry, record
-from use_st5.evaluation.published.published_tables import published_tables
+from use_st5.evaluation.published.tables import published_tables
 from use_st5.evaluation.registry import group_sections, groups
 from use_st5.evaluation.report.evaluated import Evaluated, evaluated_models
 from use_st5.evaluation.report.published_rows import MULTILINGUAL

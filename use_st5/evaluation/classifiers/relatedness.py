@@ -18,8 +18,8 @@ import numpy as np
 from scipy import stats
 
 from use_st5._imports import require
-from use_st5.evaluation.classifiers._early_stopping import EarlyStopping
-from use_st5.evaluation.classifiers._optimizers import Adam
+from use_st5.evaluation.classifiers._networks import Adam
+from use_st5.evaluation.classifiers._side_by_side import EarlyStopping
 
 _HIGHEST = 5
 _BATCH = 64

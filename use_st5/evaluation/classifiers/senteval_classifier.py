@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from use_st5._imports import require
-from use_st5.evaluation.classifiers._optimizers import OPTIMIZERS
+from use_st5.evaluation.classifiers._networks import OPTIMIZERS
 from use_st5.evaluation.classifiers._side_by_side import SideBySide
-from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.classifiers.fold import Fold
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
-from use_st5.evaluation.classifiers.trained_classifier import TrainedClassifier
+from use_st5.evaluation.classifiers.classifier import (
+    Classifier,
+    Fold,
+    LabelledFeatures,
+    TrainedClassifier,
+)
 from use_st5.evaluation.task import Progress
 
 _GRID = (1e-5, 1e-4, 1e-3, 1e-2)

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.classifiers.fold import Fold
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
-from use_st5.evaluation.classifiers.trained_classifier import TrainedClassifier
+from use_st5.evaluation.classifiers.classifier import (
+    Classifier,
+    Fold,
+    LabelledFeatures,
+    TrainedClassifier,
+)
 from use_st5.evaluation.task import Progress
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from use_st5.evaluation.published.published_row import PublishedRow
-from use_st5.evaluation.published.published_table import PublishedTable
-from use_st5.evaluation.published.published_tables import published_tables
+from use_st5.evaluation.published.tables import PublishedRow, PublishedTable, published_tables
 from use_st5.evaluation.report.section import MISSING, Cell, Row, in_percent, number, sentence
 
 Notes = tuple[tuple[str, str], ...]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from use_st5.embedder import Embedder, Encode, as_embedder
-from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
+from use_st5.evaluation.classifiers.classifier import Classifier, LabelledFeatures
 from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.classifiers.validation import inner_kfold, kfold, split
 from use_st5.evaluation.senteval.readers import TransferSample, TransferSet

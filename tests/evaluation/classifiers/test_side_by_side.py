@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from use_st5.evaluation.classifiers._early_stopping import EarlyStopping
+from use_st5.evaluation.classifiers._side_by_side import EarlyStopping
 
 
 def evaluations(series: list[float], tenacity: int) -> int:
