@@ -199,7 +199,7 @@ def _evaluation_sets() -> dict[str, Reader]:
     from use_st5.evaluation.glue.readers import TableLayout
     from use_st5.evaluation.multilingual_sts import readers as multilingual
     from use_st5.evaluation.preparation.downloads import Downloads
-    from use_st5.evaluation.preparation.semeval import semeval_sets
+    from use_st5.evaluation.preparation.semeval import read_semeval
     from use_st5.evaluation.probing.readers import read_probing
     from use_st5.evaluation.published.tables import read_published
     from use_st5.evaluation.senteval import readers as senteval
@@ -282,7 +282,7 @@ def _evaluation_sets() -> dict[str, Reader]:
         ),
         "weat": Reader(_jsonl("file.txt", weat), file(read_weat)),
         "published": Reader(_make_published, file(read_published)),
-        "archives": Reader(_make_archives, lambda f: [*semeval_sets(Downloads(f))]),
+        "archives": Reader(_make_archives, lambda f: read_semeval(Downloads(f))),
     }
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -8,21 +7,18 @@ import pytest
 
 from use_st5.evaluation.data_folder import DataSource
 from use_st5.evaluation.glue import tasks as glue_tasks
-from use_st5.evaluation.preparation.preparation import Preparation
-from use_st5.evaluation.preparation.preparations import PREPARATIONS, prepare
-from use_st5.evaluation.preparation.prepared_set import PreparedSet
+from use_st5.evaluation.preparation.preparation import PREPARATIONS, Preparation, prepare
 from use_st5.evaluation.senteval import tasks as senteval_tasks
 from use_st5.evaluation.sts import tasks as sts_tasks
 
 
 def two_sets(asked: list[Path | None]) -> Preparation:
-    def sets(folder: Path | None) -> Iterator[PreparedSet]:
+    def read(folder: Path | None) -> dict[str, dict[str, bytes]]:
         asked.append(folder)
-        yield PreparedSet("A", {"1": b"new"})
-        yield PreparedSet("deep/B", {"1": b"one", "2": b"two"})
+        return {"A": {"1": b"new"}, "deep/B": {"1": b"one", "2": b"two"}}
 
     writes = {"A": ("1",), "deep/B": ("1", "2"), "C": ("1",)}
-    return Preparation("two", writes, "something", sets, reads_downloads=True)
+    return Preparation("two", writes, "something", read, reads_downloads=True)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -58,16 +54,14 @@ def test_nothing_is_done_where_everything_exists(tmp_path: Path) -> None:
 
 
 def test_a_set_that_fails_leaves_nothing_half(tmp_path: Path) -> None:
-    def sets(folder: Path | None) -> Iterator[PreparedSet]:
-        yield PreparedSet("A", {"1": b"one", "bad/name": b"cannot be written"})
+    def read(folder: Path | None) -> dict[str, dict[str, bytes]]:
+        return {"A": {"1": b"one", "bad/name": b"cannot be written"}}
 
     with pytest.raises(FileNotFoundError):
-        prepare(Preparation("x", {"A": ("1",)}, "", sets, reads_downloads=True), tmp_path)
+        prepare(Preparation("x", {"A": ("1",)}, "", read, reads_downloads=True), tmp_path)
     assert contents(tmp_path) == {}
     with pytest.raises(FileNotFoundError, match="expected something; found none of them whole"):
-        none = Preparation(
-            "x", {"A": ()}, "something", lambda folder: iter(()), reads_downloads=True
-        )
+        none = Preparation("x", {"A": ()}, "something", lambda folder: {}, reads_downloads=True)
         prepare(none, tmp_path, source=tmp_path)
 
 
