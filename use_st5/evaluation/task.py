@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from use_st5.embedder import Embedder
+from use_st5.embedder import Embedder, Encode
 from use_st5.evaluation.data_folder import DataFolder, DataSource, MissingDataError
 
 
@@ -43,8 +43,9 @@ class Progress:
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
         """Task `number`, from 1, of `total` begins."""
 
-    def encoded(self, sentences: int) -> None:
-        """So many more sentences have been encoded."""
+    def encoding(self, encode: Encode) -> Encode:
+        """`encode`, or what calls it and shows how many sentences it was given."""
+        return encode
 
     def track(self, steps: Iterable[T], description: str, total: int | None = None) -> Iterable[T]:
         """Passes the steps through; `total` is needed where they have no length."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from use_st5._imports import require
 from use_st5.evaluation.task import Progress
 
 
@@ -125,6 +127,15 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 0.5 * np.tanh(0.5 * x) + 0.5
 
 
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keeps BLAS to one thread while the block runs.
+
+    Products as small as those of these classifiers are done before threads have met: on a machine
+    with other work they take forty times as long as in one thread. threadpoolctl is scikit-learn's.
+    """
+    return require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas")
+
+
 class Classifier(abc.ABC):
     """A kind of classifier with its settings; subclasses are frozen dataclasses.
 
@@ -149,6 +160,10 @@ class Classifier(abc.ABC):
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
         """The name and all settings, as JSON takes them."""
+
+    def settings(self) -> dict[str, Any]:
+        """`options` without the seed, which is that of the run: what a task records of it."""
+        return {name: value for name, value in self.options().items() if name != "seed"}
 
     @abc.abstractmethod
     def fit(

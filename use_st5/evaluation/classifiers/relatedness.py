@@ -17,9 +17,9 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from use_st5._imports import require
 from use_st5.evaluation.classifiers._networks import Adam
 from use_st5.evaluation.classifiers._side_by_side import EarlyStopping
+from use_st5.evaluation.classifiers.classifier import one_blas_thread
 
 _HIGHEST = 5
 _BATCH = 64
@@ -68,8 +68,7 @@ def predict_relatedness(
     """
     best = None
     stopping = EarlyStopping((1,), _TENACITY)
-    # Products of 64 rows: threads of BLAS would mostly wait for each other.
-    with require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         for weights in _learn(train[0], soft_labels(train[1]), seed):
             correlation = _correlation(_means(held_out[0], weights), held_out[1])
             if stopping.update(np.array([correlation]))[0] or best is None:

@@ -87,9 +87,7 @@ class SentGlueTask(EvaluationTask):
         """The features and the classifier's settings; the seed is that of the run."""
         if self._graded:
             return {"features": self.features, "classifier": "soft labels 0 … 5"}
-        classifier = SentEvalClassifier().options()
-        del classifier["seed"]
-        return {"features": self.features, **classifier}
+        return {"features": self.features, **SentEvalClassifier().settings()}
 
     def read(self, data: DataFolder) -> tuple[LabelledTexts, LabelledTexts]:
         """The train and the dev split."""

@@ -61,9 +61,8 @@ class LittleDataTask(EvaluationTask):
 
     def options(self) -> dict[str, Any]:
         """The sizes, the draws, and the classifier's settings; the seed is that of the run."""
-        classifier = SentEvalClassifier().options()
-        del classifier["seed"]
-        return {"sizes": [*self.sizes], "draws": self.draws, **classifier}
+        settings = SentEvalClassifier().settings()
+        return {"sizes": [*self.sizes], "draws": self.draws, **settings}
 
     def read(self, data: DataFolder) -> TransferSet:
         """Binary SST."""

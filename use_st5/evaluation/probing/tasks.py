@@ -61,9 +61,7 @@ class ProbingTask(EvaluationTask):
 
     def options(self) -> dict[str, Any]:
         """Whether it is the paper's grid, and the classifier's settings; the seed is the run's."""
-        classifier = SentEvalClassifier().options()
-        del classifier["seed"]
-        return {"mlp_grid": self._grid, **classifier}
+        return {"mlp_grid": self._grid, **SentEvalClassifier().settings()}
 
     def read(self, data: DataFolder) -> ProbingSet:
         """The one file."""

@@ -52,9 +52,7 @@ class TransferTask(EvaluationTask):
 
     def options(self) -> dict[str, Any]:
         """The classifier's settings; its seed is that of the run."""
-        options = self.classifier.options()
-        del options["seed"]
-        return options
+        return self.classifier.settings()
 
     def read(self, data: DataFolder) -> TransferSet:
         """All files of the set."""
