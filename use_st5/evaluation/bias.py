@@ -149,7 +149,7 @@ def _shown(models: Sequence[Evaluated], published: bool) -> Shown:
     tables, plots = [], []
     for group, title in _GROUPS.items():
         if tests := tasks_of(models, group):
-            beside, notes = published_effects([*tests]) if published else ([], ())
+            beside, notes = published_effects("weat", [*tests]) if published else ([], ())
             tables.append(_table(models, title, tests, beside, notes))
             plots.append(_plot(models, group, tests, beside))
     return tables, plots

@@ -34,6 +34,11 @@ from use_st5.evaluation.sts.protocol import embed_pairs
 from use_st5.evaluation.sts.readers import STSB_TEST, STSPair, STSSet, read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
+_T = 2.0
+# Rows of the kernel at a time: bounds the memory at any number of sentences.
+_BLOCK = 1024
+_COUNTS = ("pairs", "positives_above_4", "positives_from_4", "sentences")
+
 
 @dataclass(frozen=True)
 class GeometryScore:
@@ -61,11 +66,6 @@ class GeometryScore:
     positives_above_4: int
     positives_from_4: int
     sentences: int
-
-
-_T = 2.0
-# Rows of the kernel at a time: bounds the memory at any number of sentences.
-_BLOCK = 1024
 
 
 def alignment(first: np.ndarray, second: np.ndarray) -> float:
@@ -141,9 +141,6 @@ def _kernel_sum(vectors: np.ndarray) -> float:
         distances = squares[block, None] + squares - 2.0 * vectors[block] @ vectors.T
         total += float(np.exp(-_T * np.maximum(distances, 0.0)).sum())
     return total
-
-
-_COUNTS = ("pairs", "positives_above_4", "positives_from_4", "sentences")
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,25 @@
 from __future__ import annotations
 
+import ast
+import dataclasses
+from pathlib import Path
+
 import pytest
 
 from tests.evaluation.report.records import entry, record
+from use_st5.evaluation import report
 from use_st5.evaluation.published.tables import published_tables
-from use_st5.evaluation.registry import group_sections, groups
+from use_st5.evaluation.registry import all_tasks, group_sections, groups
 from use_st5.evaluation.report.evaluated import Evaluated, evaluated_models
 from use_st5.evaluation.report.published_rows import MULTILINGUAL
 from use_st5.evaluation.report.score_table import ScoreGroup
-from use_st5.evaluation.report.sections import every_score, overview_section, report_sections
+from use_st5.evaluation.report.section import Plot
+from use_st5.evaluation.report.sections import (
+    GroupSection,
+    every_score,
+    overview_section,
+    report_sections,
+)
 
 SCORE_GROUPS = [group for section in group_sections() for group in section.scores]
 
@@ -109,3 +120,31 @@ def test_every_task_has_its_place_and_no_place_waits_for_an_unknown_task() -> No
         assert {*group.order, *group.apart} <= registered[group.group]
     shown = [group for section in group_sections() for group in section.titles]
     assert sorted(shown) == sorted(registered)
+
+
+def test_reports_know_no_group_and_no_task_by_name() -> None:
+    names = {*groups(), *all_tasks()}
+    for path in Path(report.__file__).parent.glob("*.py"):
+        constants = {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        assert not constants & names, path.name
+
+
+def test_a_section_shows_what_its_group_declares() -> None:
+    toys = GroupSection("toys", "Toys", "Read me.", scores=(ScoreGroup("toys", title="All"),))
+    tasks = {"ball": entry("toys", "Ball", {"accuracy": 0.5})}
+    section = toys.of(evaluated_models([record("a", tasks)]), published=True)
+    assert (section.name, section.title, section.lead) == ("toys", "Toys", "Read me.")
+    assert [table.title for table in section.tables] == ["All"]
+    assert toys.titles == {"toys": "Toys"}
+    assert toys.of(evaluated_models([record("a", {})]), published=True) is None
+    plot = Plot("p", "", "", draw=lambda theme: None)
+    drawn = dataclasses.replace(toys, more=lambda models, published: ((), [plot] * published))
+    assert drawn.of(evaluated_models([record("a", {})]), published=True).plots == (plot,)
+
+
+def test_what_is_no_score_of_a_task_comes_last() -> None:
+    assert [section.name for section in group_sections()][-2:] == ["geometry", "bias"]

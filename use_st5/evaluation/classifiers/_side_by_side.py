@@ -19,6 +19,8 @@ from use_st5.evaluation.task import Progress
 if TYPE_CHECKING:
     from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
 
+_HELD_OUT = 0.05
+
 
 class EarlyStopping:
     """Follows the dev accuracies of several trainings.
@@ -48,9 +50,6 @@ class EarlyStopping:
         self._misses += self.running & ~better
         self.running &= self._misses <= self._tenacity
         return better
-
-
-_HELD_OUT = 0.05
 
 
 class SideBySide:

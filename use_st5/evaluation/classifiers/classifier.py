@@ -13,6 +13,9 @@ import numpy as np
 from use_st5._imports import require
 from use_st5.evaluation.task import Progress
 
+# Rows that are read and scored at once: 16 MB of 4,096 features.
+BLOCK = 1024
+
 
 class Features(Protocol):
     """Rows of numbers that are read in blocks: an array, or something that computes them.
@@ -90,10 +93,6 @@ class Fold:
 
     train: np.ndarray
     dev: np.ndarray | None = None
-
-
-# Rows that are read and scored at once: 16 MB of 4,096 features.
-BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,9 @@ from use_st5.evaluation.classifiers.classifier import (
 )
 from use_st5.evaluation.task import Progress
 
+# The original passes this to the outer and inner folds of InnerKFoldClassifier, whatever the seed.
+_INNER_KFOLD_SEED = 1111
+
 
 @dataclass(frozen=True, eq=False)
 class Classification:
@@ -41,10 +44,6 @@ class Classification:
     test_accuracy: float
     predictions: np.ndarray
     regularization: tuple[float, ...]
-
-
-# The original passes this to the outer and inner folds of InnerKFoldClassifier, whatever the seed.
-_INNER_KFOLD_SEED = 1111
 
 
 def inner_kfold(

@@ -16,6 +16,11 @@ from use_st5.evaluation._text_files import numbered_lines, parse_score, split_fi
 from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TRAIN
 
+_ORIGIN = (
+    "https://gluebenchmark.com/tasks, or `use-st5 data`, which writes this layout from TensorFlow "
+    "Datasets (glue)"
+)
+
 
 @dataclass(frozen=True)
 class LabelledTexts:
@@ -152,12 +157,6 @@ class TableLayout:
         known = ", ".join(f"{name} or {index}" for index, name in enumerate(self.classes))
         hint = " GLUE's test files have no labels: take its dev file." if text == "-1" else ""
         raise ValueError(f"{path}:{number}: expected a label ({known}), received {text!r}.{hint}")
-
-
-_ORIGIN = (
-    "https://gluebenchmark.com/tasks, or `use-st5 data`, which writes this layout from TensorFlow "
-    "Datasets (glue)"
-)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ import numpy as np
 
 from use_st5.evaluation._text_files import numbered_lines, split_fields
 
+_PARTS = {"tr": "train", "va": "dev", "te": "test"}
+
+
 PARTS = ("train", "dev", "test")
 
 
@@ -25,9 +28,6 @@ class ProbingSet:
     classes: tuple[str, ...]
     sentences: dict[str, list[str]]
     labels: dict[str, np.ndarray]
-
-
-_PARTS = {"tr": "train", "va": "dev", "te": "test"}
 
 
 def read_probing(path: str | Path) -> ProbingSet:

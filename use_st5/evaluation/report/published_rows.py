@@ -93,9 +93,9 @@ def published_rows(
     return PublishedRows(tuple(chosen), tuple(more), tuple(notes))
 
 
-def published_effects(tests: Sequence[str]) -> tuple[list[PublishedEffects], Notes]:
-    """The effect sizes of word lists in papers, for a column each, and where they stand."""
-    rows = [(table, row) for table in published_tables("weat") for row in table.rows]
+def published_effects(benchmark: str, tests: Sequence[str]) -> tuple[list[PublishedEffects], Notes]:
+    """The effect sizes of tests in papers, for a column each, and where they stand."""
+    rows = [(table, row) for table in published_tables(benchmark) for row in table.rows]
     p_values = {row.model: row.scores for table, row in rows if table.metric == "p_value"}
     shown = []
     for table, row in rows:

@@ -18,6 +18,9 @@ from use_st5.evaluation._text_files import (
 )
 from use_st5.evaluation.data_folder import DataFolder, DataSource
 
+_YES_NO = ("0", "1")
+_TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+
 
 @dataclass(frozen=True)
 class TransferSample:
@@ -65,10 +68,6 @@ class TransferSet:
         """Those of "train", "dev" and "test" that there are."""
         every = {"train": self.train, "dev": self.dev, "test": self.test}
         return {part: samples for part, samples in every.items() if samples is not None}
-
-
-_YES_NO = ("0", "1")
-_TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 def read_sentences(path: str | Path, *, label: int) -> list[TransferSample]:

@@ -22,6 +22,12 @@ from use_st5._vectors import similarity_by_name
 from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.sts.readers import STSPair, STSSet
 
+_ROUNDING = 1e-12
+_PARTS = 5
+# What stands between blanks, without punctuation at its ends: "U.S." is one word, "guitar." no
+# other than "guitar".
+_WORD = re.compile(r"\w+(?:[^\w\s]+\w+)*")
+
 
 @dataclass(frozen=True)
 class STSScore:
@@ -45,9 +51,6 @@ class STSScore:
     pairs: int
     spearman: dict[str, float]
     pearson: dict[str, float]
-
-
-_ROUNDING = 1e-12
 
 
 def evaluate_sts(
@@ -143,12 +146,6 @@ class DiceQuintile:
     pairs: int
     spearman: float
     pearson: float
-
-
-_PARTS = 5
-# What stands between blanks, without punctuation at its ends: "U.S." is one word, "guitar." no
-# other than "guitar".
-_WORD = re.compile(r"\w+(?:[^\w\s]+\w+)*")
 
 
 def dice_coefficient(first: str, second: str) -> float:
