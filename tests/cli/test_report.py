@@ -33,7 +33,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
         given.append(([(each.model["name"], each.seed) for each in records], folder))
         return [folder / "report.html", folder / "bars.png"]
 
-    monkeypatch.setattr("use_st5.evaluation.report.page", write_report)
+    monkeypatch.setattr("use_st5.evaluation.report.write_report", write_report)
     return given
 
 
