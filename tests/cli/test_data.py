@@ -10,7 +10,7 @@ import pytest
 
 from tests.evaluation.toys import WORDS, WordsTask
 from use_st5.evaluation import registry
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataSource
 
 SICK = DataSource("SICK-R test", ("sick2014/SICK_test_annotated.txt",), "Zenodo", "CC BY-NC-SA")
 COLUMNS = ["data set", "found", "for", "from", "licence", "prepare"]

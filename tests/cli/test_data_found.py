@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.registry import all_tasks
-from use_st5.evaluation.retrieval.tatoeba_languages import LANGUAGES
+from use_st5.evaluation.tatoeba.readers import LANGUAGES
 
 OTHER_TEXT = b"word " * 10
 NO_UTF8 = b"caf\xe9\n" * 3

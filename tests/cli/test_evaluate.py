@@ -20,10 +20,9 @@ from tests.cli.conftest import FakeEncoder
 from tests.evaluation.toys import WORDS, WordsTask
 from use_st5._cli.task_choice import print_tasks
 from use_st5.evaluation import registry
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataSource
 from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 ABSENT = DataSource("Rare", ("rare.txt",), "https://example.org/rare", "free")
 ENCODERS = '''
@@ -411,7 +410,7 @@ SUITE = """
 import signal
 from tests.evaluation.toys import WordsTask
 from use_st5.evaluation import registry
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataSource
 second = DataSource("second", ("second.txt",), "a test")
 
 class Second(WordsTask):

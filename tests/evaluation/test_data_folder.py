@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
-from use_st5.evaluation.data_source import DataSource
+from use_st5.evaluation.data_folder import DataFolder, DataSource, MissingDataError
 
 
 def write(path: Path, text: str = "") -> Path:

@@ -4,18 +4,18 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords, WordsTask
-from use_st5.evaluation.data_folder import MissingDataError
-from use_st5.evaluation.data_source import DataSource
+from use_st5.embedder import Encode
+from use_st5.evaluation.data_folder import DataSource, MissingDataError
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.result_store import ResultStore
 from use_st5.evaluation.runner import evaluate
-from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
 
 
 @pytest.fixture
@@ -42,8 +42,12 @@ class Log(Progress):
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
         self.events.append((task.name, number, total))
 
-    def encoded(self, sentences: int) -> None:
-        self.events.append((sentences,))
+    def encoding(self, encode: Encode) -> Encode:
+        def told(sentences: list[str]) -> Any:
+            self.events.append((len(sentences),))
+            return encode(sentences)
+
+        return told
 
 
 def test_two_tasks_share_the_embeddings_and_the_record_tells_all(data: Path) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.evaluation.data_source import DataSource
-from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.evaluation.data_folder import DataSource
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 WORDS = DataSource("words", ("words.txt",), "nowhere: a test makes it")
 

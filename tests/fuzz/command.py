@@ -72,8 +72,7 @@ def toy_tasks() -> None:
     from tests.evaluation.toys import WordsTask
     from use_st5 import embedder
     from use_st5.evaluation import registry
-    from use_st5.evaluation.task import TaskContext
-    from use_st5.evaluation.task_result import TaskResult
+    from use_st5.evaluation.task import TaskContext, TaskResult
 
     @dataclass(frozen=True)
     class SlowTask(WordsTask):

@@ -212,7 +212,7 @@ def _file(read: Callable[..., object], **options: Any) -> Callable[[Path], objec
 
 def _sts_sets() -> dict[str, Reader]:
     from use_st5.evaluation.preparation.downloads import Downloads
-    from use_st5.evaluation.preparation.semeval import semeval_sets
+    from use_st5.evaluation.preparation.semeval import read_semeval
     from use_st5.evaluation.sts import readers as sts
 
     stsb = (["g", "f", 12, i, score, *pair] for i, (*pair, score) in enumerate(_PAIRS))
@@ -220,14 +220,14 @@ def _sts_sets() -> dict[str, Reader]:
         "semeval_sts": Reader(_SEMEVAL, sts.read_semeval_sts),
         "stsb": Reader(_table("file.txt", *stsb), _file(sts.read_stsb)),
         "sick": Reader(_SICK, _file(sts.read_sick)),
-        "archives": Reader(_make_archives, lambda f: [*semeval_sets(Downloads(f))]),
+        "archives": Reader(_make_archives, lambda f: read_semeval(Downloads(f))),
     }
 
 
 def _multilingual_sets() -> dict[str, Reader]:
+    from use_st5.evaluation.bucc.readers import read_bucc
     from use_st5.evaluation.multilingual_sts import readers as multilingual
-    from use_st5.evaluation.retrieval.bucc_data import read_bucc
-    from use_st5.evaluation.retrieval.tatoeba_data import read_tatoeba
+    from use_st5.evaluation.tatoeba.readers import read_tatoeba
 
     jsts = (
         {"sentence_pair_id": str(i), "sentence1": a, "sentence2": b, "label": c}
@@ -259,7 +259,7 @@ def _multilingual_sets() -> dict[str, Reader]:
 
 
 def _classification_sets() -> dict[str, Reader]:
-    from use_st5.evaluation.glue.table_layout import TableLayout
+    from use_st5.evaluation.glue.readers import TableLayout
     from use_st5.evaluation.probing.readers import read_probing
     from use_st5.evaluation.senteval import readers as senteval
 
@@ -288,7 +288,7 @@ def _classification_sets() -> dict[str, Reader]:
 
 def _word_lists_and_figures() -> dict[str, Reader]:
     from use_st5.bias.weat_reader import read_weat
-    from use_st5.evaluation.published._reading import read_published
+    from use_st5.evaluation.published.tables import read_published
 
     group = {"category": "c", "examples": ["a", "é"]}
     other = {"category": "d", "examples": ["x", "y"]}

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.senteval.transfer_sample import TransferSample
-from use_st5.evaluation.senteval.transfer_set import TransferSet
+from use_st5.evaluation.senteval.readers import TransferSample, TransferSet
 from use_st5.recipes._transfer_data import TASKS, LabelledTexts, split
 
 

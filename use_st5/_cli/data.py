@@ -16,8 +16,7 @@ from use_st5._cli.manual import manual
 from use_st5._cli.output import say, waiting
 
 if TYPE_CHECKING:
-    from use_st5.evaluation.data_folder import DataFolder
-    from use_st5.evaluation.data_source import DataSource
+    from use_st5.evaluation.data_folder import DataFolder, DataSource
     from use_st5.evaluation.task import EvaluationTask
 
 HELP = manual(
@@ -70,7 +69,7 @@ def data(
     if context.invoked_subcommand is not None:
         return
     from use_st5.evaluation.data_folder import DataFolder
-    from use_st5.evaluation.preparation.preparations import PREPARATIONS
+    from use_st5.evaluation.preparation.preparation import PREPARATIONS
     from use_st5.evaluation.registry import all_tasks
 
     opened = None if folder is None else DataFolder(folder)
@@ -108,26 +107,24 @@ def prepare(
     ] = False,
 ) -> None:
     """Prepares data sets."""
-    from use_st5.evaluation.preparation import preparations
+    from use_st5.evaluation.preparation.preparation import PREPARATIONS
+    from use_st5.evaluation.preparation.preparation import prepare as write_folders
 
     for name in names:
-        known = preparations.PREPARATIONS.get(name)
+        known = PREPARATIONS.get(name)
         if known is None:
             raise typer.BadParameter(
-                f"there is no preparation {name!r}; there is: "
-                f"{', '.join(preparations.PREPARATIONS)}."
+                f"there is no preparation {name!r}; there is: {', '.join(PREPARATIONS)}."
             )
         if known.reads_downloads and source is None:
             raise typer.BadParameter(
                 f"{name} needs a folder with {known.needs}.", param_hint="--from"
             )
     for name in names:
-        preparation = preparations.PREPARATIONS[name]
+        preparation = PREPARATIONS[name]
         # TFDS tells on standard output what it downloads.
         with contextlib.redirect_stdout(sys.stderr):
-            written, left = preparations.prepare(
-                preparation, to, source=source, overwrite=overwrite
-            )
+            written, left = write_folders(preparation, to, source=source, overwrite=overwrite)
         for folder in written:
             typer.echo(str(folder))
         for folder in left:

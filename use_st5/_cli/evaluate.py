@@ -174,7 +174,7 @@ def _run(
     try:
         with drawn_progress() as progress:
             return run_tasks(
-                progress.shown(encoder.encode),
+                encoder.encode,
                 tasks,
                 data,
                 name=encoder.name,

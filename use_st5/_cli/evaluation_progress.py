@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from use_st5.embedder import Encode
 from use_st5.evaluation.task import EvaluationTask, Progress, T
-
-# What the bar of encoding moves by.
-_SENTENCES = 1024
 
 
 class EvaluationProgress(Progress):
@@ -27,6 +24,7 @@ class EvaluationProgress(Progress):
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
         self._tasks = bars.add_task("tasks", total=None)
+        self._sentences: TaskID | None = None
 
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
         """Names the task and moves the bar of tasks."""
@@ -45,24 +43,17 @@ class EvaluationProgress(Progress):
         finally:
             self._bars.remove_task(bar)
 
-    def shown(self, encode: Callable[[list[str]], Any]) -> Callable[[list[str]], np.ndarray]:
-        """`encode` with a bar: the sentences reach it in parts."""
+    def encoding(self, encode: Encode) -> Encode:
+        """`encode` with a bar that counts its sentences, of all tasks together."""
 
-        def encode_in_parts(sentences: list[str]) -> np.ndarray:
-            if len(sentences) <= _SENTENCES:
-                return np.asarray(encode(sentences))
-            starts = range(0, len(sentences), _SENTENCES)
-            bar = self._bars.add_task("  encoding", total=len(sentences))
-            parts = []
-            try:
-                for start in starts:
-                    parts.append(np.asarray(encode(sentences[start : start + _SENTENCES])))
-                    self._bars.advance(bar, _SENTENCES)
-            finally:
-                self._bars.remove_task(bar)
-            return np.concatenate(parts)
+        def counting(sentences: list[str]) -> Any:
+            if self._sentences is None:
+                self._sentences = self._bars.add_task("  sentences encoded", total=None)
+            vectors = encode(sentences)
+            self._bars.advance(self._sentences, len(sentences))
+            return vectors
 
-        return encode_in_parts
+        return counting
 
 
 @contextmanager

@@ -1,5 +1,17 @@
 """How good the embeddings are: the protocols of the published papers.
 
+A group of tasks is one folder, or one file where it is small (bias, geometry), with the same parts:
+
+    readers.py    the files as published → the group's data sets, and where they come from
+    protocol.py   data sets and an encode function → scores; cites what it reproduces
+    tasks.py      TASKS, as `registry` and the command line know them, and SECTIONS, what reports
+                  show of them
+
+Around the groups: `task` (what a task is), `data_folder` (finds the data sets), `runner` (runs
+tasks over one encoder), `result_store` and `record` (what it keeps and leaves), `classifiers`
+(SentEval's), `published` (the papers' tables), `report` (the page of several records),
+`preparation` (`use-st5 data prepare`).
+
 Example:
     >>> import use_st5
     >>> from use_st5.evaluation import evaluate, select_tasks

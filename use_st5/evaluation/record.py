@@ -12,7 +12,8 @@ from typing import Any, TypedDict
 import msgspec
 
 from use_st5._files import atomic_path
-from use_st5._records import Count, check_record, read_record
+from use_st5._records import check_record, read_record
+from use_st5.evaluation.registry import group_sections
 
 FORMAT = 1
 # A hundred times what all tasks together leave.
@@ -27,54 +28,6 @@ class ModelFacts(TypedDict):
     dimension: int
 
 
-class _Details(msgspec.Struct):
-    """The details of a task of which reports show none."""
-
-
-class _Categories(_Details):
-    categories: list[str] = []
-
-
-class _Quintile(msgspec.Struct):
-    dice_from: float
-    dice_to: float
-    spearman: float | None
-
-
-class _Quintiles(_Details):
-    quintiles: list[_Quintile]
-
-
-class _Source(msgspec.Struct):
-    spearman: float | None
-
-
-class _Sources(_Details):
-    sources: dict[str, _Source]
-
-
-class _Point(msgspec.Struct):
-    examples: Count
-    accuracy: float | None
-    std: float | None = None
-    draws: Count | None = None
-
-
-class _Curve(_Details):
-    curve: list[_Point]
-
-
-class _Language(msgspec.Struct):
-    name: str
-    pairs: Count
-    to_english: float | None
-    from_english: float | None
-
-
-class _Languages(_Details):
-    languages: dict[str, _Language]
-
-
 class _TaskRecord(msgspec.Struct):
     group: str
     title: str
@@ -86,17 +39,6 @@ class _TaskRecord(msgspec.Struct):
     details: dict[str, Any]
     data: dict[str, str]
     seconds: float
-
-
-# Name of a task, or of its group → what reports show of its details.
-_DETAILS: dict[str, type[_Details]] = {
-    "weat": _Categories,
-    "seat": _Categories,
-    "sts_dice": _Quintiles,
-    "sts_sources": _Sources,
-    "little_data_sst": _Curve,
-    "tatoeba": _Languages,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,10 +96,9 @@ def check_task(name: str, result: dict[str, Any], *, where: str, remedy: str) ->
         ValueError: A field is missing or of another kind, or the main score is not there.
     """
     task = check_record(result, _TaskRecord, where=where, remedy=remedy)
-    details = _DETAILS.get(name) or _DETAILS.get(task.group, _Details)
-    found = check_record(task.details, details, where=f"{where}, details", remedy=remedy)
-    if isinstance(found, _Categories) and len(found.categories) not in (0, 4):
-        raise ValueError(f"{where}, details: expected four categories or none. {remedy}")
+    shown = {one: kind for section in group_sections() for one, kind in section.details.items()}
+    if kind := shown.get(name) or shown.get(task.group):
+        check_record(task.details, kind, where=f"{where}, details", remedy=remedy)
     if task.main not in task.scores:
         raise ValueError(
             f"{where}: $.main: expected one of {[*task.scores]}, received {task.main!r}. {remedy}"

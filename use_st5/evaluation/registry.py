@@ -1,23 +1,27 @@
-"""All evaluation tasks, by name and by group."""
+"""All evaluation tasks, by name and by group, and what reports show of the groups."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+from typing import TYPE_CHECKING
 
 from use_st5.evaluation.task import EvaluationTask
 
-# Modules with a tuple TASKS, in the order of the tables. They are light: what runs a task is
-# imported when it runs.
+if TYPE_CHECKING:
+    from use_st5.evaluation.report.sections import GroupSection
+
+# Modules with the tuples TASKS and SECTIONS, in the order of the tables.
 _HOMES = (
     "use_st5.evaluation.sts.tasks",
     "use_st5.evaluation.senteval.tasks",
     "use_st5.evaluation.probing.tasks",
     "use_st5.evaluation.glue.tasks",
     "use_st5.evaluation.little_data.tasks",
-    "use_st5.evaluation.geometry.tasks",
-    "use_st5.evaluation.bias_tasks",
-    "use_st5.evaluation.retrieval.tasks",
+    "use_st5.evaluation.geometry",
+    "use_st5.evaluation.bias",
+    "use_st5.evaluation.tatoeba.tasks",
+    "use_st5.evaluation.bucc.tasks",
     "use_st5.evaluation.multilingual_sts.tasks",
 )
 
@@ -30,6 +34,13 @@ def all_tasks() -> dict[str, EvaluationTask]:
     if len(by_name) != len(tasks):
         raise ValueError(f"Two tasks have one name: {[task.name for task in tasks]}")
     return by_name
+
+
+@functools.cache
+def group_sections() -> tuple[GroupSection, ...]:
+    """What reports show of the groups, in the order of a report."""
+    sections = [one for home in _HOMES for one in importlib.import_module(home).SECTIONS]
+    return tuple(sorted(sections, key=lambda section: section.last))
 
 
 def groups() -> dict[str, list[EvaluationTask]]:

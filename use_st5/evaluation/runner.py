@@ -69,7 +69,7 @@ def evaluate(
     hashes = {task.name: _hashes(task, folder) for task in tasks}
     progress = progress or Progress()
     encode = getattr(encoder, "encode", encoder)
-    embed = Embedder(encode, store=store and store.embeddings, on_encoded=progress.encoded)
+    embed = Embedder(progress.encoding(encode), store=store and store.embeddings)
     context = TaskContext(embed, folder, seed, progress)
     results, failed = _results(tasks, context, hashes, store, on_result)
     return EvaluationRecord(

@@ -7,10 +7,32 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from use_st5.embedder import Embedder
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
-from use_st5.evaluation.data_source import DataSource
-from use_st5.evaluation.task_result import TaskResult
+from use_st5.embedder import Embedder, Encode
+from use_st5.evaluation.data_folder import DataFolder, DataSource, MissingDataError
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """Scores with their names, and what plots need beyond them.
+
+    Attributes:
+        main: The name, in `scores`, of the one that tables show.
+        scores: Name → value in its natural unit: correlations in −1 … 1, accuracies, F1 and AUC in
+            0 … 1, WEAT's effect sizes in standard deviations. NaN where it is undefined. Names say
+            the statistic and the aggregation: "spearman_all", "accuracy", "f1".
+        counts: Name → number of what was compared: "pairs", "train", "test".
+        details: Anything more, as JSON takes it: parts of a set, settings that were chosen.
+    """
+
+    main: str
+    scores: dict[str, float]
+    counts: dict[str, int] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.main not in self.scores:
+            raise ValueError(f"main: expected one of {[*self.scores]}, received {self.main!r}.")
+
 
 T = TypeVar("T")
 
@@ -21,8 +43,9 @@ class Progress:
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
         """Task `number`, from 1, of `total` begins."""
 
-    def encoded(self, sentences: int) -> None:
-        """So many more sentences have been encoded."""
+    def encoding(self, encode: Encode) -> Encode:
+        """`encode`, or what calls it and shows how many sentences it was given."""
+        return encode
 
     def track(self, steps: Iterable[T], description: str, total: int | None = None) -> Iterable[T]:
         """Passes the steps through; `total` is needed where they have no length."""

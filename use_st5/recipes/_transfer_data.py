@@ -7,10 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from use_st5.evaluation.senteval.datasets import CR, MPQA, MR, SST2, SUBJ, TREC
-from use_st5.evaluation.senteval.transfer_dataset import TransferDataset
-from use_st5.evaluation.senteval.transfer_sample import TransferSample
-from use_st5.evaluation.senteval.transfer_set import TransferSet
+from use_st5.evaluation.senteval.readers import (
+    CR,
+    MPQA,
+    MR,
+    SST2,
+    SUBJ,
+    TREC,
+    TransferDataset,
+    TransferSample,
+    TransferSet,
+)
 
 TABLE_2 = {"mr": MR, "cr": CR, "subj": SUBJ, "mpqa": MPQA, "trec": TREC, "sst2": SST2}
 SIZES = (1000, 2000, 4000, 8000, 16000, 32000)

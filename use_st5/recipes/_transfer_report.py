@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from use_st5.evaluation.published.published_tables import published_tables
+from use_st5.evaluation.published.tables import published_tables
 from use_st5.recipes._transfer_data import SIZES, TABLE_2
 
 Cells = Mapping[tuple[str, str], dict[str, Any]]

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_softmax
 
-from use_st5.evaluation.classifiers._networks import Networks
+from use_st5.evaluation.classifiers._networks import (
+    OPTIMIZERS,
+    Adam,
+    Networks,
+    RMSprop,
+    torch_linear,
+)
 
 
 def loss(
@@ -62,3 +68,90 @@ def test_large_activations_do_not_overflow() -> None:
     targets = np.array([[[[False], [True]]]])
     networks.gradient(rows, np.ones((1, 1, 1), np.float32), targets, gradient)
     assert gradient.tolist() == [[1, -1, 1, -1]]
+
+
+def test_torch_draws_these_numbers() -> None:
+    # torch 2.13: manual_seed(1111), Linear(3, 2), Linear(2, 2)
+    random = np.random.RandomState(1111)
+    weights, biases = torch_linear(random, 3, 2)
+    assert weights.dtype == biases.dtype == np.float32
+    assert weights.tolist() == [
+        [-0.04549999535083771, -0.47922441363334656, 0.34750422835350037],
+        [-0.11873110383749008, 0.5251538157463074, 0.11337392777204514],
+    ]
+    assert biases.tolist() == [-0.02067270688712597, 0.5133672952651978]
+    weights, biases = torch_linear(random, 2, 2)
+    assert weights.tolist() == [
+        [0.020534450188279152, 0.4420081675052643],
+        [-0.2655201554298401, 0.6726028323173523],
+    ]
+    assert biases.tolist() == [0.5298776030540466, 0.30914121866226196]
+
+
+@pytest.mark.parametrize("seed", [0, 1111, 2**32 - 1])
+@pytest.mark.parametrize(("inputs", "outputs"), [(512, 2), (1, 1), (7, 50), (1024, 3)])
+def test_every_bit_is_torchs(seed: int, inputs: int, outputs: int) -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(seed)
+    random = np.random.RandomState(seed)
+    for size in ((inputs, outputs), (outputs, 6)):
+        expected = torch.nn.Linear(*size)
+        weights, biases = torch_linear(random, *size)
+        assert np.array_equal(weights, expected.weight.detach().numpy())
+        assert np.array_equal(biases, expected.bias.detach().numpy())
+
+
+def row(*numbers: float) -> np.ndarray:
+    return np.array([numbers], np.float32)
+
+
+def test_adam_by_hand() -> None:
+    # The gradient with decay is 3 + 0.5·2 = 4. Step 1: both moments corrected are 4 and 16.
+    adam = Adam(row(2.0), row(0.5))
+    adam.step(row(3.0))
+    assert adam.parameters[0, 0] == pytest.approx(2 - 1e-3 * 4 / (4 + 1e-8), abs=1e-7)
+    # Step 2, gradient −1 + 0.5·1.999 = −0.0005: m = 0.9·0.4 + 0.1·g, v = 0.999·0.016 + 0.001·g².
+    g = -1 + 0.5 * 1.999
+    m = (0.9 * 0.4 + 0.1 * g) / (1 - 0.9**2)
+    v = (0.999 * 0.016 + 0.001 * g * g) / (1 - 0.999**2)
+    adam.step(row(-1.0))
+    assert adam.parameters[0, 0] == pytest.approx(1.999 - 1e-3 * m / (v**0.5 + 1e-8), abs=1e-7)
+
+
+def test_rmsprop_by_hand() -> None:
+    # v = 0.01·16; the step is 0.01·4/0.4.
+    rmsprop = RMSprop(row(2.0), row(0.5))
+    rmsprop.step(row(3.0))
+    assert rmsprop.parameters[0, 0] == pytest.approx(1.9, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_kept_rows_go_on_as_if_nothing_had_happened(name: str) -> None:
+    random = np.random.default_rng(0)
+    start, decay = random.random((2, 4, 3), np.float32)
+    gradients = random.normal(size=(6, 4, 3)).astype(np.float32)
+    whole, part = (OPTIMIZERS[name](start.copy(), decay) for _ in range(2))
+    rows = np.array([False, True, False, True])
+    for number, gradient in enumerate(gradients):
+        whole.step(gradient.copy())
+        if number == 3:
+            part.keep(rows)
+        part.step(gradient[rows].copy() if number >= 3 else gradient.copy())
+    assert np.array_equal(whole.parameters[rows], part.parameters)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_fifty_steps_are_torchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    random = np.random.default_rng(1)
+    start = random.normal(size=(2, 5)).astype(np.float32)
+    parameters = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    optimizer = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}[name]
+    peer = optimizer([parameters], weight_decay=0.01)
+    ours = OPTIMIZERS[name](start.copy(), np.full_like(start, 0.01))
+    for _ in range(50):
+        gradient = random.normal(size=(2, 5)).astype(np.float32)
+        parameters.grad = torch.from_numpy(gradient.copy())
+        peer.step()
+        ours.step(gradient)
+    np.testing.assert_allclose(ours.parameters, parameters.detach().numpy(), rtol=1e-5, atol=1e-6)

@@ -8,8 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from use_st5.evaluation.classifiers import LabelledFeatures, SentEvalClassifier
-from use_st5.evaluation.classifiers.fold import Fold
-from use_st5.evaluation.classifiers.trained_classifier import TrainedClassifier
+from use_st5.evaluation.classifiers.classifier import Fold, TrainedClassifier
 
 GRID = [1e-5, 1e-2]
 

@@ -8,7 +8,7 @@ import threadpoolctl
 from sklearn.linear_model import LogisticRegression
 
 from use_st5.evaluation.classifiers import LabelledFeatures, SklearnClassifier
-from use_st5.evaluation.classifiers.fold import Fold
+from use_st5.evaluation.classifiers.classifier import Fold
 from use_st5.evaluation.task import Progress
 
 

@@ -16,8 +16,7 @@ from use_st5.evaluation.classifiers import (
     kfold,
     split,
 )
-from use_st5.evaluation.classifiers.fold import Fold
-from use_st5.evaluation.classifiers.trained_classifier import TrainedClassifier
+from use_st5.evaluation.classifiers.classifier import Fold, TrainedClassifier
 from use_st5.evaluation.task import Progress
 
 GRID = (0.1, 0.2, 0.3)

@@ -11,9 +11,9 @@ import pytest
 
 from use_st5.data import tfds_reader
 from use_st5.evaluation.data_folder import DataFolder
-from use_st5.evaluation.glue import datasets
-from use_st5.evaluation.preparation.glue import WRITES, glue_set
-from use_st5.evaluation.preparation.preparations import PREPARATIONS, prepare
+from use_st5.evaluation.glue import readers
+from use_st5.evaluation.preparation.glue import GLUE, read_glue
+from use_st5.evaluation.preparation.preparation import PREPARATIONS, prepare
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
@@ -25,7 +25,7 @@ READ = {"glue/mnli": "MNLI_MATCHED", "glue/sst2": "SST2"}
 def tfds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All eight data sets as TFDS stores them, three rows in each split."""
     folder = tmp_path_factory.mktemp("tfds")
-    for name in WRITES:
+    for name in GLUE:
         builder = tfds.builder(name, data_dir=folder)
         texts = [key for key, kind in builder.info.features.items() if _is_text(kind)]
         splits = ["train", "validation"]
@@ -50,13 +50,13 @@ def _splits(splits: list[str], texts: list[str], label: Any) -> Callable[..., di
     return lambda *arguments: {split: rows(split) for split in splits}
 
 
-@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("name", GLUE)
 def test_the_readers_take_what_is_written(name: str, tfds_folder: Path, tmp_path: Path) -> None:
     (written,), _ = prepare(PREPARATIONS[name], tmp_path, source=tfds_folder)
-    (place,) = WRITES[name]
+    (place,) = GLUE[name]
     assert written == tmp_path / place
-    assert sorted(path.name for path in written.iterdir()) == sorted(WRITES[name][place])
-    dataset = getattr(datasets, READ.get(name, name.removeprefix("glue/").upper()))
+    assert sorted(path.name for path in written.iterdir()) == sorted(GLUE[name][place])
+    dataset = getattr(readers, READ.get(name, name.removeprefix("glue/").upper()))
     data = DataFolder(tmp_path)
     dev = "validation_matched" if name == "glue/mnli" else "validation"
     for split, texts in (("train", dataset.read_train(data)), (dev, dataset.read_dev(data))):
@@ -72,24 +72,24 @@ def test_the_readers_take_what_is_written(name: str, tfds_folder: Path, tmp_path
 
 
 def test_files_are_laid_out_as_glue_lays_them(tfds_folder: Path) -> None:
-    rte = glue_set("glue/rte", tfds_folder).files
+    rte = read_glue("glue/rte", tfds_folder)["RTE"]
     assert sorted(rte) == ["dev.tsv", "train.tsv"]
     header, *rows = rte["train.tsv"].decode().splitlines()
     assert header == "index\tsentence1\tsentence2\tlabel"
     assert f"1\ttrain 1 {TEXTS[0]}\ttrain 1 two parts of it\tnot_entailment" in rows
-    cola = glue_set("glue/cola", tfds_folder).files["dev.tsv"].decode().splitlines()
+    cola = read_glue("glue/cola", tfds_folder)["CoLA"]["dev.tsv"].decode().splitlines()
     assert f"\t0\t\tvalidation 2 {TEXTS[0]}" in cola
     assert len(cola) == 3
-    stsb = glue_set("glue/stsb", tfds_folder).files["dev.tsv"].decode()
+    stsb = read_glue("glue/stsb", tfds_folder)["STS-B"]["dev.tsv"].decode()
     assert stsb.splitlines()[1].endswith("\t3.8")
-    mnli = glue_set("glue/mnli", tfds_folder).files
+    mnli = read_glue("glue/mnli", tfds_folder)["MNLI"]
     assert sorted(mnli) == ["dev_matched.tsv", "dev_mismatched.tsv", "train.tsv"]
     assert b"validation_mismatched 0" in mnli["dev_mismatched.tsv"]
 
 
 def test_an_unprepared_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"glue/rte is not prepared in "):
-        glue_set("glue/rte", tmp_path)
+        read_glue("glue/rte", tmp_path)
 
 
 def test_a_failed_download_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_a_failed_download_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(tfds_reader, "TFDSReader", fail)
     with pytest.raises(ConnectionError) as caught:
-        glue_set("glue/cola", None)
+        read_glue("glue/cola", None)
     assert str(caught.value) == (
         "glue/cola: TensorFlow Datasets could not download it (RuntimeError: HTTPSConnectionPool: "
         "Max retries exceeded). Prepare it where there is a network, and give the folder with "

@@ -1,6 +1,66 @@
 from __future__ import annotations
 
-from use_st5.evaluation.probing.tasks import TASKS
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.embedder import Embedder
+from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.probing import tasks
+from use_st5.evaluation.probing.tasks import TASKS, ProbingTask
+from use_st5.evaluation.task import TaskContext
+
+TASK = ProbingTask("probing_toy", "probing", "Toy", "toy.txt")
+
+
+def context(folder: Path) -> TaskContext:
+    return TaskContext(
+        Embedder(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
+        DataFolder(folder),
+        seed=7,
+    )
+
+
+def write(folder: Path, name: str) -> None:
+    (folder / "probing").mkdir()
+    lines = [
+        f"{part}\t{'NO' if n % 2 else 'YES'}\t{'xy'[n % 2]} {n % 9}"
+        for part, count in (("tr", 200), ("va", 50), ("te", 40))
+        for n in range(count)
+    ]
+    (folder / "probing" / name).write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_result(tmp_path: Path) -> None:
+    write(tmp_path, "toy.txt")
+    result = TASK.run(context(tmp_path))
+    assert result.main == "accuracy"
+    assert result.scores == {"accuracy": 1.0, "dev_accuracy": 1.0}
+    assert result.counts == {"classes": 2, "train": 200, "dev": 50, "test": 40}
+    assert result.details["classifier"]["seed"] == 7
+    assert result.details["l2"] in (1e-5, 1e-4, 1e-3, 1e-2)
+    json.dumps(result.details)
+
+
+@pytest.mark.parametrize("file", ["toy.txt", "word_content.txt"])
+def test_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    """Word content stays with logistic regression, as in SentEval."""
+    write(tmp_path, file)
+    monkeypatch.setattr(tasks, "mlp_grid", lambda plain: [dataclasses.replace(plain, hidden_dim=9)])
+    task = dataclasses.replace(TASK, file=file, mlp=True)
+    units = task.run(context(tmp_path)).details["classifier"]["hidden_dim"]
+    assert units == (9 if file == "toy.txt" else 0)
+    assert task.options()["mlp_grid"] == (file == "toy.txt")
+    assert ("50, 100 or 200 units" in task.protocol) == (file == "toy.txt")
+
+
+def test_missing_data_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="expected probing/toy.txt .*SentEval"):
+        TASK.run(context(tmp_path))
+
 
 FILES = {
     "probing_length": "sentence_length.txt",

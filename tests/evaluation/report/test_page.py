@@ -1,7 +1,19 @@
 from __future__ import annotations
 
+import base64
+import io
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.evaluation.report.conftest import HOSTILE
 from tests.evaluation.report.records import entry, record
 from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.report import write_report
 from use_st5.evaluation.report.evaluated import evaluated_models
 from use_st5.evaluation.report.page import html_page
 
@@ -47,3 +59,164 @@ def test_each_data_file_stands_once_with_the_models_measured_on_it() -> None:
     assert text.count(">sts12.txt</th>") == 2
     assert '>aa</td><td class="left">a</td>' in text
     assert '>bb</td><td class="left">b</td>' in text
+
+
+VOID = {"meta", "img", "source", "link", "br", "input", "hr"}
+PLOTS = ["sts_dice", "sts_sources", "little_data", "tatoeba", "geometry", "weat", "seat"]
+
+
+class Page(HTMLParser):
+    """Tags in balance, their attributes, and the text of table cells by row."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if "tr" in self.open and {"td", "th"} & {*self.open}:
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def page(full_report: Path) -> Page:
+    return Page((full_report / "report.html").read_text(encoding="utf-8"))
+
+
+def written(folder: Path, *records: EvaluationRecord, published: bool = False) -> Page:
+    (path, *_) = write_report(records, folder, published=published)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def test_the_page_is_whole_and_needs_nothing_else(page: Page) -> None:
+    assert page.open == []
+    identifiers = Counter(attrs["id"] for _, attrs in page.tags if "id" in attrs)
+    assert set(identifiers.values()) == {1}
+    for tag, attrs in page.tags:
+        assert tag not in {"script", "link", "iframe", "object"}
+        for name in {"src", "srcset"} & attrs.keys():
+            assert attrs[name].startswith("data:image/png;base64,iVBOR")
+        target = attrs.get("href", "#overview")
+        assert target.startswith("http") or target.removeprefix("#") in identifiers
+        assert tag == "a" or "href" not in attrs
+    assert "url(" not in page.text
+    assert "@import" not in page.text
+
+
+def test_every_part_is_there(page: Page) -> None:
+    found = {attrs["id"] for tag, attrs in page.tags if tag == "h2"}
+    assert found == {
+        "overview", "sts", "senteval", "probing", "sentglue", "pairs", "little_data", "tatoeba",
+        "bucc", "multilingual_sts", "geometry", "bias", "every-score", "repeat",
+    }  # fmt: skip
+
+
+def test_names_of_models_are_text(page: Page, full_report: Path) -> None:
+    assert HOSTILE in page.text
+    assert "<script" not in (full_report / "report.html").read_text(encoding="utf-8")
+
+
+def test_scores_stand_in_the_tables(page: Page, full_records: list[EvaluationRecord]) -> None:
+    score = full_records[0].tasks["sts14"]["scores"]["spearman_all"]
+    rows = [row for row in page.rows if row[0].endswith("use_dan_en")]
+    assert any(f"{score * 100:.2f}" in row for row in rows)
+    effect = full_records[1].tasks["weat6"]["scores"]["effect_size"]
+    (row,) = [row for row in page.rows if row[0].startswith("WEAT6Male names")]
+    assert row[2].startswith(f"{effect:.2f}".replace("-", "−"))
+    assert row[3] == "1.81"
+
+
+def test_how_to_repeat_it_is_there(page: Page, full_records: list[EvaluationRecord]) -> None:
+    for model in full_records:
+        assert model.command in page.text
+        for task in model.tasks.values():
+            assert all(digest in page.text for digest in task["data"].values())
+            assert task["protocol"] in page.text
+    assert "numpy 2.4.0" in page.text
+
+
+def test_plots_are_files_and_pictures_of_something(page: Page, full_report: Path) -> None:
+    assert sorted(path.stem for path in full_report.glob("*.png")) == sorted(PLOTS)
+    for name in PLOTS:
+        with Image.open(full_report / f"{name}.png") as image:
+            pixels = np.asarray(image.convert("L"), dtype=float)
+        assert pixels.shape[1] == 1056
+        assert 10 < pixels.std() < 120
+    images = [attrs for tag, attrs in page.tags if tag == "img"]
+    assert len(images) == len(PLOTS)
+    assert all(len(attrs["alt"]) > 40 for attrs in images)
+
+
+def test_dark_screens_get_dark_pictures(page: Page) -> None:
+    def brightness(address: str) -> float:
+        png = base64.b64decode(address.removeprefix("data:image/png;base64,"))
+        with Image.open(io.BytesIO(png)) as image:
+            return float(np.asarray(image.convert("L")).mean())
+
+    dark = next(attrs for tag, attrs in page.tags if tag == "source")
+    light = next(attrs for tag, attrs in page.tags if tag == "img")
+    assert dark["media"] == "screen and (prefers-color-scheme: dark)"
+    assert brightness(dark["srcset"]) < 80 < 200 < brightness(light["src"])
+
+
+def test_gaps_are_named_and_never_zero(tmp_path: Path) -> None:
+    tasks = {"mr": entry("senteval", "MR", {"accuracy": None})}
+    tasks["cr"] = entry("senteval", "CR", {"accuracy": 0.8})
+    other = {"cr": entry("senteval", "CR", {"accuracy": 0.7})}
+    page = written(
+        tmp_path,
+        record("a", tasks),
+        record("b", other, {"mr": "MR: get it from https://x.org/mr."}),
+    )
+    assert ["MR", "CR"] in [row[1:] for row in page.rows]
+    assert ["undefined", "80.00"] in [row[1:] for row in page.rows]
+    assert ["–", "70.00"] in [row[1:] for row in page.rows]
+    assert ("a", {"href": "https://x.org/mr"}) in page.tags
+
+
+def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
+    geometry = {"uniformity": -2.0, "alignment_above_4": 0.2, "alignment_from_4": 0.3}
+    model = record("a", {"geometry": entry("geometry", "Geometry", geometry)})
+    paths = [write_report([model], tmp_path / name) for name in ("one", "two")]
+    assert [path.name for path in paths[0]] == ["report.html", "geometry.png"]
+    for one, two in zip(*paths, strict=True):
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_groups_of_later_versions_are_shown(tmp_path: Path) -> None:
+    model = record("a", {"new": entry("clustering", "Clusters", {"v_measure": 0.4321})})
+    page = written(tmp_path, model)
+    assert ["a", "0.43"] in [[row[0][-1], *row[1:]] for row in page.rows]
+    assert "Clusters" in page.text
+
+
+def test_one_model_without_papers_has_no_published_rows(tmp_path: Path) -> None:
+    model = record("a", {"sts12": entry("sts", "STS12", {"spearman_all": 0.5})})
+    page = written(tmp_path / "without", model)
+    assert "SimCSE" not in page.text
+    assert "SimCSE" in written(tmp_path / "with", model, published=True).text
+    classes = [attrs.get("class") for tag, attrs in page.tags if tag == "td"]
+    assert "value best" not in classes
+
+
+def test_no_records_write_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="received none"):
+        write_report([], tmp_path / "report")
+    assert not (tmp_path / "report").exists()

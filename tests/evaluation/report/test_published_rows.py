@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from use_st5.evaluation.published.published_tables import published_tables
+from use_st5.evaluation.published.tables import published_tables
 from use_st5.evaluation.report.published_rows import published_effects, published_rows
 
 
@@ -42,11 +42,11 @@ def test_no_benchmark_no_rows() -> None:
 
 
 def test_effects_stand_beside_the_tests_they_are_of() -> None:
-    effects, notes = published_effects(["weat1", "weat6"])
+    effects, notes = published_effects("weat", ["weat1", "weat6"])
     glove = next(one for one in effects if one.label == "GloVe")
     assert glove.effects["weat6"][0] == 1.81
     assert "GloVe (published)" in dict(notes)
-    assert published_effects(["seat1"]) == ([], ())
+    assert published_effects("weat", ["seat1"]) == ([], ())
 
 
 def test_what_only_a_recollection_supports_is_not_shown() -> None:
@@ -56,4 +56,4 @@ def test_what_only_a_recollection_supports_is_not_shown() -> None:
         for row in table.rows
         if not row.confirmed
     }
-    assert not unconfirmed & {one.label for one in published_effects(["weat1"])[0]}
+    assert not unconfirmed & {one.label for one in published_effects("weat", ["weat1"])[0]}

@@ -6,12 +6,12 @@ import pytest
 
 from tests.evaluation.report.records import entry, record
 from use_st5.evaluation.report.evaluated import Evaluated, evaluated_models
-from use_st5.evaluation.report.score_group import ScoreGroup
-from use_st5.evaluation.report.score_groups import SCORE_GROUPS
-from use_st5.evaluation.report.score_table import cautions, protocol_notes, score_table
-from use_st5.evaluation.report.table import Table
+from use_st5.evaluation.report.score_table import ScoreGroup, cautions, protocol_notes, score_table
+from use_st5.evaluation.report.section import Table
+from use_st5.evaluation.sts.tasks import SECTIONS
 
-STS = SCORE_GROUPS["sts"].order
+SIMILARITY, ANGULAR = SECTIONS[0].scores
+STS = SIMILARITY.order
 GROUP = ScoreGroup("g", order=("b", "a"), average=("b", "a"))
 
 
@@ -109,21 +109,21 @@ def test_one_note_for_tasks_of_one_protocol_with_the_options() -> None:
 def test_the_papers_rows_stand_below_in_the_same_columns() -> None:
     tasks = {name: entry("sts", name, {"spearman_all": 0.5}) for name in STS}
     given = evaluated_models([record("m", tasks)])
-    table = score_table(given, SCORE_GROUPS["sts"])
+    table = score_table(given, SIMILARITY)
     rows = {(row.label, row.detail): [cell.text for cell in row.cells] for row in table.rows}
     # Sentence-T5, Table 3.
     assert rows["ST5-Enc mean", "Ni et al. (2022), Table 3; fine-tuned on NLI"] == (
         ["77.37", "83.65", "80.41", "86.04", "81.70", "84.49", "79.79", "81.92"]
     )
     assert not any(cell.best for row in table.rows for cell in row.cells)
-    assert score_table(given, SCORE_GROUPS["sts"], published=False).rows[1:] == ()
+    assert score_table(given, SIMILARITY, published=False).rows[1:] == ()
 
 
 def test_a_group_can_show_another_score_than_the_main_one() -> None:
     scores = {"spearman_all": 0.7, "pearson_angular_all": 0.8}
     tasks = {"stsb": entry("sts", "STS-B", scores)}
     tasks["sickr"] = entry("sts", "SICK-R", scores)
-    table = score_table(evaluated_models([record("m", tasks)]), SCORE_GROUPS["sts_angular"])
+    table = score_table(evaluated_models([record("m", tasks)]), ANGULAR)
     assert texts(table)[0] == ["80.00"]
     assert table.rows[1].label == "USE_T"
     assert texts(table)[1] == ["78.2"]

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.senteval import TransferSample
+from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.senteval import TransferSample, readers
 from use_st5.evaluation.senteval.readers import (
+    TransferDataset,
     read_binary_sentiment,
     read_entailment,
     read_fine_sentiment,
@@ -84,3 +87,56 @@ def test_errors_name_file_and_line(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         read(write(tmp_path / "x", text))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "counts", "classes"),
+    [
+        (readers.MR, {"train": 10662}, {0: 5331, 1: 5331}),
+        (readers.SUBJ, {"train": 10000}, {0: 5000, 1: 5000}),
+        (readers.SST2, {"train": 67349, "dev": 872, "test": 1821}, {0: 29780, 1: 37569}),
+        (
+            readers.SST5,
+            {"train": 8544, "dev": 1101, "test": 2210},
+            {0: 1092, 1: 2218, 2: 1624, 3: 2322, 4: 1288},
+        ),
+        (
+            readers.TREC,
+            {"train": 5452, "test": 500},
+            {0: 86, 1: 1162, 2: 1250, 3: 1223, 4: 835, 5: 896},
+        ),
+        (readers.MRPC, {"train": 4076, "test": 1725}, {0: 1323, 1: 2753}),
+        (
+            readers.SICK_E,
+            {"train": 4500, "dev": 500, "test": 4927},
+            {0: 665, 1: 2536, 2: 1299},
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, TransferDataset) else "",
+)
+def test_real_files_have_the_published_counts(
+    data_dir: Path, dataset: TransferDataset, counts: dict[str, int], classes: dict[int, int]
+) -> None:
+    found = dataset.read(DataFolder(data_dir)).parts()
+    assert {part: len(samples) for part, samples in found.items()} == counts
+    assert Counter(sample.label for sample in found["train"]) == classes
+    pairs = {len(sample.sentences) for samples in found.values() for sample in samples}
+    assert pairs == {2 if dataset in (readers.MRPC, readers.SICK_E) else 1}
+
+
+def test_subjective_sentences_are_class_0_and_objective_ones_follow_class_1(data_dir: Path) -> None:
+    # senteval/binary.py calls the objective file "pos".
+    train = readers.SUBJ.read(DataFolder(data_dir)).train
+    assert train[0].sentences[0].startswith("the movie begins in the past")
+    assert (train[0].label, train[-1].label) == (1, 0)
+
+
+def test_a_missing_file_is_named_with_where_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "CR").mkdir()
+    (tmp_path / "CR" / "custrev.pos").write_text("good\n")
+    with pytest.raises(
+        MissingDataError, match=r"CR/custrev\.neg.*Get it from https://www\.cs\.uic"
+    ):
+        readers.CR.read(DataFolder(tmp_path))
+    (tmp_path / "CR" / "custrev.neg").write_text("bad\nworse\n")
+    assert [sample.label for sample in readers.CR.read(DataFolder(tmp_path)).train] == [1, 0, 0]

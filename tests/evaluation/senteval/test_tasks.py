@@ -11,8 +11,7 @@ from use_st5.embedder import Embedder
 from use_st5.evaluation.classifiers import SentEvalClassifier
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.senteval import evaluate_transfer
-from use_st5.evaluation.senteval.tasks import TASKS
-from use_st5.evaluation.senteval.transfer_task import TransferTask
+from use_st5.evaluation.senteval.tasks import TASKS, TransferTask
 from use_st5.evaluation.task import TaskContext
 
 ORIGINAL = [task for task in TASKS if task.group == "senteval"]

@@ -3,13 +3,10 @@
 The protocol is that of facebookresearch/SentEval, senteval/tools/{classifier,validation}.py.
 """
 
-from use_st5.evaluation.classifiers.classification import Classification
-from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.classifiers.features import Features
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
+from use_st5.evaluation.classifiers.classifier import Classifier, Features, LabelledFeatures
 from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.classifiers.sklearn_classifier import SklearnClassifier
-from use_st5.evaluation.classifiers.validation import inner_kfold, kfold, split
+from use_st5.evaluation.classifiers.validation import Classification, inner_kfold, kfold, split
 
 __all__ = [
     "Classification",

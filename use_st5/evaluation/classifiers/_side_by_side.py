@@ -1,4 +1,4 @@
-"""Trainings of SentEval's classifier that take their steps together."""
+"""Trainings of SentEval's classifier that take their steps together, and when each stops."""
 
 from __future__ import annotations
 
@@ -7,19 +7,49 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from use_st5.evaluation.classifiers import _torch_random
-from use_st5.evaluation.classifiers._early_stopping import EarlyStopping
-from use_st5.evaluation.classifiers._networks import Networks
-from use_st5.evaluation.classifiers._optimizers import OPTIMIZERS
-from use_st5.evaluation.classifiers.fold import Fold
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
-from use_st5.evaluation.classifiers.trained_classifier import BLOCK, TrainedClassifier
+from use_st5.evaluation.classifiers._networks import OPTIMIZERS, Networks, torch_linear
+from use_st5.evaluation.classifiers.classifier import (
+    BLOCK,
+    Fold,
+    LabelledFeatures,
+    TrainedClassifier,
+)
 from use_st5.evaluation.task import Progress
 
 if TYPE_CHECKING:
     from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
 
 _HELD_OUT = 0.05
+
+
+class EarlyStopping:
+    """Follows the dev accuracies of several trainings.
+
+    The counter of evaluations that were no better than the best is never reset: a training stops at
+    the (tenacity + 1)-th of them, wherever they lie (senteval/tools/classifier.py, `fit`).
+
+    Args:
+        shape: Of the trainings.
+        tenacity: How many such evaluations are let pass.
+
+    Attributes:
+        best: Best accuracies so far.
+        running: Which trainings go on.
+    """
+
+    def __init__(self, shape: tuple[int, ...], tenacity: int) -> None:
+        self.best = np.full(shape, -1.0)
+        self.running = np.ones(shape, bool)
+        self._misses = np.zeros(shape, np.int64)
+        self._tenacity = tenacity
+
+    def update(self, accuracies: np.ndarray) -> np.ndarray:
+        """Takes one evaluation of each training; which of the running ones improved."""
+        better = self.running & (accuracies > self.best)
+        self.best[better] = accuracies[better]
+        self._misses += self.running & ~better
+        self.running &= self._misses <= self._tenacity
+        return better
 
 
 class SideBySide:
@@ -55,7 +85,7 @@ class SideBySide:
         ]
         # Torch has a generator of its own with the same seed.
         draws = np.random.RandomState(settings.seed)
-        layers = [_torch_random.linear(draws, *size) for size in self._networks.sizes()]
+        layers = [torch_linear(draws, *size) for size in self._networks.sizes()]
         rows = np.repeat(self._networks.pack(layers)[None], len(folds), axis=0)
         decay = np.empty_like(rows)
         for array in sum(self._networks.unpack(decay), ()):

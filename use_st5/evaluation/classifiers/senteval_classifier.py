@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from use_st5._imports import require
-from use_st5.evaluation.classifiers._optimizers import OPTIMIZERS
+from use_st5.evaluation.classifiers._networks import OPTIMIZERS
 from use_st5.evaluation.classifiers._side_by_side import SideBySide
-from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.classifiers.fold import Fold
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
-from use_st5.evaluation.classifiers.trained_classifier import TrainedClassifier
+from use_st5.evaluation.classifiers.classifier import (
+    Classifier,
+    Fold,
+    LabelledFeatures,
+    TrainedClassifier,
+    one_blas_thread,
+)
 from use_st5.evaluation.task import Progress
 
 _GRID = (1e-5, 1e-4, 1e-3, 1e-2)
@@ -110,8 +112,7 @@ class SentEvalClassifier(Classifier):
         they are trained together, and so are folds of equal size.
         """
         dev = data if dev is None else dev
-        # More threads would only wait for each other in products this small.
-        with require("threadpoolctl", "evaluation").threadpool_limits(1, "blas"):
+        with one_blas_thread():
             return self._fit(data, folds, grid, classes, dev, progress or Progress())
 
     def _fit(

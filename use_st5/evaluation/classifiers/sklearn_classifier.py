@@ -9,10 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.classifiers.fold import Fold
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
-from use_st5.evaluation.classifiers.trained_classifier import TrainedClassifier
+from use_st5.evaluation.classifiers.classifier import (
+    Classifier,
+    Fold,
+    LabelledFeatures,
+    TrainedClassifier,
+    one_blas_thread,
+)
 from use_st5.evaluation.task import Progress
 
 
@@ -63,9 +66,7 @@ class SklearnClassifier(Classifier):
         """See `Classifier.fit`; a fold's training rows are read as a whole."""
         dev = data if dev is None else dev
         steps = (progress or Progress()).track([*zip(folds, grid, strict=True)], "folds")
-        # Its products are so small that threads of BLAS mostly wait for each other: on a machine
-        # with other work forty times as long as one thread takes. threadpoolctl is scikit-learn's.
-        with require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             return [self._fit(data, fold, values, classes, dev) for fold, values in steps]
 
     def _fit(

@@ -7,19 +7,43 @@ two decimals decide which regularisation is best, the first of equals wins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.evaluation.classifiers.classification import Classification
-from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.classifiers.fold import Fold
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
-from use_st5.evaluation.classifiers.trained_classifier import TrainedClassifier
+from use_st5.evaluation.classifiers.classifier import (
+    Classifier,
+    Fold,
+    LabelledFeatures,
+    TrainedClassifier,
+)
 from use_st5.evaluation.task import Progress
 
 # The original passes this to the outer and inner folds of InnerKFoldClassifier, whatever the seed.
 _INNER_KFOLD_SEED = 1111
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    """Accuracies as SentEval reports them, with what led to them.
+
+    Attributes:
+        protocol: The classifier's name: "senteval" or "sklearn".
+        dev_accuracy: Of the chosen regularisation, in 0 … 1; means over folds are rounded to four
+            decimals, as the original rounds percents to two.
+        test_accuracy: In 0 … 1, rounded likewise.
+        predictions: The predicted class of each test row, `[rows]`; after `inner_kfold` each row's
+            is that of the outer fold it was tested in.
+        regularization: The chosen strengths, one per trained final classifier: SentEval's L2
+            factor, or scikit-learn's C.
+    """
+
+    protocol: str
+    dev_accuracy: float
+    test_accuracy: float
+    predictions: np.ndarray
+    regularization: tuple[float, ...]
 
 
 def inner_kfold(

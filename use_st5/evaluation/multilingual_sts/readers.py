@@ -14,8 +14,7 @@ from use_st5.evaluation._text_files import (
     read_lines,
     read_side_by_side,
 )
-from use_st5.evaluation.sts._checked_pair import checked_pair
-from use_st5.evaluation.sts.sts_pair import STSPair
+from use_st5.evaluation.sts.readers import STSPair, checked_pair
 
 
 def read_sts2017(

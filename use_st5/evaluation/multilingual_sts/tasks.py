@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from use_st5.evaluation.data_source import DataSource
-from use_st5.evaluation.multilingual_sts.multilingual_sts_task import MultilingualSTSTask
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.multilingual_sts.readers import (
     read_cnsd,
     read_jsts,
@@ -13,6 +14,52 @@ from use_st5.evaluation.multilingual_sts.readers import (
     read_sts2017,
     read_stsb_multi_mt,
 )
+from use_st5.evaluation.report.published_rows import MULTILINGUAL
+from use_st5.evaluation.report.score_table import ScoreGroup
+from use_st5.evaluation.report.sections import GroupSection
+from use_st5.evaluation.sts import STSPair, evaluate_sts
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+
+
+@dataclass(frozen=True)
+class MultilingualSTSTask(EvaluationTask):
+    """Correlations over all pairs of a set.
+
+    Attributes:
+        name: What `--tasks` takes.
+        title: For people.
+        languages: Codes (ISO 639-1) of the languages of the first and of the second sentences.
+        read_files: The files of `sources`, in their order → pairs.
+        sources: One file each.
+    """
+
+    name: str
+    title: str
+    languages: tuple[str, str]
+    read_files: Callable[..., list[STSPair]]
+    sources: tuple[DataSource, ...]
+
+    group = "multilingual_sts"
+    protocol = (
+        "Correlation of the embeddings' cosine similarity with the gold scores over all pairs, "
+        "nothing trained (m-ST5, sections 4.1 and 4.2)"
+    )
+
+    def read(self, data: DataFolder) -> list[STSPair]:
+        """The pairs."""
+        return self.read_files(*(data.find(source) for source in self.sources))
+
+    def run(self, context: TaskContext) -> TaskResult:
+        """Scores the encoder."""
+        pairs = self.read(context.data)
+        (score,) = evaluate_sts(context.embed, pairs)
+        return TaskResult(
+            main="spearman_all",
+            scores={"spearman_all": score.spearman["all"], "pearson_all": score.pearson["all"]},
+            counts={"pairs": score.pairs},
+            details={"languages": list(self.languages)},
+        )
+
 
 _BY_SA = "CC BY-SA 4.0"
 _STS2017 = "SemEval-2017 task 1, https://alt.qcri.org/semeval2017/task1/index.php?id=data-and-tools"
@@ -88,4 +135,43 @@ TASKS = (
     MultilingualSTSTask("korsts", "KorSTS", ("ko", "ko"), read_korsts, (_KORSTS,)),
     MultilingualSTSTask("sts_zh", "Chinese STS-B (CNSD)", ("zh", "zh"), read_cnsd, (_CNSD,)),
     *(_stsb(language, name) for language, name in _STSB_LANGUAGES.items()),
+)
+
+
+# The tracks of the paper that averages them, and the others.
+_XSTS = ("xsts_ar-ar", "xsts_ar-en", "xsts_es-es", "xsts_es-en", "xsts_tr-en")
+_TRACKS = (*_XSTS, "xsts_es-en-wmt", "xsts_en-en")
+_MONOLINGUAL = ("jsts", "korsts", "sts_zh")
+
+SECTIONS = (
+    GroupSection(
+        "multilingual_sts",
+        "Similarity in other languages",
+        "Semantic textual similarity within and across languages.",
+        scores=(
+            ScoreGroup(
+                "multilingual_sts",
+                order=_TRACKS,
+                average=_XSTS,
+                only=True,
+                title="Across languages (XSTS)",
+                benchmarks=("xsts",),
+                featured=MULTILINGUAL,
+                overview="XSTS",
+            ),
+            ScoreGroup(
+                "multilingual_sts",
+                order=_MONOLINGUAL,
+                only=True,
+                title="Within one language",
+                benchmarks=("monolingual_sts",),
+                featured=MULTILINGUAL,
+            ),
+            ScoreGroup(
+                "multilingual_sts",
+                apart=(*_TRACKS, *_MONOLINGUAL),
+                title="The translated STS Benchmark",
+            ),
+        ),
+    ),
 )

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.evaluation.preparation.prepared_set import PreparedSet
-
 _BREAKS = re.compile(r"[\t\r\n]+")
 _ENTAILMENT = ("entailment", "not_entailment")
 
@@ -75,21 +73,22 @@ _TABLES = {
 }
 
 # Name in TFDS → folder → files.
-WRITES = {
-    f"glue/{name}": {table.place: ("train.tsv", *table.dev)} for name, table in _TABLES.items()
-}
+GLUE = {f"glue/{name}": {table.place: ("train.tsv", *table.dev)} for name, table in _TABLES.items()}
 
 
-def glue_set(name: str, data_dir: Path | None) -> PreparedSet:
+def read_glue(name: str, data_dir: Path | None) -> dict[str, dict[str, bytes]]:
     """The train and dev files of one of GLUE's data sets, in GLUE's own tab-separated layout.
 
     The test splits have no labels and are left out. A tab or a line break inside a sentence becomes
     a space, because the layout has no quoting.
 
     Args:
-        name: One of `WRITES`, for example "glue/cola".
+        name: One of `GLUE`, for example "glue/cola".
         data_dir: Where TFDS has prepared it; None: where TFDS looks by default, downloading what is
             not there.
+
+    Returns:
+        GLUE's folder → file → content.
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
@@ -98,10 +97,10 @@ def glue_set(name: str, data_dir: Path | None) -> PreparedSet:
     """
     table = _TABLES[name.removeprefix("glue/")]
     splits = {"train.tsv": "train", **table.dev}
-    return PreparedSet(
-        table.place,
-        {file: _file(table, _rows(name, split, table, data_dir)) for file, split in splits.items()},
-    )
+    files = {
+        file: _file(table, _rows(name, split, table, data_dir)) for file, split in splits.items()
+    }
+    return {table.place: files}
 
 
 def _rows(name: str, split: str, table: _Table, data_dir: Path | None) -> Iterator[dict[str, Any]]:

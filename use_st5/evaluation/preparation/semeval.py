@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from use_st5.evaluation.preparation.downloads import Downloads
-from use_st5.evaluation.preparation.prepared_set import PreparedSet
 
 # The subsets whose sentences and gold scores are both published. Each year's archive calls its
 # folder otherwise, and 2016's its files too.
@@ -22,7 +19,7 @@ _WHOLE = {
 }
 
 # Folder → files.
-WRITES = {
+SEMEVAL = {
     f"STS{year}-en-test": tuple(
         f"STS.{kind}.{subset}.txt" for subset in subsets for kind in ("input", "gs")
     )
@@ -30,12 +27,16 @@ WRITES = {
 } | _WHOLE
 
 
-def semeval_sets(downloads: Downloads) -> Iterator[PreparedSet]:
+def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
     """Those of STS12 to STS16, the STS Benchmark and SICK that are among the downloads.
 
     Only names of folders and files change; SentEval's script, whose layout this is, tokenises the
     sentences as well. Readmes and licences come along.
+
+    Returns:
+        Folder → file → content, of the sets that are there whole.
     """
+    found = {}
     for year, subsets in _YEARS.items():
         for prefix in ("STS", f"STS20{year}"):
             names = {
@@ -46,8 +47,9 @@ def semeval_sets(downloads: Downloads) -> Iterator[PreparedSet]:
             folder = downloads.folder_of(names)
             if folder is not None:
                 names |= {name: name for name in downloads.names(folder) if _is_about(name)}
-                files = {new: downloads.read(folder, old) for old, new in names.items()}
-                yield PreparedSet(f"STS{year}-en-test", files)
+                found[f"STS{year}-en-test"] = {
+                    new: downloads.read(folder, old) for old, new in names.items()
+                }
                 break
     for place, names in _WHOLE.items():
         # SICK's three files are published in an archive each.
@@ -55,9 +57,8 @@ def semeval_sets(downloads: Downloads) -> Iterator[PreparedSet]:
         if None not in folders.values():
             beside = folders[names[-1]]
             folders |= {name: beside for name in downloads.names(beside) if _is_about(name)}
-            yield PreparedSet(
-                place, {name: downloads.read(folder, name) for name, folder in folders.items()}
-            )
+            found[place] = {name: downloads.read(folder, name) for name, folder in folders.items()}
+    return found
 
 
 def _is_about(name: str) -> bool:

@@ -1,15 +1,33 @@
-"""Reading SentEval's probing files."""
+"""SentEval's probing files."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from use_st5.evaluation._text_files import numbered_lines, split_fields
-from use_st5.evaluation.probing.probing_set import PARTS, ProbingSet
 
 _PARTS = {"tr": "train", "va": "dev", "te": "test"}
+
+
+PARTS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class ProbingSet:
+    """Sentences with the class of a property, in three parts.
+
+    Attributes:
+        classes: The names of the classes, sorted, as found in the training part.
+        sentences: "train", "dev" and "test" → sentences.
+        labels: The same → their class numbers, `[sentences]`.
+    """
+
+    classes: tuple[str, ...]
+    sentences: dict[str, list[str]]
+    labels: dict[str, np.ndarray]
 
 
 def read_probing(path: str | Path) -> ProbingSet:

@@ -1,6 +1,6 @@
 """Reports: evaluated models side by side and beside the papers' published rows."""
 
 from use_st5.evaluation.report.markdown import markdown_tables
-from use_st5.evaluation.report.write_report import write_report
+from use_st5.evaluation.report.page import write_report
 
 __all__ = ["markdown_tables", "write_report"]

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.report.cell import Cell
 from use_st5.evaluation.report.evaluated import evaluated_models, one_line
+from use_st5.evaluation.report.section import Cell, Row, Table
 from use_st5.evaluation.report.sections import report_sections
-from use_st5.evaluation.report.table import Row, Table
 
 # What Markdown, or HTML in it, would take for more than text; an underscore within a word is none.
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_]))")

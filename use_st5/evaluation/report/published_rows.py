@@ -5,13 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from use_st5.evaluation.published.published_row import PublishedRow
-from use_st5.evaluation.published.published_table import PublishedTable
-from use_st5.evaluation.published.published_tables import published_tables
-from use_st5.evaluation.report.cell import MISSING, Cell, in_percent, number, sentence
-from use_st5.evaluation.report.table import Row
+from use_st5.evaluation.published.tables import PublishedRow, PublishedTable, published_tables
+from use_st5.evaluation.report.section import MISSING, Cell, Row, in_percent, number, sentence
 
 Notes = tuple[tuple[str, str], ...]
+Featured = tuple[tuple[str, str], ...]
+
+# How the papers' models were trained, as their rows say it.
+SBERT = "fine-tuned on SNLI and MNLI"
+NLI = "fine-tuned on NLI"
+TWO_STAGES = "fine-tuned on CommunityQA, then NLI"
+
+# (Model, begin of its settings) of the rows that everybody should see: the systems that this
+# library builds, at the size that most people run, and the largest.
+ENGLISH: Featured = (
+    ("USE_T", ""),
+    ("USE", ""),
+    ("SBERT-NLI", SBERT),
+    ("BERT-base DefSent", ""),
+    ("SimCSE-BERT", NLI),
+    ("SimCSE-BERT-base + TENC (bi)", "bi-encoder"),
+    ("ST5-Enc mean", NLI),
+    ("ST5-Enc mean", TWO_STAGES),
+    ("ST5-Enc mean (11B)", TWO_STAGES),
+)
+MULTILINGUAL: Featured = (
+    ("LaBSE", "supervised by parallel sentences"),
+    ("mSimCSE", "full fine-tuning on XNLI"),
+    ("m-ST5", "LoRA on all linear layers, XNLI"),
+    ("m-ST5", "LoRA on all linear layers, English NLI"),
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +68,7 @@ class PublishedEffects:
 
 
 def published_rows(
-    benchmarks: Iterable[str], keys: Sequence[str], featured: Sequence[tuple[str, str]] = ()
+    benchmarks: Iterable[str], keys: Sequence[str], featured: Featured = ()
 ) -> PublishedRows:
     """The papers' rows for columns.
 
@@ -70,9 +93,9 @@ def published_rows(
     return PublishedRows(tuple(chosen), tuple(more), tuple(notes))
 
 
-def published_effects(tests: Sequence[str]) -> tuple[list[PublishedEffects], Notes]:
-    """The effect sizes of word lists in papers, for a column each, and where they stand."""
-    rows = [(table, row) for table in published_tables("weat") for row in table.rows]
+def published_effects(benchmark: str, tests: Sequence[str]) -> tuple[list[PublishedEffects], Notes]:
+    """The effect sizes of tests in papers, for a column each, and where they stand."""
+    rows = [(table, row) for table in published_tables(benchmark) for row in table.rows]
     p_values = {row.model: row.scores for table, row in rows if table.metric == "p_value"}
     shown = []
     for table, row in rows:

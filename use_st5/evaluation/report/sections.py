@@ -1,109 +1,99 @@
-"""What a report holds, in its order."""
+"""What a report holds: at a glance, what each group of tasks shows, and every score."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from use_st5.evaluation.report.bias import bias_section
-from use_st5.evaluation.report.cell import describe
+from use_st5.evaluation.registry import group_sections
 from use_st5.evaluation.report.evaluated import Evaluated, tasks_of
-from use_st5.evaluation.report.geometry import geometry_section
-from use_st5.evaluation.report.little_data import little_data_section
-from use_st5.evaluation.report.overview import overview_section
-from use_st5.evaluation.report.partitions import partition_plots
-from use_st5.evaluation.report.retrieval import tatoeba_plots, tatoeba_tables
-from use_st5.evaluation.report.score_group import ScoreGroup
-from use_st5.evaluation.report.score_groups import SCORE_GROUPS, SHOWN_OTHERWISE
-from use_st5.evaluation.report.score_table import score_table, task_cell
-from use_st5.evaluation.report.section import Plot, Section
-from use_st5.evaluation.report.table import Column, Row, Table
+from use_st5.evaluation.report.score_table import (
+    ScoreGroup,
+    mean_column,
+    model_rows,
+    score_table,
+    task_cell,
+)
+from use_st5.evaluation.report.section import Cell, Column, Plot, Row, Section, Table, describe
 
-# Group → title of its section, and what a reader should know before its numbers.
-_SCORED = {
-    "sts": (
-        "Semantic textual similarity",
-        "How well the similarity of two embeddings follows the one that people see. Correlations "
-        "of different aggregations cannot be compared; each table names its own.",
-    ),
-    "senteval": (
-        "Transfer (SentEval)",
-        "How well a small classifier on the frozen embeddings does a task that the encoder was not "
-        "trained for.",
-    ),
-    "probing": (
-        "Probing (SentEval)",
-        "Which properties of a sentence can be read off its embedding.",
-    ),
-    "sentglue": ("SentGLUE", "GLUE’s tasks with a classifier on the frozen embeddings."),
-    "pairs": (
-        "Pair classification",
-        "How well the similarity of two embeddings tells related pairs from others.",
-    ),
-    "tatoeba": (
-        "Finding translations (Tatoeba)",
-        "How often the nearest sentence of the other language is the translation.",
-    ),
-    "bucc": (
-        "Mining translations (BUCC)",
-        "How many of the translations in two texts are found, and how many of the found are "
-        "translations.",
-    ),
-    "multilingual_sts": (
-        "Similarity in other languages",
-        "Semantic textual similarity within and across languages.",
-    ),
-}
-# The others' titles where every score is listed.
-_TITLES = {
-    "senteval_sklearn": "Transfer (SentEval, scikit-learn)",
-    "probing_mlp": "Probing (SentEval, one hidden layer)",
-    "little_data": "Learning from little data",
-    "geometry": "Alignment and uniformity",
-    "weat": "WEAT",
-    "seat": "SEAT",
-}
+Shown = tuple[Sequence[Table], Sequence[Plot]]
+
+
+@dataclass(frozen=True)
+class GroupSection:
+    """What reports show of a group of tasks; the group declares it beside its tasks.
+
+    Attributes:
+        name: Its anchor.
+        title: Its heading.
+        lead: What a reader should know before its numbers.
+        scores: Its tables with a row per model and a column per task.
+        more: (models, whether with published rows) → further tables, and plots.
+        groups: The groups of the tasks it shows → their titles where every score is listed; by
+            default the one of its own name.
+        details: Name of a task or of a group → the part of its details that is shown, a type that
+            msgspec knows; what a record holds is checked against it.
+        last: Whether it follows the sections that say how well a task is done.
+    """
+
+    name: str
+    title: str
+    lead: str
+    scores: tuple[ScoreGroup, ...] = ()
+    more: Callable[[Sequence[Evaluated], bool], Shown] = lambda models, published: ((), ())
+    groups: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, type] = field(default_factory=dict)
+    last: bool = False
+
+    @property
+    def titles(self) -> Mapping[str, str]:
+        """Group of tasks → its title where every score is listed."""
+        return self.groups or {self.name: self.title}
+
+    def of(self, models: Sequence[Evaluated], *, published: bool) -> Section | None:
+        """The section; None where no model has what it shows."""
+        tables = [score_table(models, group, published=published) for group in self.scores]
+        more, plots = self.more(models, published)
+        found = (*(table for table in tables if table), *more)
+        if not found and not plots:
+            return None
+        return Section(self.name, self.title, self.lead, found, tuple(plots))
 
 
 def report_sections(models: Sequence[Evaluated], *, published: bool) -> list[Section]:
     """The parts of the report for which some model has what they show."""
+    declared = (section.of(models, published=published) for section in group_sections())
+    return [overview_section(models), *filter(None, declared), *_others(models)]
 
-    def scored(group: str, *tables: Table | None, plots: Sequence[Plot] = ()) -> Section | None:
-        found = tuple(table for table in tables if table)
-        title, lead = _SCORED[group]
-        return Section(group, title, lead, found, tuple(plots)) if found or plots else None
 
-    def table(name: str) -> Table | None:
-        return score_table(models, SCORE_GROUPS[name], published=published)
-
-    sections = [
-        overview_section(models),
-        scored("sts", table("sts"), table("sts_angular"), plots=partition_plots(models)),
-        scored("senteval", table("senteval"), table("senteval_sklearn")),
-        scored("probing", table("probing"), table("probing_mlp")),
-        *(scored(group, table(group)) for group in ("sentglue", "pairs")),
-        little_data_section(models),
-        scored(
-            "tatoeba",
-            *tatoeba_tables(models, published=published),
-            plots=tatoeba_plots(models),
-        ),
-        scored("bucc", table("bucc")),
-        scored(
-            "multilingual_sts", table("xsts"), table("monolingual_sts"), table("translated_sts")
-        ),
-        geometry_section(models),
-        bias_section(models, published=published),
-        *_others(models),
+def overview_section(models: Sequence[Evaluated]) -> Section:
+    """What the models are, and their means over those tasks of the papers that all of them have."""
+    heads = [Column("Dimension"), Column("Tasks")]
+    columns = [
+        [Cell(f"{model.record.model['dimension']:,}") for model in models],
+        [Cell(f"{len(model.record.tasks):,}") for model in models],
     ]
-    return [section for section in sections if section]
+    for group in (group for section in group_sections() for group in section.scores):
+        wanted = group.average if group.overview else ()
+        shared = [task for task in wanted if all(model.task(task) for model in models)]
+        if shared:
+            titles = ", ".join(models[0].task(task)["title"] for task in shared)
+            counted = "avg." if len(shared) == len(wanted) else f"{len(shared)} of {len(wanted)}"
+            heads.append(Column(f"{group.overview} {counted}", f"Mean of {titles}."))
+            columns.append(mean_column(models, shared))
+    table = Table(
+        caption="Means × 100 over the tasks of the papers’ tables that every model here has; “2 of "
+        "7” is a mean of two of seven, which the papers’ averages cannot be compared with.",
+        corner="Model",
+        columns=tuple(heads),
+        rows=tuple(model_rows(models, columns)),
+    )
+    return Section("overview", "At a glance", "", (table,))
 
 
 def _others(models: Sequence[Evaluated]) -> list[Section]:
     """Groups that this version does not know, each as a plain table."""
-    known = {*SHOWN_OTHERWISE, *(group.group for group in SCORE_GROUPS.values())}
-    groups = dict.fromkeys(
-        task["group"] for model in models for task in model.record.tasks.values()
-    )
+    unknown = (group for group in _groups(models) if group not in _titles())
     return [
         Section(
             f"group-{place}",
@@ -111,17 +101,14 @@ def _others(models: Sequence[Evaluated]) -> list[Section]:
             "Scores of a group that this version of use_st5 has no table for.",
             (score_table(models, ScoreGroup(group)),),
         )
-        for place, group in enumerate(group for group in groups if group not in known)
+        for place, group in enumerate(unknown)
     ]
 
 
 def every_score(models: Sequence[Evaluated]) -> list[Table]:
     """All scores of all tasks, a table per group with a row per score."""
-    groups = dict.fromkeys(
-        task["group"] for model in models for task in model.record.tasks.values()
-    )
-    tables = []
-    for group in groups:
+    titles, tables = _titles(), []
+    for group in _groups(models):
         rows = []
         for name, task in tasks_of(models, group).items():
             found = [t for model in models if (t := model.task(name))]
@@ -129,9 +116,16 @@ def every_score(models: Sequence[Evaluated]) -> list[Table]:
                 cells = tuple(task_cell(model, name, score) for model in models)
                 rows.append(Row(task["title"], cells, detail=describe(score)))
         columns = tuple(Column(model.name, model=model.position) for model in models)
-        tables.append(Table("", "Task", columns, tuple(rows), title=_title(group), long=True))
+        title = titles.get(group, group)
+        tables.append(Table("", "Task", columns, tuple(rows), title=title, long=True))
     return tables
 
 
-def _title(group: str) -> str:
-    return _SCORED[group][0] if group in _SCORED else _TITLES.get(group, group)
+def _groups(models: Sequence[Evaluated]) -> list[str]:
+    tasks = (task for model in models for task in model.record.tasks.values())
+    return [*dict.fromkeys(task["group"] for task in tasks)]
+
+
+def _titles() -> dict[str, str]:
+    """Group of tasks → its title, for all groups that a section shows."""
+    return {group: title for section in group_sections() for group, title in section.titles.items()}

@@ -3,11 +3,8 @@
 Source: Conneau and Kiela, SentEval (LREC 2018, arXiv 1803.05449), and facebookresearch/SentEval.
 """
 
-from use_st5.evaluation.senteval.protocol import evaluate_transfer
-from use_st5.evaluation.senteval.transfer_dataset import TransferDataset
-from use_st5.evaluation.senteval.transfer_sample import TransferSample
-from use_st5.evaluation.senteval.transfer_score import TransferScore
-from use_st5.evaluation.senteval.transfer_set import TransferSet
+from use_st5.evaluation.senteval.protocol import TransferScore, evaluate_transfer
+from use_st5.evaluation.senteval.readers import TransferDataset, TransferSample, TransferSet
 
 __all__ = [
     "TransferDataset",

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from use_st5.embedder import Embedder, Encode, as_embedder
-from use_st5.evaluation.classifiers.classifier import Classifier
-from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
+from use_st5.evaluation.classifiers.classifier import Classifier, LabelledFeatures
 from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.classifiers.validation import inner_kfold, kfold, split
-from use_st5.evaluation.senteval.transfer_sample import TransferSample
-from use_st5.evaluation.senteval.transfer_score import TransferScore
-from use_st5.evaluation.senteval.transfer_set import TransferSet
+from use_st5.evaluation.senteval.readers import TransferSample, TransferSet
 from use_st5.evaluation.task import Progress
+
+
+@dataclass(frozen=True)
+class TransferScore:
+    """Accuracies in 0 … 1.
+
+    Attributes:
+        name: The set's name.
+        protocol: The classifier's: "senteval" or "sklearn".
+        accuracy: On the test samples.
+        f1: Of class 1 on the test samples; None where there are more than two classes.
+        dev_accuracy: Of the chosen regularisation.
+        regularization: What was chosen, once for each final classifier.
+        counts: Part → number of samples.
+    """
+
+    name: str
+    protocol: str
+    accuracy: float
+    f1: float | None
+    dev_accuracy: float
+    regularization: tuple[float, ...]
+    counts: dict[str, int]
 
 
 def evaluate_transfer(

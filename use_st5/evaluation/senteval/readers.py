@@ -1,11 +1,13 @@
-"""Reads the files of SentEval's transfer tasks, as its get_transfer_data.bash leaves them.
+"""SentEval's nine transfer data sets: the files as its get_transfer_data.bash leaves them.
 
 Tokens are what white space separates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from use_st5.evaluation._text_files import (
@@ -14,10 +16,58 @@ from use_st5.evaluation._text_files import (
     read_lines,
     split_fields,
 )
-from use_st5.evaluation.senteval.transfer_sample import TransferSample
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 
 _YES_NO = ("0", "1")
 _TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+
+
+@dataclass(frozen=True)
+class TransferSample:
+    """What a classifier is to tell apart.
+
+    Attributes:
+        sentences: One or two, each in tokens joined by single spaces.
+        label: The class, from 0.
+    """
+
+    sentences: tuple[str, ...]
+    label: int
+
+    def order(self) -> tuple[int, ...]:
+        """What SentEval sorts by: the numbers of tokens, then the label."""
+        return *(len(sentence.split()) for sentence in self.sentences), self.label
+
+
+@dataclass(frozen=True)
+class TransferSet:
+    """Samples, in any order; which parts there are decides on the validation.
+
+    Attributes:
+        name: For example "MR".
+        train: The training samples; all samples where there is no test set.
+        dev: Where there are samples to choose the regularisation on.
+        test: Where there is a test set.
+
+    Raises:
+        ValueError: A part is there without samples, or dev is there without test.
+    """
+
+    name: str
+    train: Sequence[TransferSample]
+    dev: Sequence[TransferSample] | None = None
+    test: Sequence[TransferSample] | None = None
+
+    def __post_init__(self) -> None:
+        if empty := [part for part, samples in self.parts().items() if not samples]:
+            raise ValueError(f"{self.name}: expected samples, received none for {empty}.")
+        if self.dev is not None and self.test is None:
+            raise ValueError(f"{self.name}: expected test samples beside dev samples.")
+
+    def parts(self) -> dict[str, Sequence[TransferSample]]:
+        """Those of "train", "dev" and "test" that there are."""
+        every = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {part: samples for part, samples in every.items() if samples is not None}
 
 
 def read_sentences(path: str | Path, *, label: int) -> list[TransferSample]:
@@ -135,3 +185,117 @@ def _some(path: str | Path, samples: Iterator[TransferSample]) -> list[TransferS
     if not (found := [*samples]):
         raise ValueError(f"{path}: expected labelled sentences, found none.")
     return found
+
+
+Read = Callable[[Path], list[TransferSample]]
+
+
+@dataclass(frozen=True)
+class TransferDataset:
+    """Files and how each is read; samples of several files of a part follow each other.
+
+    Attributes:
+        name: For example "MR".
+        train: Files with their readers.
+        dev: Likewise; empty where there is no such part.
+        test: Likewise.
+    """
+
+    name: str
+    train: tuple[tuple[DataSource, Read], ...]
+    dev: tuple[tuple[DataSource, Read], ...] = ()
+    test: tuple[tuple[DataSource, Read], ...] = ()
+
+    @property
+    def sources(self) -> tuple[DataSource, ...]:
+        """All files."""
+        return tuple(source for source, _ in (*self.train, *self.dev, *self.test))
+
+    def read(self, data: DataFolder) -> TransferSet:
+        """Reads all files.
+
+        Raises:
+            MissingDataError: A file is missing; the message says how to get it.
+            ValueError: A file is not in its format; the message names file and line.
+        """
+        parts = {
+            part: [sample for source, read in files for sample in read(data.find(source))]
+            for part, files in (("train", self.train), ("dev", self.dev), ("test", self.test))
+            if files
+        }
+        return TransferSet(self.name, **parts)
+
+
+_SCRIPT = "data/downstream/get_transfer_data.bash of https://github.com/facebookresearch/SentEval"
+
+
+def _file(place: str, read: Read, origin: str) -> tuple[DataSource, Read]:
+    return DataSource(place, (place,), f"{origin}, or {_SCRIPT}", "research use"), read
+
+
+def _two_classes(name: str, first: str, second: str, origin: str) -> TransferDataset:
+    """Class 1 in the first file, class 0 in the second (senteval/binary.py)."""
+    files = ((first, 1), (second, 0))
+    return TransferDataset(
+        name,
+        tuple(
+            _file(f"{name}/{file}", partial(read_sentences, label=label), origin)
+            for file, label in files
+        ),
+    )
+
+
+def _sentiment(name: str, folder: str, read: Read, origin: str) -> TransferDataset:
+    train, dev, test = (
+        (_file(f"SST/{folder}/sentiment-{part}", read, origin),)
+        for part in ("train", "dev", "test")
+    )
+    return TransferDataset(name, train, dev, test)
+
+
+def _sick(part: str) -> tuple[tuple[DataSource, Read]]:
+    file = f"SICK_{part}.txt"
+    source = DataSource(
+        f"SICK/{file}",
+        (f"sick2014/{file}", f"SICK/{file}"),
+        "SemEval-2014 task 1, https://zenodo.org/records/2787612",
+        "CC BY-NC-SA 3.0",
+    )
+    return ((source, read_entailment),)
+
+
+_MOVIES = "https://www.cs.cornell.edu/people/pabo/movie-review-data"
+_QUESTIONS = "https://cogcomp.seas.upenn.edu/Data/QA/QC"
+_PARAPHRASES = "https://www.microsoft.com/en-us/download/details.aspx?id=52398"
+
+MR = _two_classes("MR", "rt-polarity.pos", "rt-polarity.neg", _MOVIES)
+CR = _two_classes(
+    "CR",
+    "custrev.pos",
+    "custrev.neg",
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html",
+)
+SUBJ = _two_classes("SUBJ", "subj.objective", "subj.subjective", _MOVIES)
+MPQA = _two_classes("MPQA", "mpqa.pos", "mpqa.neg", "https://mpqa.cs.pitt.edu")
+SST2 = _sentiment(
+    "SST-2", "binary", read_binary_sentiment, "https://github.com/PrincetonML/SIF/tree/master/data"
+)
+SST5 = _sentiment(
+    "SST-5",
+    "fine",
+    read_fine_sentiment,
+    "https://github.com/AcademiaSinicaNLPLab/sentiment_dataset/tree/master/data",
+)
+TREC = TransferDataset(
+    "TREC",
+    train=(_file("TREC/train_5500.label", read_trec, _QUESTIONS),),
+    test=(_file("TREC/TREC_10.label", read_trec, _QUESTIONS),),
+)
+MRPC = TransferDataset(
+    "MRPC",
+    train=(_file("MRPC/msr_paraphrase_train.txt", read_mrpc, _PARAPHRASES),),
+    test=(_file("MRPC/msr_paraphrase_test.txt", read_mrpc, _PARAPHRASES),),
+)
+SICK_E = TransferDataset("SICK-E", _sick("train"), _sick("trial"), _sick("test_annotated"))
+
+DATASETS = (MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK_E)

@@ -1,12 +1,18 @@
 """Semantic textual similarity: how well similarities of embeddings follow people's judgements.
 
 The protocol is that of the SentEval toolkit and the Sentence-T5 paper (section 5.2): no training,
-the similarity of the two embeddings, its correlation with the gold scores.
+the similarity of the two embeddings, its correlation with the gold scores. Pairs by superficial
+similarity: Tsukagoshi, Sasano and Takeda, "Comparison and Combination of Sentence Embeddings
+Derived from Different Supervision Signals" (*SEM 2022), section 3.2 and Figure 3.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +20,37 @@ from scipy import stats
 
 from use_st5._vectors import similarity_by_name
 from use_st5.embedder import Embedder, Encode, as_embedder
-from use_st5.evaluation.sts.sts_pair import STSPair
-from use_st5.evaluation.sts.sts_score import STSScore
-from use_st5.evaluation.sts.sts_set import STSSet
+from use_st5.evaluation.sts.readers import STSPair, STSSet
 
 _ROUNDING = 1e-12
+_PARTS = 5
+# What stands between blanks, without punctuation at its ends: "U.S." is one word, "guitar." no
+# other than "guitar".
+_WORD = re.compile(r"\w+(?:[^\w\s]+\w+)*")
+
+
+@dataclass(frozen=True)
+class STSScore:
+    """Correlations of one set in all three aggregations that papers use.
+
+    They differ by several points on sets of several subsets, so every number must name its own:
+    "all" correlates over all pairs at once (SimCSE, Sentence-T5), "mean" averages the subsets'
+    correlations, "wmean" does so weighted by their number of pairs (the SemEval shared tasks).
+
+    Attributes:
+        name: The set's name.
+        metric: The similarity: "cosine", "angular" or "dot".
+        pairs: Number of pairs.
+        spearman: Aggregation or subset → Spearman's rank correlation, in `[-1, 1]`.
+        pearson: Aggregation or subset → Pearson's correlation, in `[-1, 1]`. NaN in either where
+            all similarities or all gold scores of a part are equal.
+    """
+
+    name: str
+    metric: str
+    pairs: int
+    spearman: dict[str, float]
+    pearson: dict[str, float]
 
 
 def evaluate_sts(
@@ -95,3 +127,77 @@ def _correlation(correlate: Callable[..., Any], x: np.ndarray, y: np.ndarray) ->
     if any(np.ptp(values) <= _ROUNDING * np.abs(values).max() for values in (x, y)):
         return float("nan")
     return float(correlate(x, y).statistic)
+
+
+@dataclass(frozen=True)
+class DiceQuintile:
+    """How well similarities follow the gold scores among pairs that share about as many words.
+
+    Attributes:
+        dice_from: The lowest Dice coefficient of its pairs, in `[0, 1]`.
+        dice_to: The highest; the next quintile may begin with the same value.
+        pairs: Number of pairs.
+        spearman: Spearman's rank correlation of cosine and gold score; NaN where it is undefined.
+        pearson: Pearson's correlation.
+    """
+
+    dice_from: float
+    dice_to: float
+    pairs: int
+    spearman: float
+    pearson: float
+
+
+def dice_coefficient(first: str, second: str) -> float:
+    """The Dice coefficient `2·|A ∩ B| / (|A| + |B|)` of the sets of words of two sentences.
+
+    The paper does not say what a word is. The coefficients of its Table 2 come out with lower case
+    and without punctuation, which is what is done here, and not otherwise.
+
+    Returns:
+        A number in `[0, 1]`; 1 for two sentences without any word.
+    """
+    a, b = (set(_WORD.findall(sentence.lower())) for sentence in (first, second))
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
+
+
+def evaluate_by_dice(encode: Encode, pairs: Sequence[STSPair]) -> list[DiceQuintile]:
+    """Scores an encoder on each fifth of the pairs, sorted by their Dice coefficients.
+
+    Fifths differ by at most one pair. Pairs of equal coefficients, of which there are many, are
+    put in an order that depends neither on the order given nor on their genre; on the STS Benchmark
+    the order of the files gives correlations that differ by a few hundredths.
+
+    Args:
+        encode: Sentences → embeddings `[sentences, dim]`, rows in the same order.
+        pairs: At least ten; in the paper all splits of the STS Benchmark.
+
+    Returns:
+        The quintiles, from few shared words to many.
+
+    Raises:
+        ValueError: Too few pairs; `encode` gives another shape or numbers that are not finite.
+    """
+    if len(pairs) < 2 * _PARTS:
+        raise ValueError(f"pairs: expected at least {2 * _PARTS}, received {len(pairs)}.")
+    embed = as_embedder(encode)
+    ranked = sorted(pairs, key=lambda pair: (_dice(pair), _shuffled(pair)))
+    bounds = [len(ranked) * part // _PARTS for part in range(_PARTS + 1)]
+    return [_quintile(embed, ranked[start:end]) for start, end in itertools.pairwise(bounds)]
+
+
+def _quintile(embed: Embedder, pairs: list[STSPair]) -> DiceQuintile:
+    """The score of pairs sorted by their coefficients."""
+    (score,) = evaluate_sts(embed, pairs)
+    return DiceQuintile(
+        _dice(pairs[0]), _dice(pairs[-1]), len(pairs), score.spearman["all"], score.pearson["all"]
+    )
+
+
+def _dice(pair: STSPair) -> float:
+    return dice_coefficient(pair.first, pair.second)
+
+
+def _shuffled(pair: STSPair) -> bytes:
+    """A key that sorts pairs as if at random, but always alike."""
+    return hashlib.sha256(repr(pair).encode()).digest()

@@ -1,9 +1,10 @@
-"""Semantic textual similarity sets in the formats they were published in."""
+"""English sets of semantic textual similarity: the files as published, and where they come from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from use_st5.evaluation._text_files import (
@@ -14,13 +15,47 @@ from use_st5.evaluation._text_files import (
     read_side_by_side,
     split_fields,
 )
-from use_st5.evaluation.sts._checked_pair import checked_pair
-from use_st5.evaluation.sts.sts_pair import STSPair
-from use_st5.evaluation.sts.sts_set import STSSet
+from use_st5.evaluation.data_folder import DataFolder, DataSource
 
 _SEMEVAL_INPUT = re.compile(r"STS\d*\.input\.(.+)\.txt")
-
 _STSB_FIELDS = (7, 9)
+
+
+@dataclass(frozen=True)
+class STSPair:
+    """Two sentences and people's mean judgement of their similarity.
+
+    Attributes:
+        first: A sentence.
+        second: Another.
+        score: The gold score: 0 to 5 in STS, 1 to 5 in SICK.
+    """
+
+    first: str
+    second: str
+    score: float
+
+
+@dataclass(frozen=True)
+class STSSet:
+    """A named test set.
+
+    Attributes:
+        name: For example "STS12".
+        subsets: Name of a part (the source of its sentences) → its pairs.
+    """
+
+    name: str
+    subsets: dict[str, list[STSPair]]
+
+    @property
+    def pairs(self) -> list[STSPair]:
+        """The pairs of all subsets, in order."""
+        return [pair for subset in self.subsets.values() for pair in subset]
+
+    def __len__(self) -> int:
+        """Number of pairs in all subsets."""
+        return sum(map(len, self.subsets.values()))
 
 
 def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
@@ -111,3 +146,117 @@ def _semeval_pairs(path: Path, gold: Path) -> Iterator[STSPair]:
         if score.strip():
             sentences = split_fields(path, number, line, at_least=2)[:2]
             yield checked_pair(path, number, sentences, parse_score(gold, number, score))
+
+
+def checked_pair(path: Path, number: int, sentences: Sequence[str], score: float) -> STSPair:
+    """The pair of line `number` of `path`, its sentences without white space at their ends.
+
+    Raises:
+        ValueError: There are not two sentences, or one is blank.
+    """
+    stripped = [sentence.strip() for sentence in sentences]
+    if len(stripped) != 2 or not all(stripped):
+        raise ValueError(f"{path}:{number}: expected two sentences, received {stripped}.")
+    return STSPair(*stripped, score)
+
+
+_LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see the set's readme"
+_STSB_LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see its LICENSE.txt"
+# Year → the task, and the folder in its archive, which SentEval renames to STS{year}-en-test.
+_SEMEVAL = {
+    "12": ("SemEval-2012 task 6", "test-gold"),
+    "13": ("the *SEM 2013 shared task", "test-gs"),
+    "14": ("SemEval-2014 task 10", "sts-en-test-gs-2014"),
+    "15": ("SemEval-2015 task 2", "test_evaluation_task2a"),
+    "16": ("SemEval-2016 task 1", "sts2016-english-with-gs-v1.0"),
+}
+
+
+def _semeval(year: str) -> DataSource:
+    task, archived = _SEMEVAL[year]
+    folders = (f"STS{year}-en-test", f"STS{year}", archived)
+    return DataSource(
+        f"STS{year}",
+        tuple(f"{folder}/STS*.txt" for folder in folders),
+        f"{task}: its test data with gold scores, http://ixa2.si.ehu.eus/stswiki, or "
+        "SentEval's data/downstream/get_transfer_data.bash",
+        _LICENCE,
+    )
+
+
+def _stsb(part: str) -> DataSource:
+    return DataSource(
+        f"STS-B {part}",
+        (f"stsbenchmark/sts-{part}.csv", f"STSBenchmark/sts-{part}.csv"),
+        "the STS Benchmark of SemEval-2017 task 1, http://ixa2.si.ehu.eus/stswiki (the original, "
+        "with seven tab-separated columns; GLUE's copy has others)",
+        _STSB_LICENCE,
+    )
+
+
+STS12, STS13, STS14, STS15, STS16 = map(_semeval, _SEMEVAL)
+STSB_TRAIN, STSB_DEV, STSB_TEST = map(_stsb, ("train", "dev", "test"))
+SICK_TEST = DataSource(
+    "SICK-R test",
+    ("sick2014/SICK_test_annotated.txt", "SICK/SICK_test_annotated.txt"),
+    "SemEval-2014 task 1, http://marcobaroni.org/composes/sick.html",
+    "CC BY-NC-SA 3.0",
+)
+
+_READERS: dict[DataSource, Callable[..., STSSet]] = {
+    STS12: read_semeval_sts,
+    STS13: read_semeval_sts,
+    STS14: read_semeval_sts,
+    STS15: read_semeval_sts,
+    STS16: read_semeval_sts,
+    STSB_TRAIN: read_stsb,
+    STSB_DEV: read_stsb,
+    STSB_TEST: read_stsb,
+    SICK_TEST: read_sick,
+}
+# Pairs that models are trained on are no test set.
+_SUITE = tuple(source for source in _READERS if source != STSB_TRAIN)
+
+
+def read_sts(folder: DataFolder, source: DataSource) -> STSSet:
+    """Reads one of the usual sets; its name is the source's.
+
+    Raises:
+        MissingDataError: The folder has it not.
+        FileNotFoundError: It is there in part.
+        ValueError: A file is not in its format.
+    """
+    return _READERS[source](folder.find(source), name=source.name)
+
+
+def sts_suite(data_dir: str | Path) -> tuple[dict[str, STSSet], dict[str, str]]:
+    """Reads the usual STS sets that a folder holds.
+
+    Looked for are STS12 to STS16, STS-B dev and test, and SICK-R test, under their published folder
+    names (`STS12-en-test`, `stsbenchmark`, `sick2014`; SentEval's `STSBenchmark` and `SICK` too),
+    in `data_dir` and up to two folders deeper.
+
+    Args:
+        data_dir: The folder to look in.
+
+    Returns:
+        Name → set for those found, and name → what was looked for, for the others.
+
+    Raises:
+        FileNotFoundError: None was found, or a set is there in part.
+        ValueError: A file is not in its format.
+    """
+    folder = DataFolder(data_dir)
+    sets: dict[str, STSSet] = {}
+    missing: dict[str, str] = {}
+    for source in _SUITE:
+        if folder.has(source):
+            sets[source.name] = read_sts(folder, source)
+        else:
+            missing[source.name] = " or ".join(source.places)
+    if not sets:
+        raise FileNotFoundError(
+            f"{folder.path}: expected at least one of {', '.join(missing.values())} there or up to "
+            "two folders deeper, found none."
+        )
+    return sets, missing

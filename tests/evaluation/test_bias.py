@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.evaluation.report.records import entry, record
+from tests.evaluation.toys import BagOfWords
+from use_st5.bias.weat import run_weat
+from use_st5.bias.word_lists import weat_tests
+from use_st5.embedder import Embedder, Encode
+from use_st5.evaluation.bias import SECTIONS, TASKS, BiasTask
+from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.report.evaluated import evaluated_models
+from use_st5.evaluation.report.theme import LIGHT
+from use_st5.evaluation.task import TaskContext
+
+BY_NAME = {task.name: task for task in TASKS}
+
+
+BAG = BagOfWords().encode
+
+
+def context(folder: Path, *, seed: int = 7, encode: Encode = BAG) -> TaskContext:
+    return TaskContext(Embedder(encode), DataFolder(folder), seed=seed)
+
+
+def scattered(texts: list[str]) -> np.ndarray:
+    """A direction of its own for each text: no two targets are associated alike."""
+    seeds = [[*text.encode()] for text in texts]
+    return np.array([np.random.default_rng(seed).standard_normal(16) for seed in seeds])
+
+
+def quick(name: str) -> BiasTask:
+    return replace(BY_NAME[name], samples=1000, resamples=100)
+
+
+def test_tasks_are_the_tests_of_the_papers() -> None:
+    assert len(BY_NAME) == len(TASKS)
+    weat, seat = ([t.name for t in TASKS if t.group == group] for group in ("weat", "seat"))
+    assert weat == list(weat_tests())
+    assert seat[:15] == [name.replace("weat", "seat") for name in weat]
+    assert len(seat) == 15 + 6
+    assert BY_NAME["weat3b"].title == "WEAT3b"
+    assert "May et al. 2019" in BY_NAME["weat3b"].protocol
+    assert "Caliskan et al. 2017" in BY_NAME["weat10"].protocol
+
+
+def test_words_need_no_data(tmp_path: Path) -> None:
+    task = quick("weat6")
+    assert task.sources == ()
+    result = task.run(context(tmp_path))
+    expected = run_weat(
+        BagOfWords().encode, weat_tests()["weat6"], samples=1000, resamples=100, seed=7
+    )
+    assert result.main == "effect_size"
+    assert result.scores == {
+        name: getattr(expected, name)
+        for name in ("effect_size", "effect_size_low", "effect_size_high", "p_value")
+    }
+    assert result.counts == {
+        "targets": 8,
+        "attributes_a": 8,
+        "attributes_b": 8,
+        "partitions": 1000,
+    }
+    assert result.details["categories"] == ["male names", "female names", "career", "family"]
+    assert result.details["exact"] is False
+    json.dumps(result.details)
+
+
+def test_every_option_reaches_the_outcome(tmp_path: Path) -> None:
+    task = quick("weat9")
+    base = task.run(context(tmp_path, encode=scattered))
+    assert task.options() == {"ddof": 1, "samples": 1000, "resamples": 100}
+    # Of 12 targets the two standard deviations differ by the factor √(12 / 11).
+    population = replace(task, ddof=0).run(context(tmp_path, encode=scattered))
+    ratio = population.scores["effect_size"] / base.scores["effect_size"]
+    assert ratio == pytest.approx((12 / 11) ** 0.5)
+    assert population.details["ddof"] == 0
+    assert base.counts["partitions"] == 924
+    assert (
+        replace(task, samples=900).run(context(tmp_path, encode=scattered)).counts["partitions"]
+        == 900
+    )
+    for other in (
+        replace(task, resamples=101).run(context(tmp_path, encode=scattered)),
+        task.run(context(tmp_path, seed=8, encode=scattered)),
+    ):
+        assert other.scores["effect_size_low"] != base.scores["effect_size_low"]
+        assert other.scores["p_value"] == base.scores["p_value"]
+
+
+def test_sentences_are_read_from_the_data_folder(tmp_path: Path) -> None:
+    task = quick("seat7")
+    with pytest.raises(MissingDataError, match=r"sent-weat7\.jsonl.*sent-bias"):
+        task.run(context(tmp_path))
+    groups = zip(
+        ("targ1", "targ2", "attr1", "attr2"),
+        (["this is art", "that is art"], ["this is math", "a math"], ["is art"], ["math", "a"]),
+        strict=True,
+    )
+    content = {key: {"category": key.upper(), "examples": texts} for key, texts in groups}
+    folder = tmp_path / "sent-bias" / "tests"
+    folder.mkdir(parents=True)
+    (folder / "sent-weat7.jsonl").write_text(json.dumps(content), encoding="utf-8")
+    result = task.run(context(tmp_path))
+    assert result.scores["effect_size"] > 0
+    assert result.counts == {
+        "targets": 2,
+        "attributes_a": 1,
+        "attributes_b": 2,
+        "partitions": 6,
+    }
+    assert result.details["categories"] == ["TARG1", "TARG2", "ATTR1", "ATTR2"]
+
+
+def test_every_published_file_is_read(data_dir: Path) -> None:
+    for task in TASKS:
+        if task.sources:
+            result = replace(task, samples=10, resamples=10).run(context(data_dir))
+            assert -2 < result.scores["effect_size"] < 2
+            assert result.counts["targets"] >= 8
+
+
+SCORES = {
+    "effect_size": 1.381,
+    "p_value": 1e-5,
+    "effect_size_low": -0.204,
+    "effect_size_high": 1.5,
+}
+MALE_NAMES = ["MaleNames", "Y", "A", "B"]
+FLOWERS = ["Flowers", "Insects", "Pleasant", "Unpleasant"]
+
+
+def test_effects_stand_with_interval_and_p_beside_the_published_ones() -> None:
+    given = evaluated_models(
+        [
+            record("a", {"weat1": entry("weat", "WEAT1", SCORES, categories=FLOWERS)}),
+            record("b", {"seat1": entry("seat", "SEAT1", SCORES, categories=MALE_NAMES)}),
+        ]
+    )
+    section = SECTIONS[0].of(given, published=True)
+    weat, seat = section.tables
+    (row,) = weat.rows
+    assert row.detail == "Flowers / Insects × Pleasant / Unpleasant"
+    assert [cell.text for cell in row.cells] == ["1.38", "–", "1.50"]
+    assert row.cells[0].small == "−0.20 to 1.50; p < 0.001"
+    assert [column.title for column in weat.columns] == ["a", "b", "GloVe (published)"]
+    assert [column.title for column in seat.columns] == ["a", "b"]
+    assert seat.rows[0].detail == "Male Names / Y × A / B"
+    assert not any(cell.best for cell in row.cells)
+    assert [plot.name for plot in section.plots] == ["weat", "seat"]
+
+
+def test_an_undefined_effect_and_a_missing_interval_are_shown_as_such() -> None:
+    tasks = {
+        "weat1": entry("weat", "WEAT1", SCORES | {"effect_size": None, "p_value": None}),
+        "weat2": entry("weat", "WEAT2", SCORES | {"effect_size_low": None}),
+    }
+    section = SECTIONS[0].of(evaluated_models([record("a", tasks)]), published=False)
+    cells = [row.cells[0] for row in section.tables[0].rows]
+    assert [cell.text for cell in cells] == ["undefined", "1.38"]
+    assert [cell.small for cell in cells] == ["", "p < 0.001"]
+    (axes,) = section.plots[0].draw(LIGHT).axes
+    widths = [patch.get_width() for patch in axes.patches]
+    assert math.isnan(widths[0])
+    assert widths[1] == 1.381
+
+
+def test_nothing_without_tests() -> None:
+    assert SECTIONS[0].of(evaluated_models([record("a", {})]), published=True) is None

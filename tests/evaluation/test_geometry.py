@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from tests.evaluation.report.records import entry, record
+from tests.evaluation.toys import BagOfWords
+from use_st5.embedder import Embedder
+from use_st5.evaluation import geometry
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.geometry import (
+    SECTIONS,
+    GeometryTask,
+    alignment,
+    evaluate_geometry,
+    uniformity,
+)
+from use_st5.evaluation.report.evaluated import evaluated_models
+from use_st5.evaluation.report.theme import LIGHT
+from use_st5.evaluation.sts import STSPair
+from use_st5.evaluation.task import TaskContext
+
+# Of any length: what counts is the direction. East, north, west and 60 degrees from east.
+VECTORS = {"e": [2.0, 0.0], "n": [0.0, 3.0], "w": [-1.0, 0.0], "s": [0.5, math.sqrt(0.75)]}
+PAIRS = [
+    STSPair("e", "n", 4.5),  # squared distance 2
+    STSPair("e", "s", 4.0),  # 1
+    STSPair("e", "e", 5.0),  # 0
+    STSPair("e", "w", 3.9),  # 4
+    STSPair("n", "e", 0.0),  # 2
+]
+
+
+def encode(sentences: list[str]) -> np.ndarray:
+    return np.array([VECTORS[sentence] for sentence in sentences])
+
+
+def test_by_hand() -> None:
+    score = evaluate_geometry(encode, PAIRS)
+    assert score.alignment_above_4 == pytest.approx((2 + 0) / 2)
+    assert score.alignment_from_4 == pytest.approx((2 + 1 + 0) / 3)
+    # Squared distances of the four: en 2, ew 4, es 1, nw 2, ns 2 − √3, ws 3.
+    kernels = [math.exp(-2 * squared) for squared in (2, 4, 1, 2, 2 - math.sqrt(3), 3)]
+    assert score.uniformity == pytest.approx(math.log(sum(kernels) / 6))
+    with_self_pairs = math.log((4 + 2 * sum(kernels)) / 16)
+    assert score.uniformity_with_self_pairs == pytest.approx(with_self_pairs)
+    assert (score.pairs, score.sentences) == (5, 4)
+    assert (score.positives_above_4, score.positives_from_4) == (2, 3)
+
+
+def test_a_sentence_counts_once_however_often_it_occurs() -> None:
+    again = [*PAIRS, STSPair("n", "n", 1.0), STSPair("w", "n", 2.0)]
+    assert (
+        evaluate_geometry(encode, again).uniformity == evaluate_geometry(encode, PAIRS).uniformity
+    )
+
+
+@pytest.mark.parametrize("block", [1, 7, 100, 4096])
+def test_uniformity_against_all_distances_at_once(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(geometry, "_BLOCK", block)
+    vectors = np.random.default_rng(0).normal(0.3, 1.0, size=(100, 5)).astype(np.float32)
+    unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1)[:, None]
+    squared = pdist(unit, "sqeuclidean")
+    assert uniformity(vectors) == pytest.approx(math.log(np.exp(-2 * squared).mean()), abs=1e-12)
+    total = 100 + 2 * np.exp(-2 * squared).sum()
+    assert uniformity(vectors, self_pairs=True) == pytest.approx(math.log(total / 100**2))
+
+
+def test_bounds() -> None:
+    same, opposite = np.ones((5, 3)), np.array([[1.0, 2.0], [-2.0, -4.0]])
+    assert uniformity(same) == pytest.approx(0.0, abs=1e-12)
+    assert uniformity(opposite) == pytest.approx(-8.0)
+    assert alignment(opposite[:1], opposite[1:]) == pytest.approx(4.0)
+    assert alignment(same, 7 * same) == pytest.approx(0.0)
+
+
+def test_rotation_and_order_change_nothing() -> None:
+    generator = np.random.default_rng(1)
+    vectors = generator.normal(size=(40, 6))
+    rotation, _ = np.linalg.qr(generator.normal(size=(6, 6)))
+    turned = generator.permutation(vectors @ rotation * 3)
+    assert uniformity(turned) == pytest.approx(uniformity(vectors))
+
+
+def test_spread_vectors_are_more_uniform_than_a_cone() -> None:
+    vectors = np.random.default_rng(2).normal(size=(200, 16))
+    assert uniformity(vectors) < uniformity(vectors + 1) < uniformity(vectors + 5)
+
+
+def test_what_is_refused_or_undefined() -> None:
+    with pytest.raises(ValueError, match="expected two distinct sentences, received 1"):
+        evaluate_geometry(encode, [STSPair("e", "e", 5.0)])
+    with pytest.raises(ValueError, match="expected at least two rows, received 1"):
+        uniformity(np.ones((1, 2)))
+    with pytest.raises(ValueError, match="NaN or infinity for 'n'"):
+        evaluate_geometry(lambda s: np.array([[np.nan if x == "n" else 1.0] for x in s]), PAIRS)
+    with pytest.raises(ValueError, match=r"expected an array of shape \[4, dim\]"):
+        evaluate_geometry(lambda s: encode(s)[1:], PAIRS)
+    score = evaluate_geometry(encode, PAIRS[3:])
+    assert math.isnan(score.alignment_above_4)
+    assert score.positives_from_4 == 0
+
+
+def letters(sentences: list[str]) -> np.ndarray:
+    return np.array([[letter in sentence for letter in "abcd"] for sentence in sentences], float)
+
+
+def test_scores_and_counts(tmp_path: Path) -> None:
+    (tmp_path / "STSBenchmark").mkdir()
+    rows = [("4.001", "a", "ab"), ("4", "c", "d"), ("3.999", "a", "d")]
+    lines = [f"main\tf\t2012\t1\t{score}\t{first}\t{second}\n" for score, first, second in rows]
+    (tmp_path / "STSBenchmark" / "sts-test.csv").write_text("".join(lines))
+    result = GeometryTask().run(TaskContext(Embedder(letters), DataFolder(tmp_path)))
+    near = 2 - math.sqrt(2)  # squared distance of a and ab; all others are 2
+    kernels = math.exp(-2 * near) + 5 * math.exp(-4)
+    assert result.main == "uniformity"
+    assert result.scores == {
+        "alignment_above_4": pytest.approx(near),
+        "alignment_from_4": pytest.approx((near + 2) / 2),
+        "uniformity": pytest.approx(math.log(kernels / 6)),
+        "uniformity_with_self_pairs": pytest.approx(math.log((2 * kernels + 4) / 16)),
+    }
+    assert result.counts == {
+        "pairs": 3, "positives_above_4": 1, "positives_from_4": 2, "sentences": 4,
+    }  # fmt: skip
+
+
+def test_counts_of_the_test_split(data_dir: Path) -> None:
+    context = TaskContext(Embedder(BagOfWords().encode), DataFolder(data_dir))
+    result = GeometryTask().run(context)
+    path = data_dir / "sts_raw" / "stsbenchmark" / "sts-test.csv"
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+    gold = [float(row[4]) for row in rows]
+    assert result.counts == {
+        "pairs": 1379,
+        "positives_above_4": sum(score > 4 for score in gold),
+        "positives_from_4": sum(score >= 4 for score in gold),
+        "sentences": len({row[column].strip() for row in rows for column in (5, 6)}),
+    }
+    assert result.scores["uniformity"] < result.scores["uniformity_with_self_pairs"] < 0
+
+
+def scores_of(uniformity: float | None, alignment: float) -> dict[str, dict]:
+    scores = {
+        "uniformity": uniformity,
+        "alignment_above_4": alignment,
+        "alignment_from_4": alignment,
+    }
+    return {"geometry": entry("geometry", "Alignment and uniformity", scores)}
+
+
+def test_less_is_better_and_every_point_is_drawn() -> None:
+    models = evaluated_models(
+        [
+            record("a", scores_of(-2.0, 0.3)),
+            record("b", scores_of(-1.0, 0.2)),
+            record("c", {}),
+            record("d", scores_of(None, 0.4)),
+        ]
+    )
+    section = SECTIONS[0].of(models, published=True)
+    assert [[cell.text for cell in row.cells] for row in section.tables[0].rows] == [
+        ["0.300", "0.300", "−2.000"],
+        ["0.200", "0.200", "−1.000"],
+        ["–", "–", "–"],
+        ["0.400", "0.400", "undefined"],
+    ]
+    best = [[cell.best for cell in row.cells] for row in section.tables[0].rows]
+    assert best == [[False, False, True], [True, True, False], [False] * 3, [False] * 3]
+    (axes,) = section.plots[0].draw(LIGHT).axes
+    points = [(*line.get_xdata(), *line.get_ydata()) for line in axes.lines]
+    assert points == [(-2.0, 0.3), (-1.0, 0.2)]
+
+
+def test_nothing_without_it() -> None:
+    assert SECTIONS[0].of(evaluated_models([record("a", {})]), published=True) is None

@@ -1,0 +1,234 @@
+"""Alignment and uniformity of embeddings: how they lie on the unit sphere.
+
+Wang and Isola, "Understanding Contrastive Representation Learning through Alignment and Uniformity
+on the Hypersphere" (ICML 2020), with α = 2 and t = 2. Equations 3 and 4 of the Sentence-T5 paper
+refer to them and print the distances without the square; its code, t5x_retrieval's utils.py,
+squares them as Wang and Isola do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from use_st5._vectors import unit_rows
+from use_st5.embedder import Encode, as_embedder
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.report import charts
+from use_st5.evaluation.report.charts import Axis, Series
+from use_st5.evaluation.report.evaluated import Evaluated, tasks_of
+from use_st5.evaluation.report.score_table import (
+    cautions,
+    model_rows,
+    protocol_notes,
+    task_cell,
+)
+from use_st5.evaluation.report.section import Column, Plot, Table, mark_best
+from use_st5.evaluation.report.sections import GroupSection, Shown
+from use_st5.evaluation.report.theme import Theme
+from use_st5.evaluation.sts.protocol import embed_pairs
+from use_st5.evaluation.sts.readers import STSB_TEST, STSPair, STSSet, read_sts
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+
+_T = 2.0
+# Rows of the kernel at a time: bounds the memory at any number of sentences.
+_BLOCK = 1024
+_COUNTS = ("pairs", "positives_above_4", "positives_from_4", "sentences")
+
+
+@dataclass(frozen=True)
+class GeometryScore:
+    """Alignment and uniformity; of both, lower is better.
+
+    Attributes:
+        alignment_above_4: Mean squared distance of the pairs with a gold score above 4, in
+            `[0, 4]` (Sentence-T5); NaN where there is none.
+        alignment_from_4: The same of the pairs with a gold score of 4 or more.
+        uniformity: Logarithm of the mean Gaussian kernel of all pairs of distinct sentences, in
+            `[−8, 0]`.
+        uniformity_with_self_pairs: The same with each sentence paired with itself too
+            (t5x_retrieval); higher, by little where the sentences are many.
+        pairs: Number of pairs.
+        positives_above_4: Number of those with a gold score above 4.
+        positives_from_4: Number of those with a gold score of 4 or more.
+        sentences: Number of distinct sentences.
+    """
+
+    alignment_above_4: float
+    alignment_from_4: float
+    uniformity: float
+    uniformity_with_self_pairs: float
+    pairs: int
+    positives_above_4: int
+    positives_from_4: int
+    sentences: int
+
+
+def alignment(first: np.ndarray, second: np.ndarray) -> float:
+    """Mean squared distance of matching rows of `[pairs, dim]` scaled to length 1, in `[0, 4]`.
+
+    A zero row stays zero. NaN where there are no pairs.
+    """
+    if not len(first):
+        return math.nan
+    differences = unit_rows(first) - unit_rows(second)
+    return float(np.mean(np.sum(differences**2, axis=1)))
+
+
+def uniformity(vectors: np.ndarray, *, self_pairs: bool = False) -> float:
+    """`log E exp(−2·‖x − y‖²)` over the rows of `[n, dim]` scaled to length 1, in `[−8, 0]`.
+
+    A zero row stays zero.
+
+    Args:
+        vectors: At least two rows.
+        self_pairs: Whether the mean is over all n² ordered pairs, as in t5x_retrieval, and not
+            only over those of two different rows, as in Wang and Isola's code.
+
+    Raises:
+        ValueError: There are fewer than two rows.
+    """
+    if len(vectors) < 2:
+        raise ValueError(f"vectors: expected at least two rows, received {len(vectors)}.")
+    count = len(vectors)
+    total = _kernel_sum(unit_rows(vectors))
+    if self_pairs:
+        return math.log(total / count**2)
+    return math.log((total - count) / (count * (count - 1)))  # a row's kernel with itself is 1
+
+
+def evaluate_geometry(encode: Encode, pairs: Sequence[STSPair]) -> GeometryScore:
+    """Measures alignment over the similar pairs and uniformity over all distinct sentences.
+
+    Args:
+        encode: Sentences → embeddings `[sentences, dim]`, rows in the same order.
+        pairs: With gold scores from 0 to 5.
+
+    Raises:
+        ValueError: There are fewer than two distinct sentences; `encode` gives another shape or
+            numbers that are not finite.
+    """
+    sentences = list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
+    if len(sentences) < 2:
+        raise ValueError(f"pairs: expected two distinct sentences, received {len(sentences)}.")
+    embed = as_embedder(encode)
+    vectors = embed(sentences)
+    first, second = embed_pairs(embed, pairs)
+    gold = np.array([pair.score for pair in pairs])
+    above, at_least = gold > 4, gold >= 4
+    return GeometryScore(
+        alignment_above_4=alignment(first[above], second[above]),
+        alignment_from_4=alignment(first[at_least], second[at_least]),
+        uniformity=uniformity(vectors),
+        uniformity_with_self_pairs=uniformity(vectors, self_pairs=True),
+        pairs=len(pairs),
+        positives_above_4=int(above.sum()),
+        positives_from_4=int(at_least.sum()),
+        sentences=len(sentences),
+    )
+
+
+def _kernel_sum(vectors: np.ndarray) -> float:
+    """The sum of `exp(−t·‖x − y‖²)` over all ordered pairs of rows, in blocks."""
+    squares = np.sum(vectors**2, axis=1)
+    total = 0.0
+    for start in range(0, len(vectors), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        distances = squares[block, None] + squares - 2.0 * vectors[block] @ vectors.T
+        total += float(np.exp(-_T * np.maximum(distances, 0.0)).sum())
+    return total
+
+
+@dataclass(frozen=True)
+class GeometryTask(EvaluationTask):
+    """The test split of the STS Benchmark, as in Figure 4 of the Sentence-T5 paper."""
+
+    name = "geometry"
+    group = "geometry"
+    title = "Alignment and uniformity"
+    protocol = (
+        "Wang and Isola (ICML 2020) with alpha = 2, t = 2 on unit vectors of the STS-B test split; "
+        "alignment: of the pairs with gold score above 4 (Figure 4 of Sentence-T5) and from 4 "
+        "(SimCSE, whose authors took all of STS-B); uniformity: over all pairs of distinct "
+        "sentences, and with self-pairs as in t5x_retrieval; lower is better"
+    )
+    sources = (STSB_TEST,)
+
+    def read(self, data: DataFolder) -> STSSet:
+        """The test split."""
+        return read_sts(data, STSB_TEST)
+
+    def run(self, context: TaskContext) -> TaskResult:
+        """Measures the encoder."""
+        values = dataclasses.asdict(evaluate_geometry(context.embed, self.read(context.data).pairs))
+        counts = {name: values.pop(name) for name in _COUNTS}
+        return TaskResult(main="uniformity", scores=values, counts=counts)
+
+
+TASKS = (GeometryTask(),)
+
+
+_COLUMNS = {
+    "alignment_above_4": "Alignment, positives > 4 (ST5)",
+    "alignment_from_4": "Alignment, positives ≥ 4 (SimCSE)",
+    "uniformity": "Uniformity",
+}
+# The positives of the Sentence-T5 paper's figure.
+_SHOWN = "alignment_above_4"
+
+
+def _shown(models: Sequence[Evaluated], published: bool) -> Shown:
+    """Both as a table and as a point per model."""
+    del published  # The papers print no numbers of them.
+    tasks = tasks_of(models, "geometry")
+    if "geometry" not in tasks:
+        return (), ()
+    warnings = cautions(models, ["geometry"])
+    columns = []
+    for score in _COLUMNS:
+        cells = [task_cell(model, "geometry", score) for model in models]
+        columns.append(cells if warnings else mark_best(cells, higher=False))
+    table = Table(
+        caption="Alignment and uniformity; of both, less is better.",
+        corner="Model",
+        columns=tuple(Column(title) for title in _COLUMNS.values()),
+        rows=tuple(model_rows(models, columns)),
+        notes=tuple(protocol_notes(tasks)),
+        cautions=warnings,
+    )
+    return (table,), _plots(models)
+
+
+def _plots(models: Sequence[Evaluated]) -> list[Plot]:
+    points = [(m, m.score("geometry", "uniformity"), m.score("geometry", _SHOWN)) for m in models]
+    series = [
+        Series(model.name, (x,), (y,), model=model.position)
+        for model, x, y in points
+        if x is not None and y is not None and math.isfinite(x + y)
+    ]
+    if not series:
+        return []
+
+    def draw(theme: Theme) -> charts.Figure:
+        axis = Axis("uniformity (less: more even)", "alignment, positives > 4 (less: closer)")
+        return charts.scatter(theme, series, axis)
+
+    alt = "; ".join(f"{s.label}: uniformity {s.x[0]:.2f}, alignment {s.y[0]:.2f}" for s in series)
+    return [Plot("geometry", "The lower left corner is best.", f"A point per model. {alt}.", draw)]
+
+
+SECTIONS = (
+    GroupSection(
+        "geometry",
+        "Alignment and uniformity",
+        "Alignment is the mean squared distance of pairs that mean the same; uniformity says how "
+        "evenly all sentences spread over the sphere (Wang and Isola, 2020). A good encoder is "
+        "low in both.",
+        more=_shown,
+        last=True,
+    ),
+)
