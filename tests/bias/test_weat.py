@@ -12,7 +12,7 @@ from scipy.spatial.distance import cosine
 
 from use_st5.bias.weat import run_weat
 from use_st5.bias.weat_test import WEATTest
-from use_st5.embedder import Embedder
+from use_st5.vector_store import VectorCache
 
 Encode = Callable[[list[str]], np.ndarray]
 
@@ -128,7 +128,7 @@ def test_same_seed_same_result() -> None:
 def test_each_distinct_text_is_encoded_once() -> None:
     calls = []
     shared = replace(TOY, a=("a", "one"), b=("b", "a", "b"))
-    embed = Embedder(lambda texts: calls.append(texts) or encode(texts))
+    embed = VectorCache(lambda texts: calls.append(texts) or encode(texts))
     assert run_weat(embed, shared) == run_weat(embed, shared)
     assert calls == [["one", "minus fifth", "fifth", "minus one", "a", "b"]]
 

@@ -179,18 +179,20 @@ def _text_files() -> dict[str, Reader]:
 
 
 def _make_teacher(folder: Path) -> None:
-    from use_st5.distillation.teacher_vectors import TeacherVectors
+    from use_st5.vector_store import VectorStore
 
     sentences = ["one", "two é", "three", "four"]
-    TeacherVectors(folder / "t").extend(lambda s: np.ones((len(s), 4)), sentences, shard_size=2)
+    VectorStore(folder / "t", dtype="float16", chunk=2).extend(
+        lambda s: np.ones((len(s), 4)), sentences
+    )
 
 
 def _read_teacher(folder: Path) -> None:
-    from use_st5.distillation.teacher_vectors import TeacherVectors
+    from use_st5.vector_store import VectorStore
 
-    vectors = TeacherVectors(folder / "t")
-    for example in vectors.examples([*vectors._rows]):
-        example["teacher"].sum()
+    vectors = VectorStore.of_teacher(folder / "t")
+    for block in vectors._blocks:
+        block.sum()
 
 
 def _evaluation_sets() -> dict[str, Reader]:
@@ -348,15 +350,15 @@ def _report(folder: Path) -> None:
 
 
 def _make_store(folder: Path) -> None:
-    from use_st5.embedder import Embedder
+    from use_st5.vector_store import VectorCache
 
-    Embedder(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "b é"])
+    VectorCache(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "b é"])
 
 
 def _read_store(folder: Path) -> None:
-    from use_st5.embedder import Embedder
+    from use_st5.vector_store import VectorCache
 
-    Embedder(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "c"])
+    VectorCache(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "c"])
 
 
 def _job(folder: Path) -> Any:

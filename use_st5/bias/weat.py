@@ -19,7 +19,7 @@ from use_st5.bias._effect_size import bootstrap_interval, effect_sizes
 from use_st5.bias._partitions import count_partitions
 from use_st5.bias.weat_result import WEATResult
 from use_st5.bias.weat_test import WEATTest
-from use_st5.embedder import Embedder, Encode, as_embedder
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 
 def run_weat(
@@ -45,7 +45,7 @@ def run_weat(
 
     Args:
         encode: Texts → embeddings `[texts, dim]`, rows in the same order; any object that
-            `numpy.asarray` takes, or an `Embedder`. Each distinct text is encoded once.
+            `numpy.asarray` takes, or a `VectorCache`. Each distinct text is encoded once.
         test: The groups.
         ddof: The standard deviation divides by `2n − ddof`, n texts in `x`: 1 as in the sent-bias
             code, or 0. The paper does not say; the two differ by a factor of `√(2n / (2n − 1))`.
@@ -64,7 +64,7 @@ def run_weat(
     for name, value in (("samples", samples), ("resamples", resamples)):
         if value < 1:
             raise ValueError(f"{name}: expected at least 1, received {value}.")
-    scores = _associations(as_embedder(encode), test)
+    scores = _associations(as_cache(encode), test)
     x, y = scores[:size], scores[size:]
     # Streams of their own: the interval does not depend on whether p was sampled.
     for_partitions, for_interval = np.random.default_rng(seed).spawn(2)
@@ -74,7 +74,7 @@ def run_weat(
     return WEATResult(effect_size, low, high, count / partitions, exact, partitions)
 
 
-def _associations(embed: Embedder, test: WEATTest) -> np.ndarray:
+def _associations(embed: VectorCache, test: WEATTest) -> np.ndarray:
     """The association s of each target, `[2n]`: those of x, then those of y."""
     groups = (test.x + test.y, test.a, test.b)
     vectors = _unit_vectors(embed, [text for group in groups for text in group])
@@ -83,7 +83,7 @@ def _associations(embed: Embedder, test: WEATTest) -> np.ndarray:
     return targets @ (a.mean(axis=0) - b.mean(axis=0))
 
 
-def _unit_vectors(embed: Embedder, texts: Sequence[str]) -> np.ndarray:
+def _unit_vectors(embed: VectorCache, texts: Sequence[str]) -> np.ndarray:
     """The directions of the embeddings, float64 `[texts, dim]`."""
     vectors = unit_rows(embed(texts))
     zero = ~vectors.any(axis=1)

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.task_result import TaskResult
+from use_st5.vector_store import VectorCache
 
 T = TypeVar("T")
 
@@ -20,9 +20,6 @@ class Progress:
 
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
         """Task `number`, from 1, of `total` begins."""
-
-    def encoded(self, sentences: int) -> None:
-        """So many more sentences have been encoded."""
 
     def track(self, steps: Iterable[T], description: str, total: int | None = None) -> Iterable[T]:
         """Passes the steps through; `total` is needed where they have no length."""
@@ -42,7 +39,7 @@ class TaskContext:
         progress: Shows long work that is not encoding.
     """
 
-    embed: Embedder
+    embed: VectorCache
     data: DataFolder
     seed: int = 1111
     progress: Progress = field(default_factory=Progress)

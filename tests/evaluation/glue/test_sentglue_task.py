@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.glue.glue_dataset import GlueDataset
 from use_st5.evaluation.glue.sentglue_task import SentGlueTask
 from use_st5.evaluation.glue.table_layout import TableLayout
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 TOY = GlueDataset(
     "Toy",
@@ -25,7 +25,7 @@ GRADED = GlueDataset("Graded", ("Toy/train.tsv",), ("Toy/dev.tsv",), (TableLayou
 def context(folder: Path) -> TaskContext:
     """Embeddings are the numbers of letters x and y, 64 times each."""
     return TaskContext(
-        Embedder(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
+        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
         DataFolder(folder),
         seed=7,
     )

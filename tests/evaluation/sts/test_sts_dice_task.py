@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.sts.sts_dice_task import STSDiceTask
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 # Rows of one split: gold score and second sentence; the first is "a b c d".
 SPLITS = {
@@ -34,7 +34,7 @@ def write(folder: Path, splits: dict[str, list[tuple[float, str]]]) -> None:
 
 def test_by_hand(tmp_path: Path) -> None:
     write(tmp_path / "stsbenchmark", SPLITS)
-    context = TaskContext(Embedder(near_the_alphabet), DataFolder(tmp_path))
+    context = TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path))
     result = STSDiceTask().run(context)
     quintiles = result.details["quintiles"]
     assert [(each["dice_from"], each["dice_to"], each["pairs"]) for each in quintiles] == [
@@ -55,11 +55,11 @@ def test_by_hand(tmp_path: Path) -> None:
 def test_a_split_is_missing(tmp_path: Path) -> None:
     write(tmp_path / "stsbenchmark", {name: SPLITS[name] for name in ("dev", "test")})
     with pytest.raises(MissingDataError, match="STS-B train: expected"):
-        STSDiceTask().run(TaskContext(Embedder(near_the_alphabet), DataFolder(tmp_path)))
+        STSDiceTask().run(TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path)))
 
 
 def test_all_splits_of_the_benchmark(data_dir: Path) -> None:
-    context = TaskContext(Embedder(BagOfWords().encode), DataFolder(data_dir))
+    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
     result = STSDiceTask().run(context)
     quintiles = result.details["quintiles"]
     assert [each["pairs"] for each in quintiles] == [1725, 1726, 1725, 1726, 1726]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.sts.sts_sources_task import STSSourcesTask
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 
 def write(folder: Path, subset: str, gold: tuple[float, ...]) -> None:
@@ -27,7 +27,7 @@ def test_mean_over_the_sources_that_are_there(tmp_path: Path) -> None:
     write(tmp_path / "STS12-en-test", "MSRpar", (5, 4, 0))
     write(tmp_path / "STS12-en-test", "surprise.OnWN", (0, 1, 2))
     write(tmp_path / "STS16-en-test", "headlines", (3, 1, 2))
-    result = STSSourcesTask().run(TaskContext(Embedder(letters), DataFolder(tmp_path)))
+    result = STSSourcesTask().run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
     assert {name: part["spearman"] for name, part in result.details["sources"].items()} == {
         "STS12 MSRpar": pytest.approx(1.0),
         "STS12 OnWN": pytest.approx(-1.0),
@@ -42,7 +42,7 @@ def test_mean_over_the_sources_that_are_there(tmp_path: Path) -> None:
 
 def test_no_source(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="at least one of STS12, STS13, STS14, STS15, STS16"):
-        STSSourcesTask().run(TaskContext(Embedder(letters), DataFolder(tmp_path)))
+        STSSourcesTask().run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
 
 
 # Table 1 of the paper, without the years that the data folder lacks.
@@ -60,7 +60,7 @@ TABLE_1 = {
 
 
 def test_sources_of_the_paper(data_dir: Path) -> None:
-    context = TaskContext(Embedder(BagOfWords().encode), DataFolder(data_dir))
+    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
     result = STSSourcesTask().run(context)
     assert {name: part["pairs"] for name, part in result.details["sources"].items()} == {
         f"{year} {source}": pairs

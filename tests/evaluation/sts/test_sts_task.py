@@ -9,11 +9,11 @@ from scipy import stats
 from scipy.spatial import distance
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.sts.sources import STS12, STSB_DEV
 from use_st5.evaluation.sts.sts_task import STSTask
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 # Cosines 1, 1/2 and 0, with the gold scores in this order and in the reverse.
 SENTENCES = "a b\ta b\na b\ta c\na b\tc d\n"
@@ -34,7 +34,7 @@ def letters(sentences: list[str]) -> np.ndarray:
 
 
 def test_every_aggregation_is_named(sts12: Path) -> None:
-    context = TaskContext(Embedder(letters), DataFolder(sts12.parents[1]))
+    context = TaskContext(VectorCache(letters), DataFolder(sts12.parents[1]))
     result = STSTask("sts12", STS12).run(context)
     assert result.main == "spearman_all"
     assert result.counts == {"pairs": 6}
@@ -64,7 +64,7 @@ def test_every_aggregation_is_named(sts12: Path) -> None:
 
 def test_wrong_files_are_named_with_their_line(sts12: Path) -> None:
     task = STSTask("sts12", STS12)
-    context = TaskContext(Embedder(letters), DataFolder(sts12.parents[1]))
+    context = TaskContext(VectorCache(letters), DataFolder(sts12.parents[1]))
     (sts12 / "STS.gs.MSRpar.txt").write_text("5\nhigh\n0\n")
     with pytest.raises(ValueError, match=r"STS\.gs\.MSRpar\.txt:2: expected a score"):
         task.run(context)
@@ -79,15 +79,15 @@ def test_wrong_embeddings(sts12: Path) -> None:
     data = DataFolder(sts12.parents[1])
     task = STSTask("sts12", STS12)
     with pytest.raises(ValueError, match=r"expected an array of shape \[3, dim\], received \[2, 4"):
-        task.run(TaskContext(Embedder(lambda s: letters(s)[1:]), data))
+        task.run(TaskContext(VectorCache(lambda s: letters(s)[1:]), data))
     with pytest.raises(ValueError, match="NaN or infinity for 'a b'"):
-        task.run(TaskContext(Embedder(lambda s: letters(s) * np.nan), data))
+        task.run(TaskContext(VectorCache(lambda s: letters(s) * np.nan), data))
 
 
 def test_real_file_against_scipy(data_dir: Path) -> None:
     """The development split, with counts of words: read, embedded and correlated once more here."""
     result = STSTask("stsb_dev", STSB_DEV).run(
-        TaskContext(Embedder(BagOfWords().encode), DataFolder(data_dir))
+        TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
     )
     path = data_dir / "sts_raw" / "stsbenchmark" / "sts-dev.csv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]

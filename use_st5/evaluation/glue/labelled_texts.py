@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from use_st5.embedder import Embedder
+from use_st5.vector_store import VectorCache
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LabelledTexts:
         columns = tuple([column[row] for row in chosen] for column in self.columns)
         return LabelledTexts(columns, self.labels[chosen], self.broken_lines)
 
-    def embedded(self, embed: Embedder) -> list[np.ndarray]:
+    def embedded(self, embed: VectorCache) -> list[np.ndarray]:
         """The embeddings `[rows, dim]` of each column.
 
         A sentence without text, as some of QQP's are, is embedded as ".", as in SentEval's

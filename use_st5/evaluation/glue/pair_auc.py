@@ -10,8 +10,8 @@ import numpy as np
 
 from use_st5._imports import require
 from use_st5._vectors import cosine
-from use_st5.embedder import Encode, as_embedder
 from use_st5.evaluation.glue.labelled_texts import LabelledTexts
+from use_st5.vector_store import Encode, as_cache
 
 
 def pair_auc(encode: Encode, pairs: LabelledTexts, *, positive: int = 1) -> float:
@@ -37,7 +37,7 @@ def pair_auc(encode: Encode, pairs: LabelledTexts, *, positive: int = 1) -> floa
             f"An AUC needs pairs of class {positive} and of another one; received "
             f"{int(hits.sum())} and {int((~hits).sum())}."
         )
-    similarities = cosine(*pairs.embedded(as_embedder(encode)))
+    similarities = cosine(*pairs.embedded(as_cache(encode)))
     return float(require("sklearn.metrics", "evaluation").roc_auc_score(hits, similarities))
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.embedder import Encode, as_embedder
 from use_st5.evaluation.retrieval.parallel_sentences import ParallelSentences
 from use_st5.evaluation.retrieval.tatoeba_score import TatoebaScore
 from use_st5.search import exact_search
+from use_st5.vector_store import Encode, as_cache
 
 
 def evaluate_tatoeba(
@@ -35,7 +35,7 @@ def evaluate_tatoeba(
     Raises:
         ValueError: A set is empty; `encode` gives another shape or numbers that are not finite.
     """
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     return {
         sentences.language: _score(
             unit_rows(embed(sentences.foreign)), unit_rows(embed(sentences.english))

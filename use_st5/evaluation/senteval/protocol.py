@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.classifiers.classifier import Classifier
 from use_st5.evaluation.classifiers.labelled_features import LabelledFeatures
 from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
@@ -15,6 +14,7 @@ from use_st5.evaluation.senteval.transfer_sample import TransferSample
 from use_st5.evaluation.senteval.transfer_score import TransferScore
 from use_st5.evaluation.senteval.transfer_set import TransferSet
 from use_st5.evaluation.task import Progress
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 
 def evaluate_transfer(
@@ -41,7 +41,7 @@ def evaluate_transfer(
             or numbers that are not finite.
     """
     classifier = classifier or SentEvalClassifier()
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     parts = {part: _features(embed, samples) for part, samples in data.parts().items()}
     if data.test is None:
         found = inner_kfold(classifier, parts["train"], progress=progress)
@@ -61,7 +61,7 @@ def evaluate_transfer(
     )
 
 
-def _features(embed: Embedder, samples: Sequence[TransferSample]) -> LabelledFeatures:
+def _features(embed: VectorCache, samples: Sequence[TransferSample]) -> LabelledFeatures:
     ordered = sorted(samples, key=TransferSample.order)
     columns = zip(*(sample.sentences for sample in ordered), strict=True)
     # What the batchers of SentEval's examples give an encoder for no tokens.

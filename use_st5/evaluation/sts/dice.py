@@ -11,10 +11,10 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.sts.dice_quintile import DiceQuintile
 from use_st5.evaluation.sts.protocol import evaluate_sts
 from use_st5.evaluation.sts.sts_pair import STSPair
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 _PARTS = 5
 # What stands between blanks, without punctuation at its ends: "U.S." is one word, "guitar." no
@@ -54,13 +54,13 @@ def evaluate_by_dice(encode: Encode, pairs: Sequence[STSPair]) -> list[DiceQuint
     """
     if len(pairs) < 2 * _PARTS:
         raise ValueError(f"pairs: expected at least {2 * _PARTS}, received {len(pairs)}.")
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     ranked = sorted(pairs, key=lambda pair: (_dice(pair), _shuffled(pair)))
     bounds = [len(ranked) * part // _PARTS for part in range(_PARTS + 1)]
     return [_quintile(embed, ranked[start:end]) for start, end in itertools.pairwise(bounds)]
 
 
-def _quintile(embed: Embedder, pairs: list[STSPair]) -> DiceQuintile:
+def _quintile(embed: VectorCache, pairs: list[STSPair]) -> DiceQuintile:
     """The score of pairs sorted by their coefficients."""
     (score,) = evaluate_sts(embed, pairs)
     return DiceQuintile(

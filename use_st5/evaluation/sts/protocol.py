@@ -13,10 +13,10 @@ import numpy as np
 from scipy import stats
 
 from use_st5._vectors import similarity_by_name
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.sts.sts_pair import STSPair
 from use_st5.evaluation.sts.sts_score import STSScore
 from use_st5.evaluation.sts.sts_set import STSSet
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 _ROUNDING = 1e-12
 
@@ -28,7 +28,7 @@ def evaluate_sts(
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`, rows in the same order; any object that
-            `numpy.asarray` takes. An `Embedder` remembers them for the next set.
+            `numpy.asarray` takes. A `VectorCache` remembers them for the next set.
         data: A set, or pairs (taken as a set of one subset).
         metrics: Among "cosine", "angular" (Eq. 1 of the USE paper) and "dot". Spearman is the same
             for the first two but for rounding; Pearson is not.
@@ -48,7 +48,7 @@ def evaluate_sts(
         raise ValueError(f"{data.name}: expected pairs of sentences, received none.")
     similarities = [similarity_by_name(metric) for metric in metrics]
     pairs = data.pairs
-    first, second = embed_pairs(as_embedder(encode), pairs)
+    first, second = embed_pairs(as_cache(encode), pairs)
     gold = np.array([pair.score for pair in pairs])
     return [
         _score(data, metric, similarity(first, second), gold)
@@ -68,7 +68,7 @@ def subset_details(data: STSSet, score: STSScore) -> dict[str, dict[str, Any]]:
     }
 
 
-def embed_pairs(embed: Embedder, pairs: Sequence[STSPair]) -> tuple[np.ndarray, np.ndarray]:
+def embed_pairs(embed: VectorCache, pairs: Sequence[STSPair]) -> tuple[np.ndarray, np.ndarray]:
     """Embeddings `[pairs, dim]` of the first and of the second sentences."""
     vectors = embed([sentence for pair in pairs for sentence in (pair.first, pair.second)])
     return vectors[::2], vectors[1::2]
