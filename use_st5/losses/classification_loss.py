@@ -8,9 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
-from use_st5.losses.task_loss import build_stack, cross_entropy, dense_stack
+from use_st5.losses.task_loss import Feature, Gather, build_stack, cross_entropy, dense_stack
 from use_st5.losses.vector_loss import VectorLoss
 
 

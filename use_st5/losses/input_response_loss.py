@@ -8,10 +8,8 @@ from typing import Any
 import keras
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
 from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
-from use_st5.losses.task_loss import build_stack, dense_stack
+from use_st5.losses.task_loss import Feature, Gather, build_stack, dense_stack
 from use_st5.losses.vector_loss import VectorLoss
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from keras import ops, saving
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
+from use_st5.losses.task_loss import Feature, Gather
 from use_st5.losses.vector_loss import VectorLoss
 
 

@@ -7,10 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
 from use_st5.losses.sentence_decoder import SentenceDecoder
-from use_st5.losses.task_loss import stack_ids
+from use_st5.losses.task_loss import Feature, Gather, stack_ids
 from use_st5.losses.vector_loss import VectorLoss
 
 _PADDING, _UNKNOWN = 0, 1

@@ -7,9 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.task_loss import LOCAL, Feature, Gather, TaskLoss
 
 _PADDING = 0
 

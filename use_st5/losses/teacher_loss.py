@@ -8,9 +8,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
-from use_st5.losses.task_loss import EXCLUDED
+from use_st5.losses.task_loss import EXCLUDED, Feature, Gather
 from use_st5.losses.vector_loss import VectorLoss
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from use_st5._files import atomic_path
+from use_st5.column_kinds import KindName
 from use_st5.data.prepared import prepare
-from use_st5.data.prepared_column import ColumnKind, PreparedColumn, Vectorizer
+from use_st5.data.prepared_column import PreparedColumn, Vectorizer
 from use_st5.recipes._hints import Hints
 from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
 from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
@@ -58,7 +59,7 @@ class DataSettings:
     text: TeacherText
     vectorizer: Callable[..., Vectorizer]
     vocabulary: VocabularySettings | None
-    ids: ColumnKind
+    ids: KindName
     max_tokens: int
     teacher_lengths: Mapping[str, tuple[int, int, int]]
     lowercase: float = 0.0

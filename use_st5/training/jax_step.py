@@ -11,8 +11,7 @@ import numpy as np
 from keras import ops
 
 from use_st5._imports import require
-from use_st5.losses.gather import LOCAL
-from use_st5.losses.task_loss import encode_together
+from use_st5.losses.task_loss import LOCAL, encode_together
 from use_st5.training.frozen_weights import changing_variables, frozen_weights
 from use_st5.training.task import Task
 

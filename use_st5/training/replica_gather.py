@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from use_st5.losses.gather import Gather
+from use_st5.losses.task_loss import Gather
 
 
 class ReplicaGather(Gather):

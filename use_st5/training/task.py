@@ -6,11 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from use_st5.losses.feature import RANKS, Feature
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.array_data import ArrayData
-
-_DTYPE_KINDS = {"ids": "iu", "label": "iu", "vector": "f"}
 
 
 @dataclasses.dataclass
@@ -55,7 +52,7 @@ class Task:
         problems = [
             problem
             for feature in self.loss.features
-            if (problem := _problem(feature, self.data.arrays.get(feature.name)))
+            if (problem := feature.problem(self.data.arrays.get(feature.name)))
         ]
         if not problems:
             return
@@ -68,24 +65,3 @@ class Task:
             f"The data of task '{self.name}' does not fit {type(self.loss).__name__}: "
             f"{'; '.join(problems)}.\nThe loss needs\n{needed}\nthe data holds\n{held}"
         )
-
-
-def _problem(feature: Feature, array: np.ndarray | None) -> str | None:
-    """What is wrong with a column, or None."""
-    if array is None:
-        return f"'{feature.name}' is missing"
-    if array.ndim != RANKS[feature.kind]:
-        return f"'{feature.name}' has rank {array.ndim} instead of {RANKS[feature.kind]}"
-    if array.dtype.kind not in _DTYPE_KINDS[feature.kind]:
-        return f"'{feature.name}' holds {array.dtype}"
-    return _size_problem(feature, array)
-
-
-def _size_problem(feature: Feature, array: np.ndarray) -> str | None:
-    if feature.kind == "vector" and feature.size not in (None, array.shape[1]):
-        return f"'{feature.name}' is {array.shape[1]} wide instead of {feature.size}"
-    if feature.kind == "label" and feature.size is not None:
-        low, high = int(array.min()), int(array.max())
-        if low < 0 or high >= feature.size:
-            return f"'{feature.name}' holds labels {low}…{high}, the classes are {feature.size}"
-    return None

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import pytest
 
-from use_st5.data._lines import read_lines
+from use_st5._lines import numbered, read_lines, read_text
 
 
 def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
@@ -51,3 +52,31 @@ def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.touch()
     assert list(read_lines(path)) == []
+
+
+def test_a_line_without_end_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    with path.open("wb") as stream:
+        stream.write(b"a\n")
+        stream.truncate(10_000_000_000)  # ten gigabytes, all of it a hole
+    with pytest.raises(ValueError, match=r"a\.txt:2: .* one of more than 67,108,864 bytes"):
+        list(read_lines(path))
+
+
+def test_text_is_decoded_out_of_plain_and_packed_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for content in (text := "\ufeffcaf\u00e9\r\n\nb".encode(), gzip.compress(text)):
+        path.write_bytes(content)
+        assert list(read_text(path)) == [(1, "caf\u00e9"), (2, ""), (3, "b")]
+    path.write_bytes(gzip.compress(b"a\ncaf\xe9"))
+    assert list(read_text(path, "latin-1")) == [(1, "a"), (2, "caf\u00e9")]
+    with pytest.raises(ValueError, match=r"a\.txt:2: expected UTF-8 text.* 0xe9 at pos.* 3"):
+        list(read_text(path))
+    path.write_bytes(b"a\n\0")
+    with pytest.raises(ValueError, match=r"a\.txt:2: expected a line of text, .* a NUL byte"):
+        list(read_text(path))
+
+
+def test_a_stream_is_read_the_same_way() -> None:
+    stream = io.BytesIO(b"\xef\xbb\xbfa\r\n\nb")
+    assert list(numbered(stream)) == [(1, b"a"), (2, b""), (3, b"b")]
