@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.bias.weat import run_weat
-from use_st5.bias.word_lists import weat_tests
+from use_st5.bias.weat import run_weat, weat_tests
 from use_st5.evaluation.bias_tasks import TASKS, BiasTask
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.task import TaskContext

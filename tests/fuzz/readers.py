@@ -196,7 +196,7 @@ def _read_teacher(folder: Path) -> None:
 
 
 def _evaluation_sets() -> dict[str, Reader]:
-    from use_st5.bias.weat_reader import read_weat
+    from use_st5.bias.weat import read_weat
     from use_st5.evaluation.glue.table_layout import TableLayout
     from use_st5.evaluation.multilingual_sts import readers as multilingual
     from use_st5.evaluation.preparation.downloads import Downloads
@@ -419,8 +419,7 @@ def _checkpoints() -> dict[str, Reader]:
         ),
         "saved_model": Reader(lambda f: export_use_dan(f / "m"), _read_model, share=0.1),
         "saved_model_facts": Reader(lambda f: _make_facts(f), _read_facts),
-        "training_tensorflow": Reader(_make_training("TensorFlow"), _read_training("TensorFlow")),
-        "training_arrays": Reader(_make_training("Array"), _read_training("Array")),
+        "training": Reader(_make_training, _read_training),
         "lora_adapters": Reader(_make_lora, _read_lora, share=0.2),
     }
 
@@ -541,28 +540,23 @@ def _read_facts(folder: Path) -> None:
         manifest.size_bytes.bit_length()
 
 
-def _training_checkpoints(kind: str, folder: Path) -> Any:
+def _training_checkpoints(folder: Path) -> Any:
     import keras
 
-    from use_st5.training.array_checkpoints import ArrayCheckpoints
-    from use_st5.training.tensorflow_checkpoints import TensorFlowCheckpoints
+    from use_st5.training.checkpoints import Checkpoints
 
     variables = {"a": [keras.Variable([1.0, 2.0])], "b": [keras.Variable(3.0, dtype="bfloat16")]}
-    checkpoints = {"TensorFlow": TensorFlowCheckpoints, "Array": ArrayCheckpoints}[kind]
-    return checkpoints(folder / "run", variables)
+    return Checkpoints(folder / "run", variables)
 
 
-def _make_training(kind: str) -> Callable[[Path], None]:
-    return lambda folder: _training_checkpoints(kind, folder).save(9, {"step": 9, "best": None})
+def _make_training(folder: Path) -> None:
+    _training_checkpoints(folder).save(9, {"step": 9, "best": None})
 
 
-def _read_training(kind: str) -> Callable[[Path], None]:
-    def read(folder: Path) -> None:
-        checkpoints = _training_checkpoints(kind, folder)
-        checkpoints.restore(9)
-        checkpoints.state(9, dict[str, Any])
-
-    return read
+def _read_training(folder: Path) -> None:
+    checkpoints = _training_checkpoints(folder)
+    checkpoints.restore(9)
+    checkpoints.state(9, dict[str, Any])
 
 
 def _lora_model() -> Any:

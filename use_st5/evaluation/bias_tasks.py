@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from use_st5.bias.weat import run_weat
-from use_st5.bias.weat_reader import read_weat
-from use_st5.bias.weat_test import WEATTest
-from use_st5.bias.word_lists import weat_tests
+from use_st5.bias.weat import WEATTest, read_weat, run_weat, weat_tests
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.data_source import DataSource
 from use_st5.evaluation.task import EvaluationTask, TaskContext

@@ -1,8 +1,9 @@
-"""One of the tasks that train an encoder together."""
+"""The tasks that train an encoder together, and whose turn it is."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -65,3 +66,15 @@ class Task:
             f"The data of task '{self.name}' does not fit {type(self.loss).__name__}: "
             f"{'; '.join(problems)}.\nThe loss needs\n{needed}\nthe data holds\n{held}"
         )
+
+
+def drawn_task(tasks: Mapping[str, Task], *, seed: int, step: int) -> str:
+    """The name of the task whose turn it is after `step` steps, drawn by the tasks' rates."""
+    names = list(tasks)
+    rates = np.array([task.rate for task in tasks.values()])
+    return names[np.random.default_rng([seed, step]).choice(len(names), p=rates / rates.sum())]
+
+
+def shuffling_seed(name: str, *, seed: int) -> int:
+    """The seed of a task's batches: tasks over the same data shall not see it in one order."""
+    return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
