@@ -123,6 +123,8 @@ setup(
         "filelock>=4.0,<5",
         "numpy>=1.26",
         "scipy>=1.15",  # `stats.bootstrap(rng=…)`
+        # `use-st5 doctor` holds what is installed against this list.
+        "packaging>=24",
         "typer>=0.15",
         "rich>=13.8",
     ],

@@ -25,13 +25,14 @@ from use_st5._cli import (
     similarity,
     train,
 )
-from use_st5._cli.manual import manual
 from use_st5._cli.native_stderr import native_stderr_unheard
 from use_st5._cli.one_line_errors import (
     OneLineErrors,
+    debug_first,
     hear_every_interrupt,
     open_standard_streams,
 )
+from use_st5._cli.output import manual
 
 _HELP = manual(
     """Universal sentence encoders: embed, compare, evaluate, train, export.
@@ -93,6 +94,6 @@ def main() -> None:
     """Runs the command line; `use-st5` and `python -m use_st5` both come here."""
     open_standard_streams()
     hear_every_interrupt()
-    debug = "--debug" in sys.argv
+    _, debug = debug_first(sys.argv[1:])
     with contextlib.nullcontext() if debug else native_stderr_unheard():
         app(prog_name="use-st5")

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.evaluation.report import records as report_records
+from tests.footprint.records import write_folder
 from tests.fuzz.strings import SENTENCES
-from tests.resources.records import write_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)

@@ -18,8 +18,8 @@ import numpy as np
 from tests.convert import numpy_t5, t5x_writer
 from tests.evaluation.report import records as report_records
 from tests.evaluation.toys import WordsTask
+from tests.footprint import records as resource_records
 from tests.fuzz.tiny_models import export_use_dan
-from tests.resources import records as resource_records
 
 
 class Reader(NamedTuple):
@@ -312,7 +312,7 @@ def _make_archives(folder: Path) -> None:
 def _records() -> dict[str, Reader]:
     from use_st5.evaluation.record import EvaluationRecord
     from use_st5.evaluation.result_store import ResultStore
-    from use_st5.resources.resource_record import ResourceRecord
+    from use_st5.footprint.record import FootprintRecord
 
     entry = report_records.entry("sts", "STS12", {"spearman_all": 0.5}, notes={"a": [1]})
     record = report_records.record("model", {"sts12": entry}, {"sts13": "missing"})
@@ -325,7 +325,7 @@ def _records() -> dict[str, Reader]:
         ResultStore(folder, "v1").write(task, {"words.txt": "0"}, 0, entry)
 
     def read_benchmark(folder: Path) -> None:
-        ResourceRecord.read(folder / "r.json").content()
+        FootprintRecord.read(folder / "r.json").content()
 
     return {
         "evaluation_record": Reader(

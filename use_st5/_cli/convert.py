@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._cli.destination import sole_model
-from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
-from use_st5._cli.output import say, waiting
+from use_st5._cli.output import manual, say, waiting
 from use_st5._imports import require
 
 if TYPE_CHECKING:

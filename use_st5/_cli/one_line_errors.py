@@ -47,7 +47,7 @@ class OneLineErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Runs the command line `args` (default: `sys.argv[1:]`) and exits with its code."""
-        arguments, debug = _debug_first(list(sys.argv[1:] if args is None else args))
+        arguments, debug = debug_first(list(sys.argv[1:] if args is None else args))
         if not standalone_mode:
             return super().main(arguments, prog_name, standalone_mode=False, **extra)
         try:
@@ -74,7 +74,7 @@ class OneLineErrors(TyperGroup):
             raise typer.Exit(INTERRUPTED) from interrupt
 
 
-def _debug_first(arguments: list[str]) -> tuple[list[str], bool]:
+def debug_first(arguments: list[str]) -> tuple[list[str], bool]:
     """Moves `--debug` to the front, where the group reads it; after `--` it is a text."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--debug" not in options:

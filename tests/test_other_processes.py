@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from use_st5 import _fork
+from use_st5 import _other_processes
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
 def test_a_child_of_a_process_that_had_loaded_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_fork, "_started_in", None)
-    _fork.refuse_after_fork()
-    _fork.refuse_after_fork()
-    monkeypatch.setattr(_fork, "_started_in", os.getppid())
+    monkeypatch.setattr(_other_processes, "_started_in", None)
+    _other_processes.refuse_after_fork()
+    _other_processes.refuse_after_fork()
+    monkeypatch.setattr(_other_processes, "_started_in", os.getppid())
     with pytest.raises(RuntimeError, match=r'multiprocessing.get_context\("spawn"\)'):
-        _fork.refuse_after_fork()
+        _other_processes.refuse_after_fork()
 
 
 @pytest.mark.process

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.resources.records import record
-from use_st5.resources.quantity import IDS_TIME, MEMORY, QUANTITIES
-from use_st5.resources.resource_record import ResourceRecord
+from tests.footprint.records import record
+from use_st5.footprint.quantity import IDS_TIME, MEMORY, QUANTITIES
+from use_st5.footprint.record import FootprintRecord
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     for each in (record(), record(working=None)):
         each.write(tmp_path / "record.json")
-        assert ResourceRecord.read(tmp_path / "record.json") == each
+        assert FootprintRecord.read(tmp_path / "record.json") == each
 
 
 def test_crossings_of_made_up_curves() -> None:
@@ -81,7 +81,7 @@ def test_figures_that_cannot_be(tmp_path: Path, field: str, value: Any, message:
     path = tmp_path / "r.json"
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=rf"r.json: \$.{message}"):
-        ResourceRecord.read(path)
+        FootprintRecord.read(path)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> 
     path = tmp_path / "other.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=f"other.json: {message}"):
-        ResourceRecord.read(path)
+        FootprintRecord.read(path)
 
 
 def test_points_of_no_model_are_refused(tmp_path: Path) -> None:
@@ -105,4 +105,4 @@ def test_points_of_no_model_are_refused(tmp_path: Path) -> None:
     record().write(path)
     path.write_text(path.read_text().replace('"model": "steep"', '"model": "deep"'))
     with pytest.raises(ValueError, match=r"\$.points: expected points of .*some of \['deep'\]"):
-        ResourceRecord.read(path)
+        FootprintRecord.read(path)

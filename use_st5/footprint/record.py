@@ -1,4 +1,4 @@
-"""The file that a measurement of resources leaves, and from which it goes on."""
+"""What was measured: models, points, and the record of a run, which goes to a file."""
 
 from __future__ import annotations
 
@@ -6,21 +6,101 @@ import dataclasses
 import os
 import statistics
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from use_st5._records import read_record
+import msgspec
+
+from use_st5._records import Count, Positive, read_record
 from use_st5.evaluation.record import write_json
-from use_st5.resources.crossing import describe_crossings
-from use_st5.resources.measured_model import MeasuredModel
-from use_st5.resources.quantity import IDS_TIME, QUANTITIES, TEXT_TIME, Quantity
-from use_st5.resources.resource_point import ResourcePoint
+from use_st5.footprint.quantity import IDS_TIME, QUANTITIES, TEXT_TIME, Quantity, describe_crossings
+
+# No machine is faster, and none waits longer: ratios of two are finite and positive.
+Seconds = Annotated[float, msgspec.Meta(ge=1e-12, le=1e12)]
+
+
+class Visit(NamedTuple):
+    """What one visit to a model at a length gives.
+
+    Attributes:
+        text_seconds: Seconds a sentence from string to vector, as `SentenceEncoder.encode` does it;
+            a model with a `max_length` cuts.
+        ids_seconds: Seconds a sentence from ids to vector, of which none are cut.
+        working_bytes: Peak of the tensors' memory in one call on ids, above the loaded model's;
+            None where TensorFlow does not count (on a processor without oneDNN).
+    """
+
+    text_seconds: float
+    ids_seconds: float
+    working_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FootprintPoint:
+    """The visits to a model at a length.
+
+    Attributes:
+        model: The model's name.
+        device: "cpu" or "gpu".
+        length: Words of a text.
+        tokens: Ids of a text, none cut off.
+        text_seconds: As in `Visit`, one per visit.
+        ids_seconds: As in `Visit`, one per visit.
+        working_bytes: As in `Visit`, one per visit.
+    """
+
+    model: str
+    device: str
+    length: Positive
+    tokens: Positive
+    text_seconds: tuple[Seconds, ...] = ()
+    ids_seconds: tuple[Seconds, ...] = ()
+    working_bytes: tuple[Count | None, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Device, model and length: what a record holds one point of."""
+        return self.device, self.model, self.length
+
+    @property
+    def visits(self) -> int:
+        """How often it was measured."""
+        return len(self.ids_seconds)
+
+    def with_visit(self, visit: Visit) -> FootprintPoint:
+        """The point with one visit more."""
+        grown = {name: (*getattr(self, name), value) for name, value in visit._asdict().items()}
+        return dataclasses.replace(self, **grown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredModel:
+    """What a record says of a model.
+
+    Attributes:
+        name: Its name in tables.
+        identity: A text that changes with the model's content.
+        dimension: Dimension of the sentence vector.
+        max_length: Tokens of a text beyond this number are not read; None: no limit.
+        storage: How its table is stored.
+        parameters: Number of its weights.
+        parameter_bytes: Bytes of its variables in memory; 0 until it was loaded.
+    """
+
+    name: str
+    identity: str
+    dimension: Positive
+    max_length: Positive | None
+    storage: str
+    parameters: Count
+    parameter_bytes: Count = 0
+
 
 FORMAT = 1
 _LIMIT = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResourceRecord:
+class FootprintRecord:
     """Time and memory of models at lengths of text.
 
     Attributes:
@@ -40,19 +120,19 @@ class ResourceRecord:
     setting: dict[str, Any]
     gpu: str | None
     models: tuple[MeasuredModel, ...]
-    points: tuple[ResourcePoint, ...]
+    points: tuple[FootprintPoint, ...]
 
     @property
     def devices(self) -> tuple[str, ...]:
         """Those with points, "cpu" before "gpu"."""
         return tuple(sorted({point.device for point in self.points}))
 
-    def curve(self, device: str, model: str) -> list[ResourcePoint]:
+    def curve(self, device: str, model: str) -> list[FootprintPoint]:
         """A model's points on a device, short texts first."""
         points = (each for each in self.points if (each.device, each.model) == (device, model))
         return sorted(points, key=lambda point: point.length)
 
-    def values(self, point: ResourcePoint, quantity: Quantity) -> list[float] | None:
+    def values(self, point: FootprintPoint, quantity: Quantity) -> list[float] | None:
         """What each visit gave, in seconds or bytes; None where TensorFlow does not count."""
         if quantity is TEXT_TIME:
             return list(point.text_seconds)
@@ -62,7 +142,7 @@ class ResourceRecord:
             return None
         return [self.model(point.model).parameter_bytes + each for each in point.working_bytes]
 
-    def ratio(self, point: ResourcePoint, quantity: Quantity) -> float | None:
+    def ratio(self, point: FootprintPoint, quantity: Quantity) -> float | None:
         """The cost to that of the first model at the same length.
 
         The median over the visits of their ratios: both were measured one after the other, so a
@@ -89,7 +169,7 @@ class ResourceRecord:
         """The model of that name."""
         return next(model for model in self.models if model.name == name)
 
-    def points_by_key(self) -> dict[tuple[str, str, int], ResourcePoint]:
+    def points_by_key(self) -> dict[tuple[str, str, int], FootprintPoint]:
         """The points by device, model and length."""
         return {point.key: point for point in self.points}
 
@@ -134,7 +214,7 @@ class ResourceRecord:
         write_json(path, self.content())
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> ResourceRecord:
+    def read(cls, path: str | os.PathLike[str]) -> FootprintRecord:
         """Reads a record.
 
         Raises:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from use_st5.resources.crossing import Crossing, crossings, describe_crossings
+from use_st5.footprint.quantity import Crossing, crossings, describe_crossings
 
 
 def test_a_power_of_the_length_is_found_exactly() -> None:

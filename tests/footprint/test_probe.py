@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.resources.probe import Probe, sentences
+from use_st5.footprint.probe import Probe, sentences
 
 
 @pytest.fixture(scope="module")

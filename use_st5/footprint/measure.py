@@ -7,14 +7,15 @@ import dataclasses
 import datetime
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from use_st5.resources.measured_model import MeasuredModel, find_models
-from use_st5.resources.probe_process import ProbeProcess
-from use_st5.resources.resource_point import ResourcePoint
-from use_st5.resources.resource_record import ResourceRecord
+from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest
+from use_st5.footprint.probe_process import ProbeProcess
+from use_st5.footprint.record import FootprintPoint, FootprintRecord, MeasuredModel
 
 LENGTHS = (10, 20, 40, 60, 80, 100, 128, 192, 256, 384, 512)
 
@@ -22,7 +23,7 @@ Device = Literal["all", "cpu", "gpu"]
 OnVisit = Callable[[int, int], None]
 
 
-def measure_resources(
+def measure_footprint(
     models: Sequence[str | os.PathLike[str]],
     path: str | os.PathLike[str],
     *,
@@ -33,7 +34,7 @@ def measure_resources(
     device: Device = "all",
     on_visit: OnVisit = lambda done, total: None,
     command: str = "",
-) -> ResourceRecord:
+) -> FootprintRecord:
     """Measures compute time and memory against the length of a text (USE paper, Figure 2).
 
     Every model has a process of its own. All are visited in turn, at one length after the other,
@@ -76,12 +77,56 @@ def measure_resources(
         "cores": os.cpu_count(),
     }
     path = Path(path)
-    older = ResourceRecord.read(path) if path.exists() else None
+    older = FootprintRecord.read(path) if path.exists() else None
     if older is not None:
         _check_older(older, path, [model.name for _, model in found], lengths, setting)
     run = _Run(path, found, setting, command, older)
     run.measure(device, lengths, repeats, on_visit)
     return run.record()
+
+
+def find_models(given: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, MeasuredModel]]:
+    """The folders of models given by name or folder, and what their manifests say.
+
+    Models that share a name are called by their folders.
+
+    Raises:
+        FileNotFoundError: There is no such model.
+        ValueError: None was given, use_st5 did not export one, or two cannot be told apart.
+    """
+    if not given:
+        raise ValueError("Expected at least one model, received none.")
+    folders = [model_folder(each) for each in given]
+    manifests = [_manifest(folder) for folder in folders]
+    shared = Counter(manifest.name for manifest in manifests)
+    models = [
+        MeasuredModel(
+            name=manifest.name if shared[manifest.name] == 1 else folder.name,
+            identity=manifest.model_hash,
+            dimension=manifest.dimension,
+            max_length=manifest.max_length,
+            storage=manifest.storage,
+            parameters=manifest.parameters,
+        )
+        for folder, manifest in zip(folders, manifests, strict=True)
+    ]
+    name, number = Counter(model.name for model in models).most_common(1)[0]
+    if number > 1:
+        raise ValueError(
+            f"Expected models that can be told apart, received {number} called {name} in folders "
+            "of one name. Give each once, or rename a folder."
+        )
+    return list(zip(folders, models, strict=True))
+
+
+def _manifest(folder: Path) -> ModelManifest:
+    manifest = ModelManifest.read(folder)
+    if manifest is None:
+        raise ValueError(
+            f"{folder}: expected a model that use_st5 exported (with use_st5.json), found another "
+            "SavedModel, whose ids and limits are not known."
+        )
+    return manifest
 
 
 class _Run:
@@ -93,7 +138,7 @@ class _Run:
         found: list[tuple[Path, MeasuredModel]],
         setting: dict[str, Any],
         command: str,
-        older: ResourceRecord | None,
+        older: FootprintRecord | None,
     ) -> None:
         self._path = path
         self._folders = {model.name: folder for folder, model in found}
@@ -102,15 +147,15 @@ class _Run:
         self._command = command
         self._versions: dict[str, str] = {}
         self._gpu: str | None = None
-        self._points: dict[tuple[str, str, int], ResourcePoint] = {}
+        self._points: dict[tuple[str, str, int], FootprintPoint] = {}
         same = older is not None and _identities(older.models) == _identities(self._models.values())
         self._older = older if same else None
         if self._older is not None:
             self._points = self._older.points_by_key()
 
-    def record(self) -> ResourceRecord:
+    def record(self) -> FootprintRecord:
         """What is known now."""
-        return ResourceRecord(
+        return FootprintRecord(
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             versions=self._versions,
             command=self._command,
@@ -159,7 +204,7 @@ class _Run:
             return
         tokens, visit = probe.visit(length)
         if point is None:
-            point = ResourcePoint(device=device, model=name, length=length, tokens=tokens)
+            point = FootprintPoint(device=device, model=name, length=length, tokens=tokens)
         self._points[key] = point.with_visit(visit)
 
     @contextlib.contextmanager
@@ -191,7 +236,11 @@ def _identities(models: Iterable[MeasuredModel]) -> dict[str, str]:
 
 
 def _check_older(
-    older: ResourceRecord, path: Path, names: list[str], lengths: list[int], setting: dict[str, Any]
+    older: FootprintRecord,
+    path: Path,
+    names: list[str],
+    lengths: list[int],
+    setting: dict[str, Any],
 ) -> None:
     """Refuses to replace a record that holds more, or to mix two settings."""
     others = [model.name for model in older.models if model.name not in names]

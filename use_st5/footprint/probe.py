@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5.encoder import SentenceEncoder
-from use_st5.resources.resource_point import Visit
+from use_st5.footprint.record import Visit
 
 # Calls shorter than this are repeated until they take as long together, a clock's noise many times.
 _SECONDS = 0.02

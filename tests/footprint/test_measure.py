@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.resources.records import write_folder
+from tests.footprint.records import write_folder
 from use_st5.cli import app
-from use_st5.resources import ResourceRecord, measure, measure_resources
-from use_st5.resources.resource_point import Visit
+from use_st5.footprint import FootprintRecord, measure, measure_footprint
+from use_st5.footprint.measure import find_models
+from use_st5.footprint.record import Visit
 
 
 class FakeProcess:
@@ -46,13 +47,13 @@ def process(monkeypatch: pytest.MonkeyPatch) -> type[FakeProcess]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, process: type[FakeProcess]) -> Callable[..., ResourceRecord]:
+def run(tmp_path: Path, process: type[FakeProcess]) -> Callable[..., FootprintRecord]:
     """Measures two models at 10 and 20 words, twice, into record.json."""
     folders = [write_folder(tmp_path / name, name) for name in ("a", "b")]
 
-    def measured(**changes: Any) -> ResourceRecord:
+    def measured(**changes: Any) -> FootprintRecord:
         options = {"lengths": (20, 10), "repeats": 2, "models": folders, **changes}
-        return measure_resources(options.pop("models"), tmp_path / "record.json", **options)
+        return measure_footprint(options.pop("models"), tmp_path / "record.json", **options)
 
     return measured
 
@@ -74,12 +75,12 @@ def test_an_interrupted_run_goes_on(
     process.fails_after = 5
     with pytest.raises(KeyboardInterrupt):
         run()
-    kept = ResourceRecord.read(tmp_path / "record.json")
+    kept = FootprintRecord.read(tmp_path / "record.json")
     assert [point.visits for point in kept.points] == [2, 1, 1, 1]
     process.fails_after = None
     record = run()
     assert len(process.visits) == 8
-    assert record == ResourceRecord.read(tmp_path / "record.json")
+    assert record == FootprintRecord.read(tmp_path / "record.json")
     run(lengths=(10, 20, 40), repeats=3)
     assert len(process.visits) == 3 * 2 * 3
 
@@ -152,7 +153,7 @@ def test_real_models_in_real_processes(
     line = ["benchmark", *map(str, exported.values()), "-l", "3,12", "--repeats", "1", "--no-plots"]
     result = CliRunner().invoke(app, line)
     assert result.exit_code == 0, result.stderr
-    record = ResourceRecord.read(tmp_path / "benchmark" / "resources.json")
+    record = FootprintRecord.read(tmp_path / "benchmark" / "resources.json")
     assert [model.name for model in record.models] == ["dan", "transformer"]
     assert all(model.parameter_bytes > 0 for model in record.models)
     assert [point.length for point in record.curve("cpu", "transformer")] == [3, 12]
@@ -161,3 +162,31 @@ def test_real_models_in_real_processes(
     assert " cut\t" in result.stdout
     assert record.setting["processor"]
     assert record.versions["tensorflow"]
+
+
+def test_models_that_share_a_name_are_called_by_their_folders(tmp_path: Path) -> None:
+    given = [
+        write_folder(tmp_path / "float32", "dan"),
+        write_folder(tmp_path / "int8", "dan"),
+        write_folder(tmp_path / "third", "transformer"),
+    ]
+    found = find_models(given)
+    assert [model.name for _, model in found] == ["float32", "int8", "transformer"]
+    assert [folder for folder, _ in found] == [folder.resolve() for folder in given]
+
+
+def test_models_that_cannot_be_told_apart(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "a", "dan")
+    with pytest.raises(ValueError, match="received 2 called a in folders of one name"):
+        find_models([folder, folder])
+
+
+def test_a_saved_model_of_another_origin(tmp_path: Path) -> None:
+    (tmp_path / "saved_model.pb").write_text("graph")
+    with pytest.raises(ValueError, match="expected a model that use_st5 exported"):
+        find_models([tmp_path])
+
+
+def test_no_models() -> None:
+    with pytest.raises(ValueError, match="at least one model"):
+        find_models([])

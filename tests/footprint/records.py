@@ -6,9 +6,7 @@ import hashlib
 from pathlib import Path
 
 from use_st5._model_manifest import ModelManifest
-from use_st5.resources.measured_model import MeasuredModel
-from use_st5.resources.resource_point import ResourcePoint
-from use_st5.resources.resource_record import ResourceRecord
+from use_st5.footprint.record import FootprintPoint, FootprintRecord, MeasuredModel
 
 LENGTHS = (10, 100, 200)
 
@@ -25,10 +23,10 @@ def model(name: str, *, max_length: int | None = None, megabytes: int = 10) -> M
     )
 
 
-def point(name: str, length: int, *, seconds: float, working: int | None) -> ResourcePoint:
+def point(name: str, length: int, *, seconds: float, working: int | None) -> FootprintPoint:
     """Three visits: half the seconds, the seconds, twice the seconds."""
     times = (seconds / 2, seconds, seconds * 2)
-    return ResourcePoint(
+    return FootprintPoint(
         model=name,
         device="cpu",
         length=length,
@@ -39,14 +37,14 @@ def point(name: str, length: int, *, seconds: float, working: int | None) -> Res
     )
 
 
-def record(*, working: int | None = 10**6) -> ResourceRecord:
+def record(*, working: int | None = 10**6) -> FootprintRecord:
     """A constant model of 20 MB and, of 10 MB, one whose time and memory grow with the square."""
     flat = [point("flat", n, seconds=1e-3, working=working) for n in LENGTHS]
     steep = [
         point("steep", n, seconds=n**2 * 1e-7, working=working and working * n**2 // 1000)
         for n in LENGTHS
     ]
-    return ResourceRecord(
+    return FootprintRecord(
         created="2026-11-21T00:00:00+00:00",
         versions={"tensorflow": "2.20.0"},
         command="",

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.resources import probe_process
-from use_st5.resources.probe_process import ProbeProcess
+from use_st5.footprint import probe_process
+from use_st5.footprint.probe_process import ProbeProcess
 
 
 @pytest.fixture
