@@ -16,7 +16,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # noqa: ANN201
     def start(code: str) -> ProbeProcess:
         (tmp_path / "stand_in.py").write_text(code)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(probe_process, "_SERVER", "stand_in")
+        monkeypatch.setattr(probe_process, "_SERVER", "import stand_in")
         processes.append(ProbeProcess("toy", tmp_path, device="cpu", threads=1, batch_size=1))
         return processes[-1]
 

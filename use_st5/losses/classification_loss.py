@@ -26,6 +26,15 @@ class ClassificationLoss(VectorLoss):
         | hypothesis | ids `[batch, length]` |
         | label | integers `[batch]` in `0 … num_classes − 1` |
 
+    Relations:
+        Contradictions that come with an entailment of the same premise can also serve as the hard
+        negatives of `ContrastiveLoss`, which shapes the cosines themselves; here a head reads them.
+
+    Example:
+        >>> data = ArrayData({"premise": ids, "hypothesis": ids, "label": labels})
+        >>> task = Task("nli", ClassificationLoss(num_classes=3), data)
+        >>> task.check_features()
+
     Args:
         num_classes: Number of labels.
         hidden_dims: Widths of the hidden layers; may be empty.

@@ -32,6 +32,16 @@ class ContrastiveLoss(VectorLoss):
         | positive | ids `[batch, length]` |
         | negative | ids `[batch, length]`, with `hard_negatives` |
 
+    Relations:
+        Without margin and hard negatives, in one direction, it is `InputResponseLoss` without its
+        network (`scale = 1 / τ`). `MatryoshkaLoss` trains it at several lengths of vectors. Large
+        batches want `gradient_cache`.
+
+    Example:
+        >>> data = ArrayData({"anchor": ids, "positive": others, "negative": ids})
+        >>> task = Task("triplets", ContrastiveLoss(hard_negatives=True), data)
+        >>> task.check_features()
+
     Args:
         temperature: `τ`.
         margin: Subtracted from the cosine of the true pair (additive margin, Yang et al. 2019).

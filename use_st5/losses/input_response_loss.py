@@ -29,6 +29,15 @@ class InputResponseLoss(VectorLoss):
         | input | ids `[batch, length]` |
         | response | ids `[batch, length]` |
 
+    Relations:
+        `ContrastiveLoss` is the loss for pairs of equal meaning: no network of the response's own,
+        hard negatives, and both directions.
+
+    Example:
+        >>> data = ArrayData({"input": ids, "response": others})
+        >>> task = Task("talk", InputResponseLoss(hidden_dims=(16,)), data)
+        >>> task.check_features()
+
     Args:
         hidden_dims: Widths of the response network's hidden layers; a linear layer to the
             encoder's dimension follows. Empty: no network, `v = encoder(response)`, which suits

@@ -20,6 +20,17 @@ class MatryoshkaLoss(VectorLoss):
     as they will be when they serve alone. Layers that the loss needs are made for each `d` anew.
     After training, `l2_normalize(vectors[:, :d])` is an encoder's vector of `d` numbers.
 
+    Inputs:
+        Those of the loss that it wraps.
+
+    Relations:
+        Wraps any `VectorLoss`; `ContrastiveLoss` is the usual one.
+
+    Example:
+        >>> loss = MatryoshkaLoss(ContrastiveLoss(), dimensions=(64, 256, 768))
+        >>> task = Task("pairs", loss, ArrayData({"anchor": ids, "positive": others}))
+        >>> task.check_features()
+
     Args:
         loss: What is minimised at each length.
         dimensions: The lengths, each once; the whole vector's belongs to them if it is to be good.

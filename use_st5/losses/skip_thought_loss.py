@@ -31,6 +31,15 @@ class SkipThoughtLoss(VectorLoss):
         | previous | uni-gram ids `[batch, max_tokens]` |
         | next | uni-gram ids `[batch, max_tokens]` |
 
+    Relations:
+        The one loss here that needs running text alone, no pairs and no labels. Its decoder is
+        thrown away after the training.
+
+    Example:
+        >>> data = ArrayData({"sentence": ids, "previous": others, "next": others})
+        >>> task = Task("text", SkipThoughtLoss(vocabulary_size=20), data)
+        >>> task.check_features()
+
     Args:
         vocabulary_size: The decoder predicts the ids below this one (the most frequent words);
             every other id counts as unknown, id 1.

@@ -26,6 +26,14 @@ class SpanCorruptionLoss(TaskLoss):
         |---|---|
         | inputs | ids `[batch, length]` |
         | targets | ids `[batch, target_length]` |
+
+    Relations:
+        It pretrains the T5 whose encoder `ContrastiveLoss` then makes a sentence encoder.
+
+    Example:
+        >>> data = ArrayData({"inputs": ids, "targets": others})
+        >>> task = Task("spans", SpanCorruptionLoss(), data)
+        >>> task.check_features()
     """
 
     features = (Feature("inputs", "ids"), Feature("targets", "ids"))

@@ -34,6 +34,16 @@ class TeacherLoss(VectorLoss):
         | teacher | floats `[batch, teacher_dim]` |
         | hint, if `hint_dim` is given | floats `[batch, hint_dim]`, any length but 0 |
 
+    Relations:
+        `VectorStore.of_teacher` asks a teacher for its vectors once and keeps them. Where labels
+        are at hand instead of a stronger encoder, `ContrastiveLoss` and `ClassificationLoss` are
+        the losses.
+
+    Example:
+        >>> loss = TeacherLoss(teacher_dim=6, similarity_weight=1.0)
+        >>> task = Task("teacher", loss, ArrayData({"sentence": ids, "teacher": vectors}))
+        >>> task.check_features()
+
     Args:
         teacher_dim: Width of the teacher's vectors.
         vector_weight: `w_v`.
