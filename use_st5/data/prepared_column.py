@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from use_st5.column_kinds import COLUMN_KINDS, KindName
 
-
-class Vectorizer(Protocol):
-    """What turns texts into ids; `use_st5.text.ngram_vectorizer.NGramVectorizer` is one."""
-
-    vocabulary: Any
-
-    def padded(self, text: Any, max_tokens: int | None) -> Any:
-        """Encoder ids, int32 `[batch, length]`, 0 = padding."""
-
-    def token_ids(self, text: Any, max_tokens: int) -> Any:
-        """Decoder targets, int32 `[batch, max_tokens]`, 0 = padding."""
+if TYPE_CHECKING:
+    from use_st5.text.vectorizer import Vectorizer
 
 
 @dataclass(frozen=True)

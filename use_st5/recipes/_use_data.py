@@ -15,7 +15,7 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5.column_kinds import KindName
 from use_st5.data.prepared import prepare
-from use_st5.data.prepared_column import PreparedColumn, Vectorizer
+from use_st5.data.prepared_column import PreparedColumn
 from use_st5.recipes._hints import Hints
 from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
 from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
@@ -29,6 +29,7 @@ from use_st5.recipes._teacher_sentences import (
 )
 from use_st5.recipes._use_vocabulary import VocabularySettings
 from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.vectorizer import Vectorizer
 from use_st5.vector_store import Encode, VectorStore
 
 # Those of the DAN; `UseData` knows "related", "answers" and "triplets", too.
