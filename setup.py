@@ -122,7 +122,9 @@ setup(
         # differs between major versions.
         "filelock>=4.0,<5",
         "numpy>=1.26",
-        "scipy>=1.13",
+        "scipy>=1.15",  # `stats.bootstrap(rng=…)`
+        # `use-st5 doctor` holds what is installed against this list.
+        "packaging>=24",
         "typer>=0.15",
         "rich>=13.8",
     ],

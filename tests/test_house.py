@@ -26,7 +26,7 @@ FORBIDDEN = {
     "training": {"models", "export", "evaluation", "recipes"},
     "export": {"losses", "training", "evaluation", "recipes"},
     "encoder": {"losses", "training", "evaluation", "recipes"},
-    "embedder": {"layers", "models", "losses", "training", "export", "encoder", "evaluation"},
+    "vector_store": {"layers", "models", "losses", "training", "export", "encoder", "evaluation"},
     "search": {"models", "losses", "training", "evaluation", "recipes"},
     "bias": {"models", "losses", "training", "export", "encoder", "evaluation", "recipes"},
     "evaluation": {"models", "losses", "training", "recipes"},

@@ -1,9 +1,10 @@
-"""Writing files and folders: whole or not at all, and by one process at a time."""
+"""Files and folders: written whole or not at all, by one process at a time; their sha256."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import platform
 import re
@@ -140,6 +141,12 @@ def space_for(path: str | os.PathLike[str]) -> Iterator[None]:
             full = errno.ENOSPC
             raise OSError(full, os.strerror(full), os.path.realpath(path)) from error
         raise
+
+
+def file_sha256(path: Path) -> str:
+    """sha256 of a file's content, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _lock(target: Path, file: Path) -> filelock.BaseFileLock:

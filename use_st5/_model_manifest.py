@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 
 from use_st5._bundled import SAVED_MODEL_FILE
+from use_st5._files import file_sha256
 from use_st5._records import Count, InnerPath, Positive, read_record
 
 FILE_NAME = "use_st5.json"
@@ -183,12 +184,6 @@ def describe_files(folder: Path) -> tuple[dict[InnerPath, FileEntry], str]:
         if name not in _NOT_THE_MODEL:
             digest.update(f"{name}\0{entry['sha256']}\n".encode())
     return files, digest.hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """sha256 of a file's content, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> None:

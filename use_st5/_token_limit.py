@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._sentences import length_sorted_batches
-from use_st5._truncation_news import truncation_news
 
 if TYPE_CHECKING:
     from use_st5._model_manifest import ModelManifest
@@ -82,3 +81,9 @@ class TokenLimit:
             'or "error".',
             stacklevel=3,
         )
+
+
+def truncation_news(count: int, total: int, max_length: int) -> str:
+    """How many texts a model does not read to their end, as the beginning of a sentence."""
+    verb = "is" if count == 1 else "are"
+    return f"{count:,} of {total:,} texts {verb} longer than {max_length:,} tokens"

@@ -25,7 +25,6 @@ from use_st5._cli import (
     similarity,
     train,
 )
-from use_st5._cli.manual import manual
 from use_st5._cli.native_stderr import native_stderr_unheard
 from use_st5._cli.one_line_errors import (
     OneLineErrors,
@@ -35,6 +34,7 @@ from use_st5._cli.one_line_errors import (
     hear_no_more_interrupts,
     open_standard_streams,
 )
+from use_st5._cli.output import manual
 
 _HELP = manual(
     """Universal sentence encoders: embed, compare, evaluate, train, export.

@@ -12,11 +12,11 @@ import tensorflow as tf
 
 from use_st5 import similarity as similarities
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
-from use_st5._fork import refuse_after_fork
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, describe_files, read_card
 from use_st5._model_writer import write_again
+from use_st5._other_processes import refuse_after_fork, refuse_unsaved_weights
 from use_st5._progress import with_progress
 from use_st5._sentence_transformers import (
     SentenceTransformersKeywords,
@@ -30,7 +30,6 @@ from use_st5._sentences import (
     one_or_many,
 )
 from use_st5._token_limit import OnTruncation, TokenLimit
-from use_st5._unsaved_weights import refuse_unsaved_weights
 from use_st5._vectors import checked_vectors
 
 OnEmpty = Literal["encode", "zero", "raise"]

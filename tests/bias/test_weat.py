@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import statistics
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cosine
 
-from use_st5.bias.weat import run_weat
-from use_st5.bias.weat_test import WEATTest
-from use_st5.embedder import Embedder
+from use_st5.bias.weat import WEATTest, read_weat, run_weat, weat_tests
+from use_st5.vector_store import VectorCache
 
 Encode = Callable[[list[str]], np.ndarray]
 
@@ -128,7 +129,7 @@ def test_same_seed_same_result() -> None:
 def test_each_distinct_text_is_encoded_once() -> None:
     calls = []
     shared = replace(TOY, a=("a", "one"), b=("b", "a", "b"))
-    embed = Embedder(lambda texts: calls.append(texts) or encode(texts))
+    embed = VectorCache(lambda texts: calls.append(texts) or encode(texts))
     assert run_weat(embed, shared) == run_weat(embed, shared)
     assert calls == [["one", "minus fifth", "fifth", "minus one", "a", "b"]]
 
@@ -169,3 +170,111 @@ def test_numpy_alone_is_imported(fresh_python: Callable[..., str]) -> None:
         "import sys, use_st5.bias.weat; print(sorted({'tensorflow', 'keras'} & set(sys.modules)))"
     )
     assert fresh_python("-c", code).strip() == "[]"
+
+
+TEST = WEATTest("toy", ("rose", "iris"), ("flea", "wasp"), ("love",), ("filth", "grief", "war"))
+
+
+def test_attributes_may_differ_in_number() -> None:
+    assert replace(TEST, a=("love", "joy")).a == ("love", "joy")
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"x": ("rose",)}, "toy: expected as many texts in x as in y, received 1 and 2"),
+        ({"a": ()}, r"received none in \['a'\]"),
+        ({"x": (), "y": ()}, r"received none in \['x', 'y'\]"),
+    ],
+)
+def test_groups_that_cannot_be_tested_are_refused(groups: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(TEST, **groups)
+
+
+def test_read(tmp_path: Path) -> None:
+    groups = zip(("targ1", "targ2", "attr1", "attr2"), "XYAB", "pqrs", strict=True)
+    content = {key: {"category": name, "examples": [text, "ü"]} for key, name, text in groups}
+    path = tmp_path / "weat0.jsonl"
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    expected = WEATTest("weat0", ("p", "ü"), ("q", "ü"), ("r", "ü"), ("s", "ü"))
+    assert read_weat(path) == read_weat(str(path)) == expected
+    text_alone = {**content, "attr2": {"category": "S", "examples": "a text is no list"}}
+    numbers = {**content, "attr2": {"category": "S", "examples": [1, 2]}}
+    unnamed = {**content, "attr2": {"category": None, "examples": ["s"]}}
+    others = [json.dumps(one) for one in (text_alone, numbers, unnamed, {**content, "attr2": []})]
+    for wrong in ("", "{", "[]", '{"targ1": 1}', "\0", "[" * 100_000, *others):
+        path.write_text(wrong, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"weat0.jsonl: \$.*: expected .*sent-bias"):
+            read_weat(path)
+    uneven = {**content, "targ1": {"category": "X", "examples": ["p"]}}
+    empty = {**content, "attr1": {"category": "A", "examples": []}}
+    for refused in (uneven, empty):
+        path.write_text(json.dumps(refused), encoding="utf-8")
+        with pytest.raises(ValueError, match=r"weat0.jsonl: .*expected .*texts in .*sent-bias"):
+            read_weat(path)
+    for content in (b"\xff", b" " * (2**24 + 1)):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"weat0.jsonl: .*expected .*sent-bias"):
+            read_weat(path)
+    for absent in (tmp_path / "absent.jsonl", tmp_path):
+        with pytest.raises(OSError, match="absent.jsonl|test_read"):
+            read_weat(absent)
+
+
+# Texts in x (as many as in y), a and b: Caliskan et al. 2017, Table 1; for the variants with terms
+# of May et al. 2019 the sizes of their files.
+SIZES = {
+    "weat1": (25, 25, 25),
+    "weat2": (25, 25, 25),
+    "weat3": (32, 25, 25),
+    "weat3b": (15, 25, 25),
+    "weat4": (16, 25, 25),
+    "weat5": (16, 8, 8),
+    "weat5b": (15, 8, 8),
+    "weat6": (8, 8, 8),
+    "weat6b": (8, 8, 8),
+    "weat7": (8, 8, 8),
+    "weat7b": (8, 8, 8),
+    "weat8": (8, 8, 8),
+    "weat8b": (8, 8, 8),
+    "weat9": (6, 7, 7),
+    "weat10": (8, 8, 8),
+}
+
+
+def test_sizes_as_published() -> None:
+    tests = weat_tests()
+    assert list(tests) == list(SIZES)
+    for name, (targets, a, b) in SIZES.items():
+        test = tests[name]
+        assert test.name == name
+        groups = (test.x, test.y, test.a, test.b)
+        assert tuple(len(set(group)) for group in groups) == (targets, targets, a, b)
+        assert sum(map(len, groups)) == 2 * targets + a + b  # no word twice
+
+
+def test_groups_oppose_each_other() -> None:
+    for test in weat_tests().values():
+        assert not {*test.x} & {*test.y}
+        assert not {*test.a} & {*test.b}
+        assert len({*test.categories}) == 4
+
+
+def test_every_group_is_used_and_has_its_origin(repository: Path) -> None:
+    path = repository / "use_st5" / "bias" / "word_lists.json"
+    lists = json.loads(path.read_text(encoding="utf-8"))
+    used = {group for test in lists["tests"].values() for group in test.values()}
+    assert used == {*lists["groups"]}
+    assert {group["origin"] for group in lists["groups"].values()} <= {*lists["origins"]}
+    words = [frozenset(group["words"]) for group in lists["groups"].values()]
+    assert len(set(words)) == len(words), "a list stands there twice"
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_words_are_those_of_the_sent_bias_toolkit(name: str, data_dir: Path) -> None:
+    published = read_weat(data_dir / "weat_seat" / "tests" / f"{name}.jsonl")
+    ours, theirs = (
+        [sorted(group) for group in astuple(test)[1:5]] for test in (weat_tests()[name], published)
+    )
+    assert ours == theirs

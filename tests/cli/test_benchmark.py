@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.resources.records import record, write_folder
-from use_st5.resources import measure
+from tests.footprint.records import record, write_folder
+from use_st5.footprint import measure
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
         record().write(path)
         return record()
 
-    monkeypatch.setattr(measure, "measure_resources", measured)
+    monkeypatch.setattr(measure, "measure_footprint", measured)
     return asked
 
 

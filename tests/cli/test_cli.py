@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -14,9 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 import use_st5
-from use_st5._cli.manual import manual
+from use_st5 import cli
 from use_st5._cli.one_line_errors import OneLineErrors
-from use_st5._cli.output import print_table
+from use_st5._cli.output import manual, print_table
 from use_st5.cli import app
 
 COMMANDS = (
@@ -349,3 +350,26 @@ def test_what_native_code_says_is_heard_with_debug_alone(
 
 def test_the_installed_command_is_this_one() -> None:
     assert app.info.name == "use-st5"
+
+
+@pytest.mark.parametrize(
+    ("line", "heard"),
+    [
+        (["similarity", "a", "b"], False),
+        (["similarity", "a", "b", "--debug"], True),
+        (["similarity", "--", "a", "--debug"], False),  # a text
+    ],
+)
+def test_native_output_is_heard_with_debug_alone(
+    line: list[str], heard: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    muted = []
+    for name in ("open_standard_streams", "hear_every_interrupt"):
+        monkeypatch.setattr(cli, name, lambda: None)
+    monkeypatch.setattr(cli, "app", lambda prog_name: None)
+    monkeypatch.setattr(
+        cli, "native_stderr_unheard", lambda: contextlib.nullcontext(muted.append("native"))
+    )
+    monkeypatch.setattr("sys.argv", ["use-st5", *line])
+    cli.main()
+    assert muted == ([] if heard else ["native"])

@@ -40,7 +40,7 @@ def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(module, "start_tensorflow", work)
     monkeypatch.setattr(use_st5, "load", work, raising=False)
     monkeypatch.setattr(convert, "require", lambda *_: None)
-    monkeypatch.setattr("use_st5.resources.measure.measure_resources", work)
+    monkeypatch.setattr("use_st5.footprint.measure.measure_footprint", work)
     monkeypatch.setattr("use_st5.evaluation.report.write_report", work)
     return tmp_path
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import ast
+import functools
+import runpy
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import setuptools
+from packaging.requirements import Requirement
 
 from use_st5._cli import doctor as doctor_module
 from use_st5._cli import packages
-from use_st5._cli.finding import Finding, Status
+from use_st5._cli.packages import Finding, Status
 
 # Two alike vectors and another one, and the same where the wrong two are alike.
 SOUND = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
@@ -23,6 +27,11 @@ GOOD = {
     "numpy": "2.4.6",
     "scipy": "1.17.1",
     "safetensors": "0.8.0",
+    "msgspec": "0.19.0",
+    "filelock": "4.0.0",
+    "packaging": "25.0",
+    "typer": "0.20.0",
+    "rich": "14.0",
     "tensorflow-hub": "0.16.1",
     "tf-keras": "2.21.0",
     "setuptools": "81.0.0",
@@ -30,9 +39,31 @@ GOOD = {
 }
 
 
+@functools.cache
+def setup_arguments() -> dict[str, Any]:
+    """What setup.py hands to setuptools."""
+    given: dict[str, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(setuptools, "setup", lambda **arguments: given.update(arguments))
+        runpy.run_path(str(Path(__file__).parents[2] / "setup.py"))
+    return given
+
+
+def requirements() -> list[str]:
+    """As an installation's metadata have them."""
+    setup = setup_arguments()
+    found = [*setup["install_requires"]]
+    for extra, texts in setup["extras_require"].items():
+        for each in map(Requirement, texts):
+            marker = f"({each.marker}) and " if each.marker else ""
+            found.append(f'{each.name}{each.specifier}; {marker}extra == "{extra}"')
+    return found
+
+
 def findings(changes: dict[str, str | None]) -> dict[str, Finding]:
     installed = {**GOOD, **changes}
-    return {each.subject: each for each in packages.check_packages(installed.get)}
+    found = packages.check_packages(installed.get, requirements())
+    return {each.subject: each for each in found}
 
 
 def wrong(changes: dict[str, str | None]) -> dict[str, str]:
@@ -94,26 +125,26 @@ def test_a_triton_that_ends_a_process_with_tensorflow_is_noted(version: str) -> 
     assert "import triton" in found.remedy
 
 
-@pytest.mark.parametrize(
-    ("version", "numbers"),
-    [("2.21.0", (2, 21, 0)), ("2.22.0rc1", (2, 22, 0)), ("0.16.1.post1", (0, 16, 1)), ("x", ())],
-)
-def test_versions_are_read_as_numbers(version: str, numbers: tuple[int, ...]) -> None:
-    assert packages.parse(version) == numbers
+def test_every_requirement_is_looked_at() -> None:
+    """Those of setup.py, but for the extras of developers and of other libraries."""
+    setup = setup_arguments()
+    extras = setup["extras_require"].keys() - {"all", "dev", "peers", "integrations"}
+    assert extras == packages.USES.keys()
+    texts = [*setup["install_requires"]]
+    texts += [text for extra in extras for text in setup["extras_require"][extra]]
+    names = {Requirement(text).name for text in texts if Requirement(text).marker is None}
+    assert names - findings({}).keys() == set()
+    assert {"jax", "gensim", "keras-tuner", "msgspec", "filelock"} <= findings({}).keys()
 
 
-def test_ranges_are_those_of_setup_py(repository: Path) -> None:
-    """Every requirement in setup.py of a package that doctor knows has doctor's bounds."""
-    tree = ast.parse((repository / "setup.py").read_text())
-    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    declared = [text for text in constants if isinstance(text, str)]
-    for package in (packages.TENSORFLOW, *packages.PACKAGES):
-        expected = f"{package.name}>={'.'.join(map(str, package.lowest))}"
-        if package.below is not None:
-            expected += f",<{'.'.join(map(str, package.below))}"
-        matching = [text for text in declared if text.split(";")[0].strip() == expected]
-        assert matching, f"setup.py has no {expected}"
-    assert "setuptools<82" in declared
+def test_a_checkout_that_is_not_installed_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> list[str]:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", missing)
+    found = {each.subject: each for each in packages.check_packages(GOOD.get)}
+    assert found["use_st5"].status is Status.NOTE
+    assert not any(each.status is Status.WRONG for each in found.values())
 
 
 def test_a_whole_installation_passes(

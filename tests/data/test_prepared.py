@@ -241,7 +241,7 @@ def test_the_real_vectorizer_and_training_data(tmp_path: Path) -> None:
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
     from use_st5.training.array_data import ArrayData
-    from use_st5.training.array_dataset import array_dataset
+    from use_st5.training.task_stream import array_dataset
 
     vocabulary = NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0)
     vectorizer = NGramVectorizer(vocabulary)

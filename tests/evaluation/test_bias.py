@@ -10,14 +10,13 @@ import pytest
 
 from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
-from use_st5.bias.weat import run_weat
-from use_st5.bias.word_lists import weat_tests
-from use_st5.embedder import Embedder, Encode
+from use_st5.bias.weat import run_weat, weat_tests
 from use_st5.evaluation.bias import SECTIONS, TASKS, BiasTask
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.report.evaluated import evaluated_models
 from use_st5.evaluation.report.theme import LIGHT
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import Encode, VectorCache
 
 BY_NAME = {task.name: task for task in TASKS}
 
@@ -26,7 +25,7 @@ BAG = BagOfWords().encode
 
 
 def context(folder: Path, *, seed: int = 7, encode: Encode = BAG) -> TaskContext:
-    return TaskContext(Embedder(encode), DataFolder(folder), seed=seed)
+    return TaskContext(VectorCache(encode), DataFolder(folder), seed=seed)
 
 
 def scattered(texts: list[str]) -> np.ndarray:

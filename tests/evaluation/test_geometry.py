@@ -9,7 +9,6 @@ from scipy.spatial.distance import pdist
 
 from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation import geometry
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.geometry import (
@@ -23,6 +22,7 @@ from use_st5.evaluation.report.evaluated import evaluated_models
 from use_st5.evaluation.report.theme import LIGHT
 from use_st5.evaluation.sts import STSPair
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 # Of any length: what counts is the direction. East, north, west and 60 degrees from east.
 VECTORS = {"e": [2.0, 0.0], "n": [0.0, 3.0], "w": [-1.0, 0.0], "s": [0.5, math.sqrt(0.75)]}
@@ -116,7 +116,7 @@ def test_scores_and_counts(tmp_path: Path) -> None:
     rows = [("4.001", "a", "ab"), ("4", "c", "d"), ("3.999", "a", "d")]
     lines = [f"main\tf\t2012\t1\t{score}\t{first}\t{second}\n" for score, first, second in rows]
     (tmp_path / "STSBenchmark" / "sts-test.csv").write_text("".join(lines))
-    result = GeometryTask().run(TaskContext(Embedder(letters), DataFolder(tmp_path)))
+    result = GeometryTask().run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
     near = 2 - math.sqrt(2)  # squared distance of a and ab; all others are 2
     kernels = math.exp(-2 * near) + 5 * math.exp(-4)
     assert result.main == "uniformity"
@@ -132,7 +132,7 @@ def test_scores_and_counts(tmp_path: Path) -> None:
 
 
 def test_counts_of_the_test_split(data_dir: Path) -> None:
-    context = TaskContext(Embedder(BagOfWords().encode), DataFolder(data_dir))
+    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
     result = GeometryTask().run(context)
     path = data_dir / "sts_raw" / "stsbenchmark" / "sts-test.csv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]

@@ -70,7 +70,7 @@ def toy_encoder() -> None:
 def toy_tasks() -> None:
     """Four tasks on the lines of a file for `evaluate`, each in chunks."""
     from tests.evaluation.toys import WordsTask
-    from use_st5 import embedder
+    from use_st5 import vector_store
     from use_st5.evaluation import registry
     from use_st5.evaluation.task import TaskContext, TaskResult
 
@@ -82,7 +82,7 @@ def toy_tasks() -> None:
 
     names = ("one", "two", "three", "four")
     registry.all_tasks = lambda: {name: SlowTask(name=name) for name in names}
-    embedder._CHUNK = 8
+    vector_store._CHUNK = 8
 
 
 def toy_recipe() -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.evaluation.report import records as report_records
+from tests.footprint.records import write_folder
 from tests.fuzz.strings import SENTENCES
-from tests.resources.records import write_folder
 from use_st5._cli.native_stderr import LOG_LINE
 
 REPOSITORY = Path(__file__).resolve().parents[2]

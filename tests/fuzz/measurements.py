@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from use_st5.resources import measure
-from use_st5.resources.resource_point import Visit
+from use_st5.footprint import measure
+from use_st5.footprint.record import Visit
 
 
 class MadeUpProbe:

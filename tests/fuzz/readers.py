@@ -18,9 +18,9 @@ import numpy as np
 from tests.convert import t5x_writer
 from tests.evaluation.report import records as report_records
 from tests.evaluation.toys import WordsTask
+from tests.footprint import records as resource_records
 from tests.fuzz.tiny_models import export_use_dan
 from tests.models.t5 import numpy_t5
-from tests.resources import records as resource_records
 
 
 class Reader(NamedTuple):
@@ -180,18 +180,20 @@ def _text_files() -> dict[str, Reader]:
 
 
 def _make_teacher(folder: Path) -> None:
-    from use_st5.distillation.teacher_vectors import TeacherVectors
+    from use_st5.vector_store import VectorStore
 
     sentences = ["one", "two é", "three", "four"]
-    TeacherVectors(folder / "t").extend(lambda s: np.ones((len(s), 4)), sentences, shard_size=2)
+    VectorStore(folder / "t", dtype="float16", chunk=2).extend(
+        lambda s: np.ones((len(s), 4)), sentences
+    )
 
 
 def _read_teacher(folder: Path) -> None:
-    from use_st5.distillation.teacher_vectors import TeacherVectors
+    from use_st5.vector_store import VectorStore
 
-    vectors = TeacherVectors(folder / "t")
-    for example in vectors.examples([*vectors._rows]):
-        example["teacher"].sum()
+    vectors = VectorStore.of_teacher(folder / "t")
+    for block in vectors._blocks:
+        block.sum()
 
 
 _PAIRS = [("A man é runs.", "A man moves.", 4.5), ("A dog.", "A cat.", 1)]
@@ -287,7 +289,7 @@ def _classification_sets() -> dict[str, Reader]:
 
 
 def _word_lists_and_figures() -> dict[str, Reader]:
-    from use_st5.bias.weat_reader import read_weat
+    from use_st5.bias.weat import read_weat
     from use_st5.evaluation.published.tables import read_published
 
     group = {"category": "c", "examples": ["a", "é"]}
@@ -323,7 +325,7 @@ def _make_archives(folder: Path) -> None:
 def _records() -> dict[str, Reader]:
     from use_st5.evaluation.record import EvaluationRecord
     from use_st5.evaluation.result_store import ResultStore
-    from use_st5.resources.resource_record import ResourceRecord
+    from use_st5.footprint.record import FootprintRecord
 
     entry = report_records.entry("sts", "STS12", {"spearman_all": 0.5}, notes={"a": [1]})
     record = report_records.record("model", {"sts12": entry}, {"sts13": "missing"})
@@ -336,7 +338,7 @@ def _records() -> dict[str, Reader]:
         ResultStore(folder, "v1").write(task, {"words.txt": "0"}, 0, entry)
 
     def read_benchmark(folder: Path) -> None:
-        ResourceRecord.read(folder / "r.json").content()
+        FootprintRecord.read(folder / "r.json").content()
 
     return {
         "evaluation_record": Reader(
@@ -361,15 +363,15 @@ def _report(folder: Path) -> None:
 
 
 def _make_store(folder: Path) -> None:
-    from use_st5.embedder import Embedder
+    from use_st5.vector_store import VectorCache
 
-    Embedder(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "b é"])
+    VectorCache(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "b é"])
 
 
 def _read_store(folder: Path) -> None:
-    from use_st5.embedder import Embedder
+    from use_st5.vector_store import VectorCache
 
-    Embedder(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "c"])
+    VectorCache(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "c"])
 
 
 def _job(folder: Path) -> Any:
@@ -430,8 +432,7 @@ def _checkpoints() -> dict[str, Reader]:
         ),
         "saved_model": Reader(lambda f: export_use_dan(f / "m"), _read_model, share=0.1),
         "saved_model_facts": Reader(lambda f: _make_facts(f), _read_facts),
-        "training_tensorflow": Reader(_make_training("TensorFlow"), _read_training("TensorFlow")),
-        "training_arrays": Reader(_make_training("Array"), _read_training("Array")),
+        "training": Reader(_make_training, _read_training),
         "lora_adapters": Reader(_make_lora, _read_lora, share=0.2),
     }
 
@@ -547,28 +548,23 @@ def _read_facts(folder: Path) -> None:
         manifest.size_bytes.bit_length()
 
 
-def _training_checkpoints(kind: str, folder: Path) -> Any:
+def _training_checkpoints(folder: Path) -> Any:
     import keras
 
-    from use_st5.training.array_checkpoints import ArrayCheckpoints
-    from use_st5.training.tensorflow_checkpoints import TensorFlowCheckpoints
+    from use_st5.training.checkpoints import Checkpoints
 
     variables = {"a": [keras.Variable([1.0, 2.0])], "b": [keras.Variable(3.0, dtype="bfloat16")]}
-    checkpoints = {"TensorFlow": TensorFlowCheckpoints, "Array": ArrayCheckpoints}[kind]
-    return checkpoints(folder / "run", variables)
+    return Checkpoints(folder / "run", variables)
 
 
-def _make_training(kind: str) -> Callable[[Path], None]:
-    return lambda folder: _training_checkpoints(kind, folder).save(9, {"step": 9, "best": None})
+def _make_training(folder: Path) -> None:
+    _training_checkpoints(folder).save(9, {"step": 9, "best": None})
 
 
-def _read_training(kind: str) -> Callable[[Path], None]:
-    def read(folder: Path) -> None:
-        checkpoints = _training_checkpoints(kind, folder)
-        checkpoints.restore(9)
-        checkpoints.state(9, dict[str, Any])
-
-    return read
+def _read_training(folder: Path) -> None:
+    checkpoints = _training_checkpoints(folder)
+    checkpoints.restore(9)
+    checkpoints.state(9, dict[str, Any])
 
 
 def _lora_model() -> Any:

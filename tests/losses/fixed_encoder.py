@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from use_st5.losses.gather import Gather
+from use_st5.losses.task_loss import Gather
 
 
 class FixedEncoder:

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from use_st5.embedder import Embedder
 from use_st5.search import hard_negatives, mine_hard_negatives
+from use_st5.vector_store import VectorCache
 
 Encode = Callable[[list[str]], np.ndarray]
 
@@ -152,7 +152,7 @@ def test_each_distinct_text_is_encoded_once_and_known_ones_not_at_all() -> None:
         calls.append(texts)
         return CIRCLE(texts)
 
-    embed = Embedder(encode)
+    embed = VectorCache(encode)
     for _ in range(2):
         mine_hard_negatives(embed, PAIRS * 3, corpus=CORPUS * 2)
     assert [sorted(call) for call in calls] == [sorted(CORPUS)]

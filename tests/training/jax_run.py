@@ -1,7 +1,8 @@
 """Run by tests in a fresh process whose Keras runs on JAX.
 
 usage: jax_run.py INITIAL.npz FINAL.npz; trains every case from the weights in the one file, writes
-its weights and losses into the other, and tells as JSON what became of runs that were resumed.
+its weights and losses into the other, and tells as JSON what became of runs that were resumed; it
+continues those that another backend began in the folders "exchanged" and "dropout".
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def main(initial: str, final: str) -> None:
         results |= {f"{name}/{i}": array for i, array in enumerate(weights(trainer))}
         results[f"{name}/losses"] = np.array([record["loss"] for record in history.records])
     np.savez(final, **results)
+    two_tasks(JaxTrainer, folder="exchanged", progress=False).run(6)
+    two_tasks(JaxTrainer, dropout=0.3, folder="dropout", progress=False).run(6)
     sys.stdout.write(json.dumps(resumed()) + "\n")
 
 

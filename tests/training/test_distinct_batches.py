@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from use_st5.training.array_data import ArrayData
-from use_st5.training.array_dataset import array_dataset
 from use_st5.training.distinct_batches import DistinctBatches, row_keys
+from use_st5.training.task_stream import array_dataset
 
 
 def pairs(anchors: list[int] | np.ndarray, positives: list[int] | np.ndarray) -> ArrayData:

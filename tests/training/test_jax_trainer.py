@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 pytest.importorskip("jax")
 
 from tests.training import toy
-from tests.training.backend_cases import CASES, STEPS, weights
+from tests.training.backend_cases import CASES, STEPS, two_tasks, weights
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.jax_trainer import JaxTrainer
 from use_st5.training.trainer import Trainer
@@ -39,6 +40,7 @@ def test_steps_are_those_under_tensorflow_and_resume_exactly(
     }
     files = tmp_path / "initial.npz", tmp_path / "final.npz"
     np.savez(files[0], **initial)
+    exchanged = begin_under_tensorflow(make, tmp_path)
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     without = repository / "tests/without_tensorflow.py"
     output = fresh_python(without, RUN, *files, timeout=900)
@@ -56,6 +58,37 @@ def test_steps_are_those_under_tensorflow_and_resume_exactly(
         "steps": [6, 8],
         "files": ["state.json", "values.safetensors"],
     }
+    exchanged()
+
+
+def begin_under_tensorflow(make: Callable[..., Trainer], folder: Path) -> Callable[[], None]:
+    """Begins runs that JAX is to continue; returns what continues and checks them afterwards."""
+
+    def trained(steps: int, **options: Any) -> Trainer:
+        keras.utils.set_random_seed(7)
+        trainer = two_tasks(make, **options)
+        trainer.run(steps)
+        return trainer
+
+    whole = trained(8)
+    trained(4, folder=folder / "exchanged")
+    trained(4, folder=folder / "dropout", dropout=0.3)
+
+    def end() -> None:
+        keras.utils.set_random_seed(8)
+        again = two_tasks(make, folder=folder / "exchanged")
+        assert [record["step"] for record in again.run(8).records] == [8]
+        for expected, found in zip(weights(whole), weights(again), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+        for expected, found in zip(
+            whole.optimizer.variables, again.optimizer.variables, strict=True
+        ):
+            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=0, atol=1e-5)
+        # Dropout draws other numbers under each backend; its state goes on all the same.
+        masked = two_tasks(make, dropout=0.3, folder=folder / "dropout")
+        assert [record["step"] for record in masked.run(8).records] == [8]
+
+    return end
 
 
 def test_under_tensorflow_it_is_refused_and_recipes_get_the_other() -> None:

@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from tests.training import toy
 from use_st5.losses.contrastive_loss import ContrastiveLoss
-from use_st5.losses.gather import LOCAL
-from use_st5.losses.task_loss import TaskLoss, encode_together
+from use_st5.losses.task_loss import LOCAL, TaskLoss, encode_together
 from use_st5.training.array_data import ArrayData
 from use_st5.training.piecewise_encoder import PiecewiseEncoder
 from use_st5.training.task import Task

@@ -7,10 +7,10 @@ import pytest
 
 from tests.training import toy
 from use_st5.losses.classification_loss import ClassificationLoss
-from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.task_loss import Feature, TaskLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.training.array_data import ArrayData
-from use_st5.training.task import Task
+from use_st5.training.task import Task, drawn_task, shuffling_seed
 
 
 def task_with(loss: TaskLoss, **changes: Any) -> Task:
@@ -53,3 +53,28 @@ def test_impossible_rates_and_batches_are_refused(change: dict) -> None:
 def test_a_name_is_a_word() -> None:
     with pytest.raises(ValueError, match="Received: 'a/b'"):
         Task("a/b", ClassificationLoss(), ArrayData(toy.arrays()))
+
+
+def test_rates_decide_how_often_a_task_is_drawn() -> None:
+    tasks = toy.tasks(only=("talk", "nli", "teacher"))
+    for task, rate in zip(tasks, (6.0, 3.0, 1.0), strict=True):
+        task.rate = rate
+    by_name = {task.name: task for task in tasks}
+    drawn = [drawn_task(by_name, seed=1, step=step) for step in range(2000)]
+    shares = [drawn.count(task.name) / 2000 for task in tasks]
+    np.testing.assert_allclose(shares, [0.6, 0.3, 0.1], atol=0.04)
+    assert drawn[7:9] == [drawn_task(by_name, seed=1, step=step) for step in (7, 8)]
+
+
+def test_tasks_and_seeds_shuffle_differently() -> None:
+    seeds = {shuffling_seed(name, seed=seed) for name in ("a", "b", "ab") for seed in (0, 1)}
+    assert len(seeds) == 6
+
+
+def test_features_say_what_they_need() -> None:
+    assert [str(Feature("a", *rest)) for rest in (("ids",), ("label", 3), ("vector", 5))] == [
+        "a: integers [batch, length]",
+        "a: integers [batch] in 0…2",
+        "a: floats [batch, 5]",
+    ]
+    assert str(Feature("a", "vector")) == "a: floats [batch, width]"

@@ -15,13 +15,12 @@ import typer
 
 from use_st5._bundled import bundled_names
 from use_st5._cli.destination import sole_folder
-from use_st5._cli.manual import manual
-from use_st5._cli.output import print_table, say
+from use_st5._cli.output import manual, print_table, say
 from use_st5._files import atomic_path
 from use_st5._imports import require
 
 if TYPE_CHECKING:
-    from use_st5.resources.resource_record import ResourceRecord
+    from use_st5.footprint.record import FootprintRecord
 
 HELP = manual(
     """Measure compute time and memory against the length of a text (USE paper, Figure 2).
@@ -105,14 +104,14 @@ def _measure(
     device: DeviceOption,
     *,
     plots: bool,
-) -> tuple[ResourceRecord, list[Path]]:
+) -> tuple[FootprintRecord, list[Path]]:
     """Measures, and writes the record, its table and its plots."""
-    from use_st5.resources.measure import measure_resources
-    from use_st5.resources.resource_tables import markdown
+    from use_st5.footprint.figures import markdown
+    from use_st5.footprint.measure import measure_footprint
 
     path = output / "resources.json"
     with _drawn_progress(path) as on_visit:
-        record = measure_resources(
+        record = measure_footprint(
             models,
             path,
             **setting,
@@ -124,7 +123,7 @@ def _measure(
         temporary.write_text(markdown(record), encoding="utf-8")
     written = [path, output / "resources.md"]
     if plots:
-        from use_st5.resources.resource_plots import write_plots
+        from use_st5.footprint.figures import write_plots
 
         written += write_plots(record, output)
     return record, written
@@ -167,8 +166,8 @@ def _drawn_progress(path: Path) -> Iterator[Callable[[int, int], None]]:
         raise typer.Exit(130) from interrupt
 
 
-def _print(record: ResourceRecord) -> None:
-    from use_st5.resources.resource_tables import COLUMNS, crossing_table, rows
+def _print(record: FootprintRecord) -> None:
+    from use_st5.footprint.figures import COLUMNS, crossing_table, rows
 
     for device in record.devices:
         print_table(COLUMNS, rows(record, device), title=device.upper())

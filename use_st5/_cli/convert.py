@@ -12,9 +12,8 @@ from typing import Annotated
 import typer
 
 from use_st5._cli.destination import sole_model
-from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
-from use_st5._cli.output import say, waiting
+from use_st5._cli.output import manual, say, waiting
 
 HELP = manual(
     """Turn a T5 checkpoint into a sentence encoder that takes strings.

@@ -12,8 +12,7 @@ import typer
 
 from use_st5._cli.cards import print_cards
 from use_st5._cli.evaluate import DATA_VARIABLE
-from use_st5._cli.manual import manual
-from use_st5._cli.output import say, waiting
+from use_st5._cli.output import manual, say, waiting
 
 if TYPE_CHECKING:
     from use_st5.evaluation.data_folder import DataFolder, DataSource

@@ -10,11 +10,9 @@ from typing import Annotated
 import typer
 
 from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._cli.finding import Finding, Status
-from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, load_encoder
-from use_st5._cli.output import print_table
-from use_st5._cli.packages import check_packages
+from use_st5._cli.output import manual, print_table
+from use_st5._cli.packages import Finding, Status, check_packages
 from use_st5._model_manifest import ModelManifest
 
 _REINSTALL = "reinstall use_st5; in a checkout: git restore saved_models"

@@ -15,10 +15,14 @@ import typer
 from use_st5._cli.destination import sole_file
 from use_st5._cli.embedding_job import EmbeddingJob, Format, JobDescription, to_bytes
 from use_st5._cli.lines import STDIN, open_input, open_seekable, read_lines, survey
-from use_st5._cli.manual import manual
-from use_st5._cli.models import DEFAULT_MODEL, ModelOption, load_encoder
-from use_st5._cli.output import say
-from use_st5._cli.truncation import encode_counting, say_truncated
+from use_st5._cli.models import (
+    DEFAULT_MODEL,
+    ModelOption,
+    encode_counting,
+    load_encoder,
+    say_truncated,
+)
+from use_st5._cli.output import manual, say
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder

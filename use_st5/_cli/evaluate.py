@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from use_st5._cli.destination import sole_file
-from use_st5._cli.manual import manual
-from use_st5._cli.output import print_table, say
+from use_st5._cli.output import manual, print_table, say
 
 if TYPE_CHECKING:
     from use_st5._cli.named_encoder import NamedEncoder

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from use_st5.embedder import Encode
 from use_st5.evaluation.task import EvaluationTask, Progress, T
+from use_st5.vector_store import Encode
 
 
 class EvaluationProgress(Progress):

@@ -12,9 +12,8 @@ import typer
 
 from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._cli.destination import sole_file, sole_model
-from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
-from use_st5._cli.output import say, waiting
+from use_st5._cli.output import manual, say, waiting
 from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, copy_model

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from use_st5._cli.manual import manual
 from use_st5._cli.models import DEFAULT_MODEL, start_tensorflow
-from use_st5._cli.output import print_table
+from use_st5._cli.output import manual, print_table
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import CARD_NAME, ModelManifest
 

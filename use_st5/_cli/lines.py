@@ -14,9 +14,9 @@ from typing import IO
 
 from use_st5._cli.output import say
 from use_st5._files import space_for
+from use_st5._lines import decode_line, numbered
 
 STDIN = "-"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,8 @@ def read_lines(stream: IO[bytes], *, source: str) -> Iterator[str]:
     Raises:
         ValueError: if a line is not UTF-8; names `source` and the line.
     """
-    for number, line in enumerate(stream, start=1):
-        if number == 1:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
-        try:
-            yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{source}, line {number}: expected UTF-8 text, found the byte "
-                f"0x{line[error.start]:02x}; convert the file, for example with iconv"
-            ) from error
+    for number, line in numbered(stream):
+        yield decode_line(line, where=f"{source}, line {number}")
 
 
 @contextmanager

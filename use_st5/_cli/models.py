@@ -1,18 +1,20 @@
-"""Finding and loading the model that a command names."""
+"""The model that a command names: found, loaded, and heard about the texts that it cuts."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import use_st5
-from use_st5._cli.output import waiting
+from use_st5._cli.output import say, waiting
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from use_st5.encoder import SentenceEncoder
 
 DEFAULT_MODEL = "use_dan_en"
@@ -52,3 +54,43 @@ def load_encoder(model: str) -> SentenceEncoder:
     start_tensorflow()
     with waiting(f"loading {model}"):
         return use_st5.load(model)
+
+
+def encode_counting(
+    encoder: SentenceEncoder, texts: list[str], **options: Any
+) -> tuple[np.ndarray, int]:
+    """The vectors of texts, and how many of the texts were cut."""
+    vectors = encoder.encode(texts, on_truncation="ignore", **options)
+    return vectors, len(encoder.truncated(texts))
+
+
+def say_truncated(encoder: SentenceEncoder, count: int, total: int) -> None:
+    """One line for all texts of a command, if there is anything to say."""
+    if count:
+        from use_st5._token_limit import truncation_news  # With TensorFlow, which is there by now.
+
+        news = truncation_news(count, total, encoder.max_length)
+        say(f"{news}; the rest of them was not read")
+
+
+class CountingEncoder:
+    """Encodes as the model does, and counts the texts that it cuts instead of warning of each part.
+
+    Args:
+        encoder: The model.
+    """
+
+    def __init__(self, encoder: SentenceEncoder) -> None:
+        self._encoder = encoder
+        self._total = self._truncated = 0
+
+    def encode(self, texts: list[str], **options: Any) -> np.ndarray:
+        """Vectors of texts `[texts, dimension]`; `options` are those of the model's `encode`."""
+        vectors, truncated = encode_counting(self._encoder, texts, **options)
+        self._total += len(texts)
+        self._truncated += truncated
+        return vectors
+
+    def say_truncated(self) -> None:
+        """One line for all texts so far, if there is anything to say."""
+        say_truncated(self._encoder, self._truncated, self._total)

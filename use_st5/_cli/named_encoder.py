@@ -15,8 +15,7 @@ from typing import Any
 
 import typer
 
-from use_st5._cli.counting_encoder import CountingEncoder
-from use_st5._cli.models import load_encoder
+from use_st5._cli.models import CountingEncoder, load_encoder
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""What the commands share: tables for people, tab-separated lines for programs."""
+"""What the commands share: help texts, tables for people, tab-separated lines for programs."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,3 +49,20 @@ def waiting(message: str) -> Iterator[None]:
 
     with Console(stderr=True).status(message):
         yield
+
+
+def manual(text: str, *examples: str) -> str:
+    r"""Builds a command's help.
+
+    Args:
+        text: paragraphs, parted by empty lines; the first one is the summary. May hold rich's
+            markup, so a literal `[` is written `\[`.
+        examples: command lines, shown below each other under a heading.
+
+    Returns:
+        The text with the line breaks inside paragraphs removed: the terminal wraps them anew.
+    """
+    paragraphs = [" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n")]
+    # \b tells typer to keep the lines of a paragraph.
+    lines = ["\b", "[bold]Examples[/bold]", *(f"  {line}".replace("[", r"\[") for line in examples)]
+    return "\n\n".join([*paragraphs, "\n".join(lines)])

@@ -3,62 +3,67 @@
 from __future__ import annotations
 
 import importlib.metadata
-import re
-import sys
-from collections.abc import Callable, Iterator
+import platform
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
-from use_st5._cli.finding import Finding, Status
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 VersionOf = Callable[[str], str | None]
 
-PYTHON_RANGE = ((3, 11), (3, 14))
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
-
-
-@dataclass(frozen=True)
-class Package:
-    """A package, the versions that fit and the extra of use_st5 that brings it.
-
-    Attributes:
-        name: name on the package index.
-        lowest: lowest version that fits.
-        below: first version that fits no longer; None where all later ones fit.
-        extra: extra of use_st5; empty for what use_st5 itself requires.
-        minor_of_tensorflow: must have the major and minor version of the installed TensorFlow.
-    """
-
-    name: str
-    lowest: tuple[int, ...]
-    below: tuple[int, ...] | None = None
-    extra: str = ""
-    minor_of_tensorflow: bool = False
-
-
-# The same ranges as in setup.py (a test holds them together).
-TENSORFLOW = Package("tensorflow", (2, 20), (2, 22))
-PACKAGES = (
-    Package("keras", (3, 12)),
-    Package("numpy", (1, 26)),
-    Package("scipy", (1, 13)),
-    Package("safetensors", (0, 5)),
-    Package("tensorflow-hub", (0, 16, 1), extra="hub"),
-    Package("tf-keras", (2, 20), (2, 22), extra="hub", minor_of_tensorflow=True),
-    Package("tensorflow-text", (2, 20), (2, 22), extra="text", minor_of_tensorflow=True),
-    Package("tensorflow-datasets", (4, 9, 9), extra="data"),
-    Package("tf-models-official", (2, 20), (2, 21), extra="tfmodels", minor_of_tensorflow=True),
-    Package("sentencepiece", (0, 2), extra="convert"),
-    Package("matplotlib", (3, 9), extra="plots"),
-    Package("scikit-learn", (1, 5), extra="evaluation"),
-    Package("jinja2", (3, 1), extra="evaluation"),
-)
+# They must have the major and minor version of the installed TensorFlow.
+_MINOR_OF_TENSORFLOW = ("tf-keras", "tensorflow-text", "tf-models-official")
+# The extras of use_st5 for people who use it; of a package in several, the first one is named.
+USES = {
+    "hub": "hub.load and hub.KerasLayer",
+    "text": "T5 and Sentence-T5 models",
+    "data": "TFDS data sets",
+    "tfmodels": "Model Garden; brings TensorFlow 2.20",
+    "convert": "checkpoints with tokenizer.json alone",
+    "jax": "training under JAX",
+    "onnx": "models for ONNX Runtime",
+    "litert": "models for LiteRT",
+    "plots": "heat maps",
+    "evaluation": "evaluate and report",
+    "transfer": "the recipe transfer_tables",
+}
 # They import pkg_resources without saying so; setuptools 82 removed it.
-NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
-SETUPTOOLS_BELOW = (82,)
+_NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
+_WITH_PKG_RESOURCES = SpecifierSet("<82")
 # PyTorch's wheels for GPUs bring triton. With TensorFlow 2.20 and 2.21, triton 3.4 to 3.6 load in
 # any order; 3.7 and 3.9 end the process if TensorFlow was loaded before (a segmentation fault, an
 # LLVM option registered twice), and do not if it is loaded after.
-TRITON_CLASHES_FROM = (3, 7)
+_TRITON_CLASHES = SpecifierSet(">=3.7")
+
+
+class Status(StrEnum):
+    """How a finding is: only `WRONG` makes the command fail."""
+
+    OK = "ok"
+    ABSENT = "-"
+    NOTE = "note"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, what was found, and what to do about it.
+
+    Attributes:
+        status: how it is.
+        subject: what was looked at.
+        found: what was found, such as a version.
+        remedy: the command line or the step that helps; empty where nothing is to be done.
+    """
+
+    status: Status
+    subject: str
+    found: str
+    remedy: str = ""
 
 
 def installed_version(name: str) -> str | None:
@@ -69,19 +74,49 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def check_packages(version_of: VersionOf = installed_version) -> Iterator[Finding]:
-    """Yields a finding for Python and for each package.
+def own_requirements() -> list[str] | None:
+    """What this installation of use_st5 requires, as setup.py says it; None where it is none."""
+    try:
+        return importlib.metadata.requires("use_st5")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def check_packages(
+    version_of: VersionOf = installed_version, required: Iterable[str] | None = None
+) -> Iterator[Finding]:
+    """Yields a finding for Python and for each package that use_st5 requires or may use.
 
     Args:
         version_of: gives the installed version of a package, or None.
+        required: the requirements, those of extras with their marker; None: the installation's.
     """
-    yield _check_python(sys.version_info[:3])
+    yield Finding(Status.OK, "Python", platform.python_version())  # pip refuses all others
+    required = own_requirements() if required is None else required
+    if required is None:
+        found = "runs without being installed: which versions fit is not known"
+        yield Finding(Status.NOTE, "use_st5", found, "pip install use_st5; in a checkout: .")
     name, version = _find_tensorflow(version_of)
-    yield _check(TENSORFLOW, version, tensorflow=None, subject=name)
-    for package in PACKAGES:
-        yield _check(package, version_of(package.name), tensorflow=version)
+    for requirement, extra in _of_this_platform(required or ()):
+        if requirement.name == "tensorflow":
+            yield _check(requirement, extra, version, tensorflow=None, subject=name)
+        elif requirement.name != "setuptools":
+            yield _check(requirement, extra, version_of(requirement.name), tensorflow=version)
     yield from _check_setuptools(version_of)
     yield from _check_triton(version_of)
+
+
+def _of_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, str]]:
+    """Each package once, with the extra that brings it; "" for what is always needed."""
+    requirements = [Requirement(text) for text in required]
+    seen = set()
+    for extra in ("", *USES):
+        for each in requirements:
+            if each.name not in seen and (
+                each.marker.evaluate({"extra": extra}) if each.marker else not extra
+            ):
+                seen.add(each.name)
+                yield each, extra
 
 
 def _find_tensorflow(version_of: VersionOf) -> tuple[str, str | None]:
@@ -93,78 +128,56 @@ def _find_tensorflow(version_of: VersionOf) -> tuple[str, str | None]:
     return "tensorflow", None
 
 
-def _check_python(version: tuple[int, ...]) -> Finding:
-    lowest, below = PYTHON_RANGE
-    found = _dotted(version)
-    if lowest <= version[:2] < below:
-        return Finding(Status.OK, "Python", found)
-    return Finding(Status.WRONG, "Python", found, "use Python 3.11, 3.12 or 3.13")
-
-
 def _check(
-    package: Package, version: str | None, *, tensorflow: str | None, subject: str = ""
+    requirement: Requirement,
+    extra: str,
+    version: str | None,
+    *,
+    tensorflow: str | None,
+    subject: str = "",
 ) -> Finding:
-    subject = subject or package.name
-    if version is None:
-        if package.extra:
-            install = f'pip install "use_st5[{package.extra}]"'
-            return Finding(
-                Status.ABSENT, subject, f"not installed (optional: {_use(package)})", install
-            )
-        return Finding(Status.WRONG, subject, "not installed", _install(package))
-    numbers = parse(version)
-    fits = package.lowest <= numbers and (package.below is None or numbers < package.below)
-    if not fits:
-        return Finding(Status.WRONG, subject, version, _install(package))
-    if package.minor_of_tensorflow and tensorflow and parse(tensorflow)[:2] != numbers[:2]:
-        minor = parse(tensorflow)[:2]
-        if package.below is not None and minor >= package.below:
-            matching = f"tensorflow=={_dotted(numbers[:2])}.*"  # the package has none so new
-        else:
-            matching = f"{package.name}=={_dotted(minor)}.*"
+    subject = subject or requirement.name
+    if version is None and extra:
+        found = f"not installed (optional: {USES[extra]})"
+        return Finding(Status.ABSENT, subject, found, f'pip install "use_st5[{extra}]"')
+    if version is None or not requirement.specifier.contains(version, prereleases=True):
+        return Finding(Status.WRONG, subject, version or "not installed", _install(requirement))
+    if subject in _MINOR_OF_TENSORFLOW and tensorflow and _minor(tensorflow) != _minor(version):
+        matching = f"{subject}=={_minor(tensorflow)}.*"
+        if not requirement.specifier.contains(_minor(tensorflow)):  # it has none so new
+            matching = f"tensorflow=={_minor(version)}.*"
         found = f"{version}, but TensorFlow is {tensorflow}"
         return Finding(Status.WRONG, subject, found, f'pip install "{matching}"')
     return Finding(Status.OK, subject, version)
 
 
-def _use(package: Package) -> str:
-    return {
-        "hub": "hub.load and hub.KerasLayer",
-        "text": "ST5 and BERT models",
-        "data": "TFDS data sets",
-        "tfmodels": "Model Garden; brings TensorFlow 2.20",
-        "convert": "checkpoints with tokenizer.json alone",
-        "plots": "heat maps",
-        "evaluation": "evaluate and report",
-    }[package.extra]
+def _minor(version: str) -> str:
+    """Major and minor version: `"2.21.0rc1"` → `"2.21"`."""
+    parsed = Version(version)
+    return f"{parsed.major}.{parsed.minor}"
 
 
-def _install(package: Package) -> str:
-    requirement = f"{package.name}>={_dotted(package.lowest)}"
-    if package.below is not None:
-        requirement += f",<{_dotted(package.below)}"
-    return f'pip install "{requirement}"'
-
-
-def _dotted(numbers: tuple[int, ...]) -> str:
-    return ".".join(map(str, numbers))
+def _install(requirement: Requirement) -> str:
+    bounds = ",".join(sorted(map(str, requirement.specifier), reverse=True))  # the lower one first
+    return f'pip install "{requirement.name}{bounds}"'
 
 
 def _check_setuptools(version_of: VersionOf) -> Iterator[Finding]:
-    users = [name for name in NEED_PKG_RESOURCES if version_of(name) is not None]
+    users = [name for name in _NEED_PKG_RESOURCES if version_of(name) is not None]
     if not users:
         return
     version = version_of("setuptools")
-    if version is not None and parse(version) < SETUPTOOLS_BELOW:
+    if version is not None and _WITH_PKG_RESOURCES.contains(version):
         yield Finding(Status.OK, "setuptools", version)
         return
     found = f"{version or 'not installed'}, but {' and '.join(users)} import pkg_resources"
-    yield Finding(Status.WRONG, "setuptools", found, 'pip install "setuptools<82"')
+    remedy = f'pip install "setuptools{_WITH_PKG_RESOURCES}"'
+    yield Finding(Status.WRONG, "setuptools", found, remedy)
 
 
 def _check_triton(version_of: VersionOf) -> Iterator[Finding]:
     version = version_of("triton")
-    if version is None or parse(version) < TRITON_CLASHES_FROM:
+    if version is None or not _TRITON_CLASHES.contains(version):
         return
     yield Finding(
         Status.NOTE,
@@ -173,8 +186,3 @@ def _check_triton(version_of: VersionOf) -> Iterator[Finding]:
         "where both are used: `import triton` first; or install PyTorch for CPUs, without triton: "
         "pip install torch --index-url https://download.pytorch.org/whl/cpu",
     )
-
-
-def parse(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version: `"2.21.0rc1"` → `(2, 21, 0)`."""
-    return tuple(int(number) for number in re.match(r"[\d.]*", version)[0].split(".") if number)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._cli.destination import sole_folder
-from use_st5._cli.manual import manual
+from use_st5._cli.output import manual
 
 if TYPE_CHECKING:
     from use_st5.evaluation.record import EvaluationRecord

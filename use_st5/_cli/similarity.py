@@ -13,10 +13,14 @@ import typer
 
 from use_st5._cli.destination import check_file
 from use_st5._cli.lines import open_input, read_lines
-from use_st5._cli.manual import manual
-from use_st5._cli.models import DEFAULT_MODEL, ModelOption, load_encoder
-from use_st5._cli.output import print_table, say
-from use_st5._cli.truncation import encode_counting, say_truncated
+from use_st5._cli.models import (
+    DEFAULT_MODEL,
+    ModelOption,
+    encode_counting,
+    load_encoder,
+    say_truncated,
+)
+from use_st5._cli.output import manual, print_table, say
 from use_st5._imports import require
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origi
 import typer
 
 from use_st5._cli.destination import sole_folder
-from use_st5._cli.manual import manual
 from use_st5._cli.models import start_tensorflow
-from use_st5._cli.output import print_table, say
+from use_st5._cli.output import manual, print_table, say
 
 _PACKAGE = "use_st5.recipes"
 _DATA_VARIABLE = "USE_ST5_DATA"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from use_st5.data._lines import as_paths
+from use_st5._lines import as_paths
 from use_st5.data.read_report import ReadReport
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from use_st5.data._lines import read_lines
+from use_st5._lines import read_lines
 from use_st5.data._reader import MalformedRowError, SkippedRowError
 
 Row = list[str] | dict[str, Any] | MalformedRowError | SkippedRowError

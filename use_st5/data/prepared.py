@@ -14,14 +14,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import msgspec
 import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5._records import Positive, read_record
-from use_st5.data.prepared_column import PreparedColumn, Vectorizer
+from use_st5.data.prepared_column import PreparedColumn
+
+if TYPE_CHECKING:
+    from use_st5.text.vectorizer import Vectorizer
 
 _FORMAT = 1
 _HEADER = "prepared.json"

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-ColumnKind = Literal["ids", "token_ids", "label", "vector"]
+from use_st5.column_kinds import COLUMN_KINDS, KindName
 
-_TEXT_KINDS = ("ids", "token_ids")
-_INTEGERS, _FLOATS = np.dtype("<i4"), np.dtype("<f4")
-_DTYPES = {"ids": _INTEGERS, "token_ids": _INTEGERS, "label": _INTEGERS, "vector": _FLOATS}
-
-
-class Vectorizer(Protocol):
-    """What turns texts into ids; `use_st5.text.ngram_vectorizer.NGramVectorizer` is one."""
-
-    vocabulary: Any
-
-    def padded(self, text: Any, max_tokens: int | None) -> Any:
-        """Encoder ids, int32 `[batch, length]`, 0 = padding."""
-
-    def token_ids(self, text: Any, max_tokens: int) -> Any:
-        """Decoder targets, int32 `[batch, max_tokens]`, 0 = padding."""
+if TYPE_CHECKING:
+    from use_st5.text.vectorizer import Vectorizer
 
 
 @dataclass(frozen=True)
@@ -42,15 +29,16 @@ class PreparedColumn:
         ValueError: The kind is unknown, or `max_tokens` does not fit it.
     """
 
-    kind: ColumnKind
+    kind: KindName
     max_tokens: int | None = None
     key: str | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in _DTYPES:
-            raise ValueError(f"kind: expected one of {[*_DTYPES]}, received {self.kind!r}.")
-        if (self.kind in _TEXT_KINDS) != (self.max_tokens is not None):
-            needs = "needs" if self.kind in _TEXT_KINDS else "must not have"
+        if self.kind not in COLUMN_KINDS:
+            raise ValueError(f"kind: expected one of {[*COLUMN_KINDS]}, received {self.kind!r}.")
+        of_text = COLUMN_KINDS[self.kind].of_text
+        if of_text != (self.max_tokens is not None):
+            needs = "needs" if of_text else "must not have"
             raise ValueError(f"A column of kind {self.kind!r} {needs} max_tokens.")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ValueError(f"max_tokens: expected 1 or more, received {self.max_tokens}.")
@@ -58,7 +46,7 @@ class PreparedColumn:
     @property
     def dtype(self) -> np.dtype:
         """The array's type on disk, little-endian."""
-        return _DTYPES[self.kind]
+        return COLUMN_KINDS[self.kind].dtype
 
     def array(self, values: list[Any], vectorizer: Vectorizer) -> np.ndarray:
         """Values of some rows as an array `[rows, …]`.
@@ -66,30 +54,30 @@ class PreparedColumn:
         Raises:
             ValueError: A value is not of the column's kind.
         """
-        if self.kind in _TEXT_KINDS:
+        if COLUMN_KINDS[self.kind].of_text:
             return self._ids(values, vectorizer)
         if self.kind == "label":
-            return _labels(values)
-        return _vectors(values)
+            return _labels(values, self.dtype)
+        return _vectors(values, self.dtype)
 
     def _ids(self, values: list[Any], vectorizer: Vectorizer) -> np.ndarray:
         for value in values:
             if not isinstance(value, str):
                 raise ValueError(f"expected text, received {type(value).__name__}: {value!r:.80}")
         to_ids = vectorizer.padded if self.kind == "ids" else vectorizer.token_ids
-        return np.asarray(to_ids(values, self.max_tokens)).astype(_INTEGERS, copy=False)
+        return np.asarray(to_ids(values, self.max_tokens)).astype(self.dtype, copy=False)
 
 
-def _labels(values: list[Any]) -> np.ndarray:
-    limits = np.iinfo(_INTEGERS)
+def _labels(values: list[Any], dtype: np.dtype) -> np.ndarray:
+    limits = np.iinfo(dtype)
     for value in values:
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not whole or not limits.min <= value <= limits.max:
             raise ValueError(f"expected an int32 label, received {value!r:.80}")
-    return np.array(values, dtype=_INTEGERS)
+    return np.array(values, dtype=dtype)
 
 
-def _vectors(values: list[Any]) -> np.ndarray:
+def _vectors(values: list[Any], dtype: np.dtype) -> np.ndarray:
     vectors = [np.asarray(value) for value in values]
     first = vectors[0]
     for vector in vectors:
@@ -98,7 +86,7 @@ def _vectors(values: list[Any]) -> np.ndarray:
                 f"expected a numeric vector of shape {first.shape[:1]}, "
                 f"received {vector.dtype} of shape {vector.shape}"
             )
-    array = np.stack(vectors).astype(_FLOATS)
+    array = np.stack(vectors).astype(dtype)
     if not np.isfinite(array).all():
         raise ValueError("expected a vector of finite numbers, received NaN or infinity")
     return array

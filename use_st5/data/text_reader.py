@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
+from use_st5._lines import as_paths, read_lines
 from use_st5.data._layout import Layout, detect_layout, paragraphs
-from use_st5.data._lines import as_paths, read_lines
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
 

@@ -6,43 +6,19 @@ import math
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
+from use_st5._lines import read_text
+
 _HIGHEST_SCORE = 5
-_LONGEST_LINE = 1_000_000
 
 
-def read_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> list[str]:
-    """All lines of a file, empty ones too, without the empty piece after the last line feed.
+def read_lines(path: str | Path, *, encoding: str = "utf-8") -> list[str]:
+    """All lines of a file, empty ones too; of an empty file an empty one.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A line is not in the encoding, holds a NUL byte, or has no end in sight.
+        ValueError: What `read_text` raises.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: expected a file, found none.")
-    lines = []
-    # str.splitlines would also break at U+0085 and U+2028, which are inside some sentences.
-    with path.open("rb") as stream:
-        while line := stream.readline(_LONGEST_LINE + 1):
-            lines.append(_decoded(path, len(lines) + 1, line, encoding))
-            encoding = encoding.removesuffix("-sig")  # The mark stands in the first line alone.
-    return lines or [""]
-
-
-def _decoded(path: Path, number: int, line: bytes, encoding: str) -> str:
-    if len(line) > _LONGEST_LINE or b"\0" in line:
-        found = "a NUL byte" if b"\0" in line else f"one of more than {_LONGEST_LINE:,} bytes"
-        raise ValueError(
-            f"{path}:{number}: expected a line of text, received {found}. Download the file again."
-        )
-    try:
-        return line.decode(encoding).removesuffix("\n").rstrip("\r")
-    except UnicodeDecodeError as error:
-        name = encoding.removesuffix("-sig").upper()
-        raise ValueError(
-            f"{path}:{number}: expected {name} text, received the byte 0x{line[error.start]:02x} "
-            f"at position {error.start} of the line. Convert the file first."
-        ) from error
+    return [line for _, line in read_text(Path(path), encoding)] or [""]
 
 
 def read_side_by_side(
@@ -72,7 +48,7 @@ def read_side_by_side(
     return list(zip(numbers, lines, others, strict=True))
 
 
-def numbered_lines(path: str | Path, *, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
+def numbered_lines(path: str | Path, *, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Line numbers, from 1, and the lines that are not blank."""
     for number, line in enumerate(read_lines(path, encoding=encoding), start=1):
         if line.strip():
@@ -98,7 +74,7 @@ def split_fields(
 
 
 def read_columns(
-    path: str | Path, columns: Sequence[str], *, encoding: str = "utf-8-sig"
+    path: str | Path, columns: Sequence[str], *, encoding: str = "utf-8"
 ) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and the fields of `columns`, in this order, of a table with a header.
 

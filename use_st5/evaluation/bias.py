@@ -11,10 +11,7 @@ from typing import Any
 
 import msgspec
 
-from use_st5.bias.weat import run_weat
-from use_st5.bias.weat_reader import read_weat
-from use_st5.bias.weat_test import WEATTest
-from use_st5.bias.word_lists import weat_tests
+from use_st5.bias.weat import WEATTest, read_weat, run_weat, weat_tests
 from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.report import charts
 from use_st5.evaluation.report.charts import Axis, Series

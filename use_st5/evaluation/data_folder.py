@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from use_st5._files import file_sha256
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class DataFolder:
 
     def _hash(self, file: Path) -> str:
         if file not in self._hashes:  # several tasks read the same file
-            self._hashes[file] = _sha256(file)
+            self._hashes[file] = file_sha256(file)
         return self._hashes[file]
 
     def _files(self, source: DataSource) -> list[Path]:
@@ -106,8 +107,3 @@ class DataFolder:
             f"{source.name}: expected {' or '.join(source.places)} in {self.path} or up to two "
             f"folders deeper, found none. Get it from {source.origin}."
         )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

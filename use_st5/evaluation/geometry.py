@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.embedder import Encode, as_embedder
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.report import charts
 from use_st5.evaluation.report.charts import Axis, Series
@@ -33,6 +32,7 @@ from use_st5.evaluation.report.theme import Theme
 from use_st5.evaluation.sts.protocol import embed_pairs
 from use_st5.evaluation.sts.readers import STSB_TEST, STSPair, STSSet, read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.vector_store import Encode, as_cache
 
 _T = 2.0
 # Rows of the kernel at a time: bounds the memory at any number of sentences.
@@ -115,7 +115,7 @@ def evaluate_geometry(encode: Encode, pairs: Sequence[STSPair]) -> GeometryScore
     sentences = list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
     if len(sentences) < 2:
         raise ValueError(f"pairs: expected two distinct sentences, received {len(sentences)}.")
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     vectors = embed(sentences)
     first, second = embed_pairs(embed, pairs)
     gold = np.array([pair.score for pair in pairs])

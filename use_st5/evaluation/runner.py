@@ -12,11 +12,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.record import EvaluationRecord, finite
 from use_st5.evaluation.result_store import ResultStore
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
+from use_st5.vector_store import VectorCache
 
 _PACKAGES = ("use_st5", "numpy", "scipy", "scikit-learn", "tensorflow", "keras")
 
@@ -69,7 +69,7 @@ def evaluate(
     hashes = {task.name: _hashes(task, folder) for task in tasks}
     progress = progress or Progress()
     encode = getattr(encoder, "encode", encoder)
-    embed = Embedder(progress.encoding(encode), store=store and store.embeddings)
+    embed = VectorCache(progress.encoding(encode), store=store and store.embeddings)
     context = TaskContext(embed, folder, seed, progress)
     results, failed = _results(tasks, context, hashes, store, on_result)
     return EvaluationRecord(

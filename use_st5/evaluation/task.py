@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from use_st5.embedder import Embedder, Encode
 from use_st5.evaluation.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.vector_store import Encode, VectorCache
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class TaskContext:
         progress: Shows long work that is not encoding.
     """
 
-    embed: Embedder
+    embed: VectorCache
     data: DataFolder
     seed: int = 1111
     progress: Progress = field(default_factory=Progress)

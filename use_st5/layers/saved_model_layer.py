@@ -11,10 +11,10 @@ import tensorflow as tf
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
 from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._fork import refuse_after_fork
 from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
 from use_st5._model_writer import write_again
+from use_st5._other_processes import refuse_after_fork
 
 
 @keras.saving.register_keras_serializable(package="use_st5")

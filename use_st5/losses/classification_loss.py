@@ -8,9 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
-from use_st5.losses.task_loss import build_stack, cross_entropy, dense_stack
+from use_st5.losses.task_loss import Feature, Gather, build_stack, cross_entropy, dense_stack
 from use_st5.losses.vector_loss import VectorLoss
 
 
@@ -27,6 +25,15 @@ class ClassificationLoss(VectorLoss):
         | premise | ids `[batch, length]` |
         | hypothesis | ids `[batch, length]` |
         | label | integers `[batch]` in `0 … num_classes − 1` |
+
+    Relations:
+        Contradictions that come with an entailment of the same premise can also serve as the hard
+        negatives of `ContrastiveLoss`, which shapes the cosines themselves; here a head reads them.
+
+    Example:
+        >>> data = ArrayData({"premise": ids, "hypothesis": ids, "label": labels})
+        >>> task = Task("nli", ClassificationLoss(num_classes=3), data)
+        >>> task.check_features()
 
     Args:
         num_classes: Number of labels.

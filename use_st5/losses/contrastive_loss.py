@@ -8,9 +8,8 @@ from keras import ops
 from keras.saving import register_keras_serializable
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
 from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
+from use_st5.losses.task_loss import Feature, Gather
 from use_st5.losses.vector_loss import VectorLoss
 
 
@@ -32,6 +31,16 @@ class ContrastiveLoss(VectorLoss):
         | anchor | ids `[batch, length]` |
         | positive | ids `[batch, length]` |
         | negative | ids `[batch, length]`, with `hard_negatives` |
+
+    Relations:
+        Without margin and hard negatives, in one direction, it is `InputResponseLoss` without its
+        network (`scale = 1 / τ`). `MatryoshkaLoss` trains it at several lengths of vectors. Large
+        batches want `gradient_cache`.
+
+    Example:
+        >>> data = ArrayData({"anchor": ids, "positive": others, "negative": ids})
+        >>> task = Task("triplets", ContrastiveLoss(hard_negatives=True), data)
+        >>> task.check_features()
 
     Args:
         temperature: `τ`.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from keras import ops
 
-from use_st5.losses.gather import Gather
-from use_st5.losses.row_keys import key_factors
-from use_st5.losses.task_loss import EXCLUDED, cross_entropy
+from use_st5.losses.task_loss import EXCLUDED, Gather, cross_entropy
 
 
 def in_batch_softmax(
@@ -53,6 +52,16 @@ def equal_ids(a: Any, b: Any) -> Any:
     """
     keys_a, keys_b = (_keys(ids) for ids in (a, b))
     return ops.all(keys_a[:, None] == keys_b[None, :], axis=-1)
+
+
+def key_factors(length: int) -> np.ndarray:
+    """A random odd factor for each position, int64 `[length]`.
+
+    The key of a row is `Σ id · factor` modulo 2^64. Padding with 0 does not count. Equal rows have
+    equal keys; two rows that differ in one id never do, others with a chance of about 1 to 2^63.
+    """
+    factors = np.random.default_rng(0).integers(2**64, size=length, dtype=np.uint64)
+    return (factors | np.uint64(1)).view(np.int64)
 
 
 def _keys(ids: Any) -> Any:

@@ -8,10 +8,8 @@ from typing import Any
 import keras
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
 from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
-from use_st5.losses.task_loss import build_stack, dense_stack
+from use_st5.losses.task_loss import Feature, Gather, build_stack, dense_stack
 from use_st5.losses.vector_loss import VectorLoss
 
 
@@ -30,6 +28,15 @@ class InputResponseLoss(VectorLoss):
         |---|---|
         | input | ids `[batch, length]` |
         | response | ids `[batch, length]` |
+
+    Relations:
+        `ContrastiveLoss` is the loss for pairs of equal meaning: no network of the response's own,
+        hard negatives, and both directions.
+
+    Example:
+        >>> data = ArrayData({"input": ids, "response": others})
+        >>> task = Task("talk", InputResponseLoss(hidden_dims=(16,)), data)
+        >>> task.check_features()
 
     Args:
         hidden_dims: Widths of the response network's hidden layers; a linear layer to the

@@ -8,8 +8,7 @@ from typing import Any
 from keras import ops, saving
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
+from use_st5.losses.task_loss import Feature, Gather
 from use_st5.losses.vector_loss import VectorLoss
 
 
@@ -20,6 +19,17 @@ class MatryoshkaLoss(VectorLoss):
     Kusupati et al. 2022, equation 1 with equal weights; the first entries are brought to length 1
     as they will be when they serve alone. Layers that the loss needs are made for each `d` anew.
     After training, `l2_normalize(vectors[:, :d])` is an encoder's vector of `d` numbers.
+
+    Inputs:
+        Those of the loss that it wraps.
+
+    Relations:
+        Wraps any `VectorLoss`; `ContrastiveLoss` is the usual one.
+
+    Example:
+        >>> loss = MatryoshkaLoss(ContrastiveLoss(), dimensions=(64, 256, 768))
+        >>> task = Task("pairs", loss, ArrayData({"anchor": ids, "positive": others}))
+        >>> task.check_features()
 
     Args:
         loss: What is minimised at each length.

@@ -7,10 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
 from use_st5.losses.sentence_decoder import SentenceDecoder
-from use_st5.losses.task_loss import stack_ids
+from use_st5.losses.task_loss import Feature, Gather, stack_ids
 from use_st5.losses.vector_loss import VectorLoss
 
 _PADDING, _UNKNOWN = 0, 1
@@ -32,6 +30,15 @@ class SkipThoughtLoss(VectorLoss):
         | sentence | n-gram ids `[batch, length]` |
         | previous | uni-gram ids `[batch, max_tokens]` |
         | next | uni-gram ids `[batch, max_tokens]` |
+
+    Relations:
+        The one loss here that needs running text alone, no pairs and no labels. Its decoder is
+        thrown away after the training.
+
+    Example:
+        >>> data = ArrayData({"sentence": ids, "previous": others, "next": others})
+        >>> task = Task("text", SkipThoughtLoss(vocabulary_size=20), data)
+        >>> task.check_features()
 
     Args:
         vocabulary_size: The decoder predicts the ids below this one (the most frequent words);

@@ -7,9 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.task_loss import LOCAL, Feature, Gather, TaskLoss
 
 _PADDING = 0
 
@@ -28,6 +26,14 @@ class SpanCorruptionLoss(TaskLoss):
         |---|---|
         | inputs | ids `[batch, length]` |
         | targets | ids `[batch, target_length]` |
+
+    Relations:
+        It pretrains the T5 whose encoder `ContrastiveLoss` then makes a sentence encoder.
+
+    Example:
+        >>> data = ArrayData({"inputs": ids, "targets": others})
+        >>> task = Task("spans", SpanCorruptionLoss(), data)
+        >>> task.check_features()
     """
 
     features = (Feature("inputs", "ids"), Feature("targets", "ids"))

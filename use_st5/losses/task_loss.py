@@ -1,17 +1,83 @@
-"""What every training task offers the trainer."""
+"""What every loss offers the trainer, and what it is given."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import LOCAL, Gather
+from use_st5.column_kinds import COLUMN_KINDS, KindName
 
 # A logit that takes an entry out of a float32 softmax, and whose gradient stays finite.
 EXCLUDED = -1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """One column of a batch that a loss reads; the trainer checks it against the data.
+
+    Attributes:
+        name: Key in the batch.
+        kind: `"ids"`: integers `[batch, length]`, 0 = padding; `"label"`: integers `[batch]`;
+            `"vector"`: floats `[batch, size]`.
+        size: The number of classes of a label, the width of a vector; None where any will do.
+    """
+
+    name: str
+    kind: KindName
+    size: int | None = None
+
+    def __str__(self) -> str:
+        kind, classes = COLUMN_KINDS[self.kind], ""
+        shape = ", ".join(kind.shape)
+        if self.size and self.kind == "label":
+            classes = f" in 0…{self.size - 1}"
+        elif self.size:
+            shape = shape.replace("width", str(self.size))
+        return f"{self.name}: {kind.numbers} [{shape}]{classes}"
+
+    def problem(self, array: np.ndarray | None) -> str | None:
+        """What is wrong with the column that the data has under this name, or None."""
+        kind = COLUMN_KINDS[self.kind]
+        if array is None:
+            return f"'{self.name}' is missing"
+        if array.ndim != len(kind.shape):
+            return f"'{self.name}' has rank {array.ndim} instead of {len(kind.shape)}"
+        if not kind.holds(array.dtype):
+            return f"'{self.name}' holds {array.dtype}"
+        return None if self.size is None else self._size_problem(array)
+
+    def _size_problem(self, array: np.ndarray) -> str | None:
+        if self.kind == "vector" and array.shape[1] != self.size:
+            return f"'{self.name}' is {array.shape[1]} wide instead of {self.size}"
+        if self.kind == "label":
+            low, high = int(array.min()), int(array.max())
+            if low < 0 or high >= self.size:
+                return f"'{self.name}' holds labels {low}…{high}, the classes are {self.size}"
+        return None
+
+
+class Gather:
+    """The trivial case of one replica: its own rows are all rows.
+
+    A loss whose candidates are the rows of the batch calls `gather(rows)` to see those of every
+    replica; `use_st5.training.strategies.ReplicaGather` is the one under `tf.distribute`.
+    """
+
+    def __call__(self, rows: Any) -> Any:
+        """The rows of all replicas in replica order, `[rows, …]` → `[replicas · rows, …]`."""
+        return rows
+
+    def first_row(self, rows: Any) -> Any:
+        """Where this replica's own rows begin among the gathered ones (`rows`: its number)."""
+        del rows
+        return 0
+
+
+LOCAL = Gather()
 
 
 class TaskLoss(keras.layers.Layer):

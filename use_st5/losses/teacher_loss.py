@@ -8,9 +8,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.feature import Feature
-from use_st5.losses.gather import Gather
-from use_st5.losses.task_loss import EXCLUDED
+from use_st5.losses.task_loss import EXCLUDED, Feature, Gather
 from use_st5.losses.vector_loss import VectorLoss
 
 
@@ -35,6 +33,16 @@ class TeacherLoss(VectorLoss):
         | sentence | ids `[batch, length]` |
         | teacher | floats `[batch, teacher_dim]` |
         | hint, if `hint_dim` is given | floats `[batch, hint_dim]`, any length but 0 |
+
+    Relations:
+        `VectorStore.of_teacher` asks a teacher for its vectors once and keeps them. Where labels
+        are at hand instead of a stronger encoder, `ContrastiveLoss` and `ClassificationLoss` are
+        the losses.
+
+    Example:
+        >>> loss = TeacherLoss(teacher_dim=6, similarity_weight=1.0)
+        >>> task = Task("teacher", loss, ArrayData({"sentence": ids, "teacher": vectors}))
+        >>> task.check_features()
 
     Args:
         teacher_dim: Width of the teacher's vectors.

@@ -6,8 +6,7 @@ from typing import Any
 
 import keras
 
-from use_st5.losses.gather import LOCAL, Gather
-from use_st5.losses.task_loss import TaskLoss, encode_together
+from use_st5.losses.task_loss import LOCAL, Gather, TaskLoss, encode_together
 
 
 class VectorLoss(TaskLoss):

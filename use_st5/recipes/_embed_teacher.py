@@ -19,12 +19,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from use_st5.distillation.teacher_vectors import TeacherVectors
 from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
 from use_st5.recipes._related_sentences import pair_texts, pairs_by_length
 from use_st5.recipes._teacher_sentences import TEACHER_TEXTS, teacher_sentences
 from use_st5.recipes._word_table import spelled
 from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.vector_store import VectorStore
 
 
 def main() -> None:
@@ -43,11 +43,11 @@ def main() -> None:
     text = TEACHER_TEXTS[arguments.recipe]
     sentences = teacher_sentences(arguments.data, text)
     related = pair_texts(pairs_by_length(arguments.data, sentences, text.related))
-    store = TeacherVectors(arguments.to)
+    store = VectorStore.of_teacher(arguments.to)
     store.extend(minilm_teacher(), [*sentences, *related, *words], show_progress=True)
     hinted = [*related, *sentences] if text.hints else related
     if hinted:
-        hints = TeacherVectors(hint_folder(arguments.to))
+        hints = VectorStore.of_teacher(hint_folder(arguments.to))
         hints.extend(minilm_teacher(layers=HINT_LAYER), hinted, show_progress=True)
 
 

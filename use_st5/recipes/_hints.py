@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from use_st5.distillation.teacher_vectors import TeacherVectors
+from use_st5.vector_store import VectorStore
 
 
 class Hints:
@@ -19,7 +19,7 @@ class Hints:
         sample: Sentences whose mean is what all share.
     """
 
-    def __init__(self, vectors: TeacherVectors, sample: Iterable[str]) -> None:
+    def __init__(self, vectors: VectorStore, sample: Iterable[str]) -> None:
         self._vectors = vectors
         self._mean = np.mean([vectors[each] for each in sample], axis=0, dtype=np.float32)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.distillation.teacher_vectors import TeacherVectors
 from use_st5.recipes._hints import Hints
 from use_st5.recipes._related_sentences import Length, Pair, related_groups
+from use_st5.vector_store import VectorStore
 
 
 class RelatedData:
@@ -22,7 +22,7 @@ class RelatedData:
     """
 
     def __init__(
-        self, pairs: Mapping[Length, Sequence[Pair]], vectors: TeacherVectors, hints: Hints
+        self, pairs: Mapping[Length, Sequence[Pair]], vectors: VectorStore, hints: Hints
     ) -> None:
         self._pairs = pairs
         self._vectors = vectors

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 import use_st5
-from use_st5.embedder import Embedder
 from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.models.transfer import TransferModel, WordCNN, WordDAN, WordEmbedding
 from use_st5.recipes._transfer_data import LabelledTexts, TransferSplit
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.word_vectors import WordVectors
+from use_st5.vector_store import VectorCache
 
 # As in the paper: pretrained by word2vec, or learned on the task.
 WORD_ROWS = ("cnn_w2v", "dan_w2v", "cnn_lrn", "dan_lrn")
@@ -86,7 +86,7 @@ class _Encoder:
     """A sentence encoder: what tells it from others, its kept vectors, and itself as a layer."""
 
     identity: str
-    embed: Embedder
+    embed: VectorCache
     layer: SavedModelLayer
 
 
@@ -170,6 +170,6 @@ class Ingredients:
             encoder = use_st5.load(name)
             # What an encoder cuts belongs to its row, and who runs a recipe cannot pass options.
             encode = functools.partial(encoder.encode, on_truncation="ignore")
-            embed = Embedder(encode, store=self._store / encoder.identity)
+            embed = VectorCache(encode, store=self._store / encoder.identity)
             self._encoders[name] = _Encoder(encoder.identity, embed, SavedModelLayer(name))
         return self._encoders[name]

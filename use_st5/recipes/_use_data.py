@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from use_st5._files import atomic_path
+from use_st5.column_kinds import KindName
 from use_st5.data.prepared import prepare
-from use_st5.data.prepared_column import ColumnKind, PreparedColumn, Vectorizer
-from use_st5.distillation.teacher_vectors import Encode, TeacherVectors
+from use_st5.data.prepared_column import PreparedColumn
 from use_st5.recipes._hints import Hints
 from use_st5.recipes._minilm_teacher import HINT_LAYER, hint_folder, minilm_teacher
 from use_st5.recipes._permissive_corpora import dialogue_pairs, inference_pairs, running_text
@@ -29,6 +29,8 @@ from use_st5.recipes._teacher_sentences import (
 )
 from use_st5.recipes._use_vocabulary import VocabularySettings
 from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.vectorizer import Vectorizer
+from use_st5.vector_store import Encode, VectorStore
 
 # Those of the DAN; `UseData` knows "related", "answers" and "triplets", too.
 TASKS = ("skip_thought", "input_response", "inference", "teacher")
@@ -58,7 +60,7 @@ class DataSettings:
     text: TeacherText
     vectorizer: Callable[..., Vectorizer]
     vocabulary: VocabularySettings | None
-    ids: ColumnKind
+    ids: KindName
     max_tokens: int
     teacher_lengths: Mapping[str, tuple[int, int, int]]
     lowercase: float = 0.0
@@ -86,11 +88,11 @@ class UseData:
         self.vectorizer = settings.vectorizer(*own)
 
     @cached_property
-    def vectors(self) -> TeacherVectors:
+    def vectors(self) -> VectorStore:
         """The teacher's vectors of all sentences, read once for all parts."""
         return self.ask_teacher(self.sentences)
 
-    def ask_teacher(self, sentences: Sequence[str]) -> TeacherVectors:
+    def ask_teacher(self, sentences: Sequence[str]) -> VectorStore:
         """The teacher's vectors; it is asked about sentences that have none yet."""
         return _asked(minilm_teacher, self._teacher, sentences)
 
@@ -144,7 +146,7 @@ class UseData:
 
         def examples() -> Iterator[dict[str, Any]]:
             chosen = (s for s in self.sentences if fewest <= s.count(" ") + 1 <= most)
-            found = self.vectors.examples(chosen)
+            found = ({"sentence": each, "teacher": self.vectors[each]} for each in chosen)
             if self.settings.text.hints:
                 found = ({**each, "hint": self._hints[each["sentence"]]} for each in found)
             yield from self._some_in_lowercase(found)
@@ -213,9 +215,9 @@ def check_tasks(tasks: Sequence[str], known: Collection[str]) -> None:
         raise ValueError(f"Expected tasks among {[*known]}. Received: {sorted(unknown)}")
 
 
-def _asked(teacher: Callable[[], Encode], folder: Path, sentences: Sequence[str]) -> TeacherVectors:
+def _asked(teacher: Callable[[], Encode], folder: Path, sentences: Sequence[str]) -> VectorStore:
     """The vectors in a folder; a teacher is asked about sentences that have none yet."""
-    vectors = TeacherVectors(folder)
+    vectors = VectorStore.of_teacher(folder)
     if any(sentence not in vectors for sentence in sentences):
         vectors.extend(teacher(), sentences, show_progress=True)
     return vectors

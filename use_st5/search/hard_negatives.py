@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.search.exact_search import exact_search
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 # How many anchors are searched for, and how many vectors are scaled, at a time.
 _CHUNK = 4096
@@ -40,7 +40,7 @@ def mine_hard_negatives(
     for one block of the search, whatever the number of pairs.
 
     Args:
-        encode: Sentences → embeddings `[sentences, dim]`; an `Embedder` is used as it is.
+        encode: Sentences → embeddings `[sentences, dim]`; a `VectorCache` is used as it is.
         pairs: Anchor and positive, each pair once for every positive of an anchor.
         corpus: Where negatives come from; by default all positives.
         per_pair: The most negatives that a pair gets.
@@ -62,7 +62,7 @@ def mine_hard_negatives(
     pairs = _checked_pairs(pairs)
     candidates = _distinct([positive for _, positive in pairs] if corpus is None else corpus)
     texts = list(dict.fromkeys([*candidates, *(text for pair in pairs for text in pair)]))
-    vectors = _directions(as_embedder(encode), texts)
+    vectors = _directions(as_cache(encode), texts)
     anchors, positives = _places(pairs, texts)
     cosines = _cosines(vectors, anchors, positives)
     limits = cosines - np.maximum(margin, relative_margin * np.abs(cosines))
@@ -136,7 +136,7 @@ def _known_positives(pairs: Sequence[tuple[str, str]]) -> dict[str, set[str]]:
     return known
 
 
-def _directions(embed: Embedder, texts: list[str]) -> np.ndarray:
+def _directions(embed: VectorCache, texts: list[str]) -> np.ndarray:
     """The embeddings scaled to length 1, in place and in parts: float64 doubles the memory."""
     vectors = embed(texts)
     for start in range(0, len(vectors), _CHUNK):

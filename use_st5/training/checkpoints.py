@@ -1,18 +1,22 @@
-"""Checkpoints of a training run on disk."""
+"""Checkpoints of a training run on disk, and what of a model belongs into them."""
 
 from __future__ import annotations
 
-import abc
+import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import keras
+import numpy as np
+import safetensors.numpy
+from keras import ops
+from safetensors import safe_open
 
 from use_st5._files import atomic_path
 from use_st5._records import read_record
@@ -20,6 +24,7 @@ from use_st5._records import read_record
 State = TypeVar("State")
 
 _STATE = "state.json"
+_VALUES = "values.safetensors"
 # Of a run that measured a hundred thousand times.
 _LIMIT = 2**26
 _NAME = re.compile(r"checkpoint-(\d{9})")
@@ -28,23 +33,24 @@ _NAME = re.compile(r"checkpoint-(\d{9})")
 _LEFTOVER = re.compile(r"\.checkpoint-\d{9}\.[0-9a-f]+")
 
 
-class Checkpoints(abc.ABC):
+class Checkpoints:
     """A folder of numbered checkpoints, each complete or not there at all.
 
-    `checkpoint-STEP/` holds the variables, in the subclass's format, and `state.json`. It is
-    written under another name and renamed when whole.
+    `checkpoint-STEP/` holds the variables in `values.safetensors`, as the arrays
+    "GROUP/POSITION", and `state.json`. It is written under another name and renamed when whole.
+    Every backend of Keras writes and reads the same: a run may begin under one and go on under
+    another.
 
     Args:
         folder: Where the checkpoints are.
         variables: The variables by group; restored by position in their list.
         keep: How many of the newest to keep, at least 1.
+        writes: Whether this process is the one whose checkpoint stays. Under a multi-worker
+            strategy all must call `save`, because reading the variables may be a joint operation.
 
     Raises:
         ValueError: `keep` is below 1.
     """
-
-    # The file of a checkpoint's folder that only the subclass's format has.
-    _values_file: ClassVar[str]
 
     def __init__(
         self,
@@ -52,11 +58,13 @@ class Checkpoints(abc.ABC):
         variables: dict[str, Sequence[keras.Variable]],
         *,
         keep: int = 2,
+        writes: bool = True,
     ) -> None:
         if keep < 1:
             raise ValueError(f"Expected to keep at least one checkpoint. Received: {keep}")
         self.folder = Path(folder)
         self.keep = keep
+        self.writes = writes
         self._variables = {name: list(group) for name, group in variables.items()}
 
     def steps(self) -> list[int]:
@@ -74,9 +82,12 @@ class Checkpoints(abc.ABC):
             state: JSON values to keep beside the variables.
             also_keep: A step to keep beside the newest ones (the best).
         """
+        arrays = {name: _array(each) for name, each in self._named(self._variables).items()}
+        if not self.writes:
+            return
         with atomic_path(self._path(step)) as temporary:
             temporary.mkdir()
-            self._write(temporary)
+            safetensors.numpy.save_file(arrays, os.fspath(temporary / _VALUES))
             text = json.dumps(state, indent=1, ensure_ascii=False)
             (temporary / _STATE).write_text(text, encoding="utf-8")
         self._remove_old(also_keep)
@@ -86,8 +97,9 @@ class Checkpoints(abc.ABC):
 
         Raises:
             FileNotFoundError: There are none.
-            ValueError: They are damaged.
+            ValueError: They are damaged, or the checkpoint is of an older version.
         """
+        self._check_format(self._path(step))
         remedy = f"Remove {self._path(step)}: the run goes on from the checkpoint before it."
         path = self._path(step) / _STATE
         return read_record(path, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
@@ -101,7 +113,7 @@ class Checkpoints(abc.ABC):
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
-            ValueError: It is damaged or in another format, or its variables are others.
+            ValueError: It is damaged or of an older version, or its variables are others.
         """
         if step not in self.steps():
             raise FileNotFoundError(
@@ -109,29 +121,40 @@ class Checkpoints(abc.ABC):
                 f"Found checkpoints of steps: {self.steps()}"
             )
         folder = self._path(step)
-        if not (folder / self._values_file).exists():
-            raise ValueError(
-                f"{folder}: expected {self._values_file}, found "
-                f"{sorted(path.name for path in folder.iterdir())}. A run goes on under the "
-                "backend of Keras that it began with (KERAS_BACKEND)."
-            )
+        self._check_format(folder)
         names = self._variables if groups is None else groups
+        wanted = self._named({name: self._variables[name] for name in names})
         try:
-            self._read(folder, {name: self._variables[name] for name in names})
-        except Exception as error:  # the formats' own kinds, which differ between versions
+            with safe_open(folder / _VALUES, framework="np") as file:
+                if missing := wanted.keys() - set(file.keys()):
+                    raise ValueError(f"no {', '.join(sorted(missing))}")
+                for name, variable in wanted.items():
+                    variable.assign(file.get_tensor(name))
+        except Exception as error:  # Keras's kinds and the format's, which differ by version
             raise ValueError(
                 f"{folder}: expected the variables of this run, found others, or files that are "
                 f"damaged ({type(error).__name__}: {error}). Remove it: the run goes on from the "
                 "checkpoint before it."
             ) from error
 
-    @abc.abstractmethod
-    def _write(self, folder: Path) -> None:
-        """Writes all variables into a new checkpoint's folder."""
+    @staticmethod
+    def _named(groups: dict[str, list[keras.Variable]]) -> dict[str, keras.Variable]:
+        """The variables by the names of their arrays."""
+        # By position: Keras numbers names by process, and by backend.
+        return {
+            f"{name}/{position}": variable
+            for name, group in groups.items()
+            for position, variable in enumerate(group)
+        }
 
-    @abc.abstractmethod
-    def _read(self, folder: Path, variables: dict[str, list[keras.Variable]]) -> None:
-        """Gives variables, by group, the values of a checkpoint's folder."""
+    @staticmethod
+    def _check_format(folder: Path) -> None:
+        if (folder / "values.index").exists() and not (folder / _VALUES).exists():
+            raise ValueError(
+                f"{folder}: expected {_VALUES}, found a checkpoint in TensorFlow's format, which "
+                "use_st5 0.1 wrote. End that run with use_st5 0.1, or begin it anew in another "
+                "folder."
+            )
 
     def _path(self, step: int) -> Path:
         return self.folder / f"checkpoint-{step:09d}"
@@ -145,3 +168,37 @@ class Checkpoints(abc.ABC):
         for path in self.folder.iterdir():
             if _LEFTOVER.fullmatch(path.name):
                 shutil.rmtree(path)
+
+
+def frozen_weights(layer: keras.layers.Layer) -> list[keras.Variable]:
+    """The weights of a layer, and of those inside, that were made to be trained and are not.
+
+    What a layer made not trainable, such as the statistics of a batch normalization, and the
+    states of seeds do change in training.
+    """
+    # Keras keeps the two kinds apart whatever is frozen later, and says so nowhere in public.
+    to_train = {
+        id(variable)
+        for each in layer._flatten_layers(include_self=True, recursive=True)
+        for variable in each._trainable_variables
+    }
+    return [v for v in layer.weights if id(v) in to_train and not v.trainable]
+
+
+def changing_variables(layer: keras.layers.Layer) -> list[keras.Variable]:
+    """All variables of a layer but those that are frozen, in their order."""
+    frozen = {id(variable) for variable in frozen_weights(layer)}
+    return [variable for variable in layer.variables if id(variable) not in frozen]
+
+
+def fingerprint(variables: Iterable[keras.Variable]) -> str:
+    """SHA-256 of the variables' values, one after the other: a second for a gigabyte or two."""
+    digest = hashlib.sha256()
+    for variable in variables:
+        digest.update(_array(variable).reshape(-1).view(np.uint8))
+    return digest.hexdigest()
+
+
+def _array(variable: keras.Variable) -> np.ndarray:
+    # By a tensor: Keras cannot read a variable of several replicas as an array.
+    return np.asarray(ops.convert_to_numpy(ops.convert_to_tensor(variable.value)), order="C")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from use_st5.losses.row_keys import key_factors
+from use_st5.losses.in_batch_softmax import key_factors
 
 _HASHED_AT_ONCE = 2**16
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import operator
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import keras
+import numpy as np
+from keras import ops
 
-from use_st5.training.array_checkpoints import ArrayCheckpoints
-from use_st5.training.jax_step import JaxStep
-from use_st5.training.task import Task
-from use_st5.training.task_draw import shuffling_seed
-from use_st5.training.training_loop import Metrics, TrainingLoop, Variables
+from use_st5._imports import require
+from use_st5.losses.task_loss import LOCAL, encode_together
+from use_st5.training.checkpoints import changing_variables, frozen_weights
+from use_st5.training.task import Task, shuffling_seed
+from use_st5.training.training_loop import Metrics, TrainingLoop
+
+if TYPE_CHECKING:
+    import jax
+
+Batch = dict[str, Any]
+Values = list["jax.Array"]
+Mapping = list[tuple[keras.Variable, Any]]
 
 
 class JaxTrainer(TrainingLoop):
@@ -56,9 +66,6 @@ class JaxTrainer(TrainingLoop):
         steps = range(first, first + self.steps_per_call)
         return self._steps[name](task.data.batch(step, task.batch_size, seed) for step in steps)
 
-    def _open(self, variables: Variables, keep: int) -> ArrayCheckpoints:
-        return ArrayCheckpoints(self.folder, variables, keep=keep)
-
     def _check(self, tasks: Sequence[Task]) -> None:
         if keras.config.backend() != "jax":
             raise ValueError(
@@ -68,3 +75,166 @@ class JaxTrainer(TrainingLoop):
         super()._check(tasks)
         for task in tasks:
             task.data.check_batch(task.batch_size, seed=shuffling_seed(task.name, seed=self.seed))
+
+
+class JaxStep:
+    """Gradient and update for one task, compiled: what `TrainStep` is under TensorFlow.
+
+    The step is a function of the values of all variables. Those that change are given away to it
+    (donated), so that the device holds one copy of them; in between steps the variables hold them.
+
+    Args:
+        encoder: The model that all tasks train.
+        task: The task; its head is built.
+        optimizer: Built on the variables of the encoder and of all heads.
+        trainable: Those variables.
+        accumulation: Micro-batches whose mean gradient makes one update.
+        gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one asks
+            for a `VectorLoss`.
+
+    Raises:
+        ImportError: JAX is not installed.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        task: Task,
+        optimizer: keras.optimizers.Optimizer,
+        *,
+        trainable: list[keras.Variable],
+        accumulation: int,
+        gradient_cache: int,
+    ) -> None:
+        self._jax = require("jax", "jax")  # imported here: the package imports without it
+        self.encoder = encoder
+        self.loss = task.loss
+        self.optimizer = optimizer
+        self.accumulation = accumulation
+        self.pieces = gradient_cache
+        self.names = ("loss", *task.loss.metric_names)
+        self._feature_names = [feature.name for feature in task.loss.features]
+        self._trained = [*encoder.trainable_variables, *task.loss.trainable_variables]
+        layers = (encoder, task.loss)
+        known = {id(variable) for variable in trainable}
+        self._state = [
+            v for layer in layers for v in changing_variables(layer) if id(v) not in known
+        ]
+        self._changing = [*trainable, *self._state, *optimizer.variables]
+        self._frozen = [variable for layer in layers for variable in frozen_weights(layer)]
+        self._read: set[int] = set()
+        self._compiled = self._jax.jit(self._step, donate_argnums=0)
+
+    def __call__(self, batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:
+        """Makes an update with each batch.
+
+        Returns:
+            Mean of the loss and of each metric over the batches.
+        """
+        values = [variable.value for variable in self._changing]
+        frozen = [variable.value for variable in self._frozen]
+        found = []
+        try:
+            # The host goes on to the next batch while the device computes.
+            for batch in batches:
+                needed = {name: batch[name] for name in self._feature_names}
+                values, numbers = self._compiled(values, frozen, needed)
+                found.append(numbers)
+        finally:
+            for variable, value in zip(self._changing, values, strict=True):
+                variable.assign(value)
+        means = np.mean(self._jax.device_get(found), axis=0)
+        return dict(zip(self.names, map(float, means), strict=True))
+
+    def _step(self, values: Values, frozen: Values, batch: Batch) -> tuple[Values, jax.Array]:
+        """One update: the next values of what changes, the loss and the metrics `[names]`."""
+        rest = list(zip(self._frozen, frozen, strict=True))
+        total, sums = 0.0, None
+        for part in _split(batch, self.accumulation):
+            current = list(zip(self._changing, values, strict=True)) + rest
+            trained = _values_of(self._trained, current)
+            differentiate = self._jax.value_and_grad(self._loss_of, has_aux=True)
+            (_, (numbers, values)), gradients = differentiate(trained, current, part)
+            total = total + numbers
+            sums = gradients if sums is None else [*map(operator.add, sums, gradients)]
+        return self._updated(values, sums), total / self.accumulation
+
+    def _loss_of(
+        self, trained: Values, current: Mapping, batch: Batch
+    ) -> tuple[jax.Array, tuple[jax.Array, Values]]:
+        """A micro-batch's loss; beside it loss and metrics `[names]`, the values after it."""
+        current = [*current, *zip(self._trained, trained, strict=True)]
+        if self.pieces == 1:
+            with _Reading(current, self._read) as scope:
+                loss, metrics = self.loss(self.encoder, batch, training=True)
+        else:
+            vectors, state = self._encode_in_pieces(current, batch)
+            with _Reading([*current, *state], self._read) as scope:
+                loss, metrics = self.loss.from_vectors(vectors, batch, training=True, gather=LOCAL)
+        numbers = ops.stack([loss, *(metrics[name] for name in self.names[1:])])
+        after = scope.values_of(self._changing)
+        return loss, (ops.stop_gradient(numbers), after)
+
+    def _encode_in_pieces(self, current: Mapping, batch: Batch) -> tuple[list[jax.Array], Mapping]:
+        """The vectors of the batch's texts, and the state that the last piece leaves behind.
+
+        GradCache (Gao et al. 2021, section 3), as `PiecewiseEncoder`: a piece's activations are
+        forgotten, and computed once more when its gradient is.
+        """
+        cut = [ids.reshape(self.pieces, -1, *ids.shape[1:]) for ids in self.loss.texts(batch)]
+
+        def encode(state: Values, texts: list[jax.Array]) -> tuple[Values, list[jax.Array]]:
+            mapping = [*current, *zip(self._state, state, strict=True)]
+            with _Reading(mapping, self._read) as scope:
+                vectors = encode_together(self.encoder, texts, training=True)
+            return scope.values_of(self._state), vectors
+
+        # In a loop nothing is computed once for both passes, so that nothing need prevent it.
+        forgetful = self._jax.checkpoint(encode, prevent_cse=False)
+        state, vectors = self._jax.lax.scan(forgetful, _values_of(self._state, current), cut)
+        joined = [each.reshape(-1, each.shape[-1]) for each in vectors]
+        return joined, list(zip(self._state, state, strict=True))
+
+    def _updated(self, values: Values, gradients: Values) -> Values:
+        # What the loss does not read, the optimizer leaves alone, its weight decay too.
+        pairs = [
+            (gradient / self.accumulation, variable)
+            for gradient, variable in zip(gradients, self._trained, strict=True)
+            if id(variable) in self._read
+        ]
+        with keras.StatelessScope(zip(self._changing, values, strict=True)) as scope:
+            self.optimizer.apply(*(list(column) for column in zip(*pairs, strict=True)))
+        return [scope.get_current_value(variable) for variable in self._changing]
+
+
+class _Reading(keras.StatelessScope):
+    """A stateless scope that notes which variables are read in it.
+
+    Args:
+        mapping: Variables and their values.
+        read: Where to note their ids.
+    """
+
+    def __init__(self, mapping: Mapping, read: set[int]) -> None:
+        super().__init__(mapping)
+        self._read = read
+
+    def get_current_value(self, variable: keras.Variable) -> Any:
+        """The value that the variable has now."""
+        self._read.add(id(variable))
+        return super().get_current_value(variable)
+
+    def values_of(self, variables: list[keras.Variable]) -> Values:
+        """The same of several, without noting it."""
+        return [super(_Reading, self).get_current_value(variable) for variable in variables]
+
+
+def _values_of(variables: list[keras.Variable], current: Mapping) -> Values:
+    values = {id(variable): value for variable, value in current}
+    return [values[id(variable)] for variable in variables]
+
+
+def _split(batch: Batch, parts: int) -> list[Batch]:
+    """Cuts `[rows, …]` arrays into `parts` micro-batches of equal size, in order."""
+    columns = {name: ops.split(array, parts) for name, array in batch.items()}
+    return [{name: columns[name][part] for name in batch} for part in range(parts)]

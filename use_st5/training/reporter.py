@@ -1,8 +1,9 @@
-"""What a training run shows of itself."""
+"""What a training run shows of itself, on the terminal and to TensorBoard."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -78,3 +79,30 @@ class Reporter:
     def _write(self, step: int, scalars: dict[str, float]) -> None:
         if self.writer is not None:
             self.writer.write(step, scalars)
+
+
+class TensorBoardWriter:
+    """Writes scalars where TensorBoard finds them.
+
+    Args:
+        folder: Where the files go.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        import tensorflow as tf  # Here alone: a run under JAX has no need of it.
+
+        self._tf = tf
+        self._writer = tf.summary.create_file_writer(os.fspath(folder))
+        # What TensorBoard's own `scalar` would write; TensorFlow 2.21 comes without TensorBoard.
+        kinds = tf.compat.v1.SummaryMetadata
+        self._scalar = kinds(plugin_data=kinds.PluginData(plugin_name="scalars"))
+
+    def write(self, step: int, scalars: dict[str, float]) -> None:
+        """Writes numbers by name."""
+        with self._writer.as_default(step=step):
+            for name, value in scalars.items():
+                self._tf.summary.write(name, self._tf.constant(value), metadata=self._scalar)
+
+    def flush(self) -> None:
+        """Writes what is buffered."""
+        self._writer.flush()

@@ -1,4 +1,4 @@
-"""Where a training runs: `tf.distribute` strategies by name."""
+"""Where a training runs: `tf.distribute` strategies by name, and what belongs to them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Callable, Sequence
 
+import keras
 import tensorflow as tf
 
-from use_st5.training.array_data import ArrayData
-from use_st5.training.array_dataset import array_dataset
+from use_st5.losses.task_loss import Gather
 
 
 def strategy_by_name(
@@ -66,37 +66,6 @@ def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
         strategy.reduce(tf.distribute.ReduceOp.SUM, ones, axis=None).numpy()
 
 
-def distributed_batches(
-    strategy: tf.distribute.Strategy,
-    data: ArrayData,
-    batch_size: int,
-    *,
-    seed: int,
-    start_step: int,
-    micro_batches: int = 1,
-) -> tf.data.Dataset | tf.distribute.DistributedDataset:
-    """The batches of `data`, each replica with its share (see `array_dataset`).
-
-    The batch of all replicas together is the one that a single device would get.
-    """
-
-    def of_this_host(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        replicas = context.num_replicas_in_sync
-        local = replicas // context.num_input_pipelines
-        first = context.input_pipeline_id * local
-        return array_dataset(
-            data,
-            batch_size,
-            seed=seed,
-            start_step=start_step,
-            replica_count=replicas,
-            replicas=range(first, first + local),
-            micro_batches=micro_batches,
-        )
-
-    return strategy.distribute_datasets_from_function(of_this_host)
-
-
 def _one_device(devices: Sequence[str] | None) -> tf.distribute.Strategy:
     if devices and len(devices) > 1:
         raise ValueError(f"Expected one device. Received: {list(devices)}")
@@ -140,3 +109,56 @@ def _tpu(name: str | None) -> tf.distribute.Strategy:
             "TPUs (pip install tensorflow-tpu, not tensorflow); elsewhere give the TPU's name."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
+
+
+def check_xla(jit_compile: bool, *, replicas: int) -> None:
+    """Checks that XLA is not asked to compile a step of several replicas.
+
+    Raises:
+        ValueError: It is.
+    """
+    if jit_compile and replicas > 1:
+        raise ValueError(
+            "XLA cannot compile a step of several replicas here (see the trainer's jit_compile). "
+            f"Received: jit_compile=True with {replicas} replicas"
+        )
+
+
+def check_scope(
+    strategy: tf.distribute.Strategy,
+    encoder: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+) -> None:
+    """Checks that both were made in the strategy's scope.
+
+    Raises:
+        ValueError: They were not.
+    """
+    for what, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
+        for variable in variables:
+            if not strategy.extended.variable_created_in_scope(variable.value):
+                raise ValueError(
+                    f"Expected the {what} to be made within `with strategy.scope():`. "
+                    f"Its variable {variable.path} was made outside."
+                )
+
+
+class ReplicaGather(Gather):
+    """Gathers rows over the replicas of the strategy that runs the caller, with exact gradients.
+
+    Every replica must call it with the same number of rows.
+    """
+
+    def __call__(self, rows: tf.Tensor) -> tf.Tensor:
+        """The rows of all replicas in replica order, `[rows, …]` → `[replicas · rows, …]`."""
+        context = tf.distribute.get_replica_context()
+        replicas = context.num_replicas_in_sync
+        if replicas == 1:
+            return rows
+        shape = [replicas * rows.shape[0], *rows.shape[1:]]  # lost in the gather between machines
+        return tf.ensure_shape(context.all_gather(rows, axis=0), shape)
+
+    def first_row(self, rows: int | tf.Tensor) -> tf.Tensor:
+        """Where this replica's own rows begin among the gathered ones, int32 scalar."""
+        context = tf.distribute.get_replica_context()
+        return tf.cast(context.replica_id_in_sync_group, tf.int32) * tf.cast(rows, tf.int32)

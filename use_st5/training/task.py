@@ -1,16 +1,14 @@
-"""One of the tasks that train an encoder together."""
+"""The tasks that train an encoder together, and whose turn it is."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
-from use_st5.losses.feature import RANKS, Feature
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.array_data import ArrayData
-
-_DTYPE_KINDS = {"ids": "iu", "label": "iu", "vector": "f"}
 
 
 @dataclasses.dataclass
@@ -55,7 +53,7 @@ class Task:
         problems = [
             problem
             for feature in self.loss.features
-            if (problem := _problem(feature, self.data.arrays.get(feature.name)))
+            if (problem := feature.problem(self.data.arrays.get(feature.name)))
         ]
         if not problems:
             return
@@ -70,22 +68,13 @@ class Task:
         )
 
 
-def _problem(feature: Feature, array: np.ndarray | None) -> str | None:
-    """What is wrong with a column, or None."""
-    if array is None:
-        return f"'{feature.name}' is missing"
-    if array.ndim != RANKS[feature.kind]:
-        return f"'{feature.name}' has rank {array.ndim} instead of {RANKS[feature.kind]}"
-    if array.dtype.kind not in _DTYPE_KINDS[feature.kind]:
-        return f"'{feature.name}' holds {array.dtype}"
-    return _size_problem(feature, array)
+def drawn_task(tasks: Mapping[str, Task], *, seed: int, step: int) -> str:
+    """The name of the task whose turn it is after `step` steps, drawn by the tasks' rates."""
+    names = list(tasks)
+    rates = np.array([task.rate for task in tasks.values()])
+    return names[np.random.default_rng([seed, step]).choice(len(names), p=rates / rates.sum())]
 
 
-def _size_problem(feature: Feature, array: np.ndarray) -> str | None:
-    if feature.kind == "vector" and feature.size not in (None, array.shape[1]):
-        return f"'{feature.name}' is {array.shape[1]} wide instead of {feature.size}"
-    if feature.kind == "label" and feature.size is not None:
-        low, high = int(array.min()), int(array.max())
-        if low < 0 or high >= feature.size:
-            return f"'{feature.name}' holds labels {low}…{high}, the classes are {feature.size}"
-    return None
+def shuffling_seed(name: str, *, seed: int) -> int:
+    """The seed of a task's batches: tasks over the same data shall not see it in one order."""
+    return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])

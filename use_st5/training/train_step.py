@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from use_st5.training.piecewise_encoder import PiecewiseEncoder
-from use_st5.training.replica_gather import ReplicaGather
+from use_st5.training.strategies import ReplicaGather
 from use_st5.training.task import Task
 
 Batch = dict[str, tf.Tensor]

@@ -10,15 +10,12 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from use_st5.training.reporter import ScalarWriter
-from use_st5.training.strategies import is_chief, wait_for_workers
-from use_st5.training.strategy_checks import check_scope, check_xla
+from use_st5.training.reporter import ScalarWriter, TensorBoardWriter
+from use_st5.training.strategies import check_scope, check_xla, is_chief, wait_for_workers
 from use_st5.training.task import Task
 from use_st5.training.task_stream import TaskStream
-from use_st5.training.tensorboard_writer import TensorBoardWriter
-from use_st5.training.tensorflow_checkpoints import TensorFlowCheckpoints
 from use_st5.training.train_step import TrainStep
-from use_st5.training.training_loop import Metrics, TrainingLoop, Variables
+from use_st5.training.training_loop import Metrics, TrainingLoop
 
 
 class Trainer(TrainingLoop):
@@ -101,9 +98,6 @@ class Trainer(TrainingLoop):
             gradient_cache=self.gradient_cache,
             jit_compile=self.jit_compile,
         )
-
-    def _open(self, variables: Variables, keep: int) -> TensorFlowCheckpoints:
-        return TensorFlowCheckpoints(self.folder, variables, keep=keep, writes=self._is_chief)
 
     def _check(self, tasks: Sequence[Task]) -> None:
         super()._check(tasks)

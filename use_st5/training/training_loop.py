@@ -12,8 +12,12 @@ from typing import Literal
 import keras
 
 from use_st5._files import sole_writer
-from use_st5.training.checkpoints import Checkpoints
-from use_st5.training.frozen_weights import changing_variables, fingerprint, frozen_weights
+from use_st5.training.checkpoints import (
+    Checkpoints,
+    changing_variables,
+    fingerprint,
+    frozen_weights,
+)
 from use_st5.training.history import History, SavedRun
 from use_st5.training.reporter import Reporter, ScalarWriter
 from use_st5.training.run_checks import (
@@ -22,11 +26,11 @@ from use_st5.training.run_checks import (
     check_finite,
     check_multiple,
     check_optimizer,
+    check_same,
     check_tasks,
+    run_configuration,
 )
-from use_st5.training.run_configuration import check_same, run_configuration
-from use_st5.training.task import Task
-from use_st5.training.task_draw import drawn_task
+from use_st5.training.task import Task, drawn_task
 
 Metrics = dict[str, float]
 Variables = dict[str, list[keras.Variable]]
@@ -116,8 +120,7 @@ class TrainingLoop(abc.ABC):
         with self._scope():
             self._build()
         self.configuration = self._configuration()
-        variables = self._changing_variables()
-        self._checkpoints = None if folder is None else self._open(variables, keep_checkpoints)
+        self._checkpoints = None if folder is None else self._open(folder, keep_checkpoints)
         self._saved_step: int | None = None
         self._reporter = Reporter(self._writer(), progress=progress and self._is_chief)
 
@@ -170,10 +173,6 @@ class TrainingLoop(abc.ABC):
         Returns:
             Mean of the loss and of each metric over the steps.
         """
-
-    @abc.abstractmethod
-    def _open(self, variables: Variables, keep: int) -> Checkpoints:
-        """The checkpoints in the run's folder."""
 
     def _learning_rate(self) -> float:
         return float(self.optimizer.learning_rate)
@@ -265,6 +264,9 @@ class TrainingLoop(abc.ABC):
         self._checkpoints.restore(steps[-1])
         self.history = saved.history()
         self._saved_step = self.history.step
+
+    def _open(self, folder: str | os.PathLike[str], keep: int) -> Checkpoints:
+        return Checkpoints(folder, self._changing_variables(), keep=keep, writes=self._is_chief)
 
     def _build(self) -> None:
         """Builds every head and the optimizer."""

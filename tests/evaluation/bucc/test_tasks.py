@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation.bucc.tasks import TASKS, BUCCTask
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.task import TaskContext, TaskResult
+from use_st5.vector_store import VectorCache
 
 # Translations share both words with each other, and one word with another sentence.
 FOREIGN = ["tango uno", "tango dos", "vals tres", "polka"]
@@ -27,7 +27,7 @@ def write(folder: Path, part: str, gold: list[tuple[int, int]]) -> None:
 
 
 def run(folder: Path) -> TaskResult:
-    return BUCCTask("de").run(TaskContext(Embedder(BagOfWords().encode), DataFolder(folder)))
+    return BUCCTask("de").run(TaskContext(VectorCache(BagOfWords().encode), DataFolder(folder)))
 
 
 @pytest.mark.parametrize("part", ["dev", "sample", "training"])

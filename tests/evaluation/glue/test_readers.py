@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.glue import readers
 from use_st5.evaluation.glue.readers import GlueDataset, LabelledTexts, TableLayout
+from use_st5.vector_store import VectorCache
 
 
 def test_rows_keep_sentences_beside_their_labels() -> None:
@@ -34,7 +34,7 @@ def test_a_sentence_without_text_is_embedded_as_a_full_stop() -> None:
         return np.array([[len(sentence)] for sentence in sentences])
 
     texts = LabelledTexts((["ab", ""], ["", "abc"]), np.array([0, 1]))
-    first, second = texts.embedded(Embedder(encode))
+    first, second = texts.embedded(VectorCache(encode))
     assert (first.tolist(), second.tolist()) == ([[2], [1]], [[1], [3]])
     assert sorted(asked) == [".", "ab", "abc"]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.evaluation.glue.readers import GlueDataset, TableLayout
 from use_st5.evaluation.glue.tasks import TASKS, PairTask, SentGlueTask
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 TOY = GlueDataset(
     "Toy",
@@ -24,7 +24,7 @@ GRADED = GlueDataset("Graded", ("Toy/train.tsv",), ("Toy/dev.tsv",), (TableLayou
 def context(folder: Path) -> TaskContext:
     """Embeddings are the numbers of letters x and y, 64 times each."""
     return TaskContext(
-        Embedder(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
+        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
         DataFolder(folder),
         seed=7,
     )
@@ -92,7 +92,7 @@ def test_result(tmp_path: Path) -> None:
     (tmp_path / "Toy").mkdir()
     lines = ["a\tb\tentailment", "a\ta\t0", "a\tb\tnot_entailment", "b\tb\t1", "c\tc\tentailment"]
     (tmp_path / "Toy" / "dev.tsv").write_text("\n".join(lines), encoding="utf-8")
-    embed = Embedder(lambda texts: np.eye(3)[["abc".index(text) for text in texts]])
+    embed = VectorCache(lambda texts: np.eye(3)[["abc".index(text) for text in texts]])
     result = TASK.run(TaskContext(embed, DataFolder(tmp_path)))
     # Two positive pairs of cosine 1 against one of 0 and one of 1: two wins, two ties.
     assert result.scores == {"auc": pytest.approx(3 / 4)}

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from tests.evaluation.report.records import entry, record
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.little_data.tasks import SECTIONS, TASKS, LittleDataTask
 from use_st5.evaluation.report.evaluated import evaluated_models
 from use_st5.evaluation.report.theme import LIGHT
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 TASK = LittleDataTask(sizes=(50, 100), draws=2)
 
 
 def context(folder: Path) -> TaskContext:
     return TaskContext(
-        Embedder(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
+        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
         DataFolder(folder),
     )
 

@@ -6,12 +6,12 @@ import pytest
 from scipy import stats
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.multilingual_sts.tasks import TASKS
 from use_st5.evaluation.sts import STSPair, read_stsb
 from use_st5.evaluation.sts.readers import STSB_TEST
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 # Cosines 1, 1/√2, 1/2 and 0, but for the thousandths of the encoder.
 INPUTS = ["hola\thola", "hola\thola hello", "a b\tb c", "uno\tone"]
@@ -19,7 +19,7 @@ GOLD = ["4.8", "5.0", "2.0", "0.0"]
 
 
 def context(folder: Path) -> TaskContext:
-    return TaskContext(Embedder(BagOfWords().encode), DataFolder(folder))
+    return TaskContext(VectorCache(BagOfWords().encode), DataFolder(folder))
 
 
 def write(folder: Path, gold: list[str]) -> None:

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.probing import tasks
 from use_st5.evaluation.probing.tasks import TASKS, ProbingTask
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 TASK = ProbingTask("probing_toy", "probing", "Toy", "toy.txt")
 
 
 def context(folder: Path) -> TaskContext:
     return TaskContext(
-        Embedder(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
+        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
         DataFolder(folder),
         seed=7,
     )

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation.classifiers import SentEvalClassifier
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.senteval import evaluate_transfer
 from use_st5.evaluation.senteval.tasks import TASKS, TransferTask
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 ORIGINAL = [task for task in TASKS if task.group == "senteval"]
 SKLEARN = [task for task in TASKS if task.group == "senteval_sklearn"]
@@ -30,7 +30,7 @@ def context(tmp_path: Path) -> TaskContext:
             for row in range(rows)
         ]
         (folder / f"msr_paraphrase_{part}.txt").write_text(MRPC + "".join(lines))
-    return TaskContext(Embedder(BagOfWords().encode), DataFolder(tmp_path))
+    return TaskContext(VectorCache(BagOfWords().encode), DataFolder(tmp_path))
 
 
 def mrpc(tasks: list[TransferTask]) -> TransferTask:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from use_st5.embedder import Embedder
 from use_st5.evaluation.sts import STSPair, STSSet, evaluate_sts
 from use_st5.evaluation.sts.protocol import dice_coefficient, evaluate_by_dice, subset_details
+from use_st5.vector_store import VectorCache
 
 # On the unit circle: the angle between two sentences is the difference of these, in degrees.
 ANGLES = {"a": 0.0, "b": 30.0, "c": 90.0, "d": 180.0, "e": 45.0}
@@ -194,7 +194,7 @@ def test_an_embedder_is_asked_once_for_all_sets() -> None:
         asked.extend(sentences)
         return encode(sentences)
 
-    embed = Embedder(counting)
+    embed = VectorCache(counting)
     first = evaluate_sts(embed, TWO)
     assert evaluate_sts(embed, TWO) == first
     assert sorted(asked) == sorted(ANGLES)

@@ -11,7 +11,6 @@ from scipy.spatial import distance
 
 from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.geometry import TASKS as GEOMETRY
 from use_st5.evaluation.report.evaluated import evaluated_models
@@ -25,6 +24,7 @@ from use_st5.evaluation.sts.tasks import (
     partition_plots,
 )
 from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
 
 # Cosines 1, 1/2 and 0, with the gold scores in this order and in the reverse.
 SENTENCES = "a b\ta b\na b\ta c\na b\tc d\n"
@@ -45,7 +45,7 @@ def letters(sentences: list[str]) -> np.ndarray:
 
 
 def test_every_aggregation_is_named(sts12: Path) -> None:
-    context = TaskContext(Embedder(letters), DataFolder(sts12.parents[1]))
+    context = TaskContext(VectorCache(letters), DataFolder(sts12.parents[1]))
     result = STSTask("sts12", STS12).run(context)
     assert result.main == "spearman_all"
     assert result.counts == {"pairs": 6}
@@ -75,7 +75,7 @@ def test_every_aggregation_is_named(sts12: Path) -> None:
 
 def test_wrong_files_are_named_with_their_line(sts12: Path) -> None:
     task = STSTask("sts12", STS12)
-    context = TaskContext(Embedder(letters), DataFolder(sts12.parents[1]))
+    context = TaskContext(VectorCache(letters), DataFolder(sts12.parents[1]))
     (sts12 / "STS.gs.MSRpar.txt").write_text("5\nhigh\n0\n")
     with pytest.raises(ValueError, match=r"STS\.gs\.MSRpar\.txt:2: expected a score"):
         task.run(context)
@@ -90,15 +90,15 @@ def test_wrong_embeddings(sts12: Path) -> None:
     data = DataFolder(sts12.parents[1])
     task = STSTask("sts12", STS12)
     with pytest.raises(ValueError, match=r"expected an array of shape \[3, dim\], received \[2, 4"):
-        task.run(TaskContext(Embedder(lambda s: letters(s)[1:]), data))
+        task.run(TaskContext(VectorCache(lambda s: letters(s)[1:]), data))
     with pytest.raises(ValueError, match="NaN or infinity for 'a b'"):
-        task.run(TaskContext(Embedder(lambda s: letters(s) * np.nan), data))
+        task.run(TaskContext(VectorCache(lambda s: letters(s) * np.nan), data))
 
 
 def test_real_file_against_scipy(data_dir: Path) -> None:
     """The development split, with counts of words: read, embedded and correlated once more here."""
     result = STSTask("stsb_dev", STSB_DEV).run(
-        TaskContext(Embedder(BagOfWords().encode), DataFolder(data_dir))
+        TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
     )
     path = data_dir / "sts_raw" / "stsbenchmark" / "sts-dev.csv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
@@ -129,7 +129,7 @@ def test_mean_over_the_sources_that_are_there(tmp_path: Path) -> None:
     write(tmp_path / "STS12-en-test", "MSRpar", (5, 4, 0))
     write(tmp_path / "STS12-en-test", "surprise.OnWN", (0, 1, 2))
     write(tmp_path / "STS16-en-test", "headlines", (3, 1, 2))
-    result = STSSourcesTask().run(TaskContext(Embedder(letters), DataFolder(tmp_path)))
+    result = STSSourcesTask().run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
     assert {name: part["spearman"] for name, part in result.details["sources"].items()} == {
         "STS12 MSRpar": pytest.approx(1.0),
         "STS12 OnWN": pytest.approx(-1.0),
@@ -144,7 +144,7 @@ def test_mean_over_the_sources_that_are_there(tmp_path: Path) -> None:
 
 def test_no_source(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="at least one of STS12, STS13, STS14, STS15, STS16"):
-        STSSourcesTask().run(TaskContext(Embedder(letters), DataFolder(tmp_path)))
+        STSSourcesTask().run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
 
 
 # Table 1 of the paper, without the years that the data folder lacks.
@@ -162,7 +162,7 @@ TABLE_1 = {
 
 
 def test_sources_of_the_paper(data_dir: Path) -> None:
-    context = TaskContext(Embedder(BagOfWords().encode), DataFolder(data_dir))
+    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
     result = STSSourcesTask().run(context)
     assert {name: part["pairs"] for name, part in result.details["sources"].items()} == {
         f"{year} {source}": pairs
@@ -194,7 +194,7 @@ def write_by_dice(folder: Path, splits: dict[str, list[tuple[float, str]]]) -> N
 
 def test_by_hand(tmp_path: Path) -> None:
     write_by_dice(tmp_path / "stsbenchmark", SPLITS)
-    context = TaskContext(Embedder(near_the_alphabet), DataFolder(tmp_path))
+    context = TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path))
     result = STSDiceTask().run(context)
     quintiles = result.details["quintiles"]
     assert [(each["dice_from"], each["dice_to"], each["pairs"]) for each in quintiles] == [
@@ -215,11 +215,11 @@ def test_by_hand(tmp_path: Path) -> None:
 def test_a_split_is_missing(tmp_path: Path) -> None:
     write_by_dice(tmp_path / "stsbenchmark", {name: SPLITS[name] for name in ("dev", "test")})
     with pytest.raises(MissingDataError, match="STS-B train: expected"):
-        STSDiceTask().run(TaskContext(Embedder(near_the_alphabet), DataFolder(tmp_path)))
+        STSDiceTask().run(TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path)))
 
 
 def test_all_splits_of_the_benchmark(data_dir: Path) -> None:
-    context = TaskContext(Embedder(BagOfWords().encode), DataFolder(data_dir))
+    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
     result = STSDiceTask().run(context)
     quintiles = result.details["quintiles"]
     assert [each["pairs"] for each in quintiles] == [1725, 1726, 1725, 1726, 1726]

@@ -6,12 +6,12 @@ import pytest
 
 from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
-from use_st5.embedder import Embedder
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.report.evaluated import Evaluated, evaluated_models
 from use_st5.evaluation.task import TaskContext
 from use_st5.evaluation.tatoeba.readers import GROUPS, LANGUAGES
 from use_st5.evaluation.tatoeba.tasks import TASKS, TatoebaTask, tatoeba_plots, tatoeba_tables
+from use_st5.vector_store import VectorCache
 
 
 def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     task = TatoebaTask()
     data = DataFolder(tmp_path)
-    result = task.run(TaskContext(Embedder(BagOfWords().encode), data))
+    result = task.run(TaskContext(VectorCache(BagOfWords().encode), data))
     scores = result.scores
     assert scores["accuracy_14"] == scores["accuracy_14_to_english"] == 1.0
     assert scores["accuracy_36"] == scores[result.main] == pytest.approx(14 / 36)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.bucc.readers import BUCCSet
 from use_st5.search import exact_search
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def evaluate_bucc(
     Raises:
         ValueError: `encode` gives another shape or numbers that are not finite.
     """
-    pairs, margins = _mined(as_embedder(encode), data, k)
+    pairs, margins = _mined(as_cache(encode), data, k)
     right = np.array([pair in data.gold for pair in pairs], dtype=bool)
     if threshold is None:
         threshold = best_threshold(margins, right, len(data.gold))
@@ -95,7 +95,7 @@ def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
     return float((margins[last] + following[last]) / 2)
 
 
-def _mined(embed: Embedder, data: BUCCSet, k: int) -> tuple[list[tuple[str, str]], np.ndarray]:
+def _mined(embed: VectorCache, data: BUCCSet, k: int) -> tuple[list[tuple[str, str]], np.ndarray]:
     """Pairs of ids and their falling margins."""
     foreign, english = _unique(data.foreign), _unique(data.english)
     rows, margins = mine_pairs(embed([*foreign]), embed([*english]), k=k)

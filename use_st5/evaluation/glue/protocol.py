@@ -19,11 +19,11 @@ from scipy import stats
 
 from use_st5._imports import require
 from use_st5._vectors import cosine
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.classifiers import Classifier, Features, LabelledFeatures, split
 from use_st5.evaluation.classifiers.relatedness import predict_relatedness
 from use_st5.evaluation.glue.readers import LabelledTexts
 from use_st5.evaluation.task import Progress
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 _HELD_OUT = 0.05
 
@@ -53,7 +53,7 @@ def predict_classes(
     Raises:
         ValueError: Fewer than two training rows, or the encoder gives something unusable.
     """
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     sets = [
         LabelledFeatures(_features(embed, texts), texts.labels)
         for texts in (*hold_out(train, seed=seed), dev)
@@ -73,7 +73,7 @@ def predict_scores(
         ValueError: A score is outside 0 … 5, fewer than two training rows, or the encoder gives
             something unusable.
     """
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     learnt, held_out = hold_out(train, seed=seed)
     pairs = [_features(embed, texts)[:] for texts in (learnt, held_out, dev)]
     return predict_relatedness(
@@ -121,7 +121,7 @@ def _score(name: str, labels: np.ndarray, predictions: np.ndarray) -> float:
     return float(metrics.matthews_corrcoef(labels, predictions))
 
 
-def _features(embed: Embedder, texts: LabelledTexts) -> Features:
+def _features(embed: VectorCache, texts: LabelledTexts) -> Features:
     vectors = texts.embedded(embed)
     return vectors[0] if len(vectors) == 1 else PairFeatures(*vectors)
 
@@ -189,7 +189,7 @@ def pair_auc(encode: Encode, pairs: LabelledTexts, *, positive: int = 1) -> floa
             f"An AUC needs pairs of class {positive} and of another one; received "
             f"{int(hits.sum())} and {int((~hits).sum())}."
         )
-    similarities = cosine(*pairs.embedded(as_embedder(encode)))
+    similarities = cosine(*pairs.embedded(as_cache(encode)))
     return float(require("sklearn.metrics", "evaluation").roc_auc_score(hits, similarities))
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5.embedder import Embedder
 from use_st5.evaluation._text_files import numbered_lines, parse_score, split_fields
 from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TRAIN
+from use_st5.vector_store import VectorCache
 
 _ORIGIN = (
     "https://gluebenchmark.com/tasks, or `use-st5 data`, which writes this layout from TensorFlow "
@@ -56,7 +56,7 @@ class LabelledTexts:
         columns = tuple([column[row] for row in chosen] for column in self.columns)
         return LabelledTexts(columns, self.labels[chosen], self.broken_lines)
 
-    def embedded(self, embed: Embedder) -> list[np.ndarray]:
+    def embedded(self, embed: VectorCache) -> list[np.ndarray]:
         """The embeddings `[rows, dim]` of each column.
 
         A sentence without text, as some of QQP's are, is embedded as ".", as in SentEval's

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, SentEvalClassifier, split
 from use_st5.evaluation.senteval.readers import TransferSample, TransferSet
 from use_st5.evaluation.task import Progress
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def learning_curve(
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, received {draws}.")
     classifier = classifier or SentEvalClassifier()
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     train, dev, test = (_features(embed, part) for part in (data.train, data.dev, data.test))
     accuracies: dict[int, list[float]] = {size: [] for size in sizes}
     steps = [(size, draw) for size in sizes for draw in range(draws)]
@@ -99,7 +99,7 @@ def learning_curve(
     return [CurvePoint(size, tuple(accuracies[size])) for size in sizes]
 
 
-def _features(embed: Embedder, samples: Sequence[TransferSample]) -> LabelledFeatures:
+def _features(embed: VectorCache, samples: Sequence[TransferSample]) -> LabelledFeatures:
     if any(len(sample.sentences) != 1 for sample in samples):
         raise ValueError("Expected single sentences, received pairs.")
     sentences = [sample.sentences[0] for sample in samples]

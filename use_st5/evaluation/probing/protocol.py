@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from use_st5.embedder import Encode, as_embedder
 from use_st5.evaluation.classifiers import (
     Classification,
     Classifier,
@@ -15,6 +14,7 @@ from use_st5.evaluation.classifiers import (
 )
 from use_st5.evaluation.probing.readers import PARTS, ProbingSet
 from use_st5.evaluation.task import Progress
+from use_st5.vector_store import Encode, as_cache
 
 
 def mlp_grid(classifier: SentEvalClassifier) -> list[SentEvalClassifier]:
@@ -51,7 +51,7 @@ def probe(
     Raises:
         ValueError: No classifiers, or the encoder gives something unusable.
     """
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     parts = {
         part: LabelledFeatures(embed(data.sentences[part]), data.labels[part]) for part in PARTS
     }

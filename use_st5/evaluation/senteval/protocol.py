@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.classifiers.classifier import Classifier, LabelledFeatures
 from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.classifiers.validation import inner_kfold, kfold, split
 from use_st5.evaluation.senteval.readers import TransferSample, TransferSet
 from use_st5.evaluation.task import Progress
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def evaluate_transfer(
             or numbers that are not finite.
     """
     classifier = classifier or SentEvalClassifier()
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     parts = {part: _features(embed, samples) for part, samples in data.parts().items()}
     if data.test is None:
         found = inner_kfold(classifier, parts["train"], progress=progress)
@@ -82,7 +82,7 @@ def evaluate_transfer(
     )
 
 
-def _features(embed: Embedder, samples: Sequence[TransferSample]) -> LabelledFeatures:
+def _features(embed: VectorCache, samples: Sequence[TransferSample]) -> LabelledFeatures:
     ordered = sorted(samples, key=TransferSample.order)
     columns = zip(*(sample.sentences for sample in ordered), strict=True)
     # What the batchers of SentEval's examples give an encoder for no tokens.

@@ -19,8 +19,8 @@ import numpy as np
 from scipy import stats
 
 from use_st5._vectors import similarity_by_name
-from use_st5.embedder import Embedder, Encode, as_embedder
 from use_st5.evaluation.sts.readers import STSPair, STSSet
+from use_st5.vector_store import Encode, VectorCache, as_cache
 
 _ROUNDING = 1e-12
 _PARTS = 5
@@ -60,7 +60,7 @@ def evaluate_sts(
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`, rows in the same order; any object that
-            `numpy.asarray` takes. An `Embedder` remembers them for the next set.
+            `numpy.asarray` takes. A `VectorCache` remembers them for the next set.
         data: A set, or pairs (taken as a set of one subset).
         metrics: Among "cosine", "angular" (Eq. 1 of the USE paper) and "dot". Spearman is the same
             for the first two but for rounding; Pearson is not.
@@ -80,7 +80,7 @@ def evaluate_sts(
         raise ValueError(f"{data.name}: expected pairs of sentences, received none.")
     similarities = [similarity_by_name(metric) for metric in metrics]
     pairs = data.pairs
-    first, second = embed_pairs(as_embedder(encode), pairs)
+    first, second = embed_pairs(as_cache(encode), pairs)
     gold = np.array([pair.score for pair in pairs])
     return [
         _score(data, metric, similarity(first, second), gold)
@@ -100,7 +100,7 @@ def subset_details(data: STSSet, score: STSScore) -> dict[str, dict[str, Any]]:
     }
 
 
-def embed_pairs(embed: Embedder, pairs: Sequence[STSPair]) -> tuple[np.ndarray, np.ndarray]:
+def embed_pairs(embed: VectorCache, pairs: Sequence[STSPair]) -> tuple[np.ndarray, np.ndarray]:
     """Embeddings `[pairs, dim]` of the first and of the second sentences."""
     vectors = embed([sentence for pair in pairs for sentence in (pair.first, pair.second)])
     return vectors[::2], vectors[1::2]
@@ -180,13 +180,13 @@ def evaluate_by_dice(encode: Encode, pairs: Sequence[STSPair]) -> list[DiceQuint
     """
     if len(pairs) < 2 * _PARTS:
         raise ValueError(f"pairs: expected at least {2 * _PARTS}, received {len(pairs)}.")
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     ranked = sorted(pairs, key=lambda pair: (_dice(pair), _shuffled(pair)))
     bounds = [len(ranked) * part // _PARTS for part in range(_PARTS + 1)]
     return [_quintile(embed, ranked[start:end]) for start, end in itertools.pairwise(bounds)]
 
 
-def _quintile(embed: Embedder, pairs: list[STSPair]) -> DiceQuintile:
+def _quintile(embed: VectorCache, pairs: list[STSPair]) -> DiceQuintile:
     """The score of pairs sorted by their coefficients."""
     (score,) = evaluate_sts(embed, pairs)
     return DiceQuintile(

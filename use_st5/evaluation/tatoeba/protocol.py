@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.embedder import Encode, as_embedder
 from use_st5.evaluation.tatoeba.readers import ParallelSentences
 from use_st5.search import exact_search
+from use_st5.vector_store import Encode, as_cache
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def evaluate_tatoeba(
     Raises:
         ValueError: A set is empty; `encode` gives another shape or numbers that are not finite.
     """
-    embed = as_embedder(encode)
+    embed = as_cache(encode)
     return {
         sentences.language: _score(
             unit_rows(embed(sentences.foreign)), unit_rows(embed(sentences.english))

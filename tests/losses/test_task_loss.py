@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import numpy as np
+import pytest
+
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.training.array_data import ArrayData
+from use_st5.training.task import Task
+
+LOSSES = (
+    "classification",
+    "contrastive",
+    "input_response",
+    "matryoshka",
+    "skip_thought",
+    "span_corruption",
+    "teacher",
+)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_example_of_a_docstring_runs(name: str) -> None:
+    module = importlib.import_module(f"use_st5.losses.{name}_loss")
+    ids = np.arange(1, 41, dtype=np.int32).reshape(8, 5)
+    there = {
+        "ids": ids,
+        "others": ids + 1,
+        "labels": np.arange(8, dtype=np.int32) % 3,
+        "vectors": np.ones((8, 6), np.float32),
+        "ArrayData": ArrayData,
+        "ContrastiveLoss": ContrastiveLoss,
+    }
+    # The data of an example are smaller than the batch of a task is as a rule.
+    there["Task"] = lambda name, loss, data: Task(name, loss, data, batch_size=4)
+    failed, tried = doctest.testmod(module, extraglobs=there)
+    assert (failed, tried) == (0, 3)
+
+
+def test_an_example_that_does_not_fit_would_fail() -> None:
+    data = ArrayData({"anchor": np.ones((8, 5), np.int32)})
+    with pytest.raises(ValueError, match="'positive' is missing"):
+        Task("pairs", ContrastiveLoss(), data).check_features()

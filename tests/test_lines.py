@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+
+from use_st5._lines import numbered, read_lines, read_text
+
+
+def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffa\u2028b\r\nc\x85d\n\n\x0ce\rf".encode())
+    assert [(number, line.decode()) for number, line in read_lines(path)] == [
+        (1, "a\u2028b"),
+        (2, "c\x85d"),
+        (3, ""),
+        (4, "\x0ce\rf"),
+    ]
+
+
+def test_a_mark_inside_the_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("a\n\ufeffb\n".encode())
+    assert list(read_lines(path)) == [(1, b"a"), (2, "\ufeffb".encode())]
+
+
+def test_gzip_is_told_by_content_not_by_name(tmp_path: Path) -> None:
+    packed, plain = tmp_path / "a.txt", tmp_path / "b.gz"
+    packed.write_bytes(gzip.compress(b"one\ntwo"))
+    plain.write_bytes(b"one\ntwo")
+    assert list(read_lines(packed)) == list(read_lines(plain)) == [(1, b"one"), (2, b"two")]
+
+
+def test_a_cut_off_gzip_file_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    whole = gzip.compress(b"".join(b"%d\n" % (i * 7919) for i in range(50_000)))
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"a\.gz: the gzip file is damaged or cut off after line"):
+        list(read_lines(path))
+
+
+def test_utf16_is_named_with_the_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("text", encoding="utf-16")
+    with pytest.raises(ValueError, match="received UTF-16.*iconv -f UTF-16"):
+        list(read_lines(path))
+
+
+def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.touch()
+    assert list(read_lines(path)) == []
+
+
+def test_a_line_without_end_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    with path.open("wb") as stream:
+        stream.write(b"a\n")
+        stream.truncate(10_000_000_000)  # ten gigabytes, all of it a hole
+    with pytest.raises(ValueError, match=r"a\.txt:2: .* one of more than 67,108,864 bytes"):
+        list(read_lines(path))
+
+
+def test_text_is_decoded_out_of_plain_and_packed_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for content in (text := "\ufeffcaf\u00e9\r\n\nb".encode(), gzip.compress(text)):
+        path.write_bytes(content)
+        assert list(read_text(path)) == [(1, "caf\u00e9"), (2, ""), (3, "b")]
+    path.write_bytes(gzip.compress(b"a\ncaf\xe9"))
+    assert list(read_text(path, "latin-1")) == [(1, "a"), (2, "caf\u00e9")]
+    with pytest.raises(ValueError, match=r"a\.txt:2: expected UTF-8 text.* 0xe9 at pos.* 3"):
+        list(read_text(path))
+    path.write_bytes(b"a\n\0")
+    with pytest.raises(ValueError, match=r"a\.txt:2: expected a line of text, .* a NUL byte"):
+        list(read_text(path))
+
+
+def test_a_stream_is_read_the_same_way() -> None:
+    stream = io.BytesIO(b"\xef\xbb\xbfa\r\n\nb")
+    assert list(numbered(stream)) == [(1, b"a"), (2, b""), (3, b"b")]

@@ -1,0 +1,136 @@
+"""Lines of text files as they come from the world: gzip, byte order marks, CRLF, broken UTF-8."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+_GZIP = b"\x1f\x8b"
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# Bytes of a line: a file without line feeds is not read into memory before it is refused. Corpora
+# have a document a line; what is published to evaluate on, a sentence or two.
+_LONGEST_DOCUMENT = 2**26
+_LONGEST_SENTENCE = 1_000_000
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """Opens a plain or gzip-compressed file, told apart by its first two bytes.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: It is a folder, or UTF-16.
+    """
+    check_file(path)
+    with path.open("rb") as file:
+        start = file.read(2)
+    if start in _UTF16_MARKS:
+        raise ValueError(
+            f"{path}: expected UTF-8 text, received UTF-16 (by its byte order mark). "
+            f"Convert it first, for example: iconv -f UTF-16 -t UTF-8 '{path}'"
+        )
+    return gzip.open(path) if start == _GZIP else path.open("rb")  # type: ignore[return-value]
+
+
+def check_file(path: Path) -> None:
+    """Raises FileNotFoundError or ValueError unless `path` is a file."""
+    if path.is_dir():
+        raise ValueError(f"{path}: expected a file, received a folder. Name the files in it.")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: expected a file, found none.")
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    r"""Line numbers from 1 and lines without byte order mark, line feed and carriage return.
+
+    Lines end at `\n` alone: `str.splitlines` would also break at U+0085 and U+2028, which occur
+    inside sentences of real files.
+    """
+    for number, line in enumerate(lines, start=1):
+        if number == 1:
+            line = line.removeprefix(_UTF8_MARK)
+        yield number, line.rstrip(b"\r\n")
+
+
+def decode_line(line: bytes, encoding: str = "utf-8", *, where: str) -> str:
+    """A line as text.
+
+    Args:
+        line: Its bytes.
+        encoding: Name of a codec.
+        where: What errors call the line.
+
+    Raises:
+        ValueError: It is not in the encoding.
+    """
+    try:
+        return line.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{where}: expected {encoding.upper()} text, received the byte "
+            f"0x{line[error.start]:02x} at position {error.start} of the line. Convert the file "
+            "first, for example with iconv."
+        ) from error
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Line numbers from 1 and the lines of a file that is text throughout, decoded.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: What `read_lines` raises, or a line is not in the encoding, holds a NUL byte,
+            or has no end in sight.
+    """
+    for number, line in read_lines(path, longest=_LONGEST_SENTENCE):
+        if b"\0" in line:
+            raise ValueError(
+                f"{path}:{number}: expected a line of text, received a NUL byte. "
+                "Download the file again."
+            )
+        yield number, decode_line(line, encoding, where=f"{path}:{number}")
+
+
+def read_lines(path: Path, *, longest: int = _LONGEST_DOCUMENT) -> Iterator[tuple[int, bytes]]:
+    """Line numbers and lines as `numbered` gives them, of a plain or gzip-compressed file.
+
+    Args:
+        path: The file.
+        longest: Longer lines are refused, in bytes.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: It is a folder, UTF-16, or a damaged gzip file; or a line is too long.
+    """
+    number = 0
+    with open_binary(path) as file:
+        try:
+            for number, line in numbered(_bounded(file, path, longest)):
+                yield number, line
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{path}: the gzip file is damaged or cut off after line {number} ({error}). "
+                "Fetch it again."
+            ) from error
+
+
+def _bounded(file: BinaryIO, path: Path, longest: int) -> Iterator[bytes]:
+    for number, line in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
+        if len(line) > longest:
+            raise ValueError(
+                f"{path}:{number}: expected a line of text, received one of more than "
+                f"{longest:,} bytes. Download the file again."
+            )
+        yield line
+
+
+def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:
+    """One path or a list of paths as a list, each of them checked to be a file."""
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
+    if not paths:
+        raise ValueError("Expected at least one file, received an empty list.")
+    for each in paths:
+        check_file(each)
+    return paths

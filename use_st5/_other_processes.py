@@ -1,0 +1,60 @@
+"""An encoder in other processes: errors in place of a hang, and of weights that are lost."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+# The process in which a model was first loaded; a forked child inherits the number.
+_started_in: int | None = None
+
+
+def refuse_after_fork() -> None:
+    """Call before TensorFlow loads or runs a model.
+
+    TensorFlow's threads do not exist in a forked child, where the first operation waits for them
+    for ever.
+
+    Raises:
+        RuntimeError: A model was loaded before this process was forked.
+    """
+    global _started_in
+    if _started_in is None:
+        _started_in = os.getpid()
+    elif _started_in != os.getpid():
+        raise RuntimeError(
+            f"Expected a process of its own for TensorFlow, found a fork of process {_started_in}, "
+            "in which a model had been loaded: TensorFlow would hang here. Start the process by "
+            'multiprocessing.get_context("spawn"), or load models after the fork alone.'
+        )
+
+
+def refuse_unsaved_weights(model: Any, folder: Path) -> None:
+    """Call before a model is described by its folder alone.
+
+    Reads the folder's weights once: a gigabyte takes a second or two.
+
+    Raises:
+        ValueError: A weight in memory is none of the folder's.
+    """
+    variables = getattr(model, "variables", ())
+    if not variables:
+        return
+    reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
+    kept = {_digest(reader.get_tensor(key)) for key in reader.get_variable_to_dtype_map()}
+    if any(_digest(variable.numpy()) not in kept for variable in variables):
+        raise ValueError(
+            f"Expected the weights of {folder}, found others in memory: an encoder is pickled and "
+            "copied by its folder, which would lose them. Write them by encoder.save(new_folder) "
+            "and pickle use_st5.load(new_folder)."
+        )
+
+
+def _digest(array: Any) -> bytes:
+    array = np.asarray(array)
+    return hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()).digest()

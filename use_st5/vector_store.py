@@ -1,0 +1,279 @@
+"""Vectors of texts, each computed once: remembered by a process, or kept in a folder for all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._files import atomic_path, sole_writer
+
+# Texts → `[texts, dim]`, rows in the same order; anything that `numpy.asarray` takes.
+Encode = Callable[[list[str]], Any]
+
+# What one call of the encoder gets, and what an interruption can lose.
+_CHUNK = 2048
+_KEY_BYTES = 16
+
+
+class VectorStore:
+    """The vectors that one model gives to texts.
+
+    A folder holds them in blocks, `vectors-NAME.npy` beside `keys-NAME.npy`, a key being a hash of
+    a text. Processes may add to it at the same time.
+
+    Args:
+        folder: What keeps the vectors between processes; made when the first block is written. It
+            must serve one model alone. None: they are kept in memory.
+        dtype: How they are kept, for example `"float16"`, by which a cosine moves by less than
+            1e-4. None: float64 where the model gives that, else float32.
+        chunk: Texts of a call of the model and of a block, which a stop in the middle loses. None:
+            2,048.
+        alone: Whether `extend` stops where another process extends the folder, too: both would
+            encode the same texts.
+
+    Raises:
+        ValueError: The folder's files do not fit each other.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        dtype: str | None = None,
+        chunk: int | None = None,
+        alone: bool = False,
+    ) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self._dtype = dtype
+        self._chunk = chunk or _CHUNK
+        self._alone = alone
+        self._blocks: list[np.ndarray] = []
+        self._places: dict[bytes, tuple[int, int]] = {}  # of a text: block and row in it
+        self._known: set[Path] = set()
+        self._read_new()
+
+    @classmethod
+    def of_teacher(cls, folder: str | os.PathLike[str]) -> VectorStore:
+        """A store for the vectors of a large model and of millions of texts, asked in hours."""
+        return cls(folder, dtype="float16", chunk=40_000, alone=True)
+
+    def __len__(self) -> int:
+        """Number of texts with a vector."""
+        return len(self._places)
+
+    def __contains__(self, text: str) -> bool:
+        """Whether the text has a vector."""
+        return _key(text) in self._places
+
+    def __getitem__(self, text: str) -> np.ndarray:
+        """The text's vector `[dim]`.
+
+        Raises:
+            KeyError: It has none.
+        """
+        if text not in self:
+            raise KeyError(text)
+        block, row = self._places[_key(text)]
+        return self._blocks[block][row]
+
+    @property
+    def dimension(self) -> int | None:
+        """Numbers in a vector; None while there is none."""
+        return self._blocks[0].shape[1] if self._blocks else None
+
+    def rows(self, texts: Sequence[str]) -> np.ndarray:
+        """The vectors `[texts, dim]` of texts that have one, copied."""
+        places = np.array([self._places[_key(text)] for text in texts])
+        first = self._blocks[0]
+        vectors = np.empty((len(places), first.shape[1]), first.dtype)
+        for block in np.unique(places[:, 0]):
+            rows = places[:, 0] == block
+            vectors[rows] = self._blocks[block][places[rows, 1]]
+        return vectors
+
+    def extend(self, encode: Encode, texts: Iterable[str], *, show_progress: bool = False) -> int:
+        """Encodes the texts that have no vector yet, each once.
+
+        Args:
+            encode: The model, texts → `[texts, dim]`.
+            texts: Any texts; repeated and known ones are passed over.
+            show_progress: Whether to show a progress bar.
+
+        Returns:
+            How many texts were encoded.
+
+        Raises:
+            ValueError: `encode` gives another shape, another dimension than before, or numbers
+                that are not finite as they are kept.
+            BlockingIOError: Another process extends the folder, and this one wants to be alone.
+        """
+        new = {key: text for text in texts if (key := _key(text)) not in self._places}
+        if not new:
+            return 0
+        lock = contextlib.nullcontext()
+        if self._alone and self.folder is not None:
+            lock = sole_writer(self.folder, inside=True)
+        with lock:
+            self._read_new()
+            missing = {key: text for key, text in new.items() if key not in self._places}
+            self._encode(encode, missing, show_progress)
+            return len(missing)
+
+    def _encode(self, encode: Encode, missing: dict[bytes, str], show_progress: bool) -> None:
+        keys, texts, chunk = [*missing], [*missing.values()], self._chunk
+        starts: Iterable[int] = range(0, len(keys), chunk)
+        if show_progress:
+            from rich.console import Console
+            from rich.progress import track
+
+            starts = track(starts, description="Encoding", console=Console(stderr=True))
+        for start in starts:
+            asked = texts[start : start + chunk]
+            vectors = _checked(encode(asked), asked, self._dtype)
+            if self.dimension not in (None, vectors.shape[1]):
+                raise ValueError(
+                    f"encode: expected vectors of {self.dimension} numbers as before, received "
+                    f"{vectors.shape[1]}."
+                )
+            self._add(keys[start : start + chunk], vectors)
+
+    def _add(self, keys: list[bytes], vectors: np.ndarray) -> None:
+        if self.folder is not None:
+            packed = b"".join(keys)
+            # Named by its keys: of two processes that write at the same time neither can put its
+            # vectors to the other's keys.
+            name = _digest(packed).hex()
+            # The keys come last: a block counts once they are there.
+            with atomic_path(self.folder / f"vectors-{name}.npy") as path:
+                np.save(path, vectors)
+            of_keys = self.folder / f"keys-{name}.npy"
+            with atomic_path(of_keys) as path:
+                np.save(path, np.frombuffer(packed, np.uint8).reshape(-1, _KEY_BYTES))
+            self._known.add(of_keys)
+        self._remember(keys, vectors)
+
+    def _remember(self, keys: list[bytes], vectors: np.ndarray) -> None:
+        block = len(self._blocks)
+        self._blocks.append(vectors)
+        for row, key in enumerate(keys):
+            self._places.setdefault(key, (block, row))
+
+    def _read_new(self) -> None:
+        """Reads the blocks that are in the folder since it was last looked at."""
+        if self.folder is None:
+            return
+        for of_keys, of_vectors in _blocks(self.folder):
+            if of_keys in self._known:
+                continue
+            try:
+                keys, vectors = _read_keys(of_keys), np.load(of_vectors, mmap_mode="r")
+                expected = (len(keys), self.dimension or vectors.shape[-1])
+                if vectors.dtype.kind != "f" or vectors.shape != expected or 0 in expected:
+                    raise ValueError(f"found {vectors.dtype} {vectors.shape}, expected {expected}")
+            except Exception as error:  # NumPy's parser of headers raises what it stumbles over
+                raise ValueError(
+                    f"{of_keys}: expected keys, and in {of_vectors.name} a vector for each, as "
+                    f"long as the others ({error}). Remove both files: their texts are encoded "
+                    "anew. Each model needs a folder of its own."
+                ) from error
+            self._known.add(of_keys)
+            self._remember(keys, vectors)
+
+
+class VectorCache:
+    """An encoder that is asked about each distinct text once, however many tasks ask for it.
+
+    Args:
+        encode: Texts → embeddings `[texts, dim]`. It is only asked for texts that are not known
+            yet, at most 2,048 in a call.
+        store: A folder that keeps the embeddings between processes; None: they are kept in memory.
+
+    Raises:
+        ValueError: The store's files do not fit each other.
+    """
+
+    def __init__(self, encode: Encode, *, store: str | os.PathLike[str] | None = None) -> None:
+        self._encode = encode
+        self._store = VectorStore(store)
+
+    @property
+    def dimension(self) -> int | None:
+        """Numbers in a vector; None before anything was embedded."""
+        return self._store.dimension
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """The embeddings `[texts, dim]`: float64 where `encode` gives that, else float32.
+
+        Raises:
+            ValueError: No texts; `encode` gives another shape, or numbers that are not finite.
+        """
+        if not len(texts):
+            raise ValueError("Expected sentences to embed, received none.")
+        self._store.extend(self._encode, texts)
+        return self._store.rows(texts)
+
+
+def as_cache(encode: Encode) -> VectorCache:
+    """`encode` itself where it is a `VectorCache`, else a new one around it."""
+    return encode if isinstance(encode, VectorCache) else VectorCache(encode)
+
+
+def _blocks(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """The files of keys and of vectors of each block."""
+    for keys in sorted(folder.glob("keys-*.npy")):
+        yield keys, keys.with_name(keys.name.replace("keys-", "vectors-", 1))
+    # A teacher's vectors of version 0.1, which took hours: the texts in place of their keys.
+    for vectors in sorted(folder.glob("[0-9]*.npy")):
+        yield vectors.with_suffix(".txt"), vectors
+
+
+def _read_keys(path: Path) -> list[bytes]:
+    if path.suffix == ".txt":
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            return [_key(line.removesuffix("\n")) for line in lines]
+    keys = np.load(path)
+    if keys.dtype != np.uint8 or keys.shape[1:] != (_KEY_BYTES,):
+        raise ValueError(f"found keys of {keys.dtype} {keys.shape}")
+    return [bytes(key) for key in keys]
+
+
+def _key(text: str) -> bytes:
+    return _digest(text.encode("utf-8", "surrogatepass"))
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_KEY_BYTES).digest()
+
+
+def _checked(vectors: Any, texts: list[str], dtype: str | None) -> np.ndarray:
+    """The vectors as floats `[texts, dim]`, or an error that names what is wrong."""
+    try:
+        vectors = np.asarray(vectors)
+        np.isfinite(vectors)  # Of texts and objects it is an error, of numbers in texts, too.
+        kept = dtype or ("float64" if vectors.dtype == np.float64 else "float32")
+        with np.errstate(over="ignore"):
+            vectors = np.ascontiguousarray(vectors, dtype=kept)
+        finite = np.isfinite(vectors)
+    except (TypeError, ValueError) as error:  # rows of different lengths, texts, objects
+        raise ValueError(
+            f"encode: expected numbers in an array of shape [{len(texts)}, dim], received "
+            f"something else ({error})."
+        ) from error
+    if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
+        raise ValueError(
+            f"encode: expected an array of shape [{len(texts)}, dim], received "
+            f"{list(vectors.shape)}."
+        )
+    finite = finite.all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"encode: expected numbers that are finite in {kept}, received NaN or infinity for "
+            f"{texts[int(finite.argmin())]!r}."
+        )
+    return vectors
