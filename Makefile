@@ -53,10 +53,6 @@ wheel: $(VENV)/.python ## Build the wheel, bundled models inside, into dist/
 	rm -rf .build
 	$(BIN)/python -m pip wheel --quiet --retries 10 --no-deps --wheel-dir dist .
 
-.PHONY: build-file
-build-file: $(VENV)/.python ## Write BUILD anew from the files on disk
-	$(BIN)/python tools/update_build.py
-
 .PHONY: clean
 clean: ## Remove .venv and everything built
 	rm -rf $(VENV) .build dist *.egg-info .pytest_cache .ruff_cache heatmap.png
