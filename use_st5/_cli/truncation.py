@@ -23,6 +23,6 @@ def encode_counting(
 
 def say_truncated(encoder: SentenceEncoder, count: int, total: int) -> None:
     """One line for all texts of a command, if there is anything to say."""
-    if count:
+    if count and encoder.max_length is not None:
         news = truncation_news(count, total, encoder.max_length)
         say(f"{news}; the rest of them was not read")
