@@ -1,6 +1,13 @@
 """What a text of a given length costs: compute time and memory (USE paper, Figure 2)."""
 
-from use_st5.resources.measure import measure_resources
-from use_st5.resources.resource_record import ResourceRecord
+from __future__ import annotations
 
-__all__ = ["ResourceRecord", "measure_resources"]
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.resources.measure import measure_resources as measure_resources
+    from use_st5.resources.resource_record import ResourceRecord as ResourceRecord
+
+__getattr__, __dir__, __all__ = public_names(__name__)

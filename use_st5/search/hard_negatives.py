@@ -9,7 +9,7 @@ import numpy as np
 
 from use_st5._vectors import unit_rows
 from use_st5.embedder import Embedder, Encode, as_embedder
-from use_st5.search.exact_search import exact_search
+from use_st5.search.exact import exact_search
 
 # How many anchors are searched for, and how many vectors are scaled, at a time.
 _CHUNK = 4096
