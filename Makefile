@@ -8,7 +8,8 @@ SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --retries 10 --timeout 120
-RUFF := ruff>=0.14
+# The linter, the type checker, and the packages whose types it reads.
+LINT := 'ruff>=0.14' 'mypy>=1.18' 'filelock>=4.0,<5' 'msgspec>=0.19' 'numpy>=1.26' 'rich>=13.8' 'typer>=0.15'
 # With `peers` added, the tests that compare with PyTorch's models run too.
 TEST_EXTRAS ?= data,dev,evaluation,hub,plots,text,transfer
 
@@ -34,9 +35,10 @@ fuzz: $(VENV)/.test ## Feed odd strings and damaged files to everything and kill
 	$(BIN)/python -m tests.fuzz.run $(FUZZ_SECONDS)
 
 .PHONY: lint
-lint: $(VENV)/.lint ## Check the style of the code and its format
+lint: $(VENV)/.lint ## Check the style of the code, its format and its types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 .PHONY: fix
 fix: $(VENV)/.lint ## Mend what the linter can mend, and format
@@ -53,13 +55,9 @@ wheel: $(VENV)/.python ## Build the wheel, bundled models inside, into dist/
 	rm -rf .build
 	$(BIN)/python -m pip wheel --quiet --retries 10 --no-deps --wheel-dir dist .
 
-.PHONY: build-file
-build-file: $(VENV)/.python ## Write BUILD anew from the files on disk
-	$(BIN)/python tools/update_build.py
-
 .PHONY: clean
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) .build dist *.egg-info .pytest_cache .ruff_cache heatmap.png
+	rm -rf $(VENV) .build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache heatmap.png
 
 # Each candidate is run, not only looked up: a version manager's stand-in may exist and fail.
 $(VENV)/.python:
@@ -84,6 +82,6 @@ $(VENV)/.test: $(VENV)/.python setup.py pyproject.toml
 	$(PIP) --editable '.[$(TEST_EXTRAS)]'
 	@touch $@ $(VENV)/.demo
 
-$(VENV)/.lint: $(VENV)/.python
-	$(PIP) '$(RUFF)'
+$(VENV)/.lint: $(VENV)/.python Makefile
+	$(PIP) $(LINT)
 	@touch $@

@@ -108,7 +108,7 @@ setup(
     package_dir={"use_st5": "use_st5", "use_st5.saved_models": "saved_models"},
     package_data={
         "use_st5.saved_models": model_files(),
-        "": ["*.json", "*.html.jinja"],
+        "": ["*.json", "*.html.jinja", "py.typed"],
         "use_st5.text": ["vocabularies/*"],
     },
     install_requires=[

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import os
 import re
 import subprocess
@@ -34,6 +36,16 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # run just these.
 LEFT_OUT = "use_st5/left_out"
 _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `(\w+)` is not installed")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _memory_given_back() -> Iterator[None]:
+    """What a file of tests has freed goes back to the system; glibc would keep gigabytes."""
+    yield
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
+import shutil
 import subprocess
+from collections.abc import Iterable
 from graphlib import TopologicalSorter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,21 +20,9 @@ LONGEST_FUNCTION = 60
 LONGEST_FILE = 320
 LARGEST_FILE = 40 * 2**20
 
-# Nothing on the left may import anything on the right (design.md, "The way of a sentence").
-FORBIDDEN = {
-    "text": {"layers", "models", "losses", "data", "training", "export", "evaluation", "recipes"},
-    "layers": {"models", "losses", "data", "training", "export", "evaluation", "recipes"},
-    "models": {"losses", "data", "training", "export", "evaluation", "recipes"},
-    "losses": {"data", "training", "export", "evaluation", "recipes"},
-    "data": {"models", "losses", "export", "evaluation", "recipes"},
-    "training": {"models", "export", "evaluation", "recipes"},
-    "export": {"losses", "training", "evaluation", "recipes"},
-    "encoder": {"losses", "training", "evaluation", "recipes"},
-    "vector_store": {"layers", "models", "losses", "training", "export", "encoder", "evaluation"},
-    "search": {"models", "losses", "training", "evaluation", "recipes"},
-    "bias": {"models", "losses", "training", "export", "encoder", "evaluation", "recipes"},
-    "evaluation": {"models", "losses", "training", "recipes"},
-}
+FOUNDATION = "foundation"
+# The rules of BUILD without the network: what rules_python's are to `bazel query`.
+STUB = "py_binary = native.py_binary\npy_library = native.py_library\npy_test = native.py_test\n"
 
 
 def python_files(*folders: str) -> set[str]:
@@ -39,21 +31,63 @@ def python_files(*folders: str) -> set[str]:
     return {path.as_posix() for path in files if ".ipynb_checkpoints" not in path.parts}
 
 
+def glob(
+    include: Iterable[str], exclude: Iterable[str] = (), *, allow_empty: bool = False
+) -> list[str]:
+    """Bazel's `glob`: the files that a pattern of `include` gives and none of `exclude`."""
+    found = {file for pattern in include for file in ROOT.glob(_files_below(pattern))}
+    found -= {file for pattern in exclude for file in ROOT.glob(_files_below(pattern))}
+    names = sorted(file.relative_to(ROOT).as_posix() for file in found if file.is_file())
+    assert names or allow_empty, f"BUILD: nothing fits {include}"
+    return names
+
+
+def _files_below(pattern: str) -> str:
+    """A pattern that ends in `**` means files to Bazel, folders alone to Python before 3.13."""
+    return f"{pattern}/*" if pattern.endswith("**") else pattern
+
+
+def read_build() -> dict[str, dict]:
+    """The Python rules of BUILD by name: their attributes, and their kind under "rule".
+
+    BUILD is Starlark, which is near enough to Python to be run as such.
+    """
+    found: dict[str, dict] = {}
+
+    def rule(kind: str, name: str, **attributes: object) -> None:
+        assert name not in found, f"BUILD names {name} twice"
+        found[name] = {"rule": kind, "srcs": [], "deps": [], **attributes}
+
+    def ignored(*_: object, **__: object) -> None:
+        """What says nothing about Python sources."""
+
+    names = dict.fromkeys(("load", "package", "licenses", "exports_files", "filegroup"), ignored)
+    for kind in ("py_library", "py_binary", "py_test"):
+        names[kind] = lambda kind=kind, **attributes: rule(kind, **attributes)
+    exec((ROOT / "BUILD").read_text(encoding="utf-8"), {**names, "glob": glob})
+    return found
+
+
 @pytest.fixture(scope="module")
 def targets() -> dict[str, dict]:
-    """The rules of BUILD by name; each is its attributes and its kind under "rule"."""
-    found = {}
-    for node in ast.parse((ROOT / "BUILD").read_text(encoding="utf-8")).body:
-        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
-            continue
-        call = node.value
-        if ast.unparse(call.func) not in {"py_library", "py_test"}:
-            continue
-        attributes = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
-        name = attributes.pop("name")
-        assert name not in found, f"BUILD names {name} twice"
-        found[name] = {"rule": ast.unparse(call.func), "deps": [], **attributes}
-    return found
+    """The Python rules of BUILD."""
+    return read_build()
+
+
+def allowed_imports() -> dict[str, set[str]]:
+    """The table of ARCHITECTURE.md: each room, and the rooms that it may import."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.split("| room | may import |", 1)[1].split("\n\n", 1)[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
+    return {room.strip(" `"): set(re.findall(r"`(\w+)`", others)) for room, others in rows}
+
+
+def room_of(file: str) -> str:
+    """The room that a source of the package stands in."""
+    first = Path(file).parts[1].removesuffix(".py")
+    if first in {"cli", "_cli", "__main__"}:
+        return "cli"
+    return FOUNDATION if first.startswith("_") else first
 
 
 def package_imports(source: str) -> set[str]:
@@ -64,7 +98,8 @@ def package_imports(source: str) -> set[str]:
             node.body = []
     modules = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{source} imports from a place relative to it"
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
@@ -73,52 +108,107 @@ def package_imports(source: str) -> set[str]:
     return {stem + end for stem in stems for end in ends if (ROOT / (stem + end)).is_file()}
 
 
-def test_build_libraries_hold_exactly_the_files_on_disk(targets: dict[str, dict]) -> None:
+def test_build_holds_every_source_once(targets: dict[str, dict]) -> None:
     libraries = [rule for rule in targets.values() if rule["rule"] == "py_library"]
     sources = [source for rule in libraries for source in rule["srcs"]]
     assert len(sources) == len(set(sources)), "a file stands in two libraries"
-    on_disk = python_files("use_st5", "benchmarks", "tools") | {"tests/conftest.py"}
-    on_disk |= {name for name in python_files("tests") if not Path(name).name.startswith("test_")}
-    assert set(sources) == on_disk, "run `make build-file`"
+    on_disk = python_files("use_st5", "benchmarks", "tools", "tests")
+    on_disk -= {name for name in on_disk if Path(name).name.startswith("test_")}
+    assert set(sources) == on_disk, "ROOMS in BUILD lists the rooms"
 
 
-def test_build_tests_are_exactly_the_test_files_on_disk(targets: dict[str, dict]) -> None:
+def test_build_has_a_test_for_each_test_file(targets: dict[str, dict]) -> None:
     on_disk = {name for name in python_files("tests") if Path(name).name.startswith("test_")}
     tests = {name: rule for name, rule in targets.items() if rule["rule"] == "py_test"}
-    assert {f"{name}.py" for name in tests} == on_disk, "run `make build-file`"
+    assert {f"{name}.py" for name in tests} == on_disk
     for name, rule in tests.items():
         assert rule["srcs"] == [f"{name}.py", rule["main"]]
         assert rule["args"] == [f"{name}.py"]
         assert (ROOT / rule["main"]).is_file()
 
 
-def test_build_dependencies_exist_and_cover_the_imports(targets: dict[str, dict]) -> None:
-    homes = {
-        source: name
-        for name, rule in targets.items()
-        if rule["rule"] == "py_library"
-        for source in rule["srcs"]
-    }
-    for name, rule in targets.items():
-        deps = {label.removeprefix(":") for label in rule["deps"]}
-        assert deps <= set(targets), f"{name} depends on a target that BUILD has not"
-        needed = {homes[file] for source in rule["srcs"] for file in package_imports(source)}
-        # Every import of the package runs its __init__, which stands in the foundation; what
-        # reaches it through another target needs no label of its own.
-        missing = needed - deps - {name, "foundation"}
-        assert not missing, f"{name} imports {missing}: run `make build-file`"
+def test_build_has_the_rules_of_the_architecture(targets: dict[str, dict]) -> None:
+    rooms = allowed_imports()
+    for room, others in rooms.items():
+        expected = others | (set() if room == FOUNDATION else {FOUNDATION})
+        assert {label.removeprefix(":") for label in targets[room]["deps"]} == expected, room
+    assert set(rooms) == {room_of(file) for file in python_files("use_st5")}
 
 
-def test_libraries_depend_on_each_other_in_one_direction(targets: dict[str, dict]) -> None:
-    libraries = {
-        name: {label.removeprefix(":") for label in rule["deps"]}
-        for name, rule in targets.items()
-        if rule["rule"] == "py_library" and not rule.get("testonly")
+def test_build_has_no_cycle_and_no_stranger(targets: dict[str, dict]) -> None:
+    deps = {
+        name: {label.removeprefix(":") for label in rule["deps"]} for name, rule in targets.items()
     }
-    TopologicalSorter(libraries).prepare()  # raises CycleError
-    for name, above in FORBIDDEN.items():
-        assert not libraries.get(name, set()) & above, f"{name} knows what is built upon it"
-    assert not any("cli" in deps for deps in libraries.values()), "nothing knows the command line"
+    TopologicalSorter(deps).prepare()  # raises CycleError
+    assert set().union(*deps.values()) <= set(deps)
+
+
+@pytest.mark.parametrize("room", sorted(allowed_imports()))
+def test_imports_point_one_way(room: str) -> None:
+    allowed = allowed_imports()[room] | {FOUNDATION, room}
+    against = [
+        f"{source} imports {file}"
+        for source in sorted(python_files("use_st5"))
+        if room_of(source) == room
+        for file in sorted(package_imports(source))
+        if room_of(file) not in allowed
+    ]
+    assert not against, "the table in ARCHITECTURE.md says what a room may import"
+
+
+@pytest.mark.process
+def test_bazel_reads_build_as_we_do(targets: dict[str, dict], tmp_path: Path) -> None:
+    bazel = shutil.which("bazel")
+    if bazel is None:
+        pytest.skip("needs bazel (Debian: bazel-bootstrap)")
+    rules, workspace = tmp_path / "rules_python", tmp_path / "workspace"
+    (rules / "python").mkdir(parents=True)
+    (rules / "python" / "defs.bzl").write_text(STUB)
+    (rules / "python" / "BUILD").touch()
+    (rules / "WORKSPACE").touch()
+    workspace.mkdir()
+    for path in ROOT.iterdir():
+        if not path.name.startswith("."):
+            (workspace / path.name).symlink_to(path)
+    (workspace / "WORKSPACE").write_text(
+        f'local_repository(name = "rules_python", path = "{rules}")\n'
+    )
+    done = subprocess.run(
+        [bazel, "--batch", f"--output_user_root={tmp_path / 'output'}", "query"]
+        + ["--noimplicit_deps", "--output=xml", "//:all"],
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # Python's reader knows XML 1.0 alone.
+    query = ElementTree.fromstring(done.stdout.replace('version="1.1"', 'version="1.0"', 1))
+    seen = {
+        rule.get("name").removeprefix("//:"): (
+            rule.get("class"),
+            labels(rule, "srcs"),
+            labels(rule, "deps"),
+        )
+        for rule in query.iter("rule")
+        if rule.get("class") != "filegroup"
+    }
+    expected = {
+        name: (
+            rule["rule"],
+            sorted(rule["srcs"]),
+            sorted(label.removeprefix(":") for label in rule["deps"]),
+        )
+        for name, rule in targets.items()
+    }
+    assert seen == expected
+
+
+def labels(rule: ElementTree.Element, attribute: str) -> list[str]:
+    """The labels of one attribute of a rule in the output of `bazel query`, sorted."""
+    found = rule.findall(f"list[@name='{attribute}']/label")
+    return sorted(label.get("value").removeprefix("//:") for label in found)
 
 
 @pytest.mark.parametrize("source", sorted(python_files("use_st5", "tools", "benchmarks")))

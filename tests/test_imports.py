@@ -10,7 +10,6 @@ from types import ModuleType
 
 import pytest
 
-import use_st5
 from use_st5._imports import require
 
 HEAVY = ("tensorflow", "keras", "numpy", "scipy", "typer", "rich", "matplotlib")
@@ -77,30 +76,6 @@ for module in pkgutil.walk_packages(use_st5.__path__, "use_st5."):
     print(module.name)
 """
     assert "use_st5.models.use_dan.model" in fresh_python("-c", code).split()
-
-
-def test_public_names_are_found_and_listed() -> None:
-    assert set(use_st5.__all__) <= set(dir(use_st5))
-    for name in use_st5.__all__:
-        assert getattr(use_st5, name) is getattr(use_st5, name)
-    assert use_st5.USEDAN.__module__ == "use_st5.models.use_dan.model"
-
-
-def test_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'Encoder'"):
-        use_st5.Encoder  # noqa: B018
-
-
-def test_type_checkers_see_the_same_names() -> None:
-    tree = ast.parse(Path(use_st5.__file__).read_text(encoding="utf-8"))
-    guarded = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {
-        alias.name: node.module
-        for node in guarded.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert seen == use_st5._HOMES
 
 
 def test_require_gives_the_module() -> None:

@@ -6,6 +6,8 @@ the others are accepted where they ask for what happens anyway, and refused othe
 
 from __future__ import annotations
 
+import abc
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, TypedDict
@@ -115,19 +117,34 @@ class Wishes:
         return unit_rows(vectors) if self.normalize else vectors
 
 
-class SentenceTransformersNames:
+class SentenceTransformersNames(abc.ABC):
     """Methods and properties of `SentenceTransformer` for an encoder that has its own.
 
     They are what mteb's wrapper and the like ask for.
     """
 
-    name: str
-    identity: str
-    dimension: int
-    max_length: int | None
-    encode: Any
-
+    encode: Callable[..., Any]
     similarity_fn_name = "cosine"
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The model's name."""
+
+    @property
+    @abc.abstractmethod
+    def identity(self) -> str:
+        """A text that changes with the content of the model's files, and with nothing else."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Dimension of the sentence vectors."""
+
+    @property
+    @abc.abstractmethod
+    def max_length(self) -> int | None:
+        """Tokens of a text beyond this number are not read; None: no limit, or none known."""
 
     def __call__(self, sentences: Any, **options: Any) -> Any:
         """The same as `encode`."""

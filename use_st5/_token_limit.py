@@ -37,7 +37,7 @@ class TokenLimit:
 
     def __init__(self, model: Any, manifest: ModelManifest | None) -> None:
         self.max_length = manifest.max_length if manifest else None
-        self._token_counts = getattr(model, "token_counts", None)
+        self._token_counts: Any = getattr(model, "token_counts", None)
         unlimited = manifest is not None and self.max_length is None
         counted = self.max_length is not None and self._token_counts is not None
         self._known = unlimited or counted
@@ -71,7 +71,7 @@ class TokenLimit:
                 "Export it again, or leave on_truncation out."
             )
         longer = self.longer(texts)
-        if not len(longer):
+        if self.max_length is None or not len(longer):
             return
         news = truncation_news(len(longer), len(texts), self.max_length)
         if on_truncation == "error":

@@ -50,7 +50,7 @@ def langchain_embeddings(encoder: SentenceEncoder) -> Any:
     Example:
         >>> InMemoryVectorStore(langchain_embeddings(use_st5.load("use_dan_en")))
     """
-    base = require("langchain_core.embeddings", "integrations").Embeddings
+    base: Any = require("langchain_core.embeddings", "integrations").Embeddings
 
     class Embeddings(base):
         """Texts to lists of numbers."""

@@ -13,9 +13,11 @@ from use_st5._token_limit import OnTruncation
 from use_st5.encoder import OnEmpty, SentenceEncoder, load
 
 _base = require("sklearn.base", "evaluation")
+_TransformerMixin: Any = _base.TransformerMixin
+_BaseEstimator: Any = _base.BaseEstimator
 
 
-class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
+class SentenceVectors(_TransformerMixin, _BaseEstimator):
     """Turns texts into vectors, as the first step of a pipeline.
 
     There is nothing to learn: `transform` works without `fit`. The estimator holds the model's name

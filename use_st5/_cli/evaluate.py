@@ -49,7 +49,7 @@ HELP = manual(
     identity, a text, says which weights it has.""",
     "use-st5 evaluate use_dan_en --tasks sts,senteval --data data",
     "use-st5 evaluate path/to/my_model --tasks weat",
-    "use-st5 evaluate my_encoder.py:MyEncoder --tasks stsb_test,tatoeba --out mine.json",
+    "use-st5 evaluate my_encoder.py:MyEncoder --tasks stsb,tatoeba --out mine.json",
     "use-st5 evaluate --list --data data",
 )
 

@@ -39,9 +39,10 @@ def native_stderr_unheard() -> Iterator[None]:
     """
     heard = os.dup(sys.stderr.fileno())
     # In both places, since rich asks the second for the width of the terminal.
-    sys.stderr = sys.__stderr__ = os.fdopen(
+    sys.stderr = os.fdopen(
         heard, "w", buffering=1, encoding=sys.stderr.encoding, errors="backslashreplace"
     )
+    sys.__stderr__ = sys.stderr  # type: ignore[misc]
     watcher = _start_watcher(heard)
     faulthandler.enable(2)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -117,7 +116,11 @@ def _writing(target: Target) -> Iterator[Callable[[int, np.ndarray], None]]:
         yield partial(_write_in_place, target)
         return
     tensor = np.empty(target.stored_shape(), variable.dtype)
-    yield lambda row, piece: operator.setitem(tensor, slice(row, row + len(piece)), piece)
+
+    def write(row: int, piece: np.ndarray) -> None:
+        tensor[row : row + len(piece)] = piece
+
+    yield write
     variable.assign(tensor.T if target.transposed else tensor)
 
 

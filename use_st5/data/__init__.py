@@ -1,36 +1,29 @@
 """Readers for public file formats, and examples prepared for training."""
 
-from use_st5.data.definition_reader import DefinitionReader
-from use_st5.data.dialogue_reader import DialogueReader
-from use_st5.data.nli_reader import NLI_LABELS, NLIReader
-from use_st5.data.pair_reader import PairReader
-from use_st5.data.parallel_triplets import ParallelTriplets, parallel_triplets
-from use_st5.data.prepared import open_prepared, prepare
-from use_st5.data.prepared_column import PreparedColumn
-from use_st5.data.read_report import ReadReport
-from use_st5.data.sentence_splitter import split_sentences
-from use_st5.data.table_reader import TableReader
-from use_st5.data.text_reader import TextReader
-from use_st5.data.tfds_reader import TFDSReader
-from use_st5.data.triplet_reader import TripletReader
-from use_st5.data.xnli_reader import read_xnli
+from __future__ import annotations
 
-__all__ = [
-    "NLI_LABELS",
-    "DefinitionReader",
-    "DialogueReader",
-    "NLIReader",
-    "PairReader",
-    "ParallelTriplets",
-    "PreparedColumn",
-    "ReadReport",
-    "TFDSReader",
-    "TableReader",
-    "TextReader",
-    "TripletReader",
-    "open_prepared",
-    "parallel_triplets",
-    "prepare",
-    "read_xnli",
-    "split_sentences",
-]
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.data.definition_reader import DefinitionReader as DefinitionReader
+    from use_st5.data.dialogue_reader import DialogueReader as DialogueReader
+    from use_st5.data.language_triplets import ParallelTriplets as ParallelTriplets
+    from use_st5.data.language_triplets import parallel_triplets as parallel_triplets
+    from use_st5.data.nli_reader import NLI_LABELS as NLI_LABELS
+    from use_st5.data.nli_reader import NLIReader as NLIReader
+    from use_st5.data.pair_reader import PairReader as PairReader
+    from use_st5.data.prepared import open_prepared as open_prepared
+    from use_st5.data.prepared import prepare as prepare
+    from use_st5.data.prepared_column import PreparedColumn as PreparedColumn
+    from use_st5.data.read_report import ReadReport as ReadReport
+    from use_st5.data.sentence_splitter import split_sentences as split_sentences
+    from use_st5.data.span_corruption import SpanCorruption as SpanCorruption
+    from use_st5.data.table_reader import TableReader as TableReader
+    from use_st5.data.text_reader import TextReader as TextReader
+    from use_st5.data.tfds_reader import TFDSReader as TFDSReader
+    from use_st5.data.triplet_reader import TripletReader as TripletReader
+    from use_st5.data.xnli_reader import read_xnli as read_xnli
+
+__getattr__, __dir__, __all__ = public_names(__name__)

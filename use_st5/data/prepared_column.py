@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,9 @@ class PreparedColumn:
         for value in values:
             if not isinstance(value, str):
                 raise ValueError(f"expected text, received {type(value).__name__}: {value!r:.80}")
-        to_ids = vectorizer.padded if self.kind == "ids" else vectorizer.token_ids
+        to_ids: Callable[..., Any] = (
+            vectorizer.padded if self.kind == "ids" else vectorizer.token_ids
+        )
         return np.asarray(to_ids(values, self.max_tokens)).astype(self.dtype, copy=False)
 
 

@@ -20,8 +20,17 @@ Example:
     True
 """
 
-from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.registry import select_tasks
-from use_st5.evaluation.runner import evaluate
+from __future__ import annotations
 
-__all__ = ["EvaluationRecord", "evaluate", "select_tasks"]
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.evaluation.data_folder import DataFolder as DataFolder
+    from use_st5.evaluation.record import EvaluationRecord as EvaluationRecord
+    from use_st5.evaluation.registry import select_tasks as select_tasks
+    from use_st5.evaluation.runner import evaluate as evaluate
+    from use_st5.evaluation.task import EvaluationTask as EvaluationTask
+
+__getattr__, __dir__, __all__ = public_names(__name__)

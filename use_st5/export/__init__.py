@@ -1,1 +1,16 @@
 """SavedModels that take strings and give vectors, and their cards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.export.archive import write_archive as write_archive
+    from use_st5.export.encoder_graph import EncoderGraph as EncoderGraph
+    from use_st5.export.encoder_graph import padded_graph as padded_graph
+    from use_st5.export.runtimes import to_litert as to_litert
+    from use_st5.export.runtimes import to_onnx as to_onnx
+
+__getattr__, __dir__, __all__ = public_names(__name__)

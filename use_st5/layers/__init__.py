@@ -1,1 +1,21 @@
 """The parts that models are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.layers.attention import MultiHeadAttention as MultiHeadAttention
+    from use_st5.layers.l2_normalize import L2Normalize as L2Normalize
+    from use_st5.layers.lora_dense import LoRADense as LoRADense
+    from use_st5.layers.ngram_embedding import NGramEmbedding as NGramEmbedding
+    from use_st5.layers.pooling import masked_mean as masked_mean
+    from use_st5.layers.pooling import masked_scaled_sum as masked_scaled_sum
+    from use_st5.layers.relative_position_bias import RelativePositionBias as RelativePositionBias
+    from use_st5.layers.residual_feed_forward import ResidualFeedForward as ResidualFeedForward
+    from use_st5.layers.saved_model_layer import SavedModelLayer as SavedModelLayer
+    from use_st5.layers.transformer_block import TransformerBlock as TransformerBlock
+
+__getattr__, __dir__, __all__ = public_names(__name__)

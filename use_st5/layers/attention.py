@@ -58,7 +58,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.dropout = dropout
         self.dropout_layer = keras.layers.Dropout(dropout, dtype="float32")
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         dim, inner = input_shape[-1], self.num_heads * self.key_value_dim
         query_fan = dim if self.scaled else dim * self.key_value_dim
         self.query = self._dense(inner, query_fan**-0.5, "query")

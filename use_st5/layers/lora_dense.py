@@ -24,6 +24,11 @@ class LoRADense(keras.layers.Dense):
         `[..., units]`.
     """
 
+    # Keras's own; there is a rank where an adapter is enabled.
+    lora_enabled: bool
+    lora_rank: Any
+    lora_alpha: Any
+
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         if not self.lora_enabled:
             return super().call(inputs, training=training)

@@ -81,7 +81,7 @@ class ResidualFeedForward(keras.layers.Layer):
             x = branch + (x if projection is None else projection(x))
         return x
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return (*input_shape[:-1], self.hidden_dims[-1])
 
     def get_config(self) -> dict[str, Any]:

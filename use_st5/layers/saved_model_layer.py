@@ -78,7 +78,8 @@ class SavedModelLayer(keras.layers.Layer):
         self.supports_jit = False  # XLA knows no strings
         self._infer = text_function(self.model, training=False)
         self._train = text_function(self.model, training=True)
-        self.dimension: int | None = self._infer.structured_outputs.shape[1]
+        static = self._infer.structured_outputs.shape[1]
+        self.dimension: int = static or int(self._infer(tf.constant([""])).shape[1])
         self.adopted_weights = _adopted(self.model)
         if trainable and not self.trainable_weights:
             raise ValueError(
@@ -117,8 +118,7 @@ class SavedModelLayer(keras.layers.Layer):
             FileExistsError: `path` holds anything but a model that use_st5 wrote.
             BlockingIOError: Another process is writing `path`.
         """
-        dimension = self.dimension or int(self._infer(tf.constant([""])).shape[1])
-        write_again(self.model, self._source, path, dimension=dimension)
+        write_again(self.model, self._source, path, dimension=self.dimension)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:

@@ -51,7 +51,7 @@ class TransformerBlock(keras.layers.Layer):
         )
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=policy)
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         dim = input_shape[-1]
         if dim % self.num_heads:
             raise ValueError(

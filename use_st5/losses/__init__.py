@@ -1,1 +1,22 @@
 """One file per loss; each names the features that it reads from a batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.losses.classification_loss import ClassificationLoss as ClassificationLoss
+    from use_st5.losses.contrastive_loss import ContrastiveLoss as ContrastiveLoss
+    from use_st5.losses.input_response_loss import InputResponseLoss as InputResponseLoss
+    from use_st5.losses.matryoshka_loss import MatryoshkaLoss as MatryoshkaLoss
+    from use_st5.losses.skip_thought_loss import SkipThoughtLoss as SkipThoughtLoss
+    from use_st5.losses.span_corruption_loss import SpanCorruptionLoss as SpanCorruptionLoss
+    from use_st5.losses.task_loss import Feature as Feature
+    from use_st5.losses.task_loss import Gather as Gather
+    from use_st5.losses.task_loss import TaskLoss as TaskLoss
+    from use_st5.losses.teacher_loss import TeacherLoss as TeacherLoss
+    from use_st5.losses.vector_loss import VectorLoss as VectorLoss
+
+__getattr__, __dir__, __all__ = public_names(__name__)

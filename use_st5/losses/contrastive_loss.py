@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from keras import ops
@@ -93,16 +94,18 @@ class ContrastiveLoss(VectorLoss):
         same = ops.logical_or(
             *(equal_ids(batch[name], gather(batch[name])) for name in ("anchor", "positive"))
         )
-        options = {"scale": 1.0 / self.temperature, "margin": self.margin, "gather": gather}
+        softmax = partial(
+            in_batch_softmax, scale=1.0 / self.temperature, margin=self.margin, gather=gather
+        )
         candidates, repeated = [gather(positives)], [same]
         for each in negatives:
             candidates.append(gather(each))
             repeated.append(equal_ids(batch["positive"], gather(batch["negative"])))
-        loss, metrics = in_batch_softmax(
-            anchors, ops.concatenate(candidates), ops.concatenate(repeated, axis=1), **options
+        loss, metrics = softmax(
+            anchors, ops.concatenate(candidates), ops.concatenate(repeated, axis=1)
         )
         if self.bidirectional:
-            loss += in_batch_softmax(positives, gather(anchors), same, **options)[0]
+            loss += softmax(positives, gather(anchors), same)[0]
         return loss, metrics
 
     def get_config(self) -> dict[str, Any]:

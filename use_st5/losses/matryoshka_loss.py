@@ -78,7 +78,8 @@ class MatryoshkaLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        values, metrics = [], {}
+        values = []
+        metrics: dict[str, Any] = {}
         for dimension, loss in zip(self.dimensions, self.losses_of_heads, strict=True):
             heads = [l2_normalize(each[:, :dimension]) for each in vectors]
             value, found = loss.from_vectors(heads, batch, training=training, gather=gather)

@@ -89,10 +89,6 @@ class TaskLoss(keras.layers.Layer):
     The loss is a mean over the rows of the batch: then micro-batches, replicas and one large batch
     agree.
 
-    Attributes:
-        features: The columns that the loss reads from the batch.
-        metric_names: The keys of the metrics, in the order in which they are shown.
-
     Call arguments:
         encoder: A model `ids [batch, length] → [batch, dimension]` with an attribute `dimension`.
         batch: The features by name.
@@ -103,12 +99,19 @@ class TaskLoss(keras.layers.Layer):
         The float32 scalar loss, and a dict of float32 scalars with the keys `metric_names`.
     """
 
-    features: tuple[Feature, ...] = ()
-    metric_names: tuple[str, ...] = ()
-
     def __init__(self, **kwargs: Any) -> None:
         # Float32 whatever the encoder's policy: softmaxes and norms do not survive half precision.
         super().__init__(**{"dtype": "float32", **kwargs})
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The columns that the loss reads from the batch."""
+        return ()
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The keys of the metrics, in the order in which they are shown."""
+        return ()
 
     def __call__(
         self,

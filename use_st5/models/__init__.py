@@ -1,1 +1,26 @@
-"""One file per system, and the table of presets."""
+"""Families of encoders, one folder each, and the registry that knows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.models.family import Family as Family
+    from use_st5.models.family import families as families
+    from use_st5.models.family import family_named as family_named
+    from use_st5.models.family import family_of as family_of
+    from use_st5.models.family import register as register
+    from use_st5.models.lora import apply_lora as apply_lora
+    from use_st5.models.lora import load_lora as load_lora
+    from use_st5.models.lora_adapters import LoRAAdapters as LoRAAdapters
+    from use_st5.models.t5.config import T5Config as T5Config
+    from use_st5.models.t5.sentence_t5 import SentenceT5 as SentenceT5
+    from use_st5.models.t5.t5 import T5 as T5
+    from use_st5.models.use_dan.config import USEDANConfig as USEDANConfig
+    from use_st5.models.use_dan.model import USEDAN as USEDAN
+    from use_st5.models.use_transformer.config import USETransformerConfig as USETransformerConfig
+    from use_st5.models.use_transformer.model import USETransformer as USETransformer
+
+__getattr__, __dir__, __all__ = public_names(__name__)

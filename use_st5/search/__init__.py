@@ -1,6 +1,13 @@
 """Nearest neighbours among vectors, exactly and in bounded memory, and what is mined with them."""
 
-from use_st5.search.exact_search import exact_search
-from use_st5.search.hard_negatives import mine_hard_negatives
+from __future__ import annotations
 
-__all__ = ["exact_search", "mine_hard_negatives"]
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.search.exact import exact_search as exact_search
+    from use_st5.search.hard_negatives import mine_hard_negatives as mine_hard_negatives
+
+__getattr__, __dir__, __all__ = public_names(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.search.exact_search import exact_search
+from use_st5.search.exact import exact_search
 from use_st5.vector_store import Encode, VectorCache, as_cache
 
 # How many anchors are searched for, and how many vectors are scaled, at a time.

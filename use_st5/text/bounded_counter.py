@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
 
 import numpy as np
 
+Term = TypeVar("Term", bound=Hashable)
 
-class BoundedCounter:
+
+class BoundedCounter(Generic[Term]):
     """Counts terms and keeps at most `max_terms` of them between two updates.
 
     When there are more, the count of the term at place `max_terms // 2 + 1` is subtracted from
@@ -33,9 +36,9 @@ class BoundedCounter:
             raise ValueError(f"Expected max_terms to be at least 2, received {max_terms}.")
         self.max_terms = max_terms
         self.error = 0
-        self.counts: Counter[Hashable] = Counter()
+        self.counts: Counter[Term] = Counter()
 
-    def update(self, terms: Iterable[Hashable]) -> None:
+    def update(self, terms: Iterable[Term]) -> None:
         """Counts a batch of terms."""
         self.counts.update(terms)
         if len(self.counts) > self.max_terms:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 from use_st5._files import atomic_path
@@ -144,6 +145,5 @@ def _check_terms(kind: str, terms: tuple[str, ...], *, words: int) -> None:
             expected = "a token without white space" if words == 1 else "two tokens and one space"
             raise ValueError(f"Expected every {kind} to be {expected}, received {term!r}.")
     if len(set(terms)) != len(terms):
-        seen: set[str] = set()
-        twice = next(term for term in terms if term in seen or seen.add(term))
+        twice = next(term for term, count in Counter(terms).items() if count > 1)
         raise ValueError(f"Expected distinct {kind}s, received {twice!r} twice. Remove one.")

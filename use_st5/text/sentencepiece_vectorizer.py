@@ -95,9 +95,11 @@ class SentencePieceVectorizer(tf.Module):
     ) -> None:
         super().__init__(name="sentencepiece_vectorizer")
         text = require("tensorflow_text", "text")
-        proto = model
-        if not isinstance(model, bytes):
-            proto = read_bounded(model, limit=MODEL_LIMIT, remedy="Give a SentencePiece model.")
+        proto = (
+            model
+            if isinstance(model, bytes)
+            else read_bounded(model, limit=MODEL_LIMIT, remedy="Give a SentencePiece model.")
+        )
         spells = _BYTE_PIECE in proto
         kind = text.SentencepieceTokenizer if spells else text.FastSentencepieceTokenizer
         try:

@@ -38,8 +38,8 @@ class VocabularyBuilder:
     """
 
     def __init__(self, *, max_terms: int = 4_000_000) -> None:
-        self.unigrams = BoundedCounter(max_terms=max_terms)
-        self.bigrams = BoundedCounter(max_terms=max_terms)
+        self.unigrams: BoundedCounter[bytes] = BoundedCounter(max_terms=max_terms)
+        self.bigrams: BoundedCounter[bytes] = BoundedCounter(max_terms=max_terms)
         self.sentences = 0
         self._tokens = tf.function(
             _tokens_and_pairs, input_signature=[tf.TensorSpec([None], tf.string)]
@@ -139,7 +139,7 @@ def _tokens_and_pairs(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _most_frequent(
-    counter: BoundedCounter,
+    counter: BoundedCounter[bytes],
     number: int,
     *,
     min_count: int,

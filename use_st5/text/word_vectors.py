@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -118,8 +118,7 @@ class WordVectors:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rb") as stream:
+    with _opened(path) as stream:
         first = stream.readline(_LONGEST_LINE)
         header = _HEADER.fullmatch(first)
         if header is None:
@@ -143,6 +142,10 @@ def _rows(path: Path) -> Iterator[tuple[str, np.ndarray]]:
             raise ValueError(
                 f"{path}: expected {count} words as its first line says, found {read}."
             )
+
+
+def _opened(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def _claimed(header: re.Match[bytes], path: Path) -> tuple[int, int]:
@@ -187,7 +190,7 @@ def _binary_rows(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Word, space, little-endian float32 numbers; word2vec.c ends each row in a line feed."""
     for number in range(1, count + 1):
-        characters = []
+        characters: list[bytes] = []
         while (character := stream.read(1)) not in (b" ", b"") and len(characters) < _LONGEST_WORD:
             characters.append(character)
         word = b"".join(characters).lstrip(b"\n").decode(errors="replace")

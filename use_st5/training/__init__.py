@@ -1,1 +1,18 @@
 """The training loop, the strategies it runs under, its checkpoints and its data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.training.array_data import ArrayData as ArrayData
+    from use_st5.training.distinct_batches import DistinctBatches as DistinctBatches
+    from use_st5.training.jax_trainer import JaxTrainer as JaxTrainer
+    from use_st5.training.linear_decay import LinearDecay as LinearDecay
+    from use_st5.training.strategies import strategy_by_name as strategy_by_name
+    from use_st5.training.task import Task as Task
+    from use_st5.training.trainer import Trainer as Trainer
+
+__getattr__, __dir__, __all__ = public_names(__name__)

@@ -115,7 +115,7 @@ class ArrayData:
         # One tuple, read and replaced as a whole: two data sets may ask from different threads.
         kept, wanted = self._epoch, (batch_size, seed, epoch)
         if kept is None or kept[0] != wanted:
-            dtype = np.int32 if self.size < 2**31 else np.int64
+            dtype = np.dtype(np.int32 if self.size < 2**31 else np.int64)
             groups = np.arange(0, self.size, self.group_size, dtype=dtype)
             groups = np.random.default_rng([seed, epoch]).permutation(groups)
             order = (groups[:, None] + np.arange(self.group_size, dtype=dtype)).ravel()

@@ -91,7 +91,10 @@ def _read_member(archive: Path, member: str) -> bytes:
             return opened.read(member)
     with tarfile.open(archive) as opened:
         _check_size(member, opened.getmember(member).size)
-        return opened.extractfile(member).read()
+        stream = opened.extractfile(member)
+        if stream is None:
+            raise ValueError(f"{archive}: expected {member} to be a file, it is none.")
+        return stream.read()
 
 
 def _check_size(member: str, size: int) -> None:

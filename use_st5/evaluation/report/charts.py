@@ -91,16 +91,16 @@ def plain(text: str, characters: int) -> str:
 
 def bars(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
     """Horizontal bars from zero with intervals, a row per label; published ones are markers."""
-    own = [one for one in series if one.model is not None]
+    own = [(one.model, one) for one in series if one.model is not None]
     height = 0.8 / max(len(own), 1)
     figure, axes = _rows(theme, labels, series, axis, 0.17 * len(own) + 0.12)
     handles = []
-    for place, one in enumerate(own):
+    for place, (model, one) in enumerate(own):
         offsets = [index - 0.4 + height * (place + 0.5) for index in range(len(labels))]
-        colour = theme.colour(one.model)
+        colour = theme.colour(model)
         handles.append(axes.barh(
             offsets, one.x, height * 0.9, label=plain(one.label, _LEGEND_CHARACTERS),
-            color=colour, hatch=themes.hatch(one.model), edgecolor=theme.page, linewidth=0,
+            color=colour, hatch=themes.hatch(model), edgecolor=theme.page, linewidth=0,
         ))  # fmt: skip
         for offset, ends in zip(offsets, one.spread, strict=False):
             axes.plot(ends, (offset, offset), color=theme.ink, linewidth=1.1)

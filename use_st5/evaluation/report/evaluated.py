@@ -44,18 +44,21 @@ class Evaluated:
             NaN where it is undefined, None where it was not measured.
         """
         found = self.task(task)
-        name = name or (found and found["main"])
-        if found is None or name not in found["scores"]:
+        if found is None:
             return None
-        value = found["scores"][name]
+        key = name or found["main"]
+        if key not in found["scores"]:
+            return None
+        value = found["scores"][key]
         return math.nan if value is None else float(value)
 
     def mean(self, tasks: Iterable[str]) -> float | None:
         """Mean of the main scores; None where one was not measured, NaN where one is undefined."""
         scores = [self.score(task) for task in tasks]
-        if not scores or None in scores:
+        measured = [score for score in scores if score is not None]
+        if not scores or len(measured) < len(scores):
             return None
-        return sum(scores) / len(scores)
+        return sum(measured) / len(measured)
 
 
 def evaluated_models(records: Sequence[EvaluationRecord]) -> list[Evaluated]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 
@@ -45,7 +45,7 @@ class T5Block(keras.layers.Layer):
         key_value_dim: int,
         intermediate_dim: int,
         *,
-        activation: str = "relu",
+        activation: Literal["relu", "gated_gelu"] = "relu",
         cross_attention: bool = False,
         dropout: float = 0.0,
         **kwargs: Any,

@@ -165,7 +165,7 @@ class SentenceT5(keras.Model):
     def _pool(self, encoded: Any, tokens: Any, training: bool) -> Any:
         if self.pooling == "mean":
             return masked_mean(encoded, tokens)
-        if self.pooling == "first":
+        if self.decoder is None:
             return encoded[:, 0]
         start = self.embedding(ops.full((ops.shape(encoded)[0], 1), PADDING_ID, dtype="int32"))
         return self.decoder.of_one_token(start, encoded, tokens, training=training)[:, 0]

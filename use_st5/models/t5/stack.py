@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 from keras import ops
@@ -44,7 +44,7 @@ class T5Stack(keras.layers.Layer):
         key_value_dim: int,
         intermediate_dim: int,
         *,
-        activation: str = "relu",
+        activation: Literal["relu", "gated_gelu"] = "relu",
         decoder: bool = False,
         num_buckets: int = 32,
         max_distance: int = 128,
@@ -53,7 +53,7 @@ class T5Stack(keras.layers.Layer):
     ) -> None:
         super().__init__(autocast=False, **kwargs)
         self.decoder = decoder
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "num_layers": num_layers,
             "num_heads": num_heads,
             "key_value_dim": key_value_dim,
@@ -81,7 +81,7 @@ class T5Stack(keras.layers.Layer):
         self.norm = rms_norm("norm", policy)
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=policy)
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         dim = input_shape[-1]
         self.position_bias = RelativePositionBias(
             self.settings["num_heads"],

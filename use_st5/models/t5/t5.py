@@ -88,7 +88,7 @@ class T5(keras.Model):
         encoded = self.encoder(
             self.embedding(inputs["encoder_ids"]), tokens=tokens, training=training
         )
-        if not self.with_decoder:
+        if self.decoder is None:
             return encoded
         decoded = self.decoder(
             self.embedding(inputs["decoder_ids"]),

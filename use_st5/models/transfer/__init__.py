@@ -12,9 +12,16 @@ Example:
     array([[0.03, 0.97]], dtype=float32)
 """
 
-from use_st5.models.transfer.transfer_model import TransferModel
-from use_st5.models.transfer.word_cnn import WordCNN
-from use_st5.models.transfer.word_dan import WordDAN
-from use_st5.models.transfer.word_embedding import WordEmbedding
+from __future__ import annotations
 
-__all__ = ["TransferModel", "WordCNN", "WordDAN", "WordEmbedding"]
+from typing import TYPE_CHECKING
+
+from use_st5._public import public_names
+
+if TYPE_CHECKING:
+    from use_st5.models.transfer.transfer_model import TransferModel as TransferModel
+    from use_st5.models.transfer.word_cnn import WordCNN as WordCNN
+    from use_st5.models.transfer.word_dan import WordDAN as WordDAN
+    from use_st5.models.transfer.word_embedding import WordEmbedding as WordEmbedding
+
+__getattr__, __dir__, __all__ = public_names(__name__)

@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 
-from use_st5.data.parallel_triplets import Mixing, ParallelTriplets, parallel_triplets
+from use_st5.data.language_triplets import Mixing, ParallelTriplets, parallel_triplets
 
 
 def pair(premise: str, hypothesis: str, label: int) -> dict[str, object]:

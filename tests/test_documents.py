@@ -1,0 +1,154 @@
+"""README, ARCHITECTURE, CONTRIBUTING and docs/: every block of code is run or parsed.
+
+A block is marked by its language: `python` blocks of a page run in order, in one folder of small
+stand-ins for a user's files; of `sh` blocks each line is a command of this checkout and is parsed;
+`text` is output, and `mermaid` a picture.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    + [*(ROOT / "docs").rglob("*.md")]
+)
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#([\w-]+))?\)")
+
+
+def name_of(page: Path) -> str:
+    """A page's path in the checkout."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The blocks of one language on a page."""
+    return [
+        code for kind, code in _BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language
+    ]
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Every command of every page."""
+    for page in PAGES:
+        for block in blocks(page, "sh"):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line := line.partition(" #")[0].strip():
+                    yield name_of(page), line
+
+
+@pytest.fixture
+def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a user who has the files that the pages name, but shorter ones."""
+    (tmp_path / "saved_models").symlink_to(ROOT / "saved_models")
+    sentences = ["A man plays a guitar.", "Two dogs run in the park.", "The train is late again."]
+    (tmp_path / "sentences.txt").write_text("\n".join(sentences * 50) + "\n")
+    rows = [
+        {"sentence1": first, "sentence2": second, "gold_label": label}
+        for first in sentences
+        for second, label in zip(sentences, ("entailment", "neutral", "contradiction"), strict=True)
+    ]
+    (tmp_path / "snli_1.0_train.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows * 60)
+    )
+    numbers = " ".join(["0.1"] * 100)
+    words = "".join(f"{word} {numbers}\n" for word in ("a", "man", "train", "the"))
+    (tmp_path / "glove.6B.100d.txt").write_text(words)
+    (tmp_path / "mc4.model").touch()
+    (tmp_path / "sentences.txt.gz").write_bytes(gzip.compress(b"A man plays a guitar.\n"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
+def test_python_blocks_run(page: Path, user_folder: Path) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    for number, block in enumerate(blocks(page, "python"), start=1):
+        try:
+            exec(compile(block, f"{name_of(page)}, block {number}", "exec"), names)
+        except ModuleNotFoundError as error:
+            # What extras bring that the pages name beside the block.
+            pytest.importorskip(error.name, reason=f"could not import '{error.name}'")
+            raise
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    kinds = {kind for kind, _ in _BLOCK.findall(page.read_text(encoding="utf-8"))}
+    assert kinds <= {"python", "sh", "text", "mermaid"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in target:
+            continue
+        path = page.parent / target
+        assert path.exists(), f"{name_of(page)} links to {target}"
+        if anchor:
+            assert anchor in anchors(path), f"{target} has no heading #{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The names of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text).strip().lower().replace(" ", "-") for text in headings}
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(commands())))
+def test_commands_are_understood(page: str, line: str, user_folder: Path, repository: Path) -> None:
+    for part in re.split(r" \| | > ", line):
+        words = shlex.split(part)
+        while "=" in words[0]:  # settings of the environment
+            words.pop(0)
+        check_command(words, repository)
+        if "|" not in line:
+            break
+
+
+def check_command(words: list[str], repository: Path) -> None:
+    """Fails where a program, or one of this checkout's commands, would not understand its words."""
+    program, *rest = words
+    if program == "use-st5":
+        check_use_st5(rest)
+    elif program == "make":
+        makefile = (repository / "Makefile").read_text(encoding="utf-8")
+        targets = [word for word in rest if "=" not in word]
+        assert all(f"\n{target}:" in makefile for target in targets)
+    elif words[:2] == ["pip", "install"]:
+        extras = re.findall(r"use_st5\[([\w,]+)\]", " ".join(rest))
+        known = (repository / "setup.py").read_text(encoding="utf-8")
+        assert all(f'"{extra}"' in known for found in extras for extra in found.split(","))
+    elif program == "python":
+        path = Path(*rest[1].split(".")).with_suffix(".py") if rest[0] == "-m" else Path(rest[0])
+        assert (repository / path).is_file(), f"there is no {path}"
+    else:
+        assert program in {"cat", "cd", "git", "jq", "pre-commit", "zcat", "echo"}, program
+
+
+def check_use_st5(words: list[str]) -> None:
+    """Parses a command as `use-st5` would."""
+    import typer
+
+    from use_st5.cli import app
+    from use_st5.evaluation.registry import select_tasks
+
+    command = typer.main.get_command(app)
+    name, *rest = words
+    found = command.get_command(None, name)
+    assert found is not None, f"use-st5 has no command {name}"
+    context = found.make_context(name, list(rest))
+    if name == "evaluate" and context.params["tasks"] != "all":
+        select_tasks(context.params["tasks"])
+    if name == "train" and context.params["recipe"]:
+        recipe = ROOT / "use_st5" / "recipes" / f"{context.params['recipe']}.py"
+        assert recipe.is_file(), f"there is no {recipe.name}"

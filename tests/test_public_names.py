@@ -1,0 +1,74 @@
+"""The names that packages offer: found, lazy, said on the page, and each with a docstring."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+import use_st5
+from tools import public_names
+
+PACKAGES = public_names.packages()
+OFFERED = [(package, name) for package in PACKAGES for name in package.__all__]
+
+
+@pytest.mark.parametrize(
+    ("package", "name"), OFFERED, ids=[f"{package.__name__}.{name}" for package, name in OFFERED]
+)
+def test_name_is_there_and_says_what_it_is(package: ModuleType, name: str) -> None:
+    value = getattr(package, name)
+    assert getattr(package, name) is value
+    assert name in dir(package)
+    if inspect.isclass(value) or inspect.isroutine(value):
+        assert value.__doc__
+    # Importing the module would put it in the place of what has its name.
+    assert importlib.util.find_spec(f"{package.__name__}.{name}") is None
+
+
+def test_page_and_code_say_the_same() -> None:
+    page = public_names.PAGE.read_text(encoding="utf-8")
+    assert page == public_names.page(), "python -m tools.public_names writes the page"
+
+
+def test_root_offers_the_faces() -> None:
+    assert {"SentenceEncoder", "TrainableEncoder", "load"} <= set(use_st5.__all__)
+
+
+def test_rooms_offer_what_one_builds_with() -> None:
+    from use_st5.losses import ContrastiveLoss
+    from use_st5.models import USEDAN, SentenceT5, USETransformer
+    from use_st5.training import Trainer
+
+    made = (ContrastiveLoss, USEDAN, SentenceT5, USETransformer, Trainer)
+    assert all(inspect.isclass(each) for each in made)
+
+
+def test_star_gives_the_public_names() -> None:
+    names: dict[str, object] = {}
+    exec("from use_st5.search import *", names)
+    assert {"exact_search", "mine_hard_negatives"} == set(names) - {"__builtins__"}
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'use_st5.losses' has no attribute 'Contrast'"):
+        importlib.import_module("use_st5.losses").Contrast  # noqa: B018
+
+
+@pytest.mark.process
+def test_a_package_imports_nothing_before_a_name_is_used(
+    fresh_python: Callable[..., str],
+) -> None:
+    names = [package.__name__ for package in PACKAGES]
+    code = f"""
+import importlib, sys
+for name in {names}:
+    importlib.import_module(name)
+print({{name.partition(".")[0] for name in sys.modules}})
+"""
+    loaded = ast.literal_eval(fresh_python("-c", code))
+    assert not loaded & {"tensorflow", "keras", "numpy", "scipy"}

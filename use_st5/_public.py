@@ -1,0 +1,55 @@
+"""The public names of a package, imported when they are first used."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable
+
+
+def public_names(
+    package: str,
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """What makes a package offer names without importing them (PEP 562).
+
+    The one list of the names is what the package's `__init__` imports for type checkers:
+
+        if TYPE_CHECKING:
+            from use_st5.losses.contrastive_loss import ContrastiveLoss as ContrastiveLoss
+
+        __getattr__, __dir__, __all__ = public_names(__name__)
+
+    Args:
+        package: Its full name; it is being imported.
+
+    Returns:
+        Its `__getattr__`, `__dir__` and `__all__`.
+    """
+    homes = _homes(package)
+
+    def import_name(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return import_name, names, sorted(homes)
+
+
+def _homes(package: str) -> dict[str, str]:
+    """Name → module for what the package imports for type checkers from below itself."""
+    spec = sys.modules[package].__spec__
+    source = spec.loader.get_source(package)  # type: ignore[union-attr]
+    return {
+        alias.name: node.module
+        for guarded in ast.parse(source).body
+        if isinstance(guarded, ast.If) and ast.unparse(guarded.test) == "TYPE_CHECKING"
+        for node in guarded.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
