@@ -38,13 +38,7 @@ class TrainableEncoder:
         card: The model card, Markdown.
         metadata: Facts for `use_st5.json`, such as `languages` and `license`.
 
-    Attributes:
-        model: As given; training changes its weights.
-        vectorizer: As given.
-        name: As given.
-        max_length: As given.
-        card: As given.
-        metadata: As given.
+    All are attributes; training changes the weights of `model`.
 
     Example:
         >>> encoder = TrainableEncoder.load("use_dan_en")
