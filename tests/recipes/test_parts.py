@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keras
 import pytest
-
 from use_st5.recipes._parts import parts_to_run
 
 PARTS = ("prepare", "train", "export")

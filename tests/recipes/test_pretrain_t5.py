@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.recipes.small_t5 import make_small
+from use_st5.data.corpora import running_text
+from use_st5.data.pretraining_text import kept_sentences, pretraining_tokens
+from use_st5.distillation.teacher_text import held_out_sentences, normalized
 from use_st5.recipes import pretrain_t5
-from use_st5.recipes._permissive_corpora import running_text
-from use_st5.recipes._pretraining_text import kept_sentences, pretraining_tokens
-from use_st5.recipes._teacher_sentences import held_out_sentences, normalized
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from use_st5.recipes._run_folder import checkpoints_folder
 
 from use_st5 import recipes
-from use_st5.recipes._run_folder import checkpoints_folder
 
 RECIPES = sorted(path.stem for path in Path(recipes.__file__).parent.glob("[!_]*.py"))
 

@@ -10,18 +10,18 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tests.recipes.small_t5 import make_small
-from use_st5._model_manifest import ModelManifest
-from use_st5.models.t5.config import T5Config
-from use_st5.models.t5.t5 import T5
-from use_st5.recipes import pretrain_t5, sentence_t5, sentence_t5_ablation
 from use_st5.recipes._sentence_t5_data import (
     nli_triplets,
     stack_exchange_answers,
     stage_arrays,
     trivia_answers,
 )
+
+from tests.recipes.small_t5 import make_small
+from use_st5._model_manifest import ModelManifest
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.t5 import T5
+from use_st5.recipes import pretrain_t5, sentence_t5, sentence_t5_ablation
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-
 from tests.recipes.fake_teacher import fake_teacher
+
+from use_st5.distillation.teacher_text import TeacherText
 from use_st5.models.t5.config import T5_PRESETS
 from use_st5.recipes import _use_data, st5_small_en
-from use_st5.recipes._teacher_sentences import TeacherText
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-
 from tests.recipes.fake_teacher import fake_teacher
+
+from use_st5.data.word_vocabulary import VocabularySettings
+from use_st5.distillation.teacher_text import TeacherText
 from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS
 from use_st5.recipes import _use_data, _use_training, use_transformer_en
-from use_st5.recipes._teacher_sentences import TeacherText
-from use_st5.recipes._use_vocabulary import VocabularySettings
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 
 
