@@ -27,11 +27,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import use_st5
+from use_st5.distillation.minilm import HINT_LAYER, minilm_teacher
 from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.senteval.datasets import MRPC, SST2, TREC
 from use_st5.evaluation.senteval.protocol import classifier_features
 from use_st5.evaluation.senteval.transfer_sample import TransferSample
-from use_st5.distillation.minilm import HINT_LAYER, minilm_teacher
 
 PHRASES = 6_000
 Encode = Callable[[list[str]], np.ndarray]
