@@ -64,8 +64,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 class Value:
-    def __init__(self, rate):
-        self.rate = rate
+    def __init__(self, rate, expected=()):
+        self.rate, self.expected = rate, dict(expected)
 
     def run(
         self, data, output, *, seed: int = 0, tasks: Sequence[str] | None = None,
@@ -74,7 +74,7 @@ class Value:
         """Trains."""
         return {f"{tasks} {strategy}": self.rate}
 
-RECIPE = Value(0.5)
+RECIPE = Value(0.5, [("None None", 0.75)])
 VARIANTS = {"published": Value(0.25)}
 '''
 
@@ -125,6 +125,19 @@ def test_a_variant_is_another_value(use: Callable) -> None:
     assert whole.stdout.splitlines()[1] == "('a', 'b') mirrored\t0.5000"
     published = use("train", "stub_varied", "--data", ".", "--variant", "published")
     assert published.stdout.splitlines()[1] == "None None\t0.2500"
+
+
+def test_the_expected_scores_stand_beside_those_of_the_whole_recipe(use: Callable) -> None:
+    whole = use("train", "stub_varied", "--data", ".").stdout.splitlines()
+    assert whole == ["score\tvalue\texpected", "None None\t0.5000\t0.7500"]
+    other = use("train", "stub_varied", "--data", ".", "--tasks", "a").stdout.splitlines()
+    assert other[0] == "score\tvalue", "of other tasks nothing is expected"
+
+
+def test_corpora_are_listed_with_place_and_licence(use: Callable) -> None:
+    lines = use("train", "--corpora").stdout.splitlines()
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
+    assert rows["medquad"][1:] == ["medquad_qa.jsonl", "CC BY 4.0"]
 
 
 def test_options_reach_the_recipe_and_scores_are_printed(use: Callable, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import inspect
 import itertools
 import os
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
@@ -50,6 +50,7 @@ HELP = manual(
     exports the model: --part prepare, then --part train, which needs no TensorFlow where
     KERAS_BACKEND is jax, then --part export, the output folder carried along.""",
     "use-st5 train --list",
+    "use-st5 train --corpora",
     "use-st5 train use_dan_en --data data --teacher teacher --out runs/use_dan_en",
     "use-st5 train use_dan_en --data data --steps 200 --seed 1 --out runs/short",
     "use-st5 train sentence_t5 --variant published --data data --strategy mirrored",
@@ -62,7 +63,8 @@ CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 class Experiment(Protocol):
     """What a module in `use_st5/recipes` offers as `RECIPE`, or is itself by a function `run`.
 
-    Its further forms stand in `VARIANTS` by name. An option that `run` has not is refused.
+    Its further forms stand in `VARIANTS` by name. An option that `run` has not is refused. It may
+    have the scores that are `expected` of it, by name.
     """
 
     run: Callable[..., dict[str, float]]
@@ -95,11 +97,14 @@ def train(
     variant: Annotated[str | None, typer.Option(help="Which form of the recipe.")] = None,
     strategy: Annotated[str | None, typer.Option(help="Where to train.")] = None,
     list_recipes: Annotated[bool, typer.Option("--list", help="Show the recipes and end.")] = False,
+    list_corpora: Annotated[
+        bool,
+        typer.Option("--corpora", help="Show the corpora, their places and licences, and end."),
+    ] = False,
 ) -> None:
     """Trains a model by a recipe."""
-    if list_recipes:
-        rows = [(name, _first_line(path)) for name, path in _recipes().items()]
-        print_table(["recipe", "what it trains"], rows)
+    if list_recipes or list_corpora:
+        print_table(*(_listed_recipes() if list_recipes else _listed_corpora()))
         return
     if recipe is None:
         raise typer.BadParameter("give the name of a recipe, or --list.")
@@ -114,8 +119,9 @@ def train(
     # Of several workers on one folder one alone writes; the recipe knows which.
     alone = contextlib.nullcontext() if strategy == "multi_worker" else sole_folder(output)
     with alone:
-        scores = _run(recipe, variant, data, output, wanted, context.args)
-    print_table(["score", "value"], [(name, f"{value:.4f}") for name, value in scores.items()])
+        scores, expected = _run(recipe, variant, data, output, wanted, context.args)
+    heads = ["score", "value", *(["expected"] if expected else [])]
+    print_table(heads, [_score_row(name, scores[name], expected) for name in scores])
     say(f"written: {output}")
 
 
@@ -126,14 +132,16 @@ def _run(
     output: Path,
     wanted: dict[str, Any],
     arguments: list[str],
-) -> dict[str, float]:
-    """Runs the recipe; Ctrl-C says how it goes on."""
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Runs the recipe and gives its scores and the expected ones; Ctrl-C says how it goes on."""
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         start_tensorflow()
     recipe = _import(name, variant)
     options = _understood(recipe, name, wanted) | _own_settings(recipe, name, arguments)
+    # What was measured is of the recipe's own settings.
+    expected = {} if wanted["steps"] or arguments else getattr(recipe, "expected", {})
     try:
-        return recipe.run(data, output, **options)
+        return recipe.run(data, output, **options), expected
     except KeyboardInterrupt as interrupt:
         say(f"interrupted; the same command continues from the last checkpoint in {output}")
         raise typer.Exit(130) from interrupt
@@ -157,6 +165,24 @@ def _recipes() -> dict[str, Path]:
     package = importlib.import_module(_PACKAGE)
     files = [file for folder in package.__path__ for file in Path(folder).glob("[!_]*.py")]
     return {file.stem: file for file in sorted(files)}
+
+
+def _listed_recipes() -> tuple[list[str], list[tuple[str, ...]]]:
+    """Heads and rows."""
+    return ["recipe", "what it trains"], [(n, _first_line(path)) for n, path in _recipes().items()]
+
+
+def _listed_corpora() -> tuple[list[str], list[tuple[str, ...]]]:
+    """Heads and rows."""
+    from use_st5.data.corpora import CORPORA
+
+    rows = [(each.name, each.what, each.place, each.licence) for each in CORPORA.values()]
+    return ["corpus", "what: keys", "place in the data folder", "licence"], rows
+
+
+def _score_row(name: str, value: float, expected: Mapping[str, float]) -> tuple[str, ...]:
+    shown = (f"{expected[name]:.4f}" if name in expected else "",) if expected else ()
+    return (name, f"{value:.4f}", *shown)
 
 
 def _first_line(file: Path) -> str:
