@@ -18,6 +18,7 @@ def test_some_tasks_of_a_recipe() -> None:
     some = RECIPE.only(["teacher", "inference"])
     assert some.tasks == ["inference", "teacher"], "in the recipe's order, which the draw goes by"
     assert some.only(()).tasks == []
+    assert (some.expected, RECIPE.only(RECIPE.tasks)) == ({}, RECIPE)
     with pytest.raises(ValueError, match=r"among \['inference', 'teacher'\]. Received: \['talk'\]"):
         some.only(["talk"])
 

@@ -192,7 +192,7 @@ class Recipe:
     def only(self, tasks: Sequence[str]) -> Recipe:
         """The same recipe with some of its tasks; with none the model stays as it was drawn.
 
-        Rates are relative, so any tasks will do.
+        Rates are relative, so any tasks will do. What other tasks give is not known before.
 
         Raises:
             ValueError: A task is unknown.
@@ -203,7 +203,8 @@ class Recipe:
             dataclasses.replace(stage, tasks=tuple(t for t in stage.tasks if t.name in tasks))
             for stage in self.stages
         )
-        return dataclasses.replace(self, stages=tuple(stages))
+        expected = self.expected if set(tasks) == set(self.tasks) else {}
+        return dataclasses.replace(self, stages=tuple(stages), expected=expected)
 
     def run(
         self,
