@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from use_st5.distillation import minilm
-from use_st5.distillation.teacher_vectors import TeacherVectors, write_questions
+from use_st5.distillation.teacher_vectors import TeacherVectors
 
 
 def test_both_layers_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,10 +16,10 @@ def test_both_layers_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return lambda texts: np.full((len(texts), 2), layers or 6.0)
 
     monkeypatch.setattr(minilm, "minilm_teacher", teacher)
-    write_questions(tmp_path, ["a", "b", "a"])
+    minilm.write_questions(tmp_path, ["a", "b", "a"])
     minilm.answer(tmp_path)
     assert not minilm.hint_folder(tmp_path).exists()
-    write_questions(minilm.hint_folder(tmp_path), ["b"])
+    minilm.write_questions(minilm.hint_folder(tmp_path), ["b"])
     minilm.answer(tmp_path)
     assert len(TeacherVectors(tmp_path)) == 2
     assert TeacherVectors(minilm.hint_folder(tmp_path))["b"].tolist() == [4.0, 4.0]

@@ -12,9 +12,9 @@ import pytest
 from tests.recipes.small_recipes import fake_teacher
 from use_st5.data.held_out import normalized
 from use_st5.data.word_vocabulary import VocabularySettings
-from use_st5.distillation.minilm import HINT_LAYER
+from use_st5.distillation.minilm import HINT_LAYER, read_questions
 from use_st5.distillation.teacher_text import Hints, TaughtText, TeacherText, teacher_sentences
-from use_st5.distillation.teacher_vectors import TeacherVectors, read_questions
+from use_st5.distillation.teacher_vectors import TeacherVectors
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.recipes import use_dan_en, use_transformer_en
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import use_st5
-from use_st5.recipes import _transfer_row
 from use_st5.text.word_vectors import WordVectors
+from use_st5.transfer import rows
 from use_st5.transfer.rows import Ingredients, TransferRow, transfer_rows
 from use_st5.transfer.splits import LabelledTexts, TransferSplit
 
@@ -36,7 +36,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> Encoder:
     """What lies in `models/mine`."""
     found = Encoder()
     monkeypatch.setattr(use_st5, "load", lambda name: found, raising=False)
-    monkeypatch.setattr(_transfer_row, "SavedModelLayer", lambda name: None)
+    monkeypatch.setattr(rows, "SavedModelLayer", lambda name: None)
     return found
 
 

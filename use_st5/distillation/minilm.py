@@ -16,18 +16,20 @@ work; the same command goes on). Then the recipe needs neither.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
-from use_st5.distillation.teacher_vectors import TeacherVectors, read_questions
+from use_st5._files import atomic_path
+from use_st5.distillation.teacher_vectors import TeacherVectors
 
 DIMENSION = 384
 # Where its vectors tell a classifier most (see the head of `use_transformer_en`).
 HINT_LAYER = 4
 _MAX_TOKENS = 256  # its sentence_bert_config.json
 _BATCH = 256
+_QUESTIONS = "questions.txt"
 
 
 def minilm_teacher(
@@ -76,6 +78,20 @@ def minilm_teacher(
 def hint_folder(folder: Path) -> Path:
     """Where the vectors of the teacher's layer `HINT_LAYER` lie, in the folder of its vectors."""
     return folder / f"layer_{HINT_LAYER}"
+
+
+def write_questions(folder: Path, sentences: Iterable[str]) -> None:
+    """Writes what a teacher is to be asked where it cannot be asked, as `questions.txt`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_path(folder / _QUESTIONS) as temporary:
+        text = "".join(f"{sentence}\n" for sentence in dict.fromkeys(sentences))
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_questions(folder: Path) -> list[str]:
+    """What `write_questions` wrote; nothing where nobody asked."""
+    path = folder / _QUESTIONS
+    return path.read_text(encoding="utf-8").split("\n")[:-1] if path.is_file() else []
 
 
 def answer(folder: Path) -> None:

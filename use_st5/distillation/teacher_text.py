@@ -17,9 +17,9 @@ from use_st5.data.corpus_sentences import nouns, sentences_by_source
 from use_st5.data.generated_text import generate_captions, generate_questions, generate_spans
 from use_st5.data.held_out import normalized
 from use_st5.data.word_vocabulary import VocabularySettings
-from use_st5.distillation.minilm import HINT_LAYER, hint_folder, minilm_teacher
+from use_st5.distillation.minilm import HINT_LAYER, hint_folder, minilm_teacher, write_questions
 from use_st5.distillation.related_sentences import Length, Pair, pair_texts, pairs_by_length
-from use_st5.distillation.teacher_vectors import Encode, TeacherVectors, write_questions
+from use_st5.distillation.teacher_vectors import Encode, TeacherVectors
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 
 if TYPE_CHECKING:

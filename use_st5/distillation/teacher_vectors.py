@@ -12,7 +12,6 @@ import numpy as np
 from use_st5._files import atomic_path, sole_writer
 
 Encode = Callable[[list[str]], Any]
-_QUESTIONS = "questions.txt"
 
 
 class TeacherVectors:
@@ -132,20 +131,6 @@ class TeacherVectors:
         self._shards.append(vectors)
         for row, sentence in enumerate(sentences):
             self._rows.setdefault(sentence, (shard, row))
-
-
-def write_questions(folder: Path, sentences: Iterable[str]) -> None:
-    """Writes what a teacher is to be asked where it cannot be asked, as `questions.txt`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with atomic_path(folder / _QUESTIONS) as temporary:
-        text = "".join(f"{sentence}\n" for sentence in dict.fromkeys(sentences))
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-
-
-def read_questions(folder: Path) -> list[str]:
-    """What `write_questions` wrote; nothing where nobody asked."""
-    path = folder / _QUESTIONS
-    return _read_sentences(path) if path.is_file() else []
 
 
 _REMEDY = "Remove the .npy and the .txt of that number: their sentences are then asked for again."

@@ -24,14 +24,21 @@ TensorFlow does:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import keras
 
-from use_st5.data.corpora import MEDQUAD, STACK_EXCHANGE, TRIVIA, inference_triplets
+from use_st5.data.corpora import (
+    MEDQUAD,
+    STACK_EXCHANGE,
+    TRIVIA,
+    Corpus,
+    Example,
+    inference_triplets,
+)
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.t5.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
@@ -39,12 +46,13 @@ from use_st5.recipes.pretrain_t5 import DTYPE, MODEL_NAME, XLA
 from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.recipe import Encode, Examples, Recipe, RecipeTask, Run, Scores, Stage
 
-# As T5 cuts texts: the end-of-sentence token is counted, and kept.
-IDS = PreparedColumn("token_ids", max_tokens=24)
-PAIR = {"anchor": IDS, "positive": IDS}
-TRIPLET = {**PAIR, "negative": IDS}
-# Each temperature and direction is equation 2's: both the answer of a question and the question of
-# an answer are to be found.
+Loss = Callable[[], ContrastiveLoss]
+PAIR = ("anchor", "positive")
+TRIPLET = (*PAIR, "negative")
+# Of a text in training, as T5 cuts it: the end-of-sentence token is counted, and kept. It cuts most
+# medical and Stack Exchange answers; the paper does not tell its own.
+MAX_TOKENS = 24
+# Equation 2, in both directions: the question of an answer is to be found, too.
 PAIRS_LOSS = partial(ContrastiveLoss, temperature=0.01, bidirectional=True, hard_negatives=False)
 TRIPLETS_LOSS = partial(PAIRS_LOSS, hard_negatives=True)
 
@@ -56,14 +64,20 @@ def adafactor(learning_rate: float) -> Callable[[int], keras.optimizers.Optimize
     )
 
 
-def answers(*, steps: int, batch_size: int, pieces: int, learning_rate: float) -> Stage:
+def answers(
+    *, steps: int, batch_size: int, pieces: int, learning_rate: float, max_tokens: int = MAX_TOKENS
+) -> Stage:
     """Questions and their answers; data sets are drawn by their sizes."""
+
+    def task(name: str, loss: Loss, corpus: Corpus, columns: tuple[str, ...]) -> RecipeTask:
+        return _task(name, loss, corpus.examples, columns, batch_size, max_tokens)
+
     return Stage(
         name="qa",
         tasks=(
-            _task("medical", PAIRS_LOSS, MEDQUAD.examples, PAIR, batch_size),
-            _task("trivia", TRIPLETS_LOSS, TRIVIA.examples, TRIPLET, batch_size),
-            _task("stack_exchange", PAIRS_LOSS, STACK_EXCHANGE.examples, PAIR, batch_size),
+            task("medical", PAIRS_LOSS, MEDQUAD, PAIR),
+            task("trivia", TRIPLETS_LOSS, TRIVIA, TRIPLET),
+            task("stack_exchange", PAIRS_LOSS, STACK_EXCHANGE, PAIR),
         ),
         optimizer=adafactor(learning_rate),
         steps=steps,
@@ -71,11 +85,13 @@ def answers(*, steps: int, batch_size: int, pieces: int, learning_rate: float) -
     )
 
 
-def triplets(*, steps: int, batch_size: int, pieces: int, learning_rate: float) -> Stage:
+def triplets(
+    *, steps: int, batch_size: int, pieces: int, learning_rate: float, max_tokens: int = MAX_TOKENS
+) -> Stage:
     """Premises with an entailed and a contradicting hypothesis each."""
     return Stage(
         name="nli",
-        tasks=(_task("nli", TRIPLETS_LOSS, inference_triplets, TRIPLET, batch_size),),
+        tasks=(_task("nli", TRIPLETS_LOSS, inference_triplets, TRIPLET, batch_size, max_tokens),),
         optimizer=adafactor(learning_rate),
         steps=steps,
         options=_options(pieces),
@@ -83,9 +99,17 @@ def triplets(*, steps: int, batch_size: int, pieces: int, learning_rate: float) 
 
 
 def _task(
-    name: str, loss: Any, read: Callable, columns: Mapping[str, PreparedColumn], batch_size: int
+    name: str,
+    loss: Loss,
+    read: Callable[[Path], Iterable[Example]],
+    columns: tuple[str, ...],
+    batch_size: int,
+    max_tokens: int,
 ) -> RecipeTask:
-    return RecipeTask(name=name, loss=loss, data=Examples(read, columns), batch_size=batch_size)
+    # The same width in every data set, so that one step serves.
+    ids = PreparedColumn("token_ids", max_tokens=max_tokens)
+    data = Examples(read, dict.fromkeys(columns, ids))
+    return RecipeTask(name=name, loss=loss, data=data, batch_size=batch_size)
 
 
 def _options(pieces: int) -> dict[str, Any]:
