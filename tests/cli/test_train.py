@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ast
+import importlib
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -57,6 +58,27 @@ def run(
 '''
 
 
+VARIED = '''"""Has variants."""
+from __future__ import annotations
+from collections.abc import Sequence
+from typing import Literal
+
+class Value:
+    def __init__(self, rate, expected=()):
+        self.rate, self.expected = rate, dict(expected)
+
+    def run(
+        self, data, output, *, seed: int = 0, tasks: Sequence[str] | None = None,
+        strategy: Literal["mirrored", "tpu"] | None = None,
+    ):
+        """Trains."""
+        return {f"{tasks} {strategy}": self.rate}
+
+RECIPE = Value(0.5, [("None None", 0.75)])
+VARIANTS = {"published": Value(0.25)}
+'''
+
+
 @pytest.fixture(autouse=True)
 def stub_recipes(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
@@ -66,11 +88,12 @@ def stub_recipes(
     (folder / "stub_parted.py").write_text(PARTED)
     (folder / "stub_small.py").write_text(SMALL)
     (folder / "stub_own.py").write_text(OWN)
+    (folder / "stub_varied.py").write_text(VARIED)
     (folder / "_stub_private.py").write_text('"""No recipe."""')
     monkeypatch.setattr(recipes, "__path__", [*recipes.__path__, str(folder)])
     monkeypatch.delenv("USE_ST5_DATA", raising=False)
     yield
-    for name in ("stub_full", "stub_small", "stub_own", "stub_parted"):
+    for name in ("stub_full", "stub_small", "stub_own", "stub_parted", "stub_varied"):
         sys.modules.pop(f"use_st5.recipes.{name}", None)
 
 
@@ -86,13 +109,35 @@ def test_list_shows_first_lines_without_importing(use: Callable) -> None:
 
 @pytest.mark.parametrize("file", sorted(RECIPES.glob("[!_]*.py")), ids=lambda file: file.stem)
 def test_recipes_of_the_package_can_be_run_from_here(file: Path) -> None:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    run = next(node for node in tree.body if getattr(node, "name", "") == "run")
-    assert [argument.arg for argument in run.args.args] == ["data", "output"]
-    options = {argument.arg for argument in run.args.kwonlyargs}
-    # Teachers and steps are not every recipe's affair; the command refuses what there is not.
-    assert options >= {"seed", "resume"}
-    assert len(ast.get_docstring(tree).splitlines()[0]) <= 100
+    module = importlib.import_module(f"use_st5.recipes.{file.stem}")
+    recipes_of_it = [vars(module).get("RECIPE", module), *vars(module).get("VARIANTS", {}).values()]
+    for recipe in recipes_of_it:
+        parameters = inspect.signature(recipe.run).parameters.values()
+        keywords = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+        assert [each.name for each in parameters if each.name not in keywords] == ["data", "output"]
+        # Teachers and steps are not every recipe's affair; the command refuses what there is not.
+        assert keywords >= {"seed", "resume"}
+    assert len(module.__doc__.splitlines()[0]) <= 100
+
+
+def test_a_variant_is_another_value(use: Callable) -> None:
+    whole = use("train", "stub_varied", "--data", ".", "--tasks", "a,b", "--strategy", "mirrored")
+    assert whole.stdout.splitlines()[1] == "('a', 'b') mirrored\t0.5000"
+    published = use("train", "stub_varied", "--data", ".", "--variant", "published")
+    assert published.stdout.splitlines()[1] == "None None\t0.2500"
+
+
+def test_the_expected_scores_stand_beside_those_of_the_whole_recipe(use: Callable) -> None:
+    whole = use("train", "stub_varied", "--data", ".").stdout.splitlines()
+    assert whole == ["score\tvalue\texpected", "None None\t0.5000\t0.7500"]
+    other = use("train", "stub_varied", "--data", ".", "--tasks", "a").stdout.splitlines()
+    assert other[0] == "score\tvalue", "of other tasks nothing is expected"
+
+
+def test_corpora_are_listed_with_place_and_licence(use: Callable) -> None:
+    lines = use("train", "--corpora").stdout.splitlines()
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
+    assert rows["medquad"][1:] == ["medquad_qa.jsonl", "CC BY 4.0"]
 
 
 def test_options_reach_the_recipe_and_scores_are_printed(use: Callable, tmp_path: Path) -> None:
@@ -148,13 +193,20 @@ def test_interruption_says_how_to_continue(use: Callable) -> None:
     ("arguments", "code", "message"),
     [
         ((), 2, "--list"),
-        (("nothing", "--data", "."), 2, "stub_full, stub_own, stub_parted, stub_small"),
+        (
+            ("nothing", "--data", "."),
+            2,
+            "stub_full, stub_own, stub_parted, stub_small, stub_varied",
+        ),
         (("stub_full",), 2, "USE_ST5_DATA"),
         (("stub_full", "--data", "absent"), 1, "found no absent"),
         (("stub_small", "--data", ".", "--steps", "5"), 2, "no such setting"),
         (("stub_small", "--part", "train"), 2, "no such setting"),
         (("stub_parted", "--part", "prepare"), 2, "USE_ST5_DATA"),
         (("stub_parted", "--data", ".", "--preset", "big"), 2, "received 'big', not mini, large."),
+        (("stub_varied", "--data", ".", "--variant", "mine"), 2, "it has: published."),
+        (("stub_own", "--data", ".", "--variant", "mine"), 2, "it has: none."),
+        (("stub_own", "--data", ".", "--strategy", "tpu"), 2, "no such setting"),
         (("stub_full", "--data", ".", "--steps", "0"), 2, "--steps"),
         (("stub_full", "--data", ".", "--rate", "1"), 2, "stub_full has no --rate"),
         (("stub_own", "--data", ".", "--rat", "1"), 2, "--repeats, --rate, --tasks"),

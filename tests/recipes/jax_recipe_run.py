@@ -8,17 +8,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.recipes.small_t5 import make_small
-from use_st5.recipes import pretrain_t5, sentence_t5
+from tests.recipes.small_t5 import SMALL, small_nli
 
 
 def main(runs: Path) -> None:
     """Trains a T5 and a Sentence-T5 on it, without the corpora."""
-    make_small(setattr)
     nowhere = Path("nowhere")
-    pretrain_t5.run(nowhere, runs / "pretrain_t5", steps=10, part="train")
-    options = {"stages": ("nli",), "settings": {"nli": (10, 8, 2, 1e-3)}}
-    sentence_t5.run(nowhere, runs / "sentence_t5", part="train", **options)
+    SMALL.run(nowhere, runs / "pretrain_t5", steps=10, part="train")
+    small_nli().run(nowhere, runs / "sentence_t5", part="train")
 
 
 if __name__ == "__main__":

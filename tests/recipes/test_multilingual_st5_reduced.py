@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,32 +14,39 @@ pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
 from tests.recipes import multilingual_data  # noqa: E402
+from tests.recipes.test_multilingual_st5 import without_xla  # noqa: E402
 from use_st5.evaluation.record import EvaluationRecord  # noqa: E402
 from use_st5.models.lora import load_lora  # noqa: E402
-from use_st5.recipes import _lora_run, multilingual_st5_reduced  # noqa: E402
+from use_st5.recipes import multilingual_st5_reduced  # noqa: E402
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer  # noqa: E402
+from use_st5.training.recipe import Recipe, Run  # noqa: E402
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three languages; T5's own vocabulary stands for mT5's."""
+def data(tmp_path: Path) -> Path:
+    """Three languages."""
     root = tmp_path / "data"
     for language in multilingual_data.WORDS:
         multilingual_data.write_pairs(root / f"xnli/dev-{language}.tsv", language, count=12)
     multilingual_data.write_evaluation_sets(root)
-    settings = dataclasses.replace(multilingual_st5_reduced.SETTINGS, batch_size=6, max_tokens=12)
-    monkeypatch.setattr(multilingual_st5_reduced, "SETTINGS", settings)
-    monkeypatch.setattr(
-        multilingual_st5_reduced, "subset_vectorizer", lambda folder: SentencePieceVectorizer()
-    )
-    # XLA takes longer than the steps.
-    monkeypatch.setattr(_lora_run, "Trainer", partial(_lora_run.Trainer, jit_compile=False))
     return root
 
 
-def test_from_text_to_table(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def small() -> Recipe:
+    """Small batches; T5's own vocabulary stands for mT5's."""
+    recipe = without_xla(multilingual_st5_reduced.RECIPE)
+    (stage,) = recipe.stages
+    tasks = (dataclasses.replace(stage.tasks[0], batch_size=6),)
+    return dataclasses.replace(
+        recipe,
+        stages=(dataclasses.replace(stage, tasks=tasks),),
+        vectorizer=lambda run: SentencePieceVectorizer(),
+    )
+
+
+def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "run"
-    scores = multilingual_st5_reduced.run(data, output, steps=4)
+    scores = small().run(data, output, steps=4)
     assert set(scores) == {"tatoeba", "jsts"}
     record = EvaluationRecord.read(output / "record.json")
     assert record.model["name"] == "multilingual_st5_reduced"
@@ -50,33 +56,34 @@ def test_from_text_to_table(data: Path, tmp_path: Path, monkeypatch: pytest.Monk
     # The model is the random base with the adapters, which have learnt something.
     vectorizer = SentencePieceVectorizer()
     ids = vectorizer.padded(["dog street", "water"])
-    multilingual_st5_reduced.keras.utils.set_random_seed(0)
-    model = multilingual_st5_reduced.random_mt5("float32")
+    run = Run(small(), data, output)
+    model = multilingual_st5_reduced.random_mt5(run, "float32")
     untrained = np.asarray(model(ids))
     load_lora(model, output / "adapters.safetensors")
     exported = tf.saved_model.load(output / "model")(tf.constant(["dog street", "water"]))
     np.testing.assert_allclose(exported, model(ids), atol=1e-5)
     assert np.abs(exported - untrained).max() > 1e-3
     manifest = json.loads((output / "model/use_st5.json").read_text())
-    assert manifest["metadata"]["languages"] == ["de", "en", "fr"]
+    assert manifest["metadata"]["note"] == "random base, for show"
     # The same command finds the training done; another refuses to go on.
     trained = (output / "adapters.safetensors").read_bytes()
-    monkeypatch.setattr(multilingual_st5_reduced, "export_and_score", lambda *_, **__: {})
-    multilingual_st5_reduced.run(data, output, steps=4)
+    small().run(data, output, steps=4, part="train")
     assert (output / "adapters.safetensors").read_bytes() == trained
     with pytest.raises(FileExistsError, match="let the run resume"):
-        multilingual_st5_reduced.run(data, output, resume=False)
+        small().run(data, output, resume=False)
 
 
 def test_data_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"xnli/dev-XX\.tsv"):
-        multilingual_st5_reduced.run(tmp_path, tmp_path / "run")
+        multilingual_st5_reduced.RECIPE.run(tmp_path, tmp_path / "run")
 
 
-def test_the_subset_of_mt5s_vocabulary(data_dir: Path) -> None:
-    vectorizer = multilingual_st5_reduced.subset_vectorizer(data_dir / "vocab/mt5-cn-subset")
+def test_the_subset_of_mt5s_vocabulary(data_dir: Path, tmp_path: Path) -> None:
+    run = Run(multilingual_st5_reduced.RECIPE, data_dir, tmp_path)
+    # The seed that is set with the model ends what TensorFlow holds of a text stage like mT5's.
+    model = multilingual_st5_reduced.random_mt5(run, "float32")
+    vectorizer = run.vectorizer
     assert vectorizer.vocabulary_size == 250_100
-    model = multilingual_st5_reduced.random_mt5("float32")
     # Rows for all pieces, also those that the subset does not have.
     assert model.config.vocabulary_size == 250_112
     assert np.isfinite(model(vectorizer.padded(["我爱你", "", "Ж"]))).all()

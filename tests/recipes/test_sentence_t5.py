@@ -1,7 +1,8 @@
-"""Both stages end to end on a few sentences."""
+"""Both stages end to end on a few sentences, and the paper's settings."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,18 +12,23 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.recipes.small_t5 import make_small
+from tests.recipes.small_t5 import SMALL as SMALL_T5
+from tests.recipes.small_t5 import small_nli
 from use_st5._model_manifest import ModelManifest
+from use_st5.data.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
 from use_st5.models.t5.config import T5Config
 from use_st5.models.t5.t5 import T5
-from use_st5.recipes import pretrain_t5, sentence_t5, sentence_t5_ablation
-from use_st5.recipes._sentence_t5_data import (
-    nli_triplets,
-    stack_exchange_answers,
-    stage_arrays,
-    trivia_answers,
+from use_st5.recipes import sentence_t5, sentence_t5_ablation
+from use_st5.training.recipe import Run
+
+RECIPE = sentence_t5.RECIPE
+SMALL = dataclasses.replace(
+    RECIPE,
+    stages=(
+        sentence_t5.answers(steps=10, batch_size=8, pieces=1, learning_rate=1e-3),
+        sentence_t5.triplets(steps=20, batch_size=8, pieces=2, learning_rate=1e-3),
+    ),
 )
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 
 @pytest.fixture
@@ -60,7 +66,8 @@ def _write_answers(corpora: Path) -> None:
 @pytest.mark.parametrize("pooling", ["mean", "first", "decoder"])
 def test_raw_vectors_are_those_of_the_t5(pretrained: Path, pooling: str) -> None:
     t5 = keras.saving.load_model(pretrained / "t5.keras")
-    model = sentence_t5.sentence_encoder(pretrained, pooling, None)
+    run = Run(RECIPE, pretrained, pretrained, pretrained=pretrained)
+    model = sentence_t5.sentence_encoder(run, pooling=pooling, projection_dim=None)
     ids = np.array([[5, 6, 7, 1], [8, 9, 1, 0]], np.int32)
     if pooling == "decoder":
         hidden = _decoder_output(t5, ids)
@@ -82,14 +89,12 @@ def _decoder_output(t5: T5, ids: np.ndarray) -> np.ndarray:
 
 
 def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
-    settings = {"qa": (10, 8, 1, 1e-3), "nli": (20, 8, 2, 1e-3)}
-    options = {"pretrained": pretrained, "settings": settings}
-    assert sentence_t5.run(corpora, tmp_path / "run", part="prepare", **options) == {}
+    assert SMALL.run(corpora, tmp_path / "run", part="prepare") == {}
     with pytest.raises(FileNotFoundError, match=r"training\.json, .* --part train --out"):
-        sentence_t5.run(corpora, tmp_path / "run", part="export")
-    trained = {"part": "train", "seed": 3, **options}
-    assert sentence_t5.run(tmp_path / "nowhere", tmp_path / "run", **trained) == {}
-    scores = sentence_t5.run(corpora, tmp_path / "run", part="export")
+        SMALL.run(corpora, tmp_path / "run", part="export")
+    trained = {"part": "train", "seed": 3, "pretrained": pretrained}
+    assert SMALL.run(tmp_path / "nowhere", tmp_path / "run", **trained) == {}
+    scores = SMALL.run(corpora, tmp_path / "run", part="export")
     metadata = ModelManifest.read(tmp_path / "run/model").metadata
     assert (metadata["seed"], metadata["pooling"]) == (3, "mean"), "of the training"
     assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
@@ -97,7 +102,7 @@ def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: P
     vectors = exported(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)
     # Complete: the same command finds everything done.
-    assert sentence_t5.run(corpora, tmp_path / "run", seed=3, **options) == scores
+    assert SMALL.run(corpora, tmp_path / "run", seed=3, pretrained=pretrained) == scores
     assert (tmp_path / "run/checkpoints/qa").is_dir()
 
 
@@ -111,67 +116,100 @@ def test_the_stages_run_under_jax_between_preparation_and_export(
 ) -> None:
     pytest.importorskip("jax")
     _write_answers(corpora)
-    make_small(monkeypatch.setattr)
     runs = tmp_path / "runs"
-    pretrain_t5.run(corpora, runs / "pretrain_t5", part="prepare")
-    sentence_t5.run(corpora, runs / "sentence_t5", part="prepare", stages=("nli",))
+    SMALL_T5.run(corpora, runs / "pretrain_t5", part="prepare")
+    small_nli().run(corpora, runs / "sentence_t5", part="prepare")
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     tests = repository / "tests"
     run = tests / "recipes/jax_recipe_run.py"
     fresh_python(tests / "without_tensorflow.py", run, runs, timeout=900)
     assert (runs / "pretrain_t5/checkpoints/checkpoint-000000010/values.safetensors").exists()
-    scores = sentence_t5.run(corpora, runs / "sentence_t5", part="export")
+    scores = small_nli().run(corpora, runs / "sentence_t5", part="export")
     assert ModelManifest.read(runs / "sentence_t5/model").metadata["stages"] == ["nli"]
     assert np.isfinite(list(scores.values())).all()
     vectors = tf.saved_model.load(runs / "sentence_t5/model")(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)
 
 
-def test_preparation_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"prepared/qa/medical. .* --part prepare"):
-        sentence_t5.run(corpora, tmp_path / "run", part="train", pretrained=pretrained)
-
-
-def test_wrong_stage_and_missing_t5(corpora: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'mlm'"):
-        sentence_t5.run(corpora, tmp_path / "run", stages=["mlm"])
+def test_what_is_missing_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"prepared/medical. .* --part prepare"):
+        RECIPE.run(corpora, tmp_path / "run", part="train", pretrained=pretrained)
     with pytest.raises(FileNotFoundError, match="train pretrain_t5"):
-        sentence_t5.run(corpora, tmp_path / "run")
+        RECIPE.run(corpora, tmp_path / "run")
 
 
 def test_triplets_and_answers(corpora: Path, pretrained: Path) -> None:
     del pretrained
-    triplets = list(nli_triplets(corpora))
+    triplets = [tuple(each.values()) for each in inference_triplets(corpora)]
     assert ("A man has 3 cats.", "Yes 3.", "No 3.") in triplets
     assert len([each for each in triplets if each[0].endswith("cats.")]) == 8
-    assert list(trivia_answers(corpora)) == [("Who eats food?", "dog", "cat")]
-    assert list(stack_exchange_answers(corpora)) == [("Which ball?", "That & this.")]
+    trivia = {"anchor": "Who eats food?", "positive": "dog", "negative": "cat"}
+    assert list(TRIVIA.examples(corpora)) == [trivia]
+    answer = {"anchor": "Which ball?", "positive": "That & this."}
+    assert list(STACK_EXCHANGE.examples(corpora)) == [answer]
 
 
 def test_sts_sentences_are_held_out(corpora: Path, pretrained: Path) -> None:
     del pretrained
-    vectorizer = SentencePieceVectorizer()
-    before = len(stage_arrays(corpora, "nli", vectorizer)["nli"]["anchor"])
+    (task,) = sentence_t5.NLI.tasks
+
+    def anchors() -> list[str]:
+        run = Run(RECIPE, corpora, corpora)
+        ((examples, columns),) = task.data.sources("nli", run).values()
+        assert {column.max_tokens for column in columns.values()} == {24}
+        return [example["anchor"] for example in examples()]
+
+    before = anchors()
     sets = corpora / "stsbenchmark/sts-dev.csv"
     sets.write_text(sets.read_text() + "g\tf\t1\t1\t5\ta man has 3 cats\tx y\n")
-    after = stage_arrays(corpora, "nli", vectorizer)["nli"]
-    assert {name: ids.shape[1] for name, ids in after.items()} == dict.fromkeys(
-        ("anchor", "positive", "negative"), 24
-    )
-    assert len(after["anchor"]) == before - 1
+    assert [each for each in before if each not in anchors()] == ["A man has 3 cats."]
 
 
-def test_ablation_has_the_rows_of_table_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[tuple[tuple[str, ...], str]] = []
+@pytest.mark.parametrize("name", ["published", "two_cores"])
+def test_the_papers_loss_and_optimizer(name: str) -> None:
+    """Ni et al. 2021, section 4.3 and equation 2, and t5x_retrieval's configuration of the loss."""
+    recipe = {"two_cores": RECIPE, **sentence_t5.VARIANTS}[name]
+    assert [stage.name for stage in recipe.stages] == ["qa", "nli"]
+    negatives = {"medical": False, "trivia": True, "stack_exchange": False, "nli": True}
+    for stage in recipe.stages:
+        for task in stage.tasks:
+            loss = task.loss()
+            assert (loss.temperature, loss.bidirectional) == (0.01, True)
+            assert loss.hard_negatives == negatives.pop(task.name)
+            assert task.rate is None, "data sets are drawn by their sizes"
+        optimizer = stage.optimizer(1_000)
+        assert type(optimizer) is keras.optimizers.Adafactor
+        assert optimizer.beta_2_decay == -0.8
+        peak = {"published": 1e-3, "two_cores": 3e-2}[name]
+        rates = [float(optimizer._learning_rate(step)) for step in (0, 100, 550, 1_000)]
+        np.testing.assert_allclose(rates, [peak, peak, peak / 2, 0], rtol=1e-5, atol=1e-9)
+    assert not negatives
 
-    def run(_data: Path, folder: Path, *, seed: int, **options: object) -> None:
-        started.append((tuple(options["stages"]), options["pooling"]))
-        folder.mkdir(parents=True)
-        (folder / "scores.json").write_text(json.dumps({"spearman": 0.5 + seed / 100}))
 
-    monkeypatch.setattr(sentence_t5, "run", run)
-    scores = sentence_t5_ablation.run(tmp_path, tmp_path / "out", steps=10)
-    assert len(started) == 18
-    assert (("qa", "nli"), "mean") in started
-    assert scores["nli_decoder/spearman"] == pytest.approx(0.51)
-    assert "| qa_nli_mean | 51.00 ± 1.00 |" in (tmp_path / "out/table.md").read_text()
+def test_the_papers_batches() -> None:
+    qa, nli = sentence_t5.VARIANTS["published"].stages
+    assert {task.batch_size for task in qa.tasks} == {2048}
+    assert {task.batch_size for task in nli.tasks} == {512}
+    assert pytest.approx(qa.steps, rel=1e-4) == 2_000_000_000 / 2048, "a pass over 2 billion pairs"
+    assert pytest.approx(nli.steps, rel=0.01) == 3 * 275_601 / 512, "three over the triplets"
+
+
+def test_ablation_has_the_rows_of_table_3() -> None:
+    found = {
+        name: ([stage.name for stage in row.stages], row.metadata["pooling"])
+        for name, row in sentence_t5_ablation.RECIPE.rows.items()
+    }
+    assert found == {
+        "raw_first": ([], "first"),
+        "raw_mean": ([], "mean"),
+        "raw_decoder": ([], "decoder"),
+        "nli_mean": (["nli"], "mean"),
+        "nli_decoder": (["nli"], "decoder"),
+        "qa_nli_mean": (["qa", "nli"], "mean"),
+    }
+    settings = {
+        name: (row.model.keywords["pooling"], row.model.keywords["projection_dim"])
+        for name, row in sentence_t5_ablation.RECIPE.rows.items()
+    }
+    assert settings["raw_decoder"] == ("decoder", None)
+    assert settings["nli_decoder"] == ("decoder", 768)

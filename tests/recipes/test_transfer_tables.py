@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from use_st5.evaluation.data_folder import MissingDataError
 from use_st5.recipes import transfer_tables
-from use_st5.recipes._transfer_report import tables
-from use_st5.recipes._transfer_row import TransferRow
+from use_st5.transfer.rows import TransferRow
+from use_st5.transfer.tables import tables
 
 
 @pytest.fixture

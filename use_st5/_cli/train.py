@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import inspect
 import itertools
 import os
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
@@ -20,7 +21,9 @@ from use_st5._cli.output import manual, print_table, say
 
 _PACKAGE = "use_st5.recipes"
 _DATA_VARIABLE = "USE_ST5_DATA"
-_DEFAULTS = {"seed": 0, "steps": None, "teacher": None, "resume": True, "part": None}
+_DEFAULTS = {
+    **{"seed": 0, "steps": None, "teacher": None, "resume": True, "part": None, "strategy": None}
+}
 
 HELP = manual(
     f"""Train a model by a recipe.
@@ -32,8 +35,12 @@ HELP = manual(
     the same command is given again; with --no-resume an output folder that holds checkpoints is
     refused. At the end the scores are printed.
 
-    A recipe's further settings are options too, `--NAME VALUE`, several values with commas between;
-    they are the keyword arguments of its `run`.
+    --variant chooses among the forms that a recipe's file names, such as the settings of its paper;
+    a wrong name lists them. A recipe's further settings are options too, `--NAME VALUE`, several
+    values with commas between; they are the keyword arguments of its `run`.
+
+    --strategy trains on several devices: one_device, mirrored (all GPUs of the machine), tpu or
+    multi_worker (several machines, each with its TF_CONFIG and --part train).
 
     The data is looked for in --data, else in the folder that the environment variable
     {_DATA_VARIABLE} names.
@@ -42,30 +49,24 @@ HELP = manual(
     exports the model: --part prepare, then --part train, which needs no TensorFlow where
     KERAS_BACKEND is jax, then --part export, the output folder carried along.""",
     "use-st5 train --list",
+    "use-st5 train --corpora",
     "use-st5 train use_dan_en --data data --teacher teacher --out runs/use_dan_en",
     "use-st5 train use_dan_en --data data --steps 200 --seed 1 --out runs/short",
+    "use-st5 train sentence_t5 --variant published --data data --strategy mirrored",
     "use-st5 train transfer_tables --data data --tasks trec,sst2 --repeats 3",
 )
 # Options that only a recipe knows pass the command's parser and come to `_own_settings`.
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
-class Recipe(Protocol):
-    """What a module in `use_st5/recipes` offers; an option that `run` has not is refused."""
+class Experiment(Protocol):
+    """What a module in `use_st5/recipes` offers as `RECIPE`, or is itself by a function `run`.
 
-    def run(
-        self,
-        data: Path,
-        output: Path,
-        *,
-        seed: int = 0,
-        steps: int | None = None,
-        teacher: Path | None = None,
-        resume: bool = True,
-        part: str | None = None,
-    ) -> dict[str, float]:
-        """Trains into `output` and returns the scores by name."""
-        ...
+    Its further forms stand in `VARIANTS` by name. An option that `run` has not is refused. It may
+    have the scores that are `expected` of it, by name.
+    """
+
+    run: Callable[..., dict[str, float]]
 
 
 def train(
@@ -92,12 +93,17 @@ def train(
     part: Annotated[
         str | None, typer.Option(help="prepare, train or export alone. Default: all.")
     ] = None,
+    variant: Annotated[str | None, typer.Option(help="Which form of the recipe.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="Where to train.")] = None,
     list_recipes: Annotated[bool, typer.Option("--list", help="Show the recipes and end.")] = False,
+    list_corpora: Annotated[
+        bool,
+        typer.Option("--corpora", help="Show the corpora, their places and licences, and end."),
+    ] = False,
 ) -> None:
     """Trains a model by a recipe."""
-    if list_recipes:
-        rows = [(name, _first_line(path)) for name, path in _recipes().items()]
-        print_table(["recipe", "what it trains"], rows)
+    if list_recipes or list_corpora:
+        print_table(*(_listed_recipes() if list_recipes else _listed_corpora()))
         return
     if recipe is None:
         raise typer.BadParameter("give the name of a recipe, or --list.")
@@ -108,22 +114,33 @@ def train(
     data = _data_folder(data, part)
     output = output or Path("runs", recipe)
     wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume, "part": part}
-    with sole_folder(output):
-        scores = _run(recipe, data, output, wanted, context.args)
-    print_table(["score", "value"], [(name, f"{value:.4f}") for name, value in scores.items()])
+    wanted["strategy"] = strategy
+    # Of several workers on one folder one alone writes; the recipe knows which.
+    alone = contextlib.nullcontext() if strategy == "multi_worker" else sole_folder(output)
+    with alone:
+        scores, expected = _run(recipe, variant, data, output, wanted, context.args)
+    heads = ["score", "value", *(["expected"] if expected else [])]
+    print_table(heads, [_score_row(name, scores[name], expected) for name in scores])
     say(f"written: {output}")
 
 
 def _run(
-    recipe: str, data: Path, output: Path, wanted: dict[str, Any], arguments: list[str]
-) -> dict[str, float]:
-    """Runs the recipe; Ctrl-C says how it goes on."""
+    name: str,
+    variant: str | None,
+    data: Path,
+    output: Path,
+    wanted: dict[str, Any],
+    arguments: list[str],
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Runs the recipe and gives its scores and the expected ones; Ctrl-C says how it goes on."""
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         start_tensorflow()
-    module = _import(recipe)
-    options = _understood(module, recipe, wanted) | _own_settings(module, recipe, arguments)
+    recipe = _import(name, variant)
+    options = _understood(recipe, name, wanted) | _own_settings(recipe, name, arguments)
+    # What was measured is of the recipe's own settings.
+    expected = {} if wanted["steps"] or arguments else getattr(recipe, "expected", {})
     try:
-        return module.run(data, output, **options)
+        return recipe.run(data, output, **options), expected
     except KeyboardInterrupt as interrupt:
         say(f"interrupted; the same command continues from the last checkpoint in {output}")
         raise typer.Exit(130) from interrupt
@@ -149,75 +166,108 @@ def _recipes() -> dict[str, Path]:
     return {file.stem: file for file in sorted(files)}
 
 
+def _listed_recipes() -> tuple[list[str], list[tuple[str, ...]]]:
+    """Heads and rows."""
+    return ["recipe", "what it trains"], [(n, _first_line(path)) for n, path in _recipes().items()]
+
+
+def _listed_corpora() -> tuple[list[str], list[tuple[str, ...]]]:
+    """Heads and rows."""
+    from use_st5.data.corpora import CORPORA
+
+    rows = [(each.name, each.what, each.place, each.licence) for each in CORPORA.values()]
+    return ["corpus", "what: keys", "place in the data folder", "licence"], rows
+
+
+def _score_row(name: str, value: float, expected: Mapping[str, float]) -> tuple[str, ...]:
+    shown = (f"{expected[name]:.4f}" if name in expected else "",) if expected else ()
+    return (name, f"{value:.4f}", *shown)
+
+
 def _first_line(file: Path) -> str:
     docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     return (docstring.splitlines() or [""])[0]
 
 
-def _import(recipe: str) -> Recipe:
-    return importlib.import_module(f"{_PACKAGE}.{recipe}")
+def _import(name: str, variant: str | None) -> Experiment:
+    """The recipe, or its variant."""
+    module = importlib.import_module(f"{_PACKAGE}.{name}")
+    variants = vars(module).get("VARIANTS", {})
+    if variant is None:
+        return vars(module).get("RECIPE", module)
+    if variant not in variants:
+        raise typer.BadParameter(
+            f"{name} has no variant {variant!r}; it has: {', '.join(variants) or 'none'}.",
+            param_hint="--variant",
+        )
+    return variants[variant]
 
 
-def _understood(module: Recipe, recipe: str, wanted: dict[str, Any]) -> dict[str, Any]:
+def _understood(recipe: Experiment, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """Those of the `wanted` options that the recipe has; one it lacks must be at its default."""
-    has = inspect.signature(module.run).parameters
-    for name, value in wanted.items():
-        if name not in has and value != _DEFAULTS[name]:
+    has = inspect.signature(recipe.run).parameters
+    for option, value in wanted.items():
+        if option not in has and value != _DEFAULTS[option]:
             raise typer.BadParameter(
-                f"the recipe {recipe} has no such setting.", param_hint=f"--{name}"
+                f"the recipe {name} has no such setting.", param_hint=f"--{option}"
             )
     # What is None was not given: the recipe's own default stands.
-    return {name: value for name, value in wanted.items() if name in has and value is not None}
+    return {each: value for each, value in wanted.items() if each in has and value is not None}
 
 
-def _own_settings(module: Recipe, recipe: str, arguments: list[str]) -> dict[str, Any]:
+def _own_settings(recipe: Experiment, name: str, arguments: list[str]) -> dict[str, Any]:
     """What `--name value` and `--name=value` give to the recipe's further keyword arguments."""
-    hints = get_type_hints(module.run)
+    hints = get_type_hints(recipe.run)
     own = {
-        name: hints.get(name)
-        for name in inspect.signature(module.run).parameters
-        if name not in ("data", "output", *_DEFAULTS) and _is_textual(hints.get(name))
+        each: hints.get(each)
+        for each in inspect.signature(recipe.run).parameters
+        if each not in ("data", "output", *_DEFAULTS) and _is_textual(hints.get(each))
     }
     words = [word for argument in arguments for word in _halves(argument)]
     given = {}
     for option, value in itertools.zip_longest(words[::2], words[1::2]):
-        name = option.removeprefix("--").replace("-", "_")
-        if not option.startswith("--") or name not in own:
-            known = ", ".join(f"--{name}" for name in own) or "none"
+        key = option.removeprefix("--").replace("-", "_")
+        if not option.startswith("--") or key not in own:
+            known = ", ".join(f"--{each}" for each in own) or "none"
             raise typer.BadParameter(
-                f"{recipe} has no {option}; its own options: {known}; for those of all recipes "
+                f"{name} has no {option}; its own options: {known}; for those of all recipes "
                 "see use-st5 train --help."
             )
         if value is None:
             raise typer.BadParameter("give a value.", param_hint=option)
-        given[name] = _value(option, value, own[name])
+        given[key] = _value(option, value, own[key])
     return given
 
 
 def _is_textual(kind: Any) -> bool:
     """Whether a word of the command line can be a value; for a mapping or an object none can."""
-    if get_origin(kind) is Literal or kind == Sequence[str]:
+    kinds = _kinds(kind)
+    if len(kinds) == 1 and (get_origin(kinds[0]) is Literal or kinds[0] == Sequence[str]):
         return True
-    optional = get_origin(kind) in (types.UnionType, Union)
-    kinds = {*get_args(kind)} - {types.NoneType} if optional else {kind}
-    return kinds <= {str, int, float, Path}
+    return {*kinds} <= {str, int, float, Path}
+
+
+def _kinds(kind: Any) -> list[Any]:
+    """The alternatives of an annotation, but for None."""
+    alternatives = get_args(kind) if get_origin(kind) in (types.UnionType, Union) else (kind,)
+    return [each for each in alternatives if each is not types.NoneType]
 
 
 def _halves(argument: str) -> list[str]:
     return argument.split("=", 1) if argument.startswith("--") else [argument]
 
 
-def _value(option: str, text: str, kind: Any) -> Any:
+def _value(option: str, text: str, annotation: Any) -> Any:
     """A value as the annotation of the keyword argument wants it."""
+    kind = _kinds(annotation)[0]
     if get_origin(kind) is Literal:
         if text not in get_args(kind):
             expected = ", ".join(get_args(kind))
             raise typer.BadParameter(f"received {text!r}, not {expected}.", param_hint=option)
         return text
-    kinds = [origin for origin in (get_args(kind) or (kind,)) if origin is not types.NoneType]
     if get_origin(kind) is Sequence:
         return tuple(text.split(","))
     try:
-        return kinds[0](text)
+        return kind(text)
     except ValueError as error:
         raise typer.BadParameter(f"received {text!r} ({error}).", param_hint=option) from error

@@ -1,1 +1,1 @@
-"""Experiments: one file is one experiment, with its settings and expected scores."""
+"""Experiments: one file each, whose head says what it costs and which scores to expect."""

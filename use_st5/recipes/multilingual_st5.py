@@ -1,11 +1,11 @@
 """m-ST5: mT5's encoder, LoRA, and inference triplets whose sentences are of different languages.
 
     use-st5 train multilingual_st5 --data DATA --out runs/multilingual_st5
-    python -m use_st5.recipes.multilingual_st5 --size large --training en_nli --data DATA --out OUT
+    use-st5 train multilingual_st5 --variant large_en_nli --data DATA --out OUT
 
 The recipe of Yano et al. 2024 (arXiv 2403.17528) in its three sizes: mean pooling over the
-encoder's outputs, neither projection nor normalisation; adapters of rank 8 on query and value, or
-with `--targets all_linear` on all linear layers; batch 128, one epoch; learning rate 5e-5 on XNLI
+encoder's outputs, neither projection nor normalisation; adapters of rank 8 on query and value (in
+the variants `…_all_linear` on all linear layers); batch 128, one epoch; learning rate 5e-5 on XNLI
 and 5e-4 on English NLI (Table 5). The paper's scores, on query and value:
 
 | size | base | training | XSTS ar-ar | ar-en | es-es | es-en | tr-en | Tatoeba-14 | -36 | BUCC |
@@ -31,131 +31,228 @@ to 0. Not run: neither the weights nor the training sets could be had.
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Literal, get_args
 
+import keras
+
+from use_st5._files import atomic_path
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
-from use_st5.data.triplet_reader import TripletReader
-from use_st5.data.xnli_reader import read_xnli
+from use_st5.data.corpora import SIMCSE_NLI, XNLI_MT, Example, xnli_mt
+from use_st5.data.held_out import without_held_out
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.encoder import SentenceEncoder
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.evaluation.registry import select_tasks
+from use_st5.evaluation.report import markdown_tables
+from use_st5.evaluation.runner import evaluate
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.models.lora import Targets, apply_lora, load_lora
 from use_st5.models.t5.checkpoints import read_sentence_t5
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
-from use_st5.recipes._run_folder import alone, checkpoints_folder
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.training.linear_decay import LinearDecay
+from use_st5.training.recipe import Encode, Recipe, RecipeTask, Run, Scores, Source, Stage
 
-Size = Literal["large", "xl", "xxl"]
-Training = Literal["xnli", "en_nli"]
-LoRATargets = Literal["query_value", "all_linear"]
-
-LEARNING_RATES: dict[Training, float] = {"xnli": 5e-5, "en_nli": 5e-4}
-DTYPE, PIECES = "bfloat16", 16
-_XNLI_FILE = "multinli.train.*.tsv"
-_SIMCSE_FILE = "nli_for_simcse.csv"
+ADAPTERS, LISTING = "adapters.safetensors", "adapters.txt"
+EVALUATED = "tatoeba,bucc,multilingual_sts"
+IDS = PreparedColumn("token_ids", max_tokens=64)  # in training; the encoder itself has no limit
 
 
-@alone
-def run(
-    data: Path,
-    output: Path,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    resume: bool = True,
-    size: Size = "xxl",
-    training: Training = "xnli",
-    targets: LoRATargets = "query_value",
-) -> dict[str, float]:
-    """Trains the adapters, merges them, exports and scores.
+@dataclasses.dataclass(frozen=True)
+class Triplets:
+    """Anchors, positives and negatives, without the sentences of the test sets.
+
+    Attributes:
+        read: Run → triplets, drawn with its seed.
+        group_size: As in `TaskData`.
+    """
+
+    read: Callable[[Run], Iterable[Example]]
+    group_size: int = 1
+
+    def sources(self, task: str, run: Run) -> dict[str, Source]:
+        """One part, of the task's name."""
+
+        def examples() -> Iterator[Example]:
+            yield from without_held_out(self.read(run), run.held_out)
+
+        return {task: (examples, dict.fromkeys(("anchor", "positive", "negative"), IDS))}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoRA:
+    """What is adapted, and how.
+
+    Attributes:
+        base: Run, dtype → the model, with the same weights at every call.
+        targets: As for `apply_lora`, and so are rank and alpha.
+        dtype: Of the base in training; it is merged and exported in float32.
+    """
+
+    base: Callable[[Run, str], SentenceT5]
+    targets: Targets = "query_value"
+    rank: int = 8
+    alpha: float = 32.0
+    dtype: str = "float32"
+
+    def opened(self, run: Run) -> Adapted:
+        """The adapters of a run."""
+        return Adapted(self, run)
+
+
+class Adapted:
+    """A base and its adapters, from their first values to their end in the base.
 
     Args:
-        data: Folder with the base, the training set and the evaluation sets.
-        output: Folder for `checkpoints/`, `adapters.safetensors`, `model/` and the scores.
-        seed: Of the adapters' first values, the languages drawn and the shuffling.
-        steps: Optimizer steps; an epoch's by default.
-        resume: Whether an interrupted run in `output` continues.
-        size: Of the base.
-        training: What to train on.
-        targets: Where the adapters are.
-
-    Returns:
-        Main score of each evaluation set.
-
-    Raises:
-        FileNotFoundError: The base or the training set is missing.
-        FileExistsError: `resume` is False, and the output folder holds checkpoints.
+        settings: What is adapted, and how.
+        run: Whose folder keeps them.
     """
-    checkpoints_folder(output, resume=resume)  # May raise.
-    folder = _found(data, f"mt5-{size}", f"the folder of google/mt5-{size}")[0]
-    vectorizer = SentencePieceVectorizer(read_sentencepiece_model(folder))
-    settings = LoRASettings(
-        learning_rate=LEARNING_RATES[training], targets=targets, dtype=DTYPE, pieces=PIECES
+
+    def __init__(self, settings: LoRA, run: Run) -> None:
+        self.settings = settings
+        self._run = run
+
+    def model(self) -> SentenceT5:
+        """The base with new adapters."""
+        lora = self.settings
+        model = lora.base(self._run, lora.dtype)
+        self._adapters = apply_lora(
+            model, targets=lora.targets, rank=lora.rank, alpha=lora.alpha, seed=self._run.seed
+        )
+        return model
+
+    def keep(self) -> None:
+        """Writes `adapters.safetensors`, and `adapters.txt`, which lists the adapted layers."""
+        with atomic_path(self._run.output / LISTING) as listing:
+            listing.write_text(f"{self._adapters}\n", encoding="utf-8")
+        self._adapters.save(self._run.output / ADAPTERS)
+
+    def merged(self) -> SentenceT5:
+        """The base in float32 with the adapters that `keep` wrote in it."""
+        model = self.settings.base(self._run, "float32")
+        load_lora(model, self._run.output / ADAPTERS).merge()
+        return model
+
+
+def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
+    """Number of steps → AdamW without weight decay, whose rate falls in a line to 0."""
+    return lambda steps: keras.optimizers.AdamW(
+        LinearDecay(learning_rate, steps, constant_share=0.0), weight_decay=0.0
     )
-    examples = training_triplets(data, training, seed=seed)
-
-    def base(dtype: str) -> SentenceT5:
-        return read_sentence_t5(open_checkpoint(folder), dtype=dtype)
-
-    train_adapters(base, vectorizer, examples, output, settings, seed=seed, steps=steps)
-    facts = {"base": f"mt5-{size}", "training": training, "targets": targets, "seed": seed}
-    return export_and_score(
-        base,
-        vectorizer,
-        data,
-        output,
-        name=f"multilingual_st5_{size}",
-        facts=facts,
-        command=" ".join(sys.argv),
-    )
 
 
-def training_triplets(
-    data: Path, training: Training, *, seed: int = 0
-) -> Iterable[Mapping[str, str]]:
-    """An epoch's triplets.
+def multilingual_scores(run: Run) -> Callable[[Encode], Scores]:
+    """The main score of each evaluation set that is in the data folder, by the exported model.
+
+    Written are `record.json` (what `use-st5 report` reads) and `table.md`.
+    """
+    folder = DataFolder(run.data)
+
+    def scores(_encode: Encode) -> Scores:
+        tasks = [task for task in select_tasks(EVALUATED) if all(map(folder.has, task.sources))]
+        encoder = SentenceEncoder(run.output / "model")
+        record = evaluate(encoder, tasks, run.data, command=" ".join(sys.argv))
+        record.write(run.output / "record.json")
+        with atomic_path(run.output / "table.md") as temporary:
+            temporary.write_text(markdown_tables([record]), encoding="utf-8")
+        return {task: result["scores"][result["main"]] for task, result in record.tasks.items()}
+
+    return scores
+
+
+def training(read: Callable[[Run], Iterable[Example]], learning_rate: float, pieces: int) -> Stage:
+    """An epoch of triplets.
 
     Args:
-        data: Folder with the training set.
-        training: "xnli": three different languages. "en_nli": English alone.
-        seed: Of the languages drawn.
+        read: As in `Triplets`.
+        learning_rate: At the start.
+        pieces: In how many parts a batch is encoded, one after the other.
+    """
+    triplets = RecipeTask(
+        name="triplets",
+        loss=partial(ContrastiveLoss, temperature=0.05, hard_negatives=True),
+        data=Triplets(read),
+        batch_size=128,
+    )
+    return Stage(
+        tasks=(triplets,),
+        optimizer=adamw(learning_rate),
+        steps=None,
+        options={
+            "steps_per_call": 1,
+            "gradient_cache": pieces,
+            "checkpoint_every": 1_000,
+            "keep_checkpoints": 1,
+        },
+    )
+
+
+def base_folder(run: Run, size: str) -> Path:
+    """Google's mT5 of a size, anywhere in the data folder.
 
     Raises:
-        FileNotFoundError: The training set is missing.
+        FileNotFoundError: It is not there.
     """
-    if training == "en_nli":
-        (file,) = _found(data, _SIMCSE_FILE, "SimCSE's triplets of SNLI and MultiNLI")[:1]
-        return TripletReader(file, anchor="sent0", positive="sent1", negative="hard_neg")
-    files = _found(data, _XNLI_FILE, "XNLI-MT 1.0")
-    return _xnli_examples({file.name.split(".")[2]: file for file in files}, seed)
-
-
-def _xnli_examples(files: Mapping[str, Path], seed: int) -> Iterator[Mapping[str, str]]:
-    return read_xnli(files).examples(seed=seed)
-
-
-def _found(data: Path, pattern: str, what: str) -> list[Path]:
-    found = sorted(data.rglob(pattern))
+    found = sorted(run.data.rglob(f"mt5-{size}"))
     if not found:
-        raise FileNotFoundError(f"Expected {pattern} below {data}, {what}. Found none.")
-    return found
+        raise FileNotFoundError(
+            f"Expected mt5-{size} below {run.data}, the folder of google/mt5-{size}. Found none."
+        )
+    return found[0]
 
 
-def main() -> None:
-    """Reads the arguments and runs."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of base and data")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--size", choices=get_args(Size), default="xxl")
-    parser.add_argument("--training", choices=get_args(Training), default="xnli")
-    parser.add_argument("--targets", choices=get_args(LoRATargets), default="query_value")
-    parser.add_argument("--steps", type=int, help="optimizer steps; by default an epoch's")
-    parser.add_argument("--seed", type=int, default=0)
-    options = vars(parser.parse_args())
-    run(options.pop("data"), options.pop("out"), **options)
+def xnli_triplets(run: Run) -> Iterable[Example]:
+    """Triplets of three different languages."""
+    return xnli_mt(XNLI_MT.files(run.data)).examples(seed=run.seed)
 
 
-if __name__ == "__main__":
-    main()
+def english_triplets(run: Run) -> Iterable[Example]:
+    """English triplets."""
+    return SIMCSE_NLI.examples(run.data)
+
+
+# Name → corpus, its triplets, and the rate of the paper's Table 5.
+TRAININGS = {
+    "xnli": (XNLI_MT, training(xnli_triplets, learning_rate=5e-5, pieces=16)),
+    "en_nli": (SIMCSE_NLI, training(english_triplets, learning_rate=5e-4, pieces=16)),
+}
+
+
+def recipe(size: str, training_name: str, targets: Targets) -> Recipe:
+    """The paper's recipe for a size of mT5, a training set and a place of the adapters."""
+    corpus, stage = TRAININGS[training_name]
+
+    def base(run: Run, dtype: str) -> SentenceT5:
+        return read_sentence_t5(open_checkpoint(base_folder(run, size)), dtype=dtype)
+
+    return Recipe(
+        name=f"multilingual_st5_{size}",
+        material=LoRA(base=base, targets=targets, dtype="bfloat16").opened,
+        vectorizer=lambda run: SentencePieceVectorizer(
+            read_sentencepiece_model(base_folder(run, size))
+        ),
+        check=lambda run: (base_folder(run, size), corpus.files(run.data)),
+        model=lambda run: run.material.model(),
+        stages=(stage,),
+        keep=lambda run, _model: run.material.keep(),
+        finished=lambda run: run.material.merged(),
+        measure=multilingual_scores,
+        held_out=partial(held_out_sentences, required=False),
+        metadata={"base": f"mt5-{size}", "training": training_name, "targets": targets},
+    )
+
+
+RECIPE = recipe("xxl", "xnli", "query_value")
+VARIANTS = {
+    f"{size}_{name}{suffix}": recipe(size, name, targets)
+    for size, name, (suffix, targets) in product(
+        ("large", "xl", "xxl"), TRAININGS, (("", "query_value"), ("_all_linear", "all_linear"))
+    )
+}

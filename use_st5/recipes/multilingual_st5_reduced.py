@@ -16,92 +16,75 @@ DATA holds XTREME's `xnli/dev-XX.tsv`, `vocab/mt5-cn-subset/` (`sentencepiece_cn
 
 from __future__ import annotations
 
-import sys
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import keras
 
 from use_st5._records import Count, read_record
+from use_st5.data.corpora import Example
 from use_st5.data.xnli_reader import read_xnli
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.recipes._lora_run import LoRASettings, export_and_score, train_adapters
-from use_st5.recipes._run_folder import alone, checkpoints_folder
+from use_st5.recipes import multilingual_st5
+from use_st5.recipes.multilingual_st5 import LoRA, training
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
-
-SETTINGS = LoRASettings(learning_rate=1e-2, targets="all_linear")
-LAYERS, WIDTH, HEADS, HEAD_WIDTH = 2, 32, 2, 16
-_VOCABULARY = Path("vocab", "mt5-cn-subset")
+from use_st5.training.recipe import Run
 
 
-@alone
-def run(
-    data: Path, output: Path, *, seed: int = 0, steps: int | None = None, resume: bool = True
-) -> dict[str, float]:
-    """Trains the adapters, merges them, exports and scores.
-
-    Args:
-        data: Folder with the triplets, the vocabulary and the evaluation sets.
-        output: Folder for `checkpoints/`, `adapters.safetensors`, `model/` and the scores.
-        seed: Of the base's weights, the adapters, the languages drawn and the shuffling.
-        steps: Optimizer steps; an epoch's, 97, by default.
-        resume: Whether an interrupted run in `output` continues.
-
-    Returns:
-        Main score of each evaluation set.
+def dev_files(run: Run) -> dict[str, Path]:
+    """XTREME's development files of XNLI by language.
 
     Raises:
-        FileNotFoundError: A file is missing.
-        FileExistsError: `resume` is False, and the output folder holds checkpoints.
+        FileNotFoundError: There is none.
     """
-    checkpoints_folder(output, resume=resume)  # May raise.
-    files = {path.stem.removeprefix("dev-"): path for path in data.glob("xnli/dev-*.tsv")}
+    files = {path.stem.removeprefix("dev-"): path for path in run.data.glob("xnli/dev-*.tsv")}
     if not files:
-        raise FileNotFoundError(f"Expected xnli/dev-XX.tsv below {data}. Found none.")
-    triplets = read_xnli(dict(sorted(files.items())))
-    vectorizer = subset_vectorizer(data / _VOCABULARY)
-
-    def base(dtype: str) -> SentenceT5:
-        keras.utils.set_random_seed(seed)
-        return random_mt5(dtype)
-
-    train_adapters(
-        base, vectorizer, triplets.examples(seed=seed), output, SETTINGS, seed=seed, steps=steps
-    )
-    facts = {"languages": [*triplets.languages], "seed": seed, "note": "random base, for show"}
-    return export_and_score(
-        base,
-        vectorizer,
-        data,
-        output,
-        name="multilingual_st5_reduced",
-        facts=facts,
-        command=" ".join(sys.argv),
-    )
+        raise FileNotFoundError(f"Expected xnli/dev-XX.tsv below {run.data}. Found none.")
+    return dict(sorted(files.items()))
 
 
-def subset_vectorizer(folder: Path) -> SentencePieceVectorizer:
-    """The part of mT5's vocabulary in a folder, its pieces with their ids in the whole.
+def subset_vectorizer(run: Run) -> SentencePieceVectorizer:
+    """The part of mT5's vocabulary in the data folder, its pieces with their ids in the whole.
 
     Raises:
         FileNotFoundError: A file is missing.
     """
+    folder = run.data / "vocab" / "mt5-cn-subset"
     path = folder / "sentencepiece_cn_keep_tokens.json"
     kept = read_record(path, list[Count], remedy="Fetch it again.", limit=2**24)
     return SentencePieceVectorizer(folder / "sentencepiece_cn.model", piece_ids=kept)
 
 
-def random_mt5(dtype: str) -> SentenceT5:
+def random_mt5(run: Run, dtype: str) -> SentenceT5:
     """An encoder of mT5's kind, all its rows of the table, and little else."""
+    keras.utils.set_random_seed(run.seed)
     model = SentenceT5.from_preset(
         "mt5_small",
         projection_dim=None,
         normalize=False,
         dtype=dtype,
-        num_layers=LAYERS,
-        hidden_dim=WIDTH,
-        intermediate_dim=2 * WIDTH,
-        num_heads=HEADS,
-        key_value_dim=HEAD_WIDTH,
+        num_layers=2,
+        hidden_dim=32,
+        intermediate_dim=64,
+        num_heads=2,
+        key_value_dim=16,
     )
     model.build()
     return model
+
+
+def triplets(run: Run) -> Iterator[Example]:
+    """Triplets of three different languages."""
+    return read_xnli(dev_files(run)).examples(seed=run.seed)
+
+
+RECIPE = dataclasses.replace(
+    multilingual_st5.RECIPE,
+    name="multilingual_st5_reduced",
+    material=LoRA(base=random_mt5, targets="all_linear").opened,
+    vectorizer=subset_vectorizer,
+    check=dev_files,
+    stages=(training(triplets, learning_rate=1e-2, pieces=1),),
+    metadata={"note": "random base, for show"},
+)

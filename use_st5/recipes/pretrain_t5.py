@@ -4,7 +4,7 @@
 
 T5's own objective (Raffel et al. 2020, section 3.1.4: 15 % of the tokens, spans of 3 on average)
 and its optimizer: Adafactor with the rate min(0.01, 1/√step), which falls to 0 here, since the run
-is short. DATA holds the corpora of `_permissive_corpora.py`. Written are `checkpoints/`,
+is short. DATA holds the English corpora of `use_st5.data.corpora`. Written are `checkpoints/`,
 `t5.keras` (the whole model, decoder included) and `scores.json`.
 
 Measured with seed 0 on two cores of an EPYC (Zen 4), of which it had about half of one, stopped
@@ -18,129 +18,154 @@ Where there is an accelerator with JAX and no TensorFlow, the same recipe trains
 what this machine prepared:
 
     use-st5 train pretrain_t5 --part prepare --data DATA --out runs/t5_small
-    KERAS_BACKEND=jax use-st5 train pretrain_t5 --part train --preset t5_small --out runs/t5_small
+    KERAS_BACKEND=jax use-st5 train pretrain_t5 --part train --variant t5_small --out runs/t5_small
+
+Each variant is a preset with T5's vocabulary.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, sole_writer
+from use_st5.data.pretraining_text import open_tokens, pretraining_tokens
 from use_st5.data.span_corruption import SpanCorruption
 from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
 from use_st5.models.t5.config import T5_PRESETS, T5_ROWS, T5Config
-from use_st5.models.t5.t5 import T5, t5_config
-from use_st5.recipes._parts import Part, parts_to_run
-from use_st5.recipes._pretraining_text import open_tokens, pretraining_tokens
-from use_st5.recipes._run_folder import alone, checkpoints_folder, write_scores
+from use_st5.models.t5.t5 import T5
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.linear_decay import LinearDecay
+from use_st5.training.recipe import Part, Scores
+from use_st5.training.recipe_run import checkpoints_folder, parts_to_run, write_json
 from use_st5.training.task import Task
 
-PRESET = "t5_mini_en"
-CORRUPTION = SpanCorruption(141)  # inputs of 128 tokens, targets of 29
-STEPS, BATCH = 1_000, 32
-# Of any other preset: Raffel et al.'s own (section 3.1.2).
-LARGE_BATCH = 128
-LEARNING_RATE = 0.01
-EVALUATE_EVERY = 200
-VALIDATION_TEXTS = 256
 # Measured on two shared cores with AVX512-BF16: 10,300 tokens/s so, 5,100 with XLA on top; float32
 # 6,400 with XLA and 6,100 without.
 DTYPE, XLA = "mixed_bfloat16", False
 MODEL_NAME = "t5.keras"
+_EVALUATED = 32  # texts at a time
 
 
-@alone
-def run(
-    data: Path,
-    output: Path,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    resume: bool = True,
-    preset: str = PRESET,
-    part: Part | None = None,
-) -> dict[str, float]:
-    """Pre-trains and saves the model.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class T5Pretraining:
+    """A T5, decoder included, trained to fill in spans: no encoder, and so no `Recipe`.
 
-    Args:
-        data: Folder of the corpora.
-        output: Folder for checkpoints, the model and the scores.
-        seed: Of the initial weights, the spans and the shuffling.
-        steps: Optimizer steps; the recipe's own by default.
-        resume: Whether an interrupted run in `output` continues.
-        preset: A key of `T5_PRESETS` whose vocabulary is T5's.
-        part: "prepare" writes what is to be trained on into `output/prepared` and does no more;
-            "train" does what is left, and needs neither `data` nor TensorFlow. None: both.
-
-    Returns:
-        Loss and accuracy on texts that were not trained on; nothing where nothing is trained.
-
-    Raises:
-        ValueError: The preset is unknown or of another vocabulary.
+    Attributes:
+        config: Of the model, with T5's vocabulary.
+        batch_size: Texts of a step.
+        steps: Optimizer steps.
+        learning_rate: At the start; it stays for a tenth of the steps, then falls to 0.
+        corruption: Cuts the spans.
+        evaluate_every: Steps between measurements.
+        validation_texts: How many texts are measured on, and not trained on.
+        dtype: What the model computes in.
     """
-    config = t5_config(preset)
-    if config.vocabulary_size != T5_ROWS:
-        raise ValueError(f"Expected a preset with T5's vocabulary. Received: {preset!r}")
-    wanted = parts_to_run(part, ("prepare", "train"))
-    checkpoints = checkpoints_folder(output, resume=resume)
-    tokens_path = output / "prepared" / "tokens.npy"
-    if "prepare" in wanted:
+
+    config: T5Config
+    batch_size: int
+    steps: int = 1_000
+    learning_rate: float = 0.01
+    corruption: SpanCorruption = SpanCorruption(141)  # inputs of 128 tokens, targets of 29
+    evaluate_every: int = 200
+    validation_texts: int = 256
+    dtype: str = DTYPE
+
+    def run(
+        self,
+        data: Path,
+        output: Path,
+        *,
+        seed: int = 0,
+        steps: int | None = None,
+        resume: bool = True,
+        part: Part | None = None,
+    ) -> Scores:
+        """Pre-trains and saves the model.
+
+        Args:
+            data: Folder of the corpora.
+            output: Folder for checkpoints, the model and the scores.
+            seed: Of the initial weights, the spans and the shuffling.
+            steps: Optimizer steps; the recipe's own by default.
+            resume: Whether an interrupted run in `output` continues.
+            part: "prepare" writes what is to be trained on into `output/prepared` and does no more;
+                "train" does what is left, and needs neither `data` nor TensorFlow. None: both.
+
+        Returns:
+            Loss and accuracy on texts that were not trained on; nothing where nothing is trained.
+        """
+        wanted = parts_to_run(part, ("prepare", "train"))
+        with sole_writer(output, inside=True):
+            checkpoints = checkpoints_folder(output, resume=resume)
+            path = output / "prepared" / "tokens.npy"
+            if "prepare" in wanted:
+                self._prepare(data, path)
+            if "train" not in wanted:
+                return {}
+            tokens = open_tokens(path, self.corruption.length)
+            return self._train(tokens, output, checkpoints, seed, steps or self.steps)
+
+    def _prepare(self, data: Path, path: Path) -> None:
+        # Imported here: TensorFlow's part, and the model trains without it.
+        from use_st5.evaluation.held_out import held_out_sentences
         from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
-        pretraining_tokens(data, SentencePieceVectorizer(), CORRUPTION.length, tokens_path)
-    if "train" not in wanted:
-        return {}
-    tokens = open_tokens(tokens_path, CORRUPTION.length)
-    return _train(config, tokens, output, checkpoints, seed, steps or STEPS)
+        pretraining_tokens(
+            data,
+            SentencePieceVectorizer(),
+            self.corruption.length,
+            path,
+            held_out=lambda: held_out_sentences(data),
+        )
 
+    def _train(
+        self, tokens: np.ndarray, output: Path, checkpoints: Path, seed: int, steps: int
+    ) -> Scores:
+        training, validation = self._corrupted(tokens, seed)
+        keras.utils.set_random_seed(seed)
+        model = T5(self.config, dtype=self.dtype)
+        model.build()
+        loss = SpanCorruptionLoss()
+        evaluate = _evaluation(model, loss, validation)
+        backend_trainer(
+            model,
+            [Task("span_corruption", loss, ArrayData(training), batch_size=self.batch_size)],
+            self.optimizer(steps),
+            folder=checkpoints,
+            seed=seed,
+            jit_compile=XLA,
+            evaluate=evaluate,
+            evaluate_every=min(self.evaluate_every, steps),
+            checkpoint_every=min(self.evaluate_every, steps),
+            monitor="validation_loss",
+            mode="min",
+            tensorboard=True,
+        ).run(steps)
+        with atomic_path(output / MODEL_NAME) as temporary:
+            model.save(temporary)
+        scores = evaluate()
+        write_json(output / "scores.json", scores)
+        return scores
 
-def _train(
-    config: T5Config, tokens: np.ndarray, output: Path, checkpoints: Path, seed: int, steps: int
-) -> dict[str, float]:
-    batch_size = BATCH if config == T5_PRESETS[PRESET] else LARGE_BATCH
-    training, validation = _corrupted(tokens, seed)
-    keras.utils.set_random_seed(seed)
-    model = T5(config, dtype=DTYPE)
-    model.build()
-    loss = SpanCorruptionLoss()
-    evaluate = _evaluation(model, loss, validation)
-    backend_trainer(
-        model,
-        [Task("span_corruption", loss, ArrayData(training), batch_size=batch_size)],
-        keras.optimizers.Adafactor(LinearDecay(LEARNING_RATE, steps)),
-        folder=checkpoints,
-        seed=seed,
-        jit_compile=XLA,
-        evaluate=evaluate,
-        evaluate_every=min(EVALUATE_EVERY, steps),
-        checkpoint_every=min(EVALUATE_EVERY, steps),
-        monitor="validation_loss",
-        mode="min",
-        tensorboard=True,
-    ).run(steps)
-    with atomic_path(output / MODEL_NAME) as temporary:
-        model.save(temporary)
-    scores = evaluate()
-    write_scores(output, scores)
-    return scores
+    def optimizer(self, steps: int) -> keras.optimizers.Optimizer:
+        """Adafactor, as T5 was pre-trained with."""
+        return keras.optimizers.Adafactor(LinearDecay(self.learning_rate, steps))
 
-
-def _corrupted(tokens: np.ndarray, seed: int) -> tuple[dict[str, np.ndarray], ...]:
-    """Inputs and targets for training, and of texts drawn from all sources for validation."""
-    held = max(1, min(VALIDATION_TEXTS, len(tokens) // 10))
-    order = np.random.default_rng(0).permutation(len(tokens))  # the same for every seed
-    corrupted = CORRUPTION(tokens, seed=seed)
-    return tuple(
-        {name: ids[np.sort(rows)] for name, ids in corrupted.items()}
-        for rows in (order[held:], order[:held])
-    )
+    def _corrupted(self, tokens: np.ndarray, seed: int) -> tuple[dict[str, np.ndarray], ...]:
+        """Inputs and targets for training, and of texts drawn from all sources for validation."""
+        held = max(1, min(self.validation_texts, len(tokens) // 10))
+        order = np.random.default_rng(0).permutation(len(tokens))  # the same for every seed
+        corrupted = self.corruption(tokens, seed=seed)
+        return tuple(
+            {name: ids[np.sort(rows)] for name, ids in corrupted.items()}
+            for rows in (order[held:], order[:held])
+        )
 
 
 def _evaluation(
@@ -150,10 +175,19 @@ def _evaluation(
 
     def evaluate() -> dict[str, float]:
         sums = np.zeros(2)
-        for start in range(0, rows, BATCH):
-            batch = {name: ids[start : start + BATCH] for name, ids in texts.items()}
+        for start in range(0, rows, _EVALUATED):
+            batch = {name: ids[start : start + _EVALUATED] for name, ids in texts.items()}
             value, metrics = loss(model, batch)
             sums += len(batch["inputs"]) * np.array([float(value), float(metrics["accuracy"])])
         return dict(zip(("validation_loss", "validation_accuracy"), sums / rows, strict=True))
 
     return evaluate
+
+
+RECIPE = T5Pretraining(config=T5_PRESETS["t5_mini_en"], batch_size=32)
+# Raffel et al.'s own batch (section 3.1.2).
+VARIANTS = {
+    preset: T5Pretraining(config=config, batch_size=128)
+    for preset, config in T5_PRESETS.items()
+    if config.vocabulary_size == T5_ROWS and config != RECIPE.config
+}

@@ -32,59 +32,7 @@ the model of a quarter of an hour is none to ship.
 
 from __future__ import annotations
 
-from pathlib import Path
+from use_st5.recipes.sentence_t5 import TABLE_3
+from use_st5.training.ablation import Ablation
 
-from use_st5.recipes import sentence_t5
-from use_st5.recipes._ablation import ablate
-from use_st5.recipes._run_folder import alone
-
-# Row: (stages, pooling).
-ROWS = {
-    "raw_first": ((), "first"),
-    "raw_mean": ((), "mean"),
-    "raw_decoder": ((), "decoder"),
-    "nli_mean": (("nli",), "mean"),
-    "nli_decoder": (("nli",), "decoder"),
-    "qa_nli_mean": (("qa", "nli"), "mean"),
-}
-
-
-@alone
-def run(
-    data: Path,
-    output: Path,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    resume: bool = True,
-    pretrained: Path | None = None,
-) -> dict[str, float]:
-    """Runs every row with every seed and writes the table.
-
-    Args:
-        data: Folder of the corpora.
-        output: Folder of the runs and the table.
-        seed: The first of the three seeds.
-        steps: Optimizer steps of each stage; those of `sentence_t5` by default.
-        resume: Whether runs that are complete or interrupted are kept.
-        pretrained: Folder that `pretrain_t5` wrote; `pretrain_t5` beside `output` by default.
-
-    Returns:
-        Mean score by "row/score".
-    """
-    pretrained = pretrained or output.parent / "pretrain_t5"
-
-    def train(row: str, folder: Path, each: int) -> None:
-        stages, pooling = ROWS[row]
-        sentence_t5.run(
-            data,
-            folder,
-            seed=each,
-            steps=steps,
-            resume=resume,
-            stages=stages,
-            pooling=pooling,
-            pretrained=pretrained,
-        )
-
-    return ablate(ROWS, train, output, seed=seed, steps=steps, resume=resume)
+RECIPE = Ablation(rows=TABLE_3)

@@ -6,12 +6,9 @@ A T5 encoder of four layers over T5's own pieces, mean pooling and the projectio
 `use_transformer_en` and its related ones, with hints for these alone, beside Sentence-T5's own loss
 (equation 2) on trivia with its wrong answers and on inference triplets.
 
-    python -m use_st5.recipes._embed_teacher --data DATA --to TEACHER --recipe st5_small_en
     use-st5 train st5_small_en --data DATA --teacher TEACHER --out runs/st5_small_en
 
-DATA holds the corpora of `_permissive_corpora.py` and, for the development metric, the STS
-Benchmark (its development split alone is scored). Written are `checkpoints/`, `model/` (the
-SavedModel, int8 table) and `scores.json`.
+DATA holds what it does for `use_dan_en`.
 
 Training starts near an average of the teacher's vectors of single pieces, as that of
 `use_transformer_en` does of single words.
@@ -30,118 +27,102 @@ English words fall into pieces.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import dataclasses
+from functools import partial
 
+from use_st5.data.corpora import TRIVIA, inference_triplets
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.distillation.minilm import DIMENSION
+from use_st5.distillation.student import (
+    NUM_SPECIAL,
+    spelled_pieces,
+    start_near_average,
+    word_table,
+)
+from use_st5.distillation.taught_tasks import Related, Taught, ask_teacher
+from use_st5.evaluation.development import stsb_development
+from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.recipes._piece_names import NUM_SPECIAL, spelled_pieces
-from use_st5.recipes._run_folder import alone
-from use_st5.recipes._student import in_float32, start_near_average
-from use_st5.recipes._teacher_sentences import TEACHER_TEXTS
-from use_st5.recipes._use_data import DataSettings, UseData
-from use_st5.recipes._use_recipe import UseRecipe
-from use_st5.recipes._use_training import TrainingSettings
-from use_st5.recipes._word_table import word_table
+from use_st5.recipes import use_transformer_en
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.training.optimizers import adam_with_cosine
+from use_st5.training.recipe import Examples, Recipe, RecipeTask, Run, Stage
 
 PRESET = "st5_small_en"
-DATA = DataSettings(
-    text=TEACHER_TEXTS[PRESET],
-    vectorizer=SentencePieceVectorizer,
-    vocabulary=None,
-    ids="token_ids",
-    max_tokens=26,
-    # A word is 1.3 pieces and its punctuation, a sentence ends in a token of its own.
-    teacher_lengths={
-        "3_words": (1, 3, 9),
-        "6_words": (4, 6, 13),
-        "9_words": (7, 9, 17),
-        "13_words": (10, 13, 23),
-        "19_words": (14, 19, 31),
-        "30_words": (20, 30, 44),
-    },
-    lowercase=0.4,
-)
-TRAINING = TrainingSettings(
-    mixture={
-        "answers": (0.03, 128),
-        "triplets": (0.03, 128),
-        "teacher": (0.46, 512),
-        "related": (0.48, 512),
-    },
-    part_weights={
-        "teacher_3_words": 0.5,
-        "teacher_6_words": 0.8,
-        "related_19_words": 0.8,
-        "related_30_words": 0.7,
-    },
-    learning_rate=2e-3,
-    warmup_steps=200,
-    evaluate_every=250,
-    best=False,
-    xla=False,
-)
 DTYPE = "mixed_bfloat16"
-TASKS = tuple(TRAINING.mixture)
-STEPS = 3_500
-# Of the exported model. Attention takes the square of the length.
-MAX_LENGTH = 128
+TEXT = dataclasses.replace(use_transformer_en.TEXT, hints=False)
+IDS = PreparedColumn("token_ids", max_tokens=26)
+TRIPLET = {"anchor": IDS, "positive": IDS, "negative": IDS}
+# A word is 1.3 pieces and its punctuation, a sentence ends in a token of its own.
+SHORT = {"3_words": (1, 3, 9)}
+LENGTHS = {
+    "6_words": (4, 6, 13),
+    "9_words": (7, 9, 17),
+    "13_words": (10, 13, 23),
+    "19_words": (14, 19, 31),
+    "30_words": (20, 30, 44),
+}
+LOWERCASE = 0.4
+
+# Warmer than the paper's 0.01: beside a teacher the loss shall not stretch the cosines.
+CONTRASTIVE = partial(ContrastiveLoss, temperature=0.05, hard_negatives=True, bidirectional=True)
+ANSWERS = RecipeTask(
+    name="answers",
+    loss=CONTRASTIVE,
+    data=Examples(TRIVIA.examples, TRIPLET),
+    rate=0.03,
+    batch_size=128,
+)
+TRIPLETS = RecipeTask(
+    name="triplets",
+    loss=CONTRASTIVE,
+    data=Examples(inference_triplets, TRIPLET),
+    rate=0.03,
+    batch_size=128,
+)
+TEACHER_LOSS = partial(
+    TeacherLoss,
+    teacher_dim=DIMENSION,
+    similarity_weight=10.0,
+    ranking_weight=1.0,
+    temperature=0.1,
+)
+TEACHER = RecipeTask(
+    name="teacher",
+    loss=TEACHER_LOSS,
+    data=Taught(lengths=SHORT | LENGTHS, ids="token_ids", lowercase=LOWERCASE),
+    rate=0.46,
+    batch_size=512,
+    part_weights={"teacher_3_words": 0.5, "teacher_6_words": 0.8},
+)
+RELATED = RecipeTask(
+    name="related",
+    loss=partial(TEACHER_LOSS, hint_dim=DIMENSION),
+    data=Related(lengths=LENGTHS, ids="token_ids", hints=True, lowercase=LOWERCASE),
+    rate=0.48,
+    batch_size=512,
+    part_weights={"related_19_words": 0.8, "related_30_words": 0.7},
+)
 
 
-@alone
-def run(
-    data: Path,
-    output: Path,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    teacher: Path | None = None,
-    resume: bool = True,
-    tasks: Sequence[str] = TASKS,
-    prepared: Path | None = None,
-) -> dict[str, float]:
-    """Trains, exports and scores on the development split.
-
-    Args:
-        data: Folder of the corpora.
-        output: Folder for checkpoints, the SavedModel and the scores.
-        seed: Of the initial weights, the draw of tasks and the shuffling.
-        steps: Optimizer steps; the recipe's own by default.
-        teacher: Folder of the teacher's vectors; those that are missing are computed.
-        resume: Whether an interrupted run in `output` continues.
-        tasks: Which tasks to train on (rates are relative, so any subset will do; with none the
-            model stays as it was initialized).
-        prepared: Folder of id arrays, shared by runs; in `output` by default.
-
-    Returns:
-        Development scores by name.
-    """
-    recipe = UseRecipe(
-        PRESET, DATA, TRAINING, STEPS, _initial_model, _finished, max_length=MAX_LENGTH
-    )
-    return recipe.run(
-        data,
-        output,
-        seed=seed,
-        steps=steps,
-        teacher=teacher,
-        resume=resume,
-        tasks=tasks,
-        prepared=prepared,
-    )
+def ask(run: Run) -> None:
+    """Asks the teacher about the sentences and about T5's pieces."""
+    ask_teacher(run, spelled_pieces())
 
 
-def _initial_model(text: UseData, seed: int) -> SentenceT5:
+def initial_model(run: Run) -> SentenceT5:
     """Made near the mean of the pieces' vectors."""
     model = SentenceT5.from_preset(PRESET, dtype=DTYPE)
     model.build()
     rows, dim = model.embedding.embeddings.shape
     table = word_table(
-        text.word_vectors(spelled_pieces()),
+        run.material.word_vectors(spelled_pieces()),
         rows=rows,
         dim=dim,
         first=NUM_SPECIAL,
-        seed=seed,
+        seed=run.seed,
     )
     model.embedding.embeddings.assign(table)
     start_near_average(
@@ -151,10 +132,32 @@ def _initial_model(text: UseData, seed: int) -> SentenceT5:
             for block in model.encoder.blocks
             for dense in (block.attention.output_dense, block.feed_forward.outer)
         ),
-        seed=seed,
+        seed=run.seed,
     )
     return model
 
 
-def _finished(_text: UseData, model: SentenceT5) -> SentenceT5:
-    return in_float32(model)
+RECIPE = Recipe(
+    name=PRESET,
+    material=TEXT.opened,
+    vectorizer=lambda run: SentencePieceVectorizer(),
+    model=initial_model,
+    folders=("teacher",),
+    prepare=ask,
+    stages=(
+        Stage(
+            tasks=(ANSWERS, TRIPLETS, TEACHER, RELATED),
+            optimizer=adam_with_cosine(2e-3, warmup_steps=200),
+            steps=3_500,
+            evaluate_every=250,
+            monitor="stsb_dev_pearson",
+            options={"jit_compile": False},
+        ),
+    ),
+    measure=lambda run: stsb_development(run.data),
+    held_out=held_out_sentences,
+    storage="int8",
+    max_length=128,  # attention takes the square of the length
+    metadata={"languages": ["en"], "license": "Apache-2.0"},
+    expected={"stsb_dev_pearson": 0.8384, "stsb_dev_spearman": 0.8350},
+)

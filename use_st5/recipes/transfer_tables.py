@@ -15,7 +15,7 @@ skip-grams of the novels, trained here by gensim, or those of a file of word2vec
 Hyper-parameters are tuned on development texts alone by KerasTuner, for each row and task; then
 come the repeats, each with its own seed, and they alone are scored on test texts. Where a task has
 no development part, a tenth of its training texts is held back; where it has no test part either,
-the repeats are folds of a cross-validation of the rest (`_transfer_data.split`).
+the repeats are folds of a cross-validation of the rest (`use_st5.transfer.splits.split`).
 
 `cells/` keeps each finished row of a task with its hyper-parameters; the same command continues
 after the last one. `tables.md` and `results.json` are written after each, from all cells that the
@@ -26,22 +26,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import rich.console
 
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, sole_writer
 from use_st5._records import check_record, read_record
+from use_st5.data.skip_gram import skip_gram_vectors
 from use_st5.evaluation.data_folder import DataFolder
-from use_st5.recipes._run_folder import alone
-from use_st5.recipes._skip_gram import skip_gram_vectors
-from use_st5.recipes._transfer_cell import TransferCell
-from use_st5.recipes._transfer_data import TASKS
-from use_st5.recipes._transfer_report import tables
-from use_st5.recipes._transfer_row import Ingredients, transfer_rows
 from use_st5.text.word_vectors import WordVectors
+from use_st5.transfer.cells import TransferCell
+from use_st5.transfer.rows import Ingredients, transfer_rows
+from use_st5.transfer.splits import TASKS
+from use_st5.transfer.tables import tables
 
 # All of GloVe's smaller files, and the most frequent words of those with millions.
 _MOST_VECTORS = 400_000
@@ -57,7 +57,6 @@ class _Cell(msgspec.Struct):
     std: float | None
 
 
-@alone
 def run(
     data: Path,
     output: Path,
@@ -106,8 +105,8 @@ def run(
     )
     console = rich.console.Console(stderr=True)
     scores = {}
-    for task in chosen_tasks:
-        for name in chosen_rows:
+    with sole_writer(output, inside=True):
+        for task, name in product(chosen_tasks, chosen_rows):
             path = output / "cells" / f"{task}.{name}.json"
             of_cell = settings | ingredients.settings(known[name])
             cell = _finished(path, of_cell) if resume else None

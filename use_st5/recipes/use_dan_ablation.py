@@ -13,50 +13,17 @@ Measured on two cores in 29 minutes (Pearson x 100): untrained 56.08 ± 0.60, sk
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
+from use_st5.recipes.use_dan_en import VARIANTS
+from use_st5.training.ablation import Ablation
 
-from use_st5.recipes import use_dan_en
-from use_st5.recipes._calibration import Calibration
-from use_st5.recipes._run_folder import alone
-from use_st5.recipes._task_ablation import ALL_ROWS, ablate_tasks
-
-STEPS = 300
-
-
-@alone
-def run(
-    data: Path,
-    output: Path,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    teacher: Path | None = None,
-    resume: bool = True,
-    prepared: Path | None = None,
-) -> dict[str, float]:
-    """Runs every row with every seed and writes the table.
-
-    Args:
-        data: Folder of the corpora.
-        output: Folder of the runs and the table.
-        seed: The first of the three seeds.
-        steps: Optimizer steps of each run.
-        teacher: Folder of the teacher's vectors.
-        resume: Whether runs that are complete or interrupted are kept.
-        prepared: Folder of vocabulary and id arrays; in `output` by default.
-
-    Returns:
-        Mean score by "row/score".
-    """
-    return ablate_tasks(
-        partial(use_dan_en.run, calibration=Calibration()),
-        data,
-        output,
-        rows=ALL_ROWS,
-        seed=seed,
-        steps=steps or STEPS,
-        teacher=teacher,
-        resume=resume,
-        prepared=prepared,
-    )
+UNCALIBRATED = VARIANTS["uncalibrated"]
+THREE_TASKS = ("skip_thought", "input_response", "inference")
+RECIPE = Ablation(
+    rows={
+        "untrained": UNCALIBRATED.only(()),
+        **{task: UNCALIBRATED.only([task]) for task in THREE_TASKS},
+        "three_tasks": UNCALIBRATED.only(THREE_TASKS),
+        "with_teacher": UNCALIBRATED,
+    },
+    steps=300,
+)

@@ -14,56 +14,18 @@ before the recipe had hints for all sentences and a sum of the second block.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from use_st5.recipes import use_transformer_en
-from use_st5.recipes._run_folder import alone
-from use_st5.recipes._task_ablation import THREE_TASKS, ablate_tasks
-from use_st5.recipes._use_data import TASKS
+from use_st5.training.ablation import Ablation
 
-ROWS = {
-    "untrained": (),
-    "three_tasks": THREE_TASKS,
-    "teacher": ("teacher",),
-    "with_teacher": TASKS,
-    "with_related": use_transformer_en.TASKS,
-}
-STEPS = 120
-
-
-@alone
-def run(
-    data: Path,
-    output: Path,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    teacher: Path | None = None,
-    resume: bool = True,
-    prepared: Path | None = None,
-) -> dict[str, float]:
-    """Runs every row with every seed and writes the table.
-
-    Args:
-        data: Folder of the corpora.
-        output: Folder of the runs and the table.
-        seed: The first of the three seeds.
-        steps: Optimizer steps of each run.
-        teacher: Folder of the teacher's vectors.
-        resume: Whether runs that are complete or interrupted are kept.
-        prepared: Folder of vocabulary and id arrays; in `output` by default.
-
-    Returns:
-        Mean score by "row/score".
-    """
-    return ablate_tasks(
-        use_transformer_en.run,
-        data,
-        output,
-        rows=ROWS,
-        seed=seed,
-        steps=steps or STEPS,
-        teacher=teacher,
-        resume=resume,
-        prepared=prepared,
-    )
+WHOLE = use_transformer_en.RECIPE
+THREE_TASKS = ("skip_thought", "input_response", "inference")
+RECIPE = Ablation(
+    rows={
+        "untrained": WHOLE.only(()),
+        "three_tasks": WHOLE.only(THREE_TASKS),
+        "teacher": WHOLE.only(["teacher"]),
+        "with_teacher": WHOLE.only([*THREE_TASKS, "teacher"]),
+        "with_related": WHOLE,
+    },
+    steps=120,
+)

@@ -1,0 +1,51 @@
+"""Calibration: the right rows by the right factors, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from use_st5.models.use_dan.calibration import Calibration, calibrate, row_factors
+from use_st5.models.use_dan.model import USEDAN
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+
+VOCABULARY = NGramVocabulary(
+    unigrams=("the", "dog", "42", "b2b"), bigrams=("the dog", "dog 42"), unigram_buckets=2
+)
+CALIBRATION = Calibration(
+    frequent=0.5, frequent_count=1, numbers=3.0, bigrams=0.25, unknown=2.0, skip=4.0
+)
+
+
+def test_rows_by_hand() -> None:
+    # padding, empty, the, dog, 42, b2b, two bi-grams, two buckets
+    expected = [1, 1, 0.5, 1, 3, 3, 0.25, 0.25, 2, 2]
+    np.testing.assert_array_equal(row_factors(VOCABULARY, CALIBRATION), expected)
+    np.testing.assert_array_equal(row_factors(VOCABULARY, Calibration()), np.ones(10))
+
+
+def test_scales_table_and_projection_alone() -> None:
+    model = USEDAN.from_preset(
+        "use_dan_en", num_embeddings=10, embedding_dim=4, hidden_dims=(4, 4, 6, 6)
+    )
+    model.build()
+    table, *network = model.get_weights()
+    calibrate(model, VOCABULARY, CALIBRATION)
+    new_table, *new_network = model.get_weights()
+    np.testing.assert_allclose(new_table, table * row_factors(VOCABULARY, CALIBRATION)[:, None])
+    for before, after in zip(network[:-1], new_network[:-1], strict=True):
+        np.testing.assert_array_equal(before, after)
+    assert network[-1].shape == (4, 6)
+    np.testing.assert_allclose(new_network[-1], 4 * network[-1])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num_embeddings": 11}, {"num_embeddings": 10, "hidden_dims": (4, 4)}]
+)
+def test_a_model_that_does_not_fit_is_refused(changes: dict) -> None:
+    model = USEDAN.from_preset(
+        "use_dan_en", **{"embedding_dim": 4, "hidden_dims": (4, 4, 6, 6), **changes}
+    )
+    model.build()
+    with pytest.raises(ValueError, match="10 ids"):
+        calibrate(model, VOCABULARY, CALIBRATION)

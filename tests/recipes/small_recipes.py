@@ -1,0 +1,63 @@
+"""The recipes in a size for tests, and a teacher that counts letters."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from use_st5.distillation.minilm import DIMENSION
+from use_st5.distillation.teacher_text import TeacherText
+from use_st5.training.recipe import Recipe, RecipeTask
+
+
+def fake_teacher(*, layers: int | None = None) -> Callable[[list[str]], np.ndarray]:
+    """Like `minilm_teacher`: `list[str] → [n, DIMENSION]`."""
+    projection = np.random.default_rng(layers or 6).normal(size=(256, DIMENSION))
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        counts = [np.bincount(bytearray(s, "utf-8"), minlength=256) for s in sentences]
+        return np.array(counts) @ projection
+
+    return encode
+
+
+def small_recipe(
+    recipe: Recipe,
+    text: TeacherText,
+    lengths: Mapping[str, tuple[int, int, int]],
+    *,
+    batch_size: int = 8,
+    **changes: object,
+) -> Recipe:
+    """A recipe of one stage and a teacher with little text, small batches and equal rates.
+
+    Args:
+        recipe: The whole one.
+        text: The sentences; its lengths of related ones must be among the others.
+        lengths: As in `Taught`.
+        batch_size: Of all tasks.
+        **changes: Of the recipe.
+    """
+    (stage,) = recipe.stages
+    related = {name: each for name, each in lengths.items() if each[:2] in text.related}
+
+    def small(task: RecipeTask) -> RecipeTask:
+        loss, data = task.loss, task.data
+        if task.name == "skip_thought":
+            loss = partial(loss, vocabulary_size=30)
+        if task.name in ("teacher", "related"):
+            data = dataclasses.replace(data, lengths=lengths if task.name == "teacher" else related)
+        return dataclasses.replace(task, loss=loss, data=data, rate=1.0, batch_size=batch_size)
+
+    stage = dataclasses.replace(
+        stage,
+        tasks=tuple(map(small, stage.tasks)),
+        evaluate_every=10,
+        # XLA takes a minute for these steps; the trainer's own tests compile each loss.
+        options={"jit_compile": False},
+    )
+    text = dataclasses.replace(text, teacher=fake_teacher)
+    return dataclasses.replace(recipe, material=text.opened, stages=(stage,), **changes)

@@ -1,0 +1,98 @@
+"""Which part runs where, what is refused before any work, and tasks made of what a recipe says."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from use_st5 import recipes
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.training.array_data import ArrayData
+from use_st5.training.recipe import Examples, RecipeTask
+from use_st5.training.recipe_run import built_tasks, checkpoints_folder, parts_to_run
+
+RECIPES = sorted(path.stem for path in Path(recipes.__file__).parent.glob("[!_]*.py"))
+PARTS = ("prepare", "train", "export")
+
+
+@pytest.mark.parametrize(
+    ("backend", "part", "expected"),
+    [
+        ("tensorflow", None, PARTS),
+        ("tensorflow", "prepare", ("prepare",)),
+        ("tensorflow", "train", ("train",)),
+        ("jax", "train", ("train",)),
+    ],
+)
+def test_parts_that_run(
+    backend: str, part: str | None, expected: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keras.config, "backend", lambda: backend)
+    assert parts_to_run(part, PARTS) == expected
+
+
+@pytest.mark.parametrize(
+    ("backend", "part", "message"),
+    [
+        ("tensorflow", "publish", "Unknown part: 'publish'"),
+        ("jax", "export", "part='export' with KERAS_BACKEND=jax"),
+        ("jax", None, "part=None with KERAS_BACKEND=jax"),
+        ("torch", "train", "tensorflow or jax, .* set KERAS_BACKEND. Received: torch"),
+        ("torch", "export", "Received: torch"),
+    ],
+)
+def test_parts_that_do_not(
+    backend: str, part: str | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keras.config, "backend", lambda: backend)
+    with pytest.raises(ValueError, match=message):
+        parts_to_run(part, PARTS)
+
+
+@pytest.mark.process
+def test_no_recipe_runs_where_another_process_writes(
+    tmp_path: Path, written_elsewhere: Callable[..., int]
+) -> None:
+    written_elsewhere(tmp_path / "run", inside=True)
+    for name in RECIPES:
+        module = importlib.import_module(f"use_st5.recipes.{name}")
+        with pytest.raises(BlockingIOError, match="is being written by process"):
+            vars(module).get("RECIPE", module).run(tmp_path, tmp_path / "run")
+
+
+def test_what_the_export_would_replace_is_looked_at_first(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    checkpoints_folder(tmp_path, resume=True)
+    (tmp_path / "model" / "thesis.txt").write_text("years")
+    with pytest.raises(FileExistsError, match=r"Found thesis\.txt"):
+        checkpoints_folder(tmp_path, resume=True)
+
+
+TASK = RecipeTask(
+    name="nli",
+    loss=lambda: ClassificationLoss(num_classes=3),
+    data=Examples(iter, {}),
+    batch_size=8,
+)
+PARTS_OF_IT = {
+    "short": ArrayData({"ids": np.zeros((30, 2), np.int32)}),
+    "long": ArrayData({"ids": np.zeros((5, 9), np.int32)}),
+}
+
+
+def test_parts_share_the_loss_and_the_rate_by_their_weighted_sizes() -> None:
+    task = dataclasses.replace(TASK, rate=0.4, part_weights={"long": 2.0})
+    short, long = built_tasks(task, PARTS_OF_IT)
+    assert short.loss is long.loss
+    assert (short.rate, long.rate) == pytest.approx((0.4 * 30 / 40, 0.4 * 10 / 40))
+    assert (short.batch_size, long.batch_size) == (8, 5), "no more than there are"
+
+
+def test_without_a_rate_it_is_the_size() -> None:
+    assert [task.rate for task in built_tasks(TASK, PARTS_OF_IT)] == [30, 5]

@@ -1,0 +1,64 @@
+"""The sentences of the test sets, which no training text may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from use_st5.data.held_out import normalized
+from use_st5.evaluation.data_folder import DataFolder
+from use_st5.evaluation.senteval.readers import (
+    CR,
+    MPQA,
+    MR,
+    MRPC,
+    SST2,
+    SUBJ,
+    TREC,
+    TransferDataset,
+)
+from use_st5.evaluation.sts import readers, sts_suite
+
+_STS = (
+    *(readers.STS12, readers.STS13, readers.STS14, readers.STS15, readers.STS16),
+    *(readers.STSB_DEV, readers.STSB_TEST, readers.SICK_TEST),
+)
+_TRANSFER = (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC)
+# Of these sets a word or two are phrases that every text has, such as MPQA's "good".
+_FEWEST_WORDS = 3
+
+
+def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
+    """The sentences of the test sets that a folder holds, as `normalized` gives them.
+
+    These are all sentences of the STS sets (development splits too), and the test texts of
+    SentEval's transfer tasks, of three words or more: all texts of a task that is tested by
+    cross-validation.
+
+    Args:
+        data: The data folder.
+        required: Whether there must be an STS set.
+
+    Raises:
+        FileNotFoundError: There is no STS set where one is required: nothing could be held out; or
+            one is there in part.
+    """
+    folder = DataFolder(data)
+    there = required or any(folder.has(source) for source in _STS)
+    suite, _ = sts_suite(data) if there else ({}, {})
+    of_sts = {
+        normalized(sentence)
+        for sts_set in suite.values()
+        for pairs in sts_set.subsets.values()
+        for pair in pairs
+        for sentence in (pair.first, pair.second)
+    }
+    texts = {normalized(text) for each in _TRANSFER for text in _test_texts(each, folder)}
+    return of_sts | {text for text in texts if text.count(" ") + 1 >= _FEWEST_WORDS}
+
+
+def _test_texts(dataset: TransferDataset, folder: DataFolder) -> Iterator[str]:
+    """The test texts of a task; none where its files are not there."""
+    for source, read in dataset.test or dataset.train:
+        if folder.has(source):
+            yield from (text for sample in read(folder.find(source)) for text in sample.sentences)

@@ -1,0 +1,275 @@
+"""The course of a recipe: prepare the data, train, export and score, in parts or at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from use_st5._files import atomic_path, sole_writer
+from use_st5._model_manifest import check_replaceable
+from use_st5._records import read_record
+from use_st5.data.prepared import open_prepared, prepare
+from use_st5.training.array_data import ArrayData
+from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.recipe import Part, RecipeTask, Run, Scores, Stage, StrategyName
+from use_st5.training.task import Task
+
+PARTS: tuple[Part, ...] = ("prepare", "train", "export")
+_TRAINING = "training.json"
+
+
+def run_recipe(
+    run: Run,
+    *,
+    steps: int | None = None,
+    resume: bool = True,
+    part: Part | None = None,
+    strategy: StrategyName | None = None,
+) -> Scores:
+    """Runs a recipe; the arguments are those of `Recipe.run`.
+
+    Written into the output folder are `prepared/`, `checkpoints/`, `encoder.keras` (or what the
+    recipe keeps) and `training.json` (how it was trained), `model/` (the SavedModel) and
+    `scores.json`.
+
+    Raises:
+        ValueError: The part or the strategy does not go with Keras's backend.
+        FileExistsError: What `checkpoints_folder` raises.
+        BlockingIOError: Another process is writing there.
+    """
+    wanted = parts_to_run(part, PARTS)
+    device = _Device(strategy, part)
+    with sole_writer(run.output, inside=True) if device.writes else contextlib.nullcontext():
+        checkpoints = checkpoints_folder(run.output, resume=resume)
+        if "train" in wanted:
+            run.recipe.check(run)
+        if "prepare" in wanted:
+            _prepare(run)
+        if "train" in wanted:
+            _train(run, checkpoints, steps, device)
+        return _export(run) if "export" in wanted else {}
+
+
+def parts_to_run(part: Part | None, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The part that was asked for, or all.
+
+    Texts become ids and models SavedModels under TensorFlow; training runs under JAX as well.
+
+    Args:
+        part: What was asked for; None: everything.
+        parts: Those that the recipe has.
+
+    Raises:
+        ValueError: There is no such part, or the backend of Keras cannot run it.
+    """
+    if part is not None and part not in parts:
+        raise ValueError(f"Unknown part: {part!r}. Expected one of {parts}.")
+    backend = keras.config.backend()
+    if backend not in ("tensorflow", "jax"):
+        raise ValueError(
+            "Expected Keras's backend to be tensorflow or jax, which alone have a training loop "
+            f"here: set KERAS_BACKEND. Received: {backend}"
+        )
+    if part != "train" and backend != "tensorflow":
+        raise ValueError(
+            "Expected the part 'train', the only one that runs without TensorFlow: the others "
+            "are for a machine that has it, before and after. Received: "
+            f"part={part!r} with KERAS_BACKEND={backend}"
+        )
+    return parts if part is None else (part,)
+
+
+def checkpoints_folder(output: Path, *, resume: bool) -> Path:
+    """The folder of a run's checkpoints.
+
+    Raises:
+        FileExistsError: It exists, and the run shall not continue from it; or what the run would
+            export to is there and holds anything but a model.
+    """
+    check_replaceable(output / "model")
+    checkpoints = output / "checkpoints"
+    if not resume and checkpoints.exists():
+        raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
+    return checkpoints
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a file of facts; `scores.json` is the last one: the run is complete."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(dict(value), indent=2) + "\n", encoding="utf-8")
+
+
+class _Device:
+    """Where the training runs, and whether this process writes.
+
+    Args:
+        name: Of the strategy; None: none.
+        part: What runs. Of several workers one writes, so that each runs the training alone.
+    """
+
+    def __init__(self, name: StrategyName | None, part: Part | None) -> None:
+        self.options: dict[str, Any] = {}
+        self.scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
+        self.writes = True
+        if name is None:
+            return
+        if keras.config.backend() != "tensorflow":
+            raise ValueError(f"Strategies are TensorFlow's. Received: {name} under JAX")
+        if name == "multi_worker" and part != "train":
+            raise ValueError(
+                "Expected the part 'train' with multi_worker: prepare the data on one machine "
+                f"before, into a folder that all workers see. Received: part={part!r}"
+            )
+        from use_st5.training.strategies import is_chief, strategy_by_name
+
+        strategy = strategy_by_name(name)
+        self.options, self.scope = {"strategy": strategy}, strategy.scope
+        self.writes = is_chief(strategy)
+
+
+def _prepare(run: Run) -> None:
+    """Writes every part of every task's data as arrays, unless they are there."""
+    run.measure  # noqa: B018  What is missing is better said now.
+    run.recipe.prepare(run)
+    for stage in run.recipe.stages:
+        for task in stage.tasks:
+            for name, (examples, columns) in task.data.sources(task.name, run).items():
+                prepare(examples(), columns, run.vectorizer, run.prepared / name, reuse=True)
+
+
+def _train(run: Run, checkpoints: Path, steps: int | None, device: _Device) -> None:
+    # All data is looked for before any of it is trained on.
+    data = {task.name: _open(run, task) for stage in run.recipe.stages for task in stage.tasks}
+    keras.utils.set_random_seed(run.seed)
+    with device.scope():
+        model = run.recipe.model(run)
+    for stage in run.recipe.stages:
+        if stage.tasks:
+            _train_stage(run, stage, model, data, checkpoints / stage.name, steps, device)
+    if device.writes:
+        run.recipe.keep(run, model)
+        stages = [stage.name for stage in run.recipe.stages if stage.tasks and stage.name]
+        facts = {**run.recipe.metadata, "seed": run.seed, "tasks": run.recipe.tasks}
+        write_json(run.output / _TRAINING, facts | ({"stages": stages} if stages else {}))
+
+
+def _open(run: Run, task: RecipeTask) -> dict[str, ArrayData]:
+    """The parts of a task's data, as prepared.
+
+    Raises:
+        FileNotFoundError: One was not prepared.
+    """
+    parts = {}
+    for name, (_, columns) in task.data.sources(task.name, run).items():
+        folder = run.prepared / name
+        if not folder.is_dir():
+            raise FileNotFoundError(
+                f"Expected prepared ids, {folder}. Where TensorFlow is, run the same command with "
+                "--part prepare, and bring the output folder here."
+            )
+        arrays = open_prepared(folder, columns=columns)
+        parts[name] = ArrayData(arrays, group_size=task.data.group_size)
+    return parts
+
+
+def _train_stage(
+    run: Run,
+    stage: Stage,
+    model: keras.Model,
+    data: Mapping[str, dict[str, ArrayData]],
+    checkpoints: Path,
+    steps: int | None,
+    device: _Device,
+) -> None:
+    with device.scope():
+        tasks = [each for task in stage.tasks for each in built_tasks(task, data[task.name])]
+        epoch = sum(len(each.data) // each.batch_size for each in tasks)
+        steps = steps or stage.steps or max(1, epoch)
+        optimizer = stage.optimizer(steps)
+    trainer = backend_trainer(
+        model,
+        tasks,
+        optimizer,
+        folder=checkpoints,
+        seed=run.seed,
+        tensorboard=True,
+        **_measuring(run, stage, model, steps),
+        **stage.options,
+        **device.options,
+    )
+    trainer.run(steps)
+    if stage.best:
+        trainer.restore_best()
+
+
+def built_tasks(task: RecipeTask, data: Mapping[str, ArrayData]) -> list[Task]:
+    """The task, once for each part of its data; the parts share the loss and the rate.
+
+    Args:
+        task: What the recipe says.
+        data: Its data by the names of the parts.
+    """
+    loss = task.loss()
+    weights = {part: len(each) * task.part_weights.get(part, 1.0) for part, each in data.items()}
+    total = sum(weights.values())
+    rate = total if task.rate is None else task.rate
+    return [
+        Task(
+            part,
+            loss,
+            each,
+            rate=rate * weights[part] / total,
+            batch_size=min(task.batch_size, len(each)),
+        )
+        for part, each in data.items()
+    ]
+
+
+def _measuring(run: Run, stage: Stage, model: keras.Model, steps: int) -> dict[str, Any]:
+    """The trainer's options that measure the model as it is trained."""
+    if stage.evaluate_every is None:
+        return {}
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    encode = TrainableEncoder(model, run.vectorizer).encode
+    every = min(stage.evaluate_every, steps)
+    return {
+        "evaluate": lambda: run.measure(encode),
+        "evaluate_every": every,
+        "checkpoint_every": every,
+        "monitor": stage.monitor,
+    }
+
+
+def _export(run: Run) -> Scores:
+    # Imported here: TensorFlow's part, and a model trains without it.
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    measure, facts = run.measure, _read_training(run)
+    encoder = TrainableEncoder(
+        run.recipe.finished(run),
+        run.vectorizer,
+        name=run.recipe.name,
+        max_length=run.recipe.max_length,
+        metadata=facts,
+    )
+    encoder.export(run.output / "model", storage=run.recipe.storage)
+    scores = measure(encoder.encode)
+    write_json(run.output / "scores.json", scores)
+    return scores
+
+
+def _read_training(run: Run) -> dict[str, Any]:
+    """How what lies beside it was trained."""
+    path = run.output / _TRAINING
+    if not path.exists():
+        raise FileNotFoundError(
+            f"Expected {path}, which the training writes when it is done. Run the same command "
+            f"with --part train --out {path.parent}"
+        )
+    return read_record(path, dict[str, Any], remedy="Train the encoder again.")

@@ -1,0 +1,1 @@
+"""The transfer experiments of the USE paper: rows, splits, cells and the tables they fill."""
