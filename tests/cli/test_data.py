@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.toys import WORDS, WordsTask
+from use_st5.data.data_folder import DataSource
 from use_st5.evaluation import registry
-from use_st5.evaluation.data_folder import DataSource
 
 SICK = DataSource("SICK-R test", ("sick2014/SICK_test_annotated.txt",), "Zenodo", "CC BY-NC-SA")
 COLUMNS = ["data set", "found", "for", "from", "licence", "prepare"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder, DataSource
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.registry import all_tasks
 from use_st5.evaluation.tatoeba.readers import LANGUAGES
 

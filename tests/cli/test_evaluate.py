@@ -19,8 +19,8 @@ import pytest
 from tests.cli.conftest import FakeEncoder
 from tests.evaluation.toys import WORDS, WordsTask
 from use_st5._cli.task_choice import print_tasks
+from use_st5.data.data_folder import DataSource
 from use_st5.evaluation import registry
-from use_st5.evaluation.data_folder import DataSource
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
@@ -410,7 +410,7 @@ SUITE = """
 import signal
 from tests.evaluation.toys import WordsTask
 from use_st5.evaluation import registry
-from use_st5.evaluation.data_folder import DataSource
+from use_st5.data.data_folder import DataSource
 second = DataSource("second", ("second.txt",), "a test")
 
 class Second(WordsTask):

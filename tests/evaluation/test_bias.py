@@ -11,8 +11,8 @@ import pytest
 from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
 from use_st5.bias.weat import run_weat, weat_tests
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.bias import SECTIONS, TASKS, BiasTask
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.report.evaluated import evaluated_models
 from use_st5.evaluation.report.theme import LIGHT
 from use_st5.evaluation.task import TaskContext

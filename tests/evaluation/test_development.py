@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.evaluation.data_folder import MissingDataError
+from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation.development import stsb_development
 
 

@@ -9,8 +9,8 @@ from scipy.spatial.distance import pdist
 
 from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation import geometry
-from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.geometry import (
     SECTIONS,
     GeometryTask,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.evaluation.data_folder import DataSource
+from use_st5.data.data_folder import DataSource
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 WORDS = DataSource("words", ("words.txt",), "nowhere: a test makes it")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.evaluation.data_folder import MissingDataError
+from use_st5.data.data_folder import MissingDataError
 from use_st5.recipes import transfer_tables
 from use_st5.transfer.rows import TransferRow
 from use_st5.transfer.tables import tables

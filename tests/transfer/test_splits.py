@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.senteval.readers import TransferSample, TransferSet
 from use_st5.transfer.splits import TASKS, LabelledTexts, split
 

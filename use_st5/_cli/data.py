@@ -15,7 +15,7 @@ from use_st5._cli.evaluate import DATA_VARIABLE
 from use_st5._cli.output import manual, say, waiting
 
 if TYPE_CHECKING:
-    from use_st5.evaluation.data_folder import DataFolder, DataSource
+    from use_st5.data.data_folder import DataFolder, DataSource
     from use_st5.evaluation.task import EvaluationTask
 
 HELP = manual(
@@ -67,7 +67,7 @@ def data(
     """Shows the data sets; runs only where no command of its own follows."""
     if context.invoked_subcommand is not None:
         return
-    from use_st5.evaluation.data_folder import DataFolder
+    from use_st5.data.data_folder import DataFolder
     from use_st5.evaluation.preparation.preparation import PREPARATIONS
     from use_st5.evaluation.registry import all_tasks
 
@@ -151,7 +151,7 @@ def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder |
 @functools.cache
 def _reading_error(task: EvaluationTask, folder: DataFolder) -> str:
     """What is wrong with a task's data sets; empty if they are read, or if one is missing."""
-    from use_st5.evaluation.data_folder import MissingDataError
+    from use_st5.data.data_folder import MissingDataError
 
     try:
         task.read(folder)

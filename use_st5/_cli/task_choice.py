@@ -10,7 +10,7 @@ import typer
 
 from use_st5._cli.cards import print_cards
 from use_st5._cli.output import print_table, say
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.task import EvaluationTask
 

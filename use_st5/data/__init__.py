@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
+    from use_st5.data.corpora import CORPORA as CORPORA
+    from use_st5.data.corpora import Corpus as Corpus
+    from use_st5.data.data_folder import DataFolder as DataFolder
+    from use_st5.data.data_folder import DataSource as DataSource
     from use_st5.data.definition_reader import DefinitionReader as DefinitionReader
     from use_st5.data.dialogue_reader import DialogueReader as DialogueReader
     from use_st5.data.language_triplets import ParallelTriplets as ParallelTriplets

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.data.definition_reader import DefinitionReader
 from use_st5.data.dialogue_reader import DialogueReader
 from use_st5.data.language_triplets import ParallelTriplets
@@ -48,7 +49,8 @@ class Corpus:
     Attributes:
         name: Its key in `CORPORA`.
         what: What it holds.
-        place: Its files in the data folder, a pattern of `pathlib.Path.glob`.
+        place: Its files in the data folder or up to two folders deeper, a pattern of
+            `pathlib.Path.glob`.
         licence: As its publisher states it.
         read: Files → examples, the keys of which its `what` names.
     """
@@ -63,15 +65,13 @@ class Corpus:
         """Its files in a data folder.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: There is no such folder, or none of its files in it.
         """
-        if found := sorted(data.glob(self.place)):
-            return found
-        raise FileNotFoundError(
-            f"Expected {self.place} in {data}, found nothing of that name. It is {self.name}: "
-            f"{self.what} ({self.licence}). `use_st5.data.corpora.CORPORA` lists all corpora and "
-            "their places."
+        origin = (
+            f"its publisher ({self.licence}); CORPORA in use_st5.data.corpora lists all corpora"
         )
+        source = DataSource(f"{self.name}, {self.what}", (self.place,), origin, self.licence)
+        return DataFolder(data).files(source)
 
     def examples(self, data: Path) -> Iterator[Example]:
         """A fresh pass over its examples.

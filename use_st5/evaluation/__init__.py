@@ -7,7 +7,6 @@ A group of tasks is one folder, or one file where it is small (bias, geometry), 
     tasks.py      TASKS, as `registry` and the command line know them, and SECTIONS, what reports
                   show of them
 
-Around the groups: `task` (what a task is), `data_folder` (finds the data sets), `runner` (runs
 tasks over one encoder), `result_store` and `record` (what it keeps and leaves), `classifiers`
 (SentEval's), `published` (the papers' tables), `report` (the page of several records),
 `preparation` (`use-st5 data prepare`).
@@ -27,7 +26,6 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
-    from use_st5.evaluation.data_folder import DataFolder as DataFolder
     from use_st5.evaluation.record import EvaluationRecord as EvaluationRecord
     from use_st5.evaluation.registry import select_tasks as select_tasks
     from use_st5.evaluation.runner import evaluate as evaluate

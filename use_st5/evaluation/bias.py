@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from use_st5.bias.weat import WEATTest, read_weat, run_weat, weat_tests
-from use_st5.evaluation.data_folder import DataFolder, DataSource
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.report import charts
 from use_st5.evaluation.report.charts import Axis, Series
 from use_st5.evaluation.report.evaluated import Evaluated, Task, tasks_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.sts import STSB_DEV, evaluate_sts, read_stsb
 
 Encode = Callable[[list[str]], np.ndarray]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.report import charts
 from use_st5.evaluation.report.charts import Axis, Series
 from use_st5.evaluation.report.evaluated import Evaluated, tasks_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from use_st5.data.data_folder import DataFolder
 from use_st5.data.held_out import normalized
-from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.senteval.readers import (
     CR,
     MPQA,

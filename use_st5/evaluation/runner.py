@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.record import EvaluationRecord, finite
 from use_st5.evaluation.result_store import ResultStore
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext

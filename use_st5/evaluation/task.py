@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from use_st5.evaluation.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.vector_store import Encode, VectorCache
 
 

@@ -35,8 +35,8 @@ import rich.console
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5._records import check_record, read_record
+from use_st5.data.data_folder import DataFolder
 from use_st5.data.skip_gram import skip_gram_vectors
-from use_st5.evaluation.data_folder import DataFolder
 from use_st5.text.word_vectors import WordVectors
 from use_st5.transfer.cells import TransferCell
 from use_st5.transfer.rows import Ingredients, transfer_rows

@@ -15,7 +15,7 @@ import rich.progress
 import tensorflow as tf
 
 from use_st5._imports import require
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.transfer.rows import Features, Ingredients, PreparedSplit, TransferRow
 from use_st5.transfer.splits import TASKS, split
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.bucc.readers import read_bucc
 from use_st5.evaluation.bucc.tasks import BUCCTask
-from use_st5.evaluation.data_folder import DataFolder
 
 FILES = {
     "zh": "zh-1\t一\nzh-2\t二 \n",

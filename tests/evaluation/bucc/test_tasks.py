@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.toys import BagOfWords
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.bucc.tasks import TASKS, BUCCTask
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.task import TaskContext, TaskResult
 from use_st5.vector_store import VectorCache
 

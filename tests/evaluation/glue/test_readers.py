@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.glue import readers
 from use_st5.evaluation.glue.readers import GlueDataset, LabelledTexts, TableLayout
 from use_st5.vector_store import VectorCache

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.evaluation.glue.readers import GlueDataset, TableLayout
 from use_st5.evaluation.glue.tasks import TASKS, PairTask, SentGlueTask
 from use_st5.evaluation.task import TaskContext

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.report.records import entry, record
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.little_data.tasks import SECTIONS, TASKS, LittleDataTask
 from use_st5.evaluation.report.evaluated import evaluated_models
 from use_st5.evaluation.report.theme import LIGHT

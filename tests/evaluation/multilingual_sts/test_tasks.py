@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.multilingual_sts.tasks import TASKS
 from use_st5.evaluation.sts import STSPair, read_stsb
 from use_st5.evaluation.sts.readers import STSB_TEST

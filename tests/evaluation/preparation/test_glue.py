@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from use_st5.data import tfds_reader
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.glue import readers
 from use_st5.evaluation.preparation.glue import GLUE, read_glue
 from use_st5.evaluation.preparation.preparation import PREPARATIONS, prepare

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataSource
+from use_st5.data.data_folder import DataSource
 from use_st5.evaluation.glue import tasks as glue_tasks
 from use_st5.evaluation.preparation.preparation import PREPARATIONS, Preparation, prepare
 from use_st5.evaluation.senteval import tasks as senteval_tasks

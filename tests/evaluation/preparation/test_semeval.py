@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.preparation import semeval
 from use_st5.evaluation.preparation.downloads import Downloads
 from use_st5.evaluation.preparation.preparation import PREPARATIONS, prepare

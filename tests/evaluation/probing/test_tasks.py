@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.probing import tasks
 from use_st5.evaluation.probing.tasks import TASKS, ProbingTask
 from use_st5.evaluation.task import TaskContext

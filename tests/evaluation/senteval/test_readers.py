@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.senteval import TransferSample, readers
 from use_st5.evaluation.senteval.readers import (
     TransferDataset,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.toys import BagOfWords
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.classifiers import SentEvalClassifier
-from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.senteval import evaluate_transfer
 from use_st5.evaluation.senteval.tasks import TASKS, TransferTask
 from use_st5.evaluation.task import TaskContext

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.sts import STSPair, read_semeval_sts, read_sick, read_stsb, sts_suite
 from use_st5.evaluation.sts.readers import STS12, STS14, STS16
 

@@ -11,7 +11,7 @@ from scipy.spatial import distance
 
 from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
-from use_st5.evaluation.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.geometry import TASKS as GEOMETRY
 from use_st5.evaluation.report.evaluated import evaluated_models
 from use_st5.evaluation.report.theme import LIGHT

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.tatoeba.readers import GROUPS, LANGUAGES, read_tatoeba
 from use_st5.evaluation.tatoeba.tasks import TATOEBA
 

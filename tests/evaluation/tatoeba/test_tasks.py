@@ -6,7 +6,7 @@ import pytest
 
 from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
-from use_st5.evaluation.data_folder import DataFolder
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.report.evaluated import Evaluated, evaluated_models
 from use_st5.evaluation.task import TaskContext
 from use_st5.evaluation.tatoeba.readers import GROUPS, LANGUAGES

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.bucc.protocol import evaluate_bucc
 from use_st5.evaluation.bucc.readers import BUCCSet, read_bucc
-from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.report.published_rows import MULTILINGUAL
 from use_st5.evaluation.report.score_table import ScoreGroup
 from use_st5.evaluation.report.sections import GroupSection

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation._text_files import numbered_lines, parse_score, split_fields
-from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TRAIN
 from use_st5.vector_store import VectorCache
 

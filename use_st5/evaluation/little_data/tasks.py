@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from use_st5._records import Count
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.classifiers import SentEvalClassifier
-from use_st5.evaluation.data_folder import DataFolder
 from use_st5.evaluation.little_data.protocol import learning_curve
 from use_st5.evaluation.report import charts
 from use_st5.evaluation.report.charts import Axis, Series

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from use_st5.evaluation.data_folder import DataFolder, DataSource
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.multilingual_sts.readers import (
     read_cnsd,
     read_jsts,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from use_st5._files import atomic_path, sole_writer
-from use_st5.evaluation.data_folder import DataSource
+from use_st5.data.data_folder import DataSource
 from use_st5.evaluation.preparation.downloads import Downloads
 from use_st5.evaluation.preparation.glue import GLUE, read_glue
 from use_st5.evaluation.preparation.semeval import SEMEVAL, read_semeval

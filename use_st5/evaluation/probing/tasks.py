@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.classifiers import SentEvalClassifier
-from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.probing.protocol import mlp_grid, probe
 from use_st5.evaluation.probing.readers import ProbingSet, read_probing
 from use_st5.evaluation.report.score_table import ScoreGroup

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation._text_files import (
     numbered_lines,
     read_columns,
     read_lines,
     split_fields,
 )
-from use_st5.evaluation.data_folder import DataFolder, DataSource
 
 _YES_NO = ("0", "1")
 _TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")

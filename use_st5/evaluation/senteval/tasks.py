@@ -6,10 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.classifiers.classifier import Classifier
 from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.classifiers.sklearn_classifier import SklearnClassifier
-from use_st5.evaluation.data_folder import DataFolder, DataSource
 from use_st5.evaluation.report.published_rows import ENGLISH
 from use_st5.evaluation.report.score_table import ScoreGroup
 from use_st5.evaluation.report.sections import GroupSection

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation._text_files import (
     check_new_id,
     numbered_lines,
@@ -15,7 +16,6 @@ from use_st5.evaluation._text_files import (
     read_side_by_side,
     split_fields,
 )
-from use_st5.evaluation.data_folder import DataFolder, DataSource
 
 _SEMEVAL_INPUT = re.compile(r"STS\d*\.input\.(.+)\.txt")
 _STSB_FIELDS = (7, 9)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from use_st5._records import Count
-from use_st5.evaluation.data_folder import DataFolder, DataSource
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.report import charts
 from use_st5.evaluation.report.charts import Axis, Series
 from use_st5.evaluation.report.evaluated import Evaluated

@@ -1,4 +1,4 @@
-"""The folder that holds the evaluation sets, and where each of them comes from."""
+"""The folder that holds the data sets, and where each of them comes from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from use_st5._files import file_sha256
 
 @dataclass(frozen=True)
 class DataSource:
-    """A file or folder that a task reads, in the format it was published in.
+    """A file or folder that somebody published, in the format it was published in.
 
     Attributes:
         name: What it is called, for example "STS12".
@@ -66,6 +66,14 @@ class DataFolder:
         """
         place, matches = self._match(source)
         return matches[0].parent if _WILDCARD.search(place) else matches[0]
+
+    def files(self, source: DataSource) -> list[Path]:
+        """All files that a data set's place stands for, sorted.
+
+        Raises:
+            MissingDataError: It is not there.
+        """
+        return self._match(source)[1]
 
     def has(self, source: DataSource) -> bool:
         """Whether the data set is there."""

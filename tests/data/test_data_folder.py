@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 
 
 def write(path: Path, text: str = "") -> Path:
