@@ -42,7 +42,7 @@ class TrainableEncoder:
 
     Example:
         >>> encoder = TrainableEncoder.load("use_dan_en")
-        >>> trainer = Trainer(encoder.model, tasks, keras.optimizers.Adam(1e-4))
+        >>> trainer = Trainer(encoder, tasks, keras.optimizers.Adam(1e-4))
         >>> trainer.run(steps=1000)
         >>> encoder.export("tuned")
         >>> use_st5.load("tuned").encode(sentences)

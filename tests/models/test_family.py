@@ -37,7 +37,7 @@ def trained() -> TrainableEncoder:
     positives = encoder.vectorizer.token_ids(["cats", "a dog", "seas", "a man"] * 2, 12)
     data = ArrayData({"anchor": anchors.numpy(), "positive": positives.numpy()})
     task = Task("pairs", ContrastiveLoss(temperature=0.1), data, batch_size=4)
-    Trainer(encoder.model, [task], keras.optimizers.Adam(0.05), steps_per_call=1).run(2)
+    Trainer(encoder, [task], keras.optimizers.Adam(0.05), steps_per_call=1).run(2)
     assert np.abs(encoder.encode(TEXTS) - before).max() > 1e-3
     return encoder
 

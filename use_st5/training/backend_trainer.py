@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import keras
 
 from use_st5.training.task import Task
 from use_st5.training.training_loop import TrainingLoop
 
+if TYPE_CHECKING:
+    from use_st5.trainable_encoder import TrainableEncoder
+
 
 def backend_trainer(
-    encoder: keras.Model,
+    encoder: TrainableEncoder | keras.Model,
     tasks: Sequence[Task],
     optimizer: keras.optimizers.Optimizer,
     *,

@@ -19,6 +19,8 @@ from use_st5.training.training_loop import Metrics, TrainingLoop
 if TYPE_CHECKING:
     import jax
 
+    from use_st5.trainable_encoder import TrainableEncoder
+
 Batch = dict[str, Any]
 Values = list["jax.Array"]
 Mapping = list[tuple[keras.Variable, Any]]
@@ -42,7 +44,7 @@ class JaxTrainer(TrainingLoop):
 
     def __init__(
         self,
-        encoder: keras.Model,
+        encoder: TrainableEncoder | keras.Model,
         tasks: Sequence[Task],
         optimizer: keras.optimizers.Optimizer,
         **options: Any,
@@ -50,7 +52,7 @@ class JaxTrainer(TrainingLoop):
         super().__init__(encoder, tasks, optimizer, **options)
         self._steps = {
             name: JaxStep(
-                encoder,
+                self.encoder,
                 task,
                 optimizer,
                 trainable=self._trainable_variables(),

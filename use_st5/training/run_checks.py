@@ -14,7 +14,7 @@ from keras import ops
 from use_st5.losses.vector_loss import VectorLoss
 from use_st5.training.task import Task
 
-NOT_FINITE_ADVICE = (
+_NOT_FINITE_ADVICE = (
     "Lower the learning rate, or clip gradients (the optimizer's global_clipnorm); look for NaN in "
     "the data. The last checkpoint is untouched."
 )
@@ -70,6 +70,25 @@ def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
         )
 
 
+def check_finite_loss(loss: float, task: str, *, step: int, of: int) -> None:
+    """Refuses to go on where the loss of the last call from the host is no number.
+
+    Args:
+        loss: Its mean.
+        task: Its name.
+        step: The last of its steps.
+        of: How many they were.
+
+    Raises:
+        FloatingPointError: It is NaN or infinite.
+    """
+    if not math.isfinite(loss):
+        raise FloatingPointError(
+            f"Expected a finite loss. Received {loss} from task '{task}' in steps "
+            f"{step - of + 1} to {step}. {_NOT_FINITE_ADVICE}"
+        )
+
+
 def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
     """Checks that the weights are numbers.
 
@@ -80,7 +99,7 @@ def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
         if not ops.all(ops.isfinite(variable.value)):
             raise FloatingPointError(
                 f"Expected finite weights after step {step}; {variable.path} holds others. "
-                f"{NOT_FINITE_ADVICE}"
+                f"{_NOT_FINITE_ADVICE}"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import keras
 import tensorflow as tf
@@ -16,6 +16,9 @@ from use_st5.training.task import Task
 from use_st5.training.task_stream import TaskStream
 from use_st5.training.train_step import TrainStep
 from use_st5.training.training_loop import Metrics, TrainingLoop
+
+if TYPE_CHECKING:
+    from use_st5.trainable_encoder import TrainableEncoder
 
 
 class Trainer(TrainingLoop):
@@ -41,7 +44,7 @@ class Trainer(TrainingLoop):
 
     def __init__(
         self,
-        encoder: keras.Model,
+        encoder: TrainableEncoder | keras.Model,
         tasks: Sequence[Task],
         optimizer: keras.optimizers.Optimizer,
         *,

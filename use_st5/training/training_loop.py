@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import keras
 
@@ -21,9 +20,9 @@ from use_st5.training.checkpoints import (
 from use_st5.training.history import History, SavedRun
 from use_st5.training.reporter import Reporter, ScalarWriter
 from use_st5.training.run_checks import (
-    NOT_FINITE_ADVICE,
     check_built,
     check_finite,
+    check_finite_loss,
     check_multiple,
     check_optimizer,
     check_same,
@@ -31,6 +30,9 @@ from use_st5.training.run_checks import (
     run_configuration,
 )
 from use_st5.training.task import Task, drawn_task
+
+if TYPE_CHECKING:
+    from use_st5.trainable_encoder import TrainableEncoder
 
 Metrics = dict[str, float]
 Variables = dict[str, list[keras.Variable]]
@@ -52,8 +54,8 @@ class TrainingLoop(abc.ABC):
     fingerprint, and a run with others does not continue from it.
 
     Args:
-        encoder: Model `ids [batch, length] → [batch, dimension]` with an attribute `dimension`,
-            built.
+        encoder: A `TrainableEncoder`, or a model `ids [batch, length] → [batch, dimension]` with an
+            attribute `dimension`, built.
         tasks: What to train on.
         optimizer: A Keras optimizer, its learning rate a number or a Keras schedule.
         folder: Where checkpoints go; a run whose folder holds one continues from it. None: nothing
@@ -83,7 +85,7 @@ class TrainingLoop(abc.ABC):
 
     def __init__(
         self,
-        encoder: keras.Model,
+        encoder: TrainableEncoder | keras.Model,
         tasks: Sequence[Task],
         optimizer: keras.optimizers.Optimizer,
         *,
@@ -101,7 +103,7 @@ class TrainingLoop(abc.ABC):
         callbacks: Sequence[keras.callbacks.Callback] = (),
         progress: bool = True,
     ) -> None:
-        self.encoder = encoder
+        self.encoder = encoder if isinstance(encoder, keras.Model) else encoder.model
         self.tasks = {task.name: task for task in tasks}
         self.optimizer = optimizer
         self.folder = folder
@@ -221,11 +223,7 @@ class TrainingLoop(abc.ABC):
         values = self._train(name, history.task_steps[name])
         history.step += self.steps_per_call
         history.task_steps[name] += self.steps_per_call
-        if not math.isfinite(values["loss"]):
-            raise FloatingPointError(
-                f"Expected a finite loss. Received {values['loss']} from task '{name}' in steps "
-                f"{history.step - self.steps_per_call + 1} to {history.step}. {NOT_FINITE_ADVICE}"
-            )
+        check_finite_loss(values["loss"], name, step=history.step, of=self.steps_per_call)
         history.records.append({"step": history.step, "task": name, **values})
         self._reporter.step(history.step, name, values, self._learning_rate())
         logs = {"loss": values["loss"], **{f"{name}/{key}": v for key, v in values.items()}}
