@@ -417,3 +417,14 @@ def test_damage_of_an_older_shard_is_one_error_that_names_the_file(
         path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"{name[:6]}\.txt: expected keys.*{name[:6]}\.npy"):
         VectorStore(tmp_path)
+
+
+def test_a_block_written_anew_leaves_nothing_of_a_killed_writer(tmp_path: Path) -> None:
+    VectorStore(tmp_path).extend(lambda texts: np.ones((len(texts), 3), np.float32), ["a", "b"])
+    names = sorted(path.name for path in tmp_path.iterdir())
+    for name in names:
+        stem = name.removesuffix(".npy")
+        (tmp_path / f".{stem}.0123456789ab.npy").write_bytes(b"half")
+        (tmp_path / name).unlink()
+    VectorStore(tmp_path).extend(lambda texts: np.ones((len(texts), 3), np.float32), ["a", "b"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == names

@@ -145,18 +145,24 @@ class VectorStore:
 
     def _add(self, keys: list[bytes], vectors: np.ndarray) -> None:
         if self.folder is not None:
-            packed = b"".join(keys)
-            # Named by its keys: of two processes that write at the same time neither can put its
-            # vectors to the other's keys.
-            name = _digest(packed).hex()
+            # Another process that writes the same block keeps it for both.
+            with contextlib.suppress(BlockingIOError):
+                self._write(self.folder, b"".join(keys), vectors)
+        self._remember(keys, vectors)
+
+    def _write(self, folder: Path, packed: bytes, vectors: np.ndarray) -> None:
+        # Named by its keys: of two processes that write at the same time neither can put its
+        # vectors to the other's keys.
+        name = _digest(packed).hex()
+        of_vectors, of_keys = folder / f"vectors-{name}.npy", folder / f"keys-{name}.npy"
+        # What a killed process left of the two goes, too.
+        with sole_writer(of_vectors), sole_writer(of_keys):
             # The keys come last: a block counts once they are there.
-            with atomic_path(self.folder / f"vectors-{name}.npy") as path:
+            with atomic_path(of_vectors) as path:
                 np.save(path, vectors)
-            of_keys = self.folder / f"keys-{name}.npy"
             with atomic_path(of_keys) as path:
                 np.save(path, np.frombuffer(packed, np.uint8).reshape(-1, _KEY_BYTES))
-            self._known.add(of_keys)
-        self._remember(keys, vectors)
+        self._known.add(of_keys)
 
     def _remember(self, keys: list[bytes], vectors: np.ndarray) -> None:
         block = len(self._blocks)

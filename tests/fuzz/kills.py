@@ -23,7 +23,7 @@ from use_st5._cli.native_stderr import LOG_LINE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
-_TIMEOUT = 300
+_TIMEOUT, _PATIENCE = 300, 60
 _UNEXPECTED = re.compile(rf"Traceback|Exception ignored|WARNING:tensorflow|{LOG_LINE.pattern}")
 # Said to the second of two writers, while the first is at work or when it has ended.
 _REFUSED = re.compile(r"error: .* (is being written by process \d+|exists; give --overwrite).*\n")
@@ -272,12 +272,22 @@ class Started:
         """Lets the command begin."""
         self._go.write(b"!")
 
+    def _last_words(self, *, again: bool) -> str:
+        """Its standard error, when it has ended."""
+        if again:
+            # TensorFlow swallows an interrupt while its own C code asks Python something, and may
+            # then trace without end: one presses Ctrl-C once more.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._process.communicate(timeout=_PATIENCE)[1]
+            self._process.send_signal(signal.SIGINT)
+        return self._process.communicate(timeout=_TIMEOUT)[1]
+
     def end(self, sent: signal.Signals | None = None) -> tuple[int, str]:
         """Its exit code and standard error, after a signal perhaps."""
         if sent is not None:
             self._process.send_signal(sent)
         try:
-            _, said = self._process.communicate(timeout=_TIMEOUT)
+            said = self._last_words(again=sent == signal.SIGINT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             raise AssertionError(f"it hangs: {self._process.communicate()[1]}") from None

@@ -47,7 +47,7 @@ TWO_WRITERS = ("embed npy", "evaluate", "train", "convert", "export copy", "expo
 # A stage that makes one long text of a batch, and reads it in every way.
 _LONG_TEXTS_EVERY = 8
 # A part that fails again and again says nothing new; a process that dies is started again.
-_MOST_FAILURES, _FAILURES_SHOWN, _SECONDS_STUCK, _SECONDS_TO_STOP = 5, 20, 300, 10
+_MOST_FAILURES, _FAILURES_SHOWN, _SECONDS_STUCK, _SECONDS_TO_STOP = 5, 20, 1200, 10
 
 
 class Counts:

@@ -244,9 +244,9 @@ def sentence_splitter() -> Check:
             sentences = split_sentences(text)
             assert all(sentence.strip() == sentence != "" for sentence in sentences)
             assert "".join("".join(sentences).split()) == "".join(text.split())
-        started = time.monotonic()
+        started = time.thread_time()  # of this thread alone: others may keep the machine busy
         split_sentences(whole)
-        assert time.monotonic() - started < 1 + len(whole) / 50_000, "slow"
+        assert time.thread_time() - started < 1 + len(whole) / 50_000, "slow"
 
     return check
 
