@@ -39,7 +39,6 @@ def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (models, convert, export, train):
         monkeypatch.setattr(module, "start_tensorflow", work)
     monkeypatch.setattr(use_st5, "load", work, raising=False)
-    monkeypatch.setattr(convert, "require", lambda *_: None)
     monkeypatch.setattr("use_st5.footprint.measure.measure_footprint", work)
     monkeypatch.setattr("use_st5.evaluation.report.write_report", work)
     return tmp_path
