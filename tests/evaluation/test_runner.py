@@ -55,7 +55,7 @@ def test_two_tasks_share_the_embeddings_and_the_record_tells_all(data: Path) -> 
     tasks = [WordsTask(), WordsTask(name="double", factor=2.0)]
     record = evaluate(encoder, tasks, data, progress=log, command="use-st5 evaluate …", seed=7)
     assert encoder.asked == ["a b", "c"]
-    assert log.events == [("words", 1, 2), ("double", 2, 2)]
+    assert log.events == [("words", 1, 2), (2,), ("double", 2, 2)]
     words, double = record.tasks["words"], record.tasks["double"]
     assert double["scores"]["mean"] == pytest.approx(2 * words["scores"]["mean"])
     # Five words in three lines of 64 numbers, each of which is 0.001 without words.
