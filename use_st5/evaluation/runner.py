@@ -69,9 +69,7 @@ def evaluate(
     hashes = {task.name: _hashes(task, folder) for task in tasks}
     progress = progress or Progress()
     encode = getattr(encoder, "encode", encoder)
-    embed = VectorCache(
-        progress.encoding(encode), store=None if store is None else store.embeddings
-    )
+    embed = VectorCache(progress.encoding(encode), store=store.embeddings if store else None)
     # Without a folder, `_hashes` has refused the tasks that need one.
     context = TaskContext(embed, cast(DataFolder, folder), seed, progress)
     results, failed = _results(tasks, context, hashes, store, on_result)
