@@ -116,7 +116,7 @@ class VectorStore:
         new = {key: text for text in texts if (key := _key(text)) not in self._places}
         if not new:
             return 0
-        lock = contextlib.nullcontext()
+        lock: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if self._alone and self.folder is not None:
             lock = sole_writer(self.folder, inside=True)
         with lock:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,17 @@ def test_a_stopped_run_goes_on(data: Path, tmp_path: Path) -> None:
     )
     assert cached == {"words": True, "again": False}
     assert encoder.asked == [], "the embeddings are kept too"
+
+
+def test_kept_results_without_embeddings_leave_a_record_that_is_read(
+    data: Path, tmp_path: Path
+) -> None:
+    cache, file = tmp_path / "cache", tmp_path / "record.json"
+    evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
+    (embeddings,) = cache.glob("*/embeddings")
+    shutil.rmtree(embeddings)
+    evaluate(BagOfWords(), [WordsTask()], data, cache=cache).write(file)
+    assert EvaluationRecord.read(file).model["dimension"] is None
 
 
 def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:

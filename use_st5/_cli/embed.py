@@ -182,7 +182,7 @@ def _to_standard_output(
         total = truncated = 0
         for texts in _chunks(read_lines(stream, source=source), rows=_STREAMED_ROWS):
             vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
-            sys.stdout.buffer.write(to_bytes(texts, vectors, layout.value))
+            sys.stdout.buffer.write(to_bytes(texts, vectors, "jsonl"))
             sys.stdout.buffer.flush()
             total, truncated = total + len(texts), truncated + cut
     say_truncated(encoder, truncated, total)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,7 +34,7 @@ class EvaluationProgress(Progress):
 
     def track(self, steps: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
         """Passes the steps through below a bar of their own, which goes when they are done."""
-        total = len(steps) if total is None and hasattr(steps, "__len__") else total
+        total = len(steps) if total is None and isinstance(steps, Sized) else total
         bar = self._bars.add_task(f"  {description}", total=total)
         try:
             for step in steps:

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ class Survey:
     lines: int
 
 
-def read_lines(stream: IO[bytes], *, source: str) -> Iterator[str]:
+def read_lines(stream: Iterable[bytes], *, source: str) -> Iterator[str]:
     """Yields the lines of a UTF-8 `stream`, without their ends, empty ones included.
 
     Raises:

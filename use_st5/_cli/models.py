@@ -66,7 +66,7 @@ def encode_counting(
 
 def say_truncated(encoder: SentenceEncoder, count: int, total: int) -> None:
     """One line for all texts of a command, if there is anything to say."""
-    if count:
+    if count and encoder.max_length is not None:
         from use_st5._token_limit import truncation_news  # With TensorFlow, which is there by now.
 
         news = truncation_news(count, total, encoder.max_length)

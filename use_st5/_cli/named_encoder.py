@@ -93,7 +93,8 @@ def _import(place: str) -> ModuleType:
 
 
 def _import_file(file: Path) -> ModuleType:
-    specification = importlib.util.spec_from_file_location(file.stem, file)
+    # Any: of a file that ends in .py there always is one, and its loader.
+    specification: Any = importlib.util.spec_from_file_location(file.stem, file)
     module = importlib.util.module_from_spec(specification)
     # Where dataclasses and pickle look the module up; one that is imported already stays.
     sys.modules.setdefault(file.stem, module)

@@ -28,7 +28,7 @@ _interrupts: list[int] = []
 # reported with its type, because its message alone ("'text'") would say nothing.
 _SPOKEN = (ValueError, OSError, ImportError)
 
-_REMEDIES = {
+_REMEDIES: dict[int | None, str] = {
     errno.ENOSPC: "make room there, or write elsewhere",
     errno.EDQUOT: "make room there, or write elsewhere",
     errno.EROFS: "write elsewhere",
@@ -44,7 +44,7 @@ class OneLineErrors(TyperGroup):
     noted, every end is an interruption, whatever a library made of it.
     """
 
-    def main(
+    def main(  # type: ignore[override]  # the rest of the options goes on by keywords
         self,
         args: list[str] | None = None,
         prog_name: str | None = None,

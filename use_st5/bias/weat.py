@@ -49,7 +49,7 @@ class WEATTest:
     y: tuple[str, ...]
     a: tuple[str, ...]
     b: tuple[str, ...]
-    categories: tuple[str, str, str, str] = ("X", "Y", "A", "B")
+    categories: tuple[str, ...] = ("X", "Y", "A", "B")
 
     def __post_init__(self) -> None:
         groups = (self.x, self.y, self.a, self.b)
@@ -187,10 +187,9 @@ def read_weat(path: str | Path) -> WEATTest:
     remedy = "Give a file of the sent-bias toolkit."
     test = read_record(path, _ListedTest, remedy=remedy, limit=_LIMIT)
     groups = (test.targ1, test.targ2, test.attr1, test.attr2)
-    words = (tuple(group.examples) for group in groups)
-    categories = tuple(group.category for group in groups)
+    x, y, a, b = (tuple(group.examples) for group in groups)
     try:
-        return WEATTest(path.stem, *words, categories=categories)
+        return WEATTest(path.stem, x, y, a, b, tuple(group.category for group in groups))
     except ValueError as error:
         raise ValueError(f"{path}: {error} {remedy}") from error
 
@@ -206,6 +205,6 @@ def weat_tests() -> dict[str, WEATTest]:
     tests = {}
     for name, letters in lists["tests"].items():
         groups = [lists["groups"][letters[letter]] for letter in "xyab"]
-        words = [tuple(group["words"]) for group in groups]
-        tests[name] = WEATTest(name, *words, categories=tuple(g["category"] for g in groups))
+        x, y, a, b = (tuple(group["words"]) for group in groups)
+        tests[name] = WEATTest(name, x, y, a, b, tuple(group["category"] for group in groups))
     return tests

@@ -82,7 +82,7 @@ class BiasTask(EvaluationTask):
             MissingDataError: The file of the test is not in the data folder.
             ValueError: It is not in its format, or the encoder gives something unusable.
         """
-        test = self.read(context.data) if self.sources else weat_tests()[self.name]
+        test = self.read(context.data) or weat_tests()[self.name]
         result = run_weat(context.embed, test, **self.options(), seed=context.seed)
         scores = ("effect_size", "effect_size_low", "effect_size_high", "p_value")
         return TaskResult(
@@ -197,10 +197,10 @@ def _cells(
 
 def _interval(model: Evaluated, test: str) -> tuple[float, float] | None:
     """The ends of the interval; None where there is none."""
-    ends = [model.score(test, f"effect_size_{end}") for end in ("low", "high")]
-    if any(end is None or math.isnan(end) for end in ends):
+    low, high = (model.score(test, f"effect_size_{end}") for end in ("low", "high"))
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
         return None
-    return ends[0], ends[1]
+    return low, high
 
 
 def _categories(task: Task) -> list[str]:

@@ -25,7 +25,7 @@ class ModelFacts(TypedDict):
 
     name: str
     identity: str | None
-    dimension: int
+    dimension: int | None
 
 
 class _TaskRecord(msgspec.Struct):
@@ -47,7 +47,7 @@ class EvaluationRecord:
 
     Attributes:
         model: Its "name", "identity" (a text that changes with the model's content; None where it
-            is not known) and "dimension".
+            is not known) and "dimension" (None where every result was kept but no embedding).
         created: When the record was made, ISO 8601 in UTC.
         versions: Name → version of Python and of the packages that made it.
         command: The command line; empty where Python code called.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.record import EvaluationRecord, finite
@@ -69,8 +69,9 @@ def evaluate(
     hashes = {task.name: _hashes(task, folder) for task in tasks}
     progress = progress or Progress()
     encode = getattr(encoder, "encode", encoder)
-    embed = VectorCache(progress.encoding(encode), store=store and store.embeddings)
-    context = TaskContext(embed, folder, seed, progress)
+    embed = VectorCache(progress.encoding(encode), store=store.embeddings if store else None)
+    # Without a folder, `_hashes` has refused the tasks that need one.
+    context = TaskContext(embed, cast(DataFolder, folder), seed, progress)
     results, failed = _results(tasks, context, hashes, store, on_result)
     return EvaluationRecord(
         model={"name": name or _name(encoder), "identity": identity, "dimension": embed.dimension},
@@ -109,8 +110,8 @@ def _results(
 
 def _name(encoder: Any) -> str:
     """Its name, else what the function is called, or the class of the object."""
-    given = getattr(encoder, "name", None)
-    return given or getattr(encoder, "__name__", type(encoder).__name__)
+    names = (getattr(encoder, attribute, "") for attribute in ("name", "__name__"))
+    return next(filter(None, names), type(encoder).__name__)
 
 
 def _store(cache: str | os.PathLike[str] | None, identity: str | None) -> ResultStore | None:
@@ -137,7 +138,7 @@ def _kept_or_run(
     task: EvaluationTask, context: TaskContext, hashes: dict[str, str], store: ResultStore | None
 ) -> tuple[dict[str, Any], bool]:
     """The task's entry of the record, and whether it had been kept."""
-    kept = store and store.read(task, hashes, context.seed)
+    kept = None if store is None else store.read(task, hashes, context.seed)
     if kept is not None:
         return kept, True
     result = _run(task, context, hashes)

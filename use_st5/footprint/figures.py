@@ -85,10 +85,11 @@ def _preface(record: FootprintRecord) -> str:
 def _row(record: FootprintRecord, point: FootprintPoint) -> tuple[str, ...]:
     model = record.model(point.model)
     cut = model.max_length is not None and point.tokens > model.max_length
-    working = UNKNOWN
-    if None not in point.working_bytes:
-        working = _number(statistics.median(point.working_bytes) / 1e6)
-    memory = record.values(point, MEMORY)
+    working = memory = UNKNOWN
+    if (values := record.values(point, MEMORY)) is not None:
+        median = statistics.median(values)
+        working = _number((median - model.parameter_bytes) / 1e6)
+        memory = _number(MEMORY.per_unit * median)
     return (
         str(point.length),
         point.model,
@@ -98,7 +99,7 @@ def _row(record: FootprintRecord, point: FootprintPoint) -> tuple[str, ...]:
         _spread(record, point, IDS_TIME),
         _ratio(record, point, IDS_TIME),
         working,
-        UNKNOWN if memory is None else _number(MEMORY.per_unit * statistics.median(memory)),
+        memory,
         _ratio(record, point, MEMORY),
     )
 
@@ -186,9 +187,8 @@ def draw(record: FootprintRecord, device: str, quantity: Quantity) -> Figure | N
 def _series(
     record: FootprintRecord, device: str, model: str, quantity: Quantity, place: int
 ) -> Series:
-    points = record.curve(device, model)
-    found = {point.length: record.values(point, quantity) for point in points}
-    found = {length: values for length, values in found.items() if values}
+    curve = ((each.length, record.values(each, quantity)) for each in record.curve(device, model))
+    found = {length: values for length, values in curve if values}
     quartiles = [
         quantity.per_unit * np.percentile(values, [25, 50, 75]) for values in found.values()
     ]

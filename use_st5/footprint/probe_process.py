@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from use_st5.footprint.record import Visit
 
@@ -56,6 +56,8 @@ class ProbeProcess:
             encoding="utf-8",
             env=environment,
         )
+        self._questions = cast(IO[str], self._process.stdin)
+        self._answers = cast(IO[str], self._process.stdout)
 
     def facts(self) -> dict[str, Any]:
         """The first answer: "parameter_bytes", "gpu" (its name, or None) and "versions".
@@ -73,8 +75,8 @@ class ProbeProcess:
         """
         what = f"texts of {length} words"
         try:
-            self._process.stdin.write(f"{length}\n")
-            self._process.stdin.flush()
+            self._questions.write(f"{length}\n")
+            self._questions.flush()
         except OSError as error:
             raise self._death(what) from error
         answer = self._answer(what)
@@ -87,7 +89,7 @@ class ProbeProcess:
         self._errors.close()
 
     def _answer(self, what: str) -> dict[str, Any]:
-        line = self._process.stdout.readline()
+        line = self._answers.readline()
         if not line:
             raise self._death(what)
         answer = json.loads(line)

@@ -68,7 +68,9 @@ class FootprintPoint:
 
     def with_visit(self, visit: Visit) -> FootprintPoint:
         """The point with one visit more."""
-        grown = {name: (*getattr(self, name), value) for name, value in visit._asdict().items()}
+        grown: dict[str, Any] = {
+            name: (*getattr(self, name), value) for name, value in visit._asdict().items()
+        }
         return dataclasses.replace(self, **grown)
 
 
@@ -138,9 +140,10 @@ class FootprintRecord:
             return list(point.text_seconds)
         if quantity is IDS_TIME:
             return list(point.ids_seconds)
-        if None in point.working_bytes:
+        counted = [each for each in point.working_bytes if each is not None]
+        if len(counted) < len(point.working_bytes):
             return None
-        return [self.model(point.model).parameter_bytes + each for each in point.working_bytes]
+        return [self.model(point.model).parameter_bytes + each for each in counted]
 
     def ratio(self, point: FootprintPoint, quantity: Quantity) -> float | None:
         """The cost to that of the first model at the same length.

@@ -182,7 +182,7 @@ def _check_base(path: Any, found: dict[str, Any], wanted: dict[str, Any]) -> Non
 def _check_tensors(
     path: Any, found: dict[str, tuple[int, ...]], layers: dict[str, LoRADense], rank: int
 ) -> None:
-    expected = {}
+    expected: dict[str, tuple[int, ...]] = {}
     for name, layer in layers.items():
         rows, columns = layer.kernel.shape
         expected |= {f"{name}.a": (rows, rank), f"{name}.b": (rank, columns)}

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import tensorflow as tf
 
 
 class Vocabulary(Protocol):
-    """What tells the ids of one text stage from those of another: equal where they are the same."""
+    """What tells the ids of one text stage from those of another: equal where they are the same.
+
+    It is a dataclass, so that prepared data can say by its fields which ids they hold.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,7 +55,7 @@ class Checkpoints:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        variables: dict[str, Sequence[keras.Variable]],
+        variables: Mapping[str, Sequence[keras.Variable]],
         *,
         keep: int = 2,
         writes: bool = True,
@@ -195,7 +195,7 @@ def fingerprint(variables: Iterable[keras.Variable]) -> str:
     """SHA-256 of the variables' values, one after the other: a second for a gigabyte or two."""
     digest = hashlib.sha256()
     for variable in variables:
-        digest.update(_array(variable).reshape(-1).view(np.uint8))
+        digest.update(_array(variable).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -57,7 +57,7 @@ class DistinctBatches:
         for row in stuck:
             if self._holes.any():
                 self._exchange(row)
-        for batch in np.flatnonzero(self._holes):
+        for batch in np.flatnonzero(self._holes).tolist():
             self._stand_in(batch)
         return self.batches.reshape(-1)
 

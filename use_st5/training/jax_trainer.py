@@ -151,7 +151,8 @@ class JaxStep:
     def _step(self, values: Values, frozen: Values, batch: Batch) -> tuple[Values, jax.Array]:
         """One update: the next values of what changes, the loss and the metrics `[names]`."""
         rest = list(zip(self._frozen, frozen, strict=True))
-        total, sums = 0.0, None
+        total: Any = 0.0
+        sums: Any = None
         for part in _split(batch, self.accumulation):
             current = list(zip(self._changing, values, strict=True)) + rest
             trained = _values_of(self._trained, current)

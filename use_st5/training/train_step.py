@@ -93,8 +93,11 @@ class TrainStep:
 
     def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
         """Values of one micro-batch, and its share of the gradient over all of them."""
-        find = self._direct_gradients if self._pieces is None else self._cached_gradients
-        loss, metrics, gradients = find(batch)
+        loss, metrics, gradients = (
+            self._direct_gradients(batch)
+            if self._pieces is None
+            else self._cached_gradients(batch, self._pieces)
+        )
         # Dense: a sparse gradient names a row once per occurrence, and the norm or the square of
         # such a list is not that of the gradient.
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
@@ -106,10 +109,10 @@ class TrainStep:
             share = self._share(loss)
         return loss, metrics, tape.gradient(share, [v.value for v in self._variables])
 
-    def _cached_gradients(self, batch: Batch) -> Found:
+    def _cached_gradients(self, batch: Batch, encode: PiecewiseEncoder) -> Found:
         """The same by way of the vectors, which the encoder sees in pieces."""
         texts = self.loss.texts(batch)
-        vectors = self._pieces(texts)
+        vectors = encode(texts)
         head = [variable.value for variable in self.loss.trainable_variables]
         with tf.GradientTape() as tape:
             tape.watch(vectors)
@@ -118,7 +121,7 @@ class TrainStep:
             )
             share = self._share(loss)
         of_vectors, of_head = tape.gradient(share, [vectors, head])
-        return loss, metrics, [*self._pieces.gradients(texts, of_vectors), *of_head]
+        return loss, metrics, [*encode.gradients(texts, of_vectors), *of_head]
 
     def _share(self, loss: tf.Tensor) -> tf.Tensor:
         """What a micro-batch on this replica adds to the loss that is minimised."""

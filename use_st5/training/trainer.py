@@ -78,7 +78,7 @@ class Trainer(TrainingLoop):
         return self.strategy.scope()
 
     def _writer(self) -> ScalarWriter | None:
-        if not self.tensorboard or not self._is_chief:
+        if self.folder is None or not self.tensorboard or not self._is_chief:
             return None
         return TensorBoardWriter(Path(self.folder, "logs"))
 

@@ -142,8 +142,8 @@ class TrainingLoop(abc.ABC):
             BlockingIOError: Another process is training into the folder.
         """
         check_multiple("steps", steps, of=self.steps_per_call)
-        writes = self.folder is not None and self._is_chief
-        with sole_writer(self.folder, inside=True) if writes else contextlib.nullcontext():
+        folder = self.folder if self._is_chief else None
+        with contextlib.nullcontext() if folder is None else sole_writer(folder, inside=True):
             if self.history.step == 0:
                 self._resume()
             self.encoder.stop_training = False
@@ -254,8 +254,7 @@ class TrainingLoop(abc.ABC):
         self._saved_step = self.history.step
 
     def _resume(self) -> None:
-        steps = [] if self._checkpoints is None else self._checkpoints.steps()
-        if not steps:
+        if self._checkpoints is None or not (steps := self._checkpoints.steps()):
             return
         saved = self._checkpoints.state(steps[-1], SavedRun)
         check_same(saved.configuration, self.configuration, self._checkpoints.folder)

@@ -62,6 +62,13 @@ def test_no_mean_without_a_task_that_all_have() -> None:
     assert [column.title for column in table.columns] == ["Dimension", "Tasks"]
 
 
+def test_a_dimension_that_is_not_known_is_no_number() -> None:
+    unknown = record("b", {})
+    unknown.model["dimension"] = None
+    (table,) = overview_section(evaluated_models([record("a", {}), unknown])).tables
+    assert [row.cells[0].text for row in table.rows] == ["512", "–"]
+
+
 def test_sections_are_those_with_something_to_show_in_a_fixed_order() -> None:
     tasks = {
         "new": entry("clustering", "Clusters", {"v_measure": 0.4}),

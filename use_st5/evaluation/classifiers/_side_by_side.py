@@ -122,12 +122,12 @@ class SideBySide:
 
     def _epoch(self) -> None:
         """One pass over the training rows of every group, each in its own order."""
-        rows = np.stack([self._shuffled(group) for group in self._groups])
+        rows = np.stack([self._shuffled(group) for group in self._groups.tolist()])
         for start in range(0, rows.shape[1], self._settings.batch_size):
             self._step(rows[:, start : start + self._settings.batch_size])
 
     def _shuffled(self, group: int) -> np.ndarray:
-        rows = self._rows[group].train
+        rows, _ = self._rows[group]
         return rows[self._randoms[group].permutation(len(rows))]
 
     def _step(self, rows: np.ndarray) -> None:
@@ -153,14 +153,15 @@ class SideBySide:
         """Scores the dev rows, keeps what improved and drops the groups that are done."""
         accuracies = np.zeros_like(self._stopping.best)
         for place, group in enumerate(self._groups):
-            accuracies[group] = self._accuracies(place, self._rows[group].dev)
+            _, dev = self._rows[group]
+            accuracies[group] = self._accuracies(place, dev)
         better = self._stopping.update(accuracies)
         parameters = self._networks.unpack(self._optimizer.parameters)
         best = self._networks.unpack(self._best)
         for place, group in enumerate(self._groups):
             for current, kept in zip(sum(parameters, ()), sum(best, ()), strict=True):
                 kept[group, better[group]] = current[place, better[group]]
-        going = self._stopping.running[self._groups].any(axis=1)
+        going = np.any(self._stopping.running[self._groups], axis=1)
         if not going.all():
             self._groups = self._groups[going]
             self._optimizer.keep(going)
@@ -177,10 +178,10 @@ class SideBySide:
         return correct / len(rows)
 
 
-def _held_out(fold: Fold, random: np.random.RandomState) -> Fold:
-    """The fold, with 5 % of its training rows as dev rows where it has none."""
+def _held_out(fold: Fold, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Training and dev rows of a fold; of one without dev rows, 5 % of the others."""
     if fold.dev is not None:
-        return fold
+        return fold.train, fold.dev
     order = fold.train[random.permutation(len(fold.train))]
     held_out = int(_HELD_OUT * len(order))
     if not held_out:
@@ -188,4 +189,4 @@ def _held_out(fold: Fold, random: np.random.RandomState) -> Fold:
             f"expected at least {round(1 / _HELD_OUT)} training rows, of which 5 % are held out to "
             f"stop early; received {len(order)}."
         )
-    return Fold(order[held_out:], order[:held_out])
+    return order[held_out:], order[:held_out]

@@ -28,8 +28,8 @@ class Features(Protocol):
     def shape(self) -> tuple[int, ...]:
         """`(rows, dim)`."""
 
-    def __getitem__(self, rows: np.ndarray, /) -> Any:
-        """The features `[len(rows), dim]` of the rows with these numbers."""
+    def __getitem__(self, rows: np.ndarray | slice, /) -> Any:
+        """The features `[rows, dim]` that a slice or an array of numbers selects."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +146,7 @@ class Classifier(abc.ABC):
         seed: Of everything random.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
     grids: ClassVar[dict[str, tuple[float, ...]]]
     folds: int

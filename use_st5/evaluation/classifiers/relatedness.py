@@ -13,6 +13,7 @@ not improve.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -66,7 +67,7 @@ def predict_relatedness(
     Raises:
         ValueError: A score is outside 0 … 5.
     """
-    best = None
+    best: Any = None
     stopping = EarlyStopping((1,), _TENACITY)
     with one_blas_thread():
         for weights in _learn(train[0], soft_labels(train[1]), seed):

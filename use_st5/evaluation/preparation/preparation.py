@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5.data.data_folder import DataSource
@@ -33,7 +34,7 @@ class Preparation:
     name: str
     writes: Mapping[str, tuple[str, ...]]
     needs: str
-    read: Callable[[Path | None], dict[str, dict[str, bytes]]]
+    read: Callable[[Any], dict[str, dict[str, bytes]]]
     reads_downloads: bool
 
     def gives(self, source: DataSource) -> bool:

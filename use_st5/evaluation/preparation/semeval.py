@@ -51,11 +51,13 @@ def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
                     new: downloads.read(folder, old) for old, new in names.items()
                 }
                 break
-    for place, names in _WHOLE.items():
+    for place, files in _WHOLE.items():
         # SICK's three files are published in an archive each.
-        folders = {name: downloads.folder_of([name]) for name in names}
-        if None not in folders.values():
-            beside = folders[names[-1]]
+        folders = {
+            name: each for name in files if (each := downloads.folder_of([name])) is not None
+        }
+        if len(folders) == len(files):
+            beside = folders[files[-1]]
             folders |= {name: beside for name in downloads.names(beside) if _is_about(name)}
             found[place] = {name: downloads.read(folder, name) for name, folder in folders.items()}
     return found

@@ -44,9 +44,9 @@ def read_senteval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
             name: downloads.read(folder, name).translate(None, b"`'") for name in _QUESTIONS
         }
     for place, pattern in _SENTIMENT.items():
-        names = {pattern.format(split): f"sentiment-{split}" for split in _SPLITS}
-        if (folder := downloads.folder_of(names)) is not None:
-            found[place] = {new: downloads.read(folder, old) for old, new in names.items()}
+        renamed = {pattern.format(split): f"sentiment-{split}" for split in _SPLITS}
+        if (folder := downloads.folder_of(renamed)) is not None:
+            found[place] = {new: downloads.read(folder, old) for old, new in renamed.items()}
     return found
 
 

@@ -16,7 +16,7 @@ from use_st5.evaluation.report.theme import Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure  # for whoever draws
 
 # At 100 dots per inch a figure is nearly as wide as half a page on a desktop, and its text can be
 # read where it shrinks to the width of a phone.

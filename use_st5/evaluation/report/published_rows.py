@@ -88,7 +88,8 @@ def published_rows(
         for published in held:
             row = _row(table, published, keys)
             rows.append((published, row))
-    chosen = [row for model, settings in featured if (row := _best_match(rows, model, settings))]
+    matches = (_best_match(rows, model, settings) for model, settings in featured)
+    chosen = [match for match in matches if match]
     more = [row for _, row in rows if not any(row is one for one in chosen)]
     return PublishedRows(tuple(chosen), tuple(more), tuple(notes))
 

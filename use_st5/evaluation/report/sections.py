@@ -14,7 +14,16 @@ from use_st5.evaluation.report.score_table import (
     score_table,
     task_cell,
 )
-from use_st5.evaluation.report.section import Cell, Column, Plot, Row, Section, Table, describe
+from use_st5.evaluation.report.section import (
+    MISSING,
+    Cell,
+    Column,
+    Plot,
+    Row,
+    Section,
+    Table,
+    describe,
+)
 
 Shown = tuple[Sequence[Table], Sequence[Plot]]
 
@@ -69,15 +78,16 @@ def report_sections(models: Sequence[Evaluated], *, published: bool) -> list[Sec
 def overview_section(models: Sequence[Evaluated]) -> Section:
     """What the models are, and their means over those tasks of the papers that all of them have."""
     heads = [Column("Dimension"), Column("Tasks")]
+    dimensions = (model.record.model["dimension"] for model in models)
     columns = [
-        [Cell(f"{model.record.model['dimension']:,}") for model in models],
+        [Cell(MISSING if each is None else f"{each:,}") for each in dimensions],
         [Cell(f"{len(model.record.tasks):,}") for model in models],
     ]
     for group in (group for section in group_sections() for group in section.scores):
         wanted = group.average if group.overview else ()
         shared = [task for task in wanted if all(model.task(task) for model in models)]
         if shared:
-            titles = ", ".join(models[0].task(task)["title"] for task in shared)
+            titles = ", ".join(models[0].record.tasks[task]["title"] for task in shared)
             counted = "avg." if len(shared) == len(wanted) else f"{len(shared)} of {len(wanted)}"
             heads.append(Column(f"{group.overview} {counted}", f"Mean of {titles}."))
             columns.append(mean_column(models, shared))
@@ -99,9 +109,10 @@ def _others(models: Sequence[Evaluated]) -> list[Section]:
             f"group-{place}",
             group,
             "Scores of a group that this version of use_st5 has no table for.",
-            (score_table(models, ScoreGroup(group)),),
+            (table,),
         )
         for place, group in enumerate(unknown)
+        if (table := score_table(models, ScoreGroup(group)))
     ]
 
 

@@ -157,7 +157,7 @@ def checked_pair(path: Path, number: int, sentences: Sequence[str], score: float
     stripped = [sentence.strip() for sentence in sentences]
     if len(stripped) != 2 or not all(stripped):
         raise ValueError(f"{path}:{number}: expected two sentences, received {stripped}.")
-    return STSPair(*stripped, score)
+    return STSPair(stripped[0], stripped[1], score)
 
 
 _LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see the set's readme"

@@ -203,7 +203,7 @@ def _dice_plot(models: Sequence[Evaluated]) -> Plot | None:
         )
         for model, _ in found
     ]
-    ticks = {
+    ticks: dict[float, str] = {
         place: f"{each['dice_from']:.2f} to\n{each['dice_to']:.2f}"
         for place, each in enumerate(quintiles[found[0][0].position], start=1)
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import keras
 
 from use_st5.layers.attention import MultiHeadAttention
+from use_st5.models.t5.config import Activation
 from use_st5.models.t5.feed_forward import T5FeedForward
 
 EPSILON = 1e-6
@@ -45,7 +46,7 @@ class T5Block(keras.layers.Layer):
         key_value_dim: int,
         intermediate_dim: int,
         *,
-        activation: Literal["relu", "gated_gelu"] = "relu",
+        activation: Activation = "relu",
         cross_attention: bool = False,
         dropout: float = 0.0,
         **kwargs: Any,

@@ -57,9 +57,8 @@ class T5Names:
         mapping |= self._of_stack(model.encoder, self.encoder)
         if model.decoder is not None:
             mapping |= self._of_stack(model.decoder, self.decoder)
-        if getattr(model, "logits", None) is not None:
-            kernel = model.logits.kernel
-            mapping[self.logits] = Target(kernel, transposed="logits" in self.transposed)
+        if (layer := getattr(model, "logits", None)) is not None:
+            mapping[self.logits] = Target(layer.kernel, transposed="logits" in self.transposed)
         return mapping
 
     def shapes(
@@ -84,7 +83,9 @@ class T5Names:
                 f"{source.where} does not fit the model: expected tensors of {layers:,} layers, "
                 f"found {tensors:,} tensors in all."
             )
-        shapes = {self.table: (config.vocabulary_size, config.hidden_dim)}
+        shapes: dict[str, tuple[int, ...]] = {
+            self.table: (config.vocabulary_size, config.hidden_dim)
+        }
         shapes |= self._shapes_of_stack(config, self.encoder, config.num_layers, _ENCODER_ROLES)
         if decoder:
             roles = (*_ENCODER_ROLES, *_CROSS_ROLES)
@@ -202,7 +203,7 @@ def _block_variables(block: T5Block) -> Iterator[tuple[str, Any]]:
         yield from _attention_variables(block.cross, "cross_")
     yield "feed_forward_norm", block.feed_forward_norm.scale
     feed_forward = block.feed_forward
-    if feed_forward.gated:
+    if feed_forward.linear is not None:
         yield "gate", feed_forward.inner.kernel
         yield "linear", feed_forward.linear.kernel
     else:

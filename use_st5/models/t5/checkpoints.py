@@ -18,14 +18,14 @@ from use_st5.convert.weight_source import WeightSource
 from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.t5.checkpoint_formats import t5_tensors, table_of
 from use_st5.models.t5.checkpoint_names import T5Names
-from use_st5.models.t5.config import T5_ROWS, T5Config
+from use_st5.models.t5.config import T5_ROWS, Activation, T5Config
 from use_st5.models.t5.sentence_t5 import Pooling, SentenceT5
 from use_st5.models.t5.t5 import T5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 # In Hugging Face's `config.json`.
 _MODEL_TYPES = ["t5", "mt5"]
-_ACTIVATIONS = {"relu": "relu", "gated-gelu": "gated_gelu"}
+_ACTIVATIONS: dict[str, Activation] = {"relu": "relu", "gated-gelu": "gated_gelu"}
 
 
 def knows(checkpoint: Checkpoint) -> bool:
@@ -212,7 +212,7 @@ def _config(checkpoint: Checkpoint) -> T5Config:
     path = checkpoint.settings_file
     remedy = "Give the folder of a T5 or mT5 as transformers saves it."
     settings = checkpoint.settings_as(_Settings, remedy=remedy)
-    expected = {
+    expected: dict[str, list[Any]] = {
         "model_type": _MODEL_TYPES,
         "feed_forward_proj": [*_ACTIVATIONS],
         "layer_norm_epsilon": [1e-6],

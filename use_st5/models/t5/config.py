@@ -9,6 +9,8 @@ from typing import Literal
 T5_ROWS = 32_128
 _MT5_ROWS = 250_112
 
+Activation = Literal["relu", "gated_gelu"]
+
 
 @dataclasses.dataclass(frozen=True)
 class T5Config:
@@ -38,7 +40,7 @@ class T5Config:
     intermediate_dim: int
     num_heads: int
     key_value_dim: int = 64
-    activation: Literal["relu", "gated_gelu"] = "relu"
+    activation: Activation = "relu"
     tied_softmax: bool = True
     scaled_softmax: bool = True
     num_decoder_layers: int | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import keras
 
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.random_normal import RandomNormal
+from use_st5.models.t5.config import Activation
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -35,7 +36,7 @@ class T5FeedForward(keras.layers.Layer):
         self,
         intermediate_dim: int,
         *,
-        activation: Literal["relu", "gated_gelu"] = "relu",
+        activation: Activation = "relu",
         dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
@@ -54,7 +55,7 @@ class T5FeedForward(keras.layers.Layer):
         """Whether a second dense layer multiplies the activated one."""
         return self.activation == "gated_gelu"
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         dim = input_shape[-1]
         self.inner = self._dense(self.intermediate_dim, dim, "inner")
         self.linear = self._dense(self.intermediate_dim, dim, "linear") if self.gated else None
@@ -68,7 +69,7 @@ class T5FeedForward(keras.layers.Layer):
         return {role: layer for role, layer in layers.items() if layer is not None}
 
     def call(self, x: Any, training: bool = False) -> Any:
-        if self.gated:
+        if self.linear is not None:
             hidden = keras.ops.gelu(self.inner(x), approximate=True) * self.linear(x)
         else:
             hidden = keras.ops.relu(self.inner(x))

@@ -68,7 +68,7 @@ class SentenceT5(keras.Model):
         self.decoder = (
             make_stack(config, decoder=True, dtype=policy) if pooling == "decoder" else None
         )
-        self.projection = None
+        self.projection: Any = None
         if projection_dim is not None:
             self.projection = keras.layers.Dense(
                 projection_dim,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import keras
 from keras import ops
 
 from use_st5.layers.relative_position_bias import RelativePositionBias
 from use_st5.models.t5.block import T5Block, rms_norm
+from use_st5.models.t5.config import Activation
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -44,7 +45,7 @@ class T5Stack(keras.layers.Layer):
         key_value_dim: int,
         intermediate_dim: int,
         *,
-        activation: Literal["relu", "gated_gelu"] = "relu",
+        activation: Activation = "relu",
         decoder: bool = False,
         num_buckets: int = 32,
         max_distance: int = 128,

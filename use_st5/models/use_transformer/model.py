@@ -125,7 +125,7 @@ class USETransformer(keras.Model):
         sums = []
         for number, block in enumerate(self.blocks, start=1):
             x = block(x, visible=ops.expand_dims(tokens, (1, 2)), training=training)
-            if number == self.config.early_output:
+            if self.early_norm is not None and number == self.config.early_output:
                 sums.append(masked_scaled_sum(self.early_norm(x), tokens))
         sums.append(masked_scaled_sum(self.norm(x), tokens))
         vector = ops.concatenate(sums, axis=-1)
