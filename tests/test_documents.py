@@ -115,6 +115,23 @@ def test_commands_are_understood(page: str, line: str, user_folder: Path, reposi
             break
 
 
+def test_every_command_has_its_page() -> None:
+    import typer
+
+    from use_st5.cli import app
+
+    shown = {line.split()[1] for page, line in commands() if page.startswith("docs/commands/")}
+    assert set(typer.main.get_command(app).commands) <= shown
+
+
+def test_every_group_of_tasks_stands_in_the_table() -> None:
+    from use_st5.evaluation.registry import groups
+
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    table = page.split("| group | what it computes |", 1)[1].split("\n\n", 1)[0]
+    assert set(groups()) == set(re.findall(r"`(\w+)`", re.sub(r"(?m)\|[^|]*\|$", "", table)))
+
+
 def check_command(words: list[str], repository: Path) -> None:
     """Fails where a program, or one of this checkout's commands, would not understand its words."""
     program, *rest = words
