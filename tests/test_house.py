@@ -129,12 +129,18 @@ def room_of(file: str) -> str:
     return FOUNDATION if first.startswith("_") else first
 
 
-def package_imports(source: str) -> set[str]:
-    """Returns the files of the package that a file's import statements name at run time."""
-    tree = ast.parse((ROOT / source).read_text(encoding="utf-8"))
+def run_time_tree(file: str) -> ast.Module:
+    """The syntax of a file, without what it imports for type checkers alone."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
+    return tree
+
+
+def package_imports(source: str) -> set[str]:
+    """Returns the files of the package that a file's import statements name at run time."""
+    tree = run_time_tree(source)
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -215,7 +221,7 @@ def own_test(source: str) -> str:
 def named_modules(file: str) -> frozenset[str]:
     """The files of the package and of the tests that a file imports or names as a string."""
     names = set()
-    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+    for node in ast.walk(run_time_tree(file)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
@@ -230,9 +236,9 @@ def named_modules(file: str) -> frozenset[str]:
 
 
 def reached_from(test: str) -> set[str]:
-    """The files that a test imports, those that they import, and so on; `conftest.py` too."""
-    folders = [folder / "conftest.py" for folder in Path(test).parents]
-    waiting = {test, *(path.as_posix() for path in folders if (ROOT / path).is_file())}
+    """The files that a test imports, or its folder's conftest.py, and what they import."""
+    fixtures = Path(test).with_name("conftest.py").as_posix()
+    waiting = {test, fixtures} if (ROOT / fixtures).is_file() else {test}
     found: set[str] = set()
     while waiting:
         found |= waiting
