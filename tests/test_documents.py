@@ -21,6 +21,7 @@ PAGES = sorted(
     [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
     + [*(ROOT / "docs").rglob("*.md")]
 )
+CARDS = sorted((ROOT / "saved_models").glob("*/README.md"))
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#([\w-]+))?\)")
 
@@ -38,8 +39,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Every command of every page."""
-    for page in PAGES:
+    """Every command of every page and of the cards."""
+    for page in (*PAGES, *CARDS):
         for block in blocks(page, "sh"):
             for line in block.replace("\\\n", " ").splitlines():
                 if line := line.partition(" #")[0].strip():
@@ -81,7 +82,7 @@ def test_python_blocks_run(page: Path, user_folder: Path) -> None:
             raise
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", (*PAGES, *CARDS), ids=name_of)
 def test_every_block_says_what_it_is(page: Path) -> None:
     kinds = {kind for kind, _ in _BLOCK.findall(page.read_text(encoding="utf-8"))}
     assert kinds <= {"python", "sh", "text", "mermaid"}
