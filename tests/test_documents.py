@@ -21,6 +21,7 @@ PAGES = sorted(
     [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
     + [*(ROOT / "docs").rglob("*.md")]
 )
+CARDS = sorted((ROOT / "saved_models").glob("*/README.md"))
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#([\w-]+))?\)")
 
@@ -38,8 +39,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Every command of every page."""
-    for page in PAGES:
+    """Every command of every page and of the cards."""
+    for page in (*PAGES, *CARDS):
         for block in blocks(page, "sh"):
             for line in block.replace("\\\n", " ").splitlines():
                 if line := line.partition(" #")[0].strip():
@@ -81,7 +82,7 @@ def test_python_blocks_run(page: Path, user_folder: Path) -> None:
             raise
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", (*PAGES, *CARDS), ids=name_of)
 def test_every_block_says_what_it_is(page: Path) -> None:
     kinds = {kind for kind, _ in _BLOCK.findall(page.read_text(encoding="utf-8"))}
     assert kinds <= {"python", "sh", "text", "mermaid"}
@@ -113,6 +114,23 @@ def test_commands_are_understood(page: str, line: str, user_folder: Path, reposi
         check_command(words, repository)
         if "|" not in line:
             break
+
+
+def test_every_command_has_its_page() -> None:
+    import typer
+
+    from use_st5.cli import app
+
+    shown = {line.split()[1] for page, line in commands() if page.startswith("docs/commands/")}
+    assert set(typer.main.get_command(app).commands) <= shown
+
+
+def test_every_group_of_tasks_stands_in_the_table() -> None:
+    from use_st5.evaluation.registry import groups
+
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    table = page.split("| group | what it computes |", 1)[1].split("\n\n", 1)[0]
+    assert set(groups()) == set(re.findall(r"`(\w+)`", re.sub(r"(?m)\|[^|]*\|$", "", table)))
 
 
 def check_command(words: list[str], repository: Path) -> None:

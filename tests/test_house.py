@@ -1,8 +1,9 @@
-"""The house itself: BUILD, the direction of imports, sizes of files and functions."""
+"""The house itself: BUILD, the direction of imports, tests for sources, sizes of files."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
@@ -23,6 +24,44 @@ LARGEST_FILE = 40 * 2**20
 FOUNDATION = "foundation"
 # The rules of BUILD without the network: what rules_python's are to `bazel query`.
 STUB = "py_binary = native.py_binary\npy_library = native.py_library\npy_test = native.py_test\n"
+
+
+# Sources whose behaviour the test of their users holds: source → that test.
+HELD_ELSEWHERE = {
+    "use_st5/_cli/embedding_job.py": "tests/cli/test_embed.py",
+    "use_st5/_cli/lines.py": "tests/cli/test_embed.py",
+    "use_st5/_cli/models.py": "tests/cli/test_cli.py",
+    "use_st5/_cli/named_encoder.py": "tests/cli/test_evaluate.py",
+    "use_st5/_cli/one_line_errors.py": "tests/cli/test_cli.py",
+    "use_st5/_cli/output.py": "tests/cli/test_cli.py",
+    "use_st5/_cli/packages.py": "tests/cli/test_doctor.py",
+    "use_st5/_cli/task_choice.py": "tests/cli/test_evaluate.py",
+    "use_st5/_model_writer.py": "tests/export/test_saved_model.py",
+    "use_st5/_progress.py": "tests/test_encoder.py",
+    "use_st5/_public.py": "tests/test_public_names.py",
+    "use_st5/cli.py": "tests/cli/test_cli.py",
+    "use_st5/data/_layout.py": "tests/data/test_text_reader.py",
+    "use_st5/data/_reader.py": "tests/data/test_nli_reader.py",
+    "use_st5/data/_records.py": "tests/data/test_table_reader.py",
+    "use_st5/data/prepared_column.py": "tests/data/test_prepared.py",
+    "use_st5/data/read_report.py": "tests/data/test_nli_reader.py",
+    "use_st5/evaluation/result_store.py": "tests/evaluation/test_runner.py",
+    "use_st5/evaluation/task.py": "tests/evaluation/test_runner.py",
+    "use_st5/export/encoder_graph.py": "tests/export/test_saved_model.py",
+    "use_st5/losses/vector_loss.py": "tests/training/test_piecewise_encoder.py",
+    "use_st5/models/t5/family.py": "tests/test_trainable_encoder.py",
+    "use_st5/models/t5/stack.py": "tests/models/t5/test_t5.py",
+    "use_st5/models/use_dan/config.py": "tests/models/use_dan/test_model.py",
+    "use_st5/models/use_dan/family.py": "tests/test_trainable_encoder.py",
+    "use_st5/models/use_transformer/config.py": "tests/models/use_transformer/test_model.py",
+    "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
+    "use_st5/training/backend_trainer.py": "tests/training/test_jax_trainer.py",
+    "use_st5/training/history.py": "tests/training/test_training_loop.py",
+    "use_st5/training/reporter.py": "tests/training/test_trainer.py",
+    "use_st5/training/run_checks.py": "tests/training/test_trainer.py",
+    "use_st5/training/task_stream.py": "tests/training/test_array_data.py",
+    "use_st5/transfer/tables.py": "tests/recipes/test_transfer_tables.py",
+}
 
 
 def python_files(*folders: str) -> set[str]:
@@ -90,12 +129,18 @@ def room_of(file: str) -> str:
     return FOUNDATION if first.startswith("_") else first
 
 
-def package_imports(source: str) -> set[str]:
-    """Returns the files of the package that a file's import statements name at run time."""
-    tree = ast.parse((ROOT / source).read_text(encoding="utf-8"))
+def run_time_tree(file: str) -> ast.Module:
+    """The syntax of a file, without what it imports for type checkers alone."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
+    return tree
+
+
+def package_imports(source: str) -> set[str]:
+    """Returns the files of the package that a file's import statements name at run time."""
+    tree = run_time_tree(source)
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -154,6 +199,63 @@ def test_imports_point_one_way(room: str) -> None:
         if room_of(file) not in allowed
     ]
     assert not against, "the table in ARCHITECTURE.md says what a room may import"
+
+
+def sources_with_code() -> set[str]:
+    """The sources that have a function or a class; names and values alone need no test."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return {
+        source
+        for source in python_files("use_st5")
+        if any(isinstance(node, kinds) for node in ast.walk(ast.parse((ROOT / source).read_text())))
+    }
+
+
+def own_test(source: str) -> str:
+    """Where the test of a source stands: its path, without the underscores of private names."""
+    room = [part.removeprefix("_") for part in Path(source).parts[1:]]
+    return Path("tests", *room[:-1], f"test_{room[-1]}").as_posix()
+
+
+@functools.cache
+def named_modules(file: str) -> frozenset[str]:
+    """The files of the package and of the tests that a file imports or names as a string."""
+    names = set()
+    for node in ast.walk(run_time_tree(file)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names |= {node.value} & {".".join(re.findall(r"\w+", node.value))}
+    stems = {name.replace(".", "/") for name in names if name.startswith(("use_st5", "tests."))}
+    ends = (".py", "/__init__.py")
+    return frozenset(
+        stem + end for stem in stems for end in ends if (ROOT / (stem + end)).is_file()
+    )
+
+
+def reached_from(test: str) -> set[str]:
+    """The files that a test imports, or its folder's conftest.py, and what they import."""
+    fixtures = Path(test).with_name("conftest.py").as_posix()
+    waiting = {test, fixtures} if (ROOT / fixtures).is_file() else {test}
+    found: set[str] = set()
+    while waiting:
+        found |= waiting
+        waiting = set().union(*map(named_modules, waiting)) - found
+    return found
+
+
+def test_every_source_has_its_test() -> None:
+    without = {source for source in sources_with_code() if not (ROOT / own_test(source)).is_file()}
+    assert without - set(HELD_ELSEWHERE) == set(), "write the test, or say where it is held"
+    assert set(HELD_ELSEWHERE) - without == set(), "these have a test of their own, or no code"
+
+
+@pytest.mark.parametrize(("source", "test"), HELD_ELSEWHERE.items())
+def test_a_source_held_elsewhere_is_reached_from_there(source: str, test: str) -> None:
+    assert (ROOT / test).is_file()
+    assert source in reached_from(test)
 
 
 @pytest.mark.process

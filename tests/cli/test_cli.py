@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import use_st5
@@ -20,18 +21,7 @@ from use_st5._cli.one_line_errors import OneLineErrors
 from use_st5._cli.output import manual, print_table
 from use_st5.cli import app
 
-COMMANDS = (
-    "embed",
-    "similarity",
-    "evaluate",
-    "benchmark",
-    "report",
-    "data",
-    "train",
-    "export",
-    "info",
-    "doctor",
-)
+COMMANDS = tuple(typer.main.get_command(app).commands)
 FULL = "No space left on device; make room there, or write elsewhere\n"
 
 
