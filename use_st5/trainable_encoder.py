@@ -31,7 +31,7 @@ class TrainableEncoder:
     Converting is `load` and `export`; fine-tuning is `load`, train `model` and `export`.
 
     Args:
-        model: The Keras model, built: int32 `[batch, length]` → float32 `[batch, dimension]`.
+        model: The Keras model: int32 `[batch, length]` → float32 `[batch, dimension]`.
         vectorizer: Gives its ids.
         name: Its name; the export's folder where it is None.
         max_length: Tokens beyond this number are cut; None: what the model itself reads.
@@ -58,6 +58,8 @@ class TrainableEncoder:
         card: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        if not model.built and known_family(model) is not None:
+            model.build()
         self.model = model
         self.vectorizer = vectorizer
         self.name = name

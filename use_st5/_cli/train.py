@@ -175,7 +175,9 @@ def _listed_corpora() -> tuple[list[str], list[tuple[str, ...]]]:
     """Heads and rows."""
     from use_st5.data.corpora import CORPORA
 
-    rows = [(each.name, each.what, each.place, each.licence) for each in CORPORA.values()]
+    rows: list[tuple[str, ...]] = [
+        (each.name, each.what, each.place, each.licence) for each in CORPORA.values()
+    ]
     return ["corpus", "what: keys", "place in the data folder", "licence"], rows
 
 

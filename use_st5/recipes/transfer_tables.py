@@ -25,7 +25,7 @@ folder holds: rows and tasks may come from several commands.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,12 @@ def run(
     known = transfer_rows(encoders)
     chosen_tasks = _chosen("tasks", tasks, TASKS) or _at_hand(folder)
     chosen_rows = _chosen("rows", rows, known, _OTHER_ROWS) or [*known]
-    settings = {"seed": seed, "repeats": repeats, "trials": trials, "epochs": epochs}
+    settings: dict[str, Any] = {
+        "seed": seed,
+        "repeats": repeats,
+        "trials": trials,
+        "epochs": epochs,
+    }
     settings["vectors"] = vectors.name if vectors else "skip-gram"
     ingredients = Ingredients(
         output / "vectors", lambda: _word_vectors(data, output, vectors, seed=seed)
@@ -125,7 +130,8 @@ def _word_vectors(data: Path, output: Path, file: Path | None, *, seed: int) -> 
     return WordVectors.load(file, limit=_MOST_VECTORS)
 
 
-def _chosen(option: str, names: Sequence[str], known: Sequence[str], advice: str = "") -> list[str]:
+def _chosen(option: str, names: Sequence[str], known: Iterable[str], advice: str = "") -> list[str]:
+    known = [*known]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(
             f"{option}: expected some of {', '.join(known)}, received {unknown}.{advice}"

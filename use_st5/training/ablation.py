@@ -55,10 +55,8 @@ class Ablation:
             Mean score by "row/score".
         """
         steps = steps or self.steps
-        folders = {
-            "teacher": teacher or output / "teacher",
-            "pretrained": pretrained or output.parent / "pretrain_t5",
-        }
+        teacher = teacher or output / "teacher"
+        pretrained = pretrained or output.parent / "pretrain_t5"
         scores: dict[str, list[Scores]] = {}
         with sole_writer(output, inside=True):
             for name, recipe in self.rows.items():
@@ -73,7 +71,8 @@ class Ablation:
                             steps=steps,
                             resume=resume,
                             prepared=prepared or output / "prepared",
-                            **{kind: folders[kind] for kind in recipe.folders},
+                            teacher=teacher if "teacher" in recipe.folders else None,
+                            pretrained=pretrained if "pretrained" in recipe.folders else None,
                         )
                     scores.setdefault(name, []).append(_read_scores(done))
             with atomic_path(output / "table.md") as temporary:

@@ -34,13 +34,12 @@ Source = tuple[Callable[[], Iterable[Mapping[str, Any]]], Mapping[str, PreparedC
 
 
 class TaskData(Protocol):
-    """The data of a task, which may come in several parts: arrays of different lengths.
+    """The data of a task, which may come in several parts: arrays of different lengths."""
 
-    Attributes:
-        group_size: So many examples, one after the other, stay together in a batch.
-    """
-
-    group_size: int
+    @property
+    def group_size(self) -> int:
+        """So many examples, one after the other, stay together in a batch."""
+        ...
 
     def sources(self, task: str, run: Run) -> Mapping[str, Source]:
         """The parts by name. Nothing is read before a part's examples are asked for."""
@@ -288,8 +287,8 @@ class Run:
         return self.recipe.material(self)
 
     @cached_property
-    def vectorizer(self) -> Vectorizer:
-        """The text stage."""
+    def vectorizer(self) -> Any:
+        """The text stage: a `Vectorizer`, of the kind that the recipe makes."""
         return self.recipe.vectorizer(self)
 
     @cached_property

@@ -178,7 +178,9 @@ def tune(
         return first
     to_beat = score(first)
 
-    class Search(tuner.BayesianOptimization):
+    optimization: Any = tuner.BayesianOptimization
+
+    class Search(optimization):
         def run_trial(self, trial: Any, **_: Any) -> dict[str, float]:
             return {"accuracy": score(dict(trial.hyperparameters.values))}
 

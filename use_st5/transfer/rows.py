@@ -136,7 +136,7 @@ class Ingredients:
     def model(self, row: TransferRow, prepared: PreparedSplit, chosen: dict[str, Any]) -> Any:
         """A fresh `TransferModel` with the hyper-parameters that are chosen."""
         words = None
-        if row.words:
+        if row.words and prepared.vocabulary:
             embedding = WordEmbedding(
                 prepared.vocabulary,
                 vectors=self._word_vectors(row),
