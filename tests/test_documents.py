@@ -61,6 +61,8 @@ def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "snli_1.0_train.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in rows * 60)
     )
+    pairs = "".join(f"{first}\t{number} {first}\n" for number in range(60) for first in sentences)
+    (tmp_path / "pairs.tsv").write_text(pairs)
     numbers = " ".join(["0.1"] * 100)
     words = "".join(f"{word} {numbers}\n" for word in ("a", "man", "train", "the"))
     (tmp_path / "glove.6B.100d.txt").write_text(words)
@@ -157,6 +159,7 @@ def check_use_st5(words: list[str]) -> None:
     """Parses a command as `use-st5` would."""
     import typer
 
+    from use_st5._cli import train
     from use_st5.cli import app
     from use_st5.evaluation.registry import select_tasks
 
@@ -168,5 +171,7 @@ def check_use_st5(words: list[str]) -> None:
     if name == "evaluate" and context.params["tasks"] != "all":
         select_tasks(context.params["tasks"])
     if name == "train" and context.params["recipe"]:
-        recipe = ROOT / "use_st5" / "recipes" / f"{context.params['recipe']}.py"
-        assert recipe.is_file(), f"there is no {recipe.name}"
+        recipe = context.params["recipe"]
+        assert recipe in train._recipes(), f"there is no {recipe}"
+        experiment = train._import(recipe, context.params["variant"])
+        train._own_settings(experiment, recipe, context.args)

@@ -22,6 +22,6 @@ if TYPE_CHECKING:
     from use_st5.models.use_dan.model import USEDAN as USEDAN
     from use_st5.trainable_encoder import TrainableEncoder as TrainableEncoder
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __getattr__, __dir__, __all__ = public_names(__name__)

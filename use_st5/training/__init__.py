@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from use_st5.training.distinct_batches import DistinctBatches as DistinctBatches
     from use_st5.training.jax_trainer import JaxTrainer as JaxTrainer
     from use_st5.training.linear_decay import LinearDecay as LinearDecay
+    from use_st5.training.optimizers import adam_with_cosine as adam_with_cosine
+    from use_st5.training.recipe import Examples as Examples
+    from use_st5.training.recipe import Recipe as Recipe
+    from use_st5.training.recipe import RecipeTask as RecipeTask
+    from use_st5.training.recipe import Run as Run
+    from use_st5.training.recipe import Stage as Stage
     from use_st5.training.strategies import strategy_by_name as strategy_by_name
     from use_st5.training.task import Task as Task
     from use_st5.training.trainer import Trainer as Trainer
