@@ -348,3 +348,9 @@ def test_tracked_files_are_small_and_name_no_machine() -> None:
         if path.suffix in {".py", ".md", ".toml", ".json", ".ipynb", ".cff", ""}:
             text = path.read_text(encoding="utf-8")
             assert not any(home in text for home in homes), f"{name} names a folder of one machine"
+
+
+def test_ci_names_tests_that_are_there() -> None:
+    named = re.findall(r"tests/[\w/]+(?:\.py)?", (ROOT / ".ci/run").read_text(encoding="utf-8"))
+    assert named
+    assert not [name for name in named if not (ROOT / name).exists()]
