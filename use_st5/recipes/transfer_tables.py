@@ -98,12 +98,7 @@ def run(
     known = transfer_rows(encoders)
     chosen_tasks = _chosen("tasks", tasks, TASKS) or _at_hand(folder)
     chosen_rows = _chosen("rows", rows, known, _OTHER_ROWS) or [*known]
-    settings: dict[str, Any] = {
-        "seed": seed,
-        "repeats": repeats,
-        "trials": trials,
-        "epochs": epochs,
-    }
+    settings: dict[str, Any] = dict(seed=seed, repeats=repeats, trials=trials, epochs=epochs)
     settings["vectors"] = vectors.name if vectors else "skip-gram"
     ingredients = Ingredients(
         output / "vectors", lambda: _word_vectors(data, output, vectors, seed=seed)
