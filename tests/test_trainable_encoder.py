@@ -16,6 +16,7 @@ from safetensors.numpy import save_file
 import use_st5
 from tests.convert.t5x_writer import write_file
 from tests.models.t5 import numpy_t5
+from use_st5 import trainable_encoder
 from use_st5._model_manifest import ModelManifest
 from use_st5.models.t5.config import T5_ROWS
 from use_st5.text.ngram_vectorizer import NGramVectorizer
@@ -107,6 +108,18 @@ def test_training_changes_what_is_encoded_and_exported(toy: Any, tmp_path: Path)
     assert np.abs(after - before).max() > 1e-3
     encoder.export(tmp_path / "tuned")
     np.testing.assert_allclose(use_st5.load(tmp_path / "tuned").encode(TEXTS), after, atol=1e-5)
+
+
+def test_one_graph_serves_all_calls(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = TrainableEncoder(toy.model, toy.vectorizer, max_length=toy.max_length)
+    made: list[keras.Model] = []
+    compiled = trainable_encoder._compiled
+    monkeypatch.setattr(
+        trainable_encoder, "_compiled", lambda model: made.append(model) or compiled(model)
+    )
+    for texts in (TEXTS, TEXTS[:2], "the cat"):
+        encoder.encode(texts)
+    assert len(made) == 1
 
 
 def test_fresh_encoders() -> None:

@@ -16,7 +16,7 @@ from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
 from use_st5._sentences import check_batch_size, length_sorted_batches, one_or_many
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
-from use_st5.models.family import Family, families, family_named, family_with, known_family
+from use_st5.models.family import families, family_named, family_with, known_family
 from use_st5.text.vectorizer import Vectorizer
 
 # What a model that was restored must give as its SavedModel does, and how closely.
@@ -66,6 +66,7 @@ class TrainableEncoder:
         self.max_length = max_length
         self.card = card
         self.metadata = dict(metadata or {})
+        self._graph: tuple[list[int], Callable[[Any], Any]] | None = None
 
     @classmethod
     def fresh(
@@ -195,7 +196,7 @@ class TrainableEncoder:
             )
         manifest.check_sizes(folder)
         family = family_named(manifest.family)
-        vectorizer = _named(family, manifest.vectorizer).from_assets(folder / "assets")
+        vectorizer = family.text_stage(manifest.vectorizer).from_assets(folder / "assets")
         if dtype is None and manifest.storage == "bfloat16":
             dtype = "bfloat16"
         model = family.restore(manifest.config, dtype=dtype)
@@ -236,11 +237,18 @@ class TrainableEncoder:
         check_batch_size(batch_size)
         texts, single = one_or_many(sentences)
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        embed = _compiled(self.model)
+        embed = self._compiled()
         for indices in length_sorted_batches(texts, sentences=batch_size):
             ids = self.vectorizer.padded([texts[i] for i in indices], self.max_length)
             vectors[indices] = keras.ops.convert_to_numpy(embed(ids))
         return vectors[0] if single else vectors
+
+    def _compiled(self) -> Callable[[Any], Any]:
+        """The model as one graph, made anew where adapters have come or gone since."""
+        variables = [id(variable) for variable in self.model.variables]
+        if self._graph is None or self._graph[0] != variables:
+            self._graph = variables, _compiled(self.model)
+        return self._graph[1]
 
     def export(self, path: str | os.PathLike[str], *, storage: str = "float32") -> ModelManifest:
         """Writes the encoder as a SavedModel that takes strings.
@@ -285,15 +293,6 @@ class TrainableEncoder:
             vectorizer=self.vectorizer.kind,
             **facts,
         )
-
-
-def _named(family: Family, kind: str) -> type[Vectorizer]:
-    if kind not in family.vectorizers:
-        raise ValueError(
-            f"Expected a text stage of the family {family.name!r}, one of "
-            f"{[*family.vectorizers]}, received {kind!r}. Update use_st5 or export the model again."
-        )
-    return family.vectorizers[kind]
 
 
 def _compiled(model: keras.Model) -> Callable[[Any], Any]:

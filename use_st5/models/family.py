@@ -73,6 +73,19 @@ class Family(abc.ABC):
         """The text stage where nobody names one; None: every model has its own vocabulary."""
         return None
 
+    def text_stage(self, kind: str) -> type[Vectorizer]:
+        """The text stage of a kind that `use_st5.json` names.
+
+        Raises:
+            ValueError: It is none of the family's.
+        """
+        if kind not in self.vectorizers:
+            raise ValueError(
+                f"Expected a text stage of the family {self.name!r}, one of {[*self.vectorizers]}, "
+                f"received {kind!r}. Update use_st5 or export the model again."
+            )
+        return self.vectorizers[kind]
+
     @abc.abstractmethod
     def graph(
         self, model: keras.Model, vectorizer: Vectorizer, *, storage: str, max_length: int | None
