@@ -53,7 +53,6 @@ class Family(abc.ABC):
     max_length: ClassVar[int | None] = None
     lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
-    @abc.abstractmethod
     def fresh(
         self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
     ) -> keras.Model:
@@ -61,13 +60,17 @@ class Family(abc.ABC):
 
         Args:
             preset: A key of `presets`.
-            vectorizer: Gives its ids; the table has as many rows as these need.
+            vectorizer: Gives its ids; a table `num_embeddings` has as many rows as these need.
             dtype: Keras dtype policy.
             **changes: What differs from the preset.
 
         Raises:
             ValueError: The preset is unknown, or a change does not fit it.
         """
+        changes.setdefault("num_embeddings", vectorizer.vocabulary.size)
+        model = self.model_types[0].from_preset(preset, dtype=dtype, **changes)
+        model.build()
+        return model
 
     def usual_vectorizer(self) -> Vectorizer | None:
         """The text stage where nobody names one; None: every model has its own vocabulary."""

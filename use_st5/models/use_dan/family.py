@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 import tensorflow as tf
@@ -26,15 +26,6 @@ class USEDANFamily(Family):
     presets = USE_DAN_PRESETS
     vectorizers: ClassVar = {NGramVectorizer.kind: NGramVectorizer}
     storages = ("float32", "int8")
-
-    def fresh(
-        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
-    ) -> USEDAN:
-        """A model of a named shape with a row for every id of the text stage."""
-        changes.setdefault("num_embeddings", vectorizer.vocabulary.size)
-        model = USEDAN.from_preset(preset, dtype=dtype, **changes)
-        model.build()
-        return model
 
     def graph(
         self, model: USEDAN, vectorizer: Vectorizer, *, storage: str, max_length: int | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
@@ -27,15 +27,6 @@ class USETransformerFamily(Family):
         "query_value": ("query", "value"),
         "all_linear": ("query", "key", "value", "output"),
     }
-
-    def fresh(
-        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
-    ) -> USETransformer:
-        """A model of a named shape with a row for every id of the text stage."""
-        changes.setdefault("num_embeddings", vectorizer.vocabulary.size)
-        model = USETransformer.from_preset(preset, dtype=dtype, **changes)
-        model.build()
-        return model
 
     def graph(
         self,
