@@ -131,9 +131,10 @@ class TrigramFamily(Family):
     def graph(
         self, model: TrigramEncoder, vectorizer: Vectorizer, *, storage: str, max_length: int | None
     ) -> EncoderGraph:
-        """The graph over padded ids, the table stored apart."""
+        """The graph over padded ids; table and kernel are stored apart."""
         table = stored_table(model.embedding.embeddings, storage)
-        return padded_graph(model, vectorizer, table=table, max_length=max_length)
+        kernels = [model.dense.kernel] if storage == "int8" else []
+        return padded_graph(model, vectorizer, table=table, kernels=kernels, max_length=max_length)
 
     def lora_layers(self, model: TrigramEncoder) -> dict[str, LoRADense]:
         """The one dense layer."""
