@@ -19,6 +19,7 @@ from use_st5.text.vectorizer import Vectorizer
 
 # The families of this package, imported when one is asked for.
 _OWN = {
+    "ensemble": "use_st5.models.ensemble.family",
     "t5": "use_st5.models.t5.family",
     "use_dan": "use_st5.models.use_dan.family",
     "use_transformer": "use_st5.models.use_transformer.family",
