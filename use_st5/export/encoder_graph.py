@@ -61,6 +61,7 @@ class EncoderGraph:
         table: EmbeddingTable | None = None,
         *,
         max_length: int | None,
+        unread: Sequence[keras.Variable] = (),
         **functions: Any,
     ) -> Self:
         """The graph of a Keras model; all but its functions can be read off.
@@ -70,6 +71,7 @@ class EncoderGraph:
             vectorizer: Gives its ids.
             table: What `model.embedding.embeddings` is stored as, where it is stored apart.
             max_length: Tokens beyond this number are cut; None cuts nothing.
+            unread: Variables that no vector depends on, which are not written.
             **functions: `embed_text`, `embed_ids` and `preprocess`.
 
         Raises:
@@ -79,8 +81,9 @@ class EncoderGraph:
         apart = None if table is None else model.embedding.embeddings
         if apart is not None:
             _check_vocabulary(vectorizer, rows=apart.shape[0])
-        others = [each for each in model.variables if each is not apart]
-        trained = [each for each in model.trainable_variables if each is not apart]
+        left_out = {id(apart), *map(id, unread)}
+        others = [each for each in model.variables if id(each) not in left_out]
+        trained = [each for each in model.trainable_variables if id(each) not in left_out]
         return cls(
             token_counts=None if max_length is None else vectorizer.token_counts,
             dimension=model.dimension,
@@ -103,16 +106,18 @@ def padded_graph(
     *,
     table: EmbeddingTable | None = None,
     max_length: int | None = None,
+    unread: Sequence[keras.Variable] = (),
 ) -> EncoderGraph:
     """The graph of any encoder over padded ids.
 
     Args:
         model: int32 `[batch, length]` → float32 `[batch, dimension]`, with an attribute
-            `dimension`; where the table is stored apart with `encode_embedded(vectors, tokens,
+            `dimension`; where the table is stored apart with `encode_embedded(vectors, ids,
             training=)`, which is what follows it.
         vectorizer: Gives its ids.
         table: What its table is stored as, where that is not the model's own variable.
         max_length: Tokens beyond this number are cut; None cuts nothing.
+        unread: As in `EncoderGraph.of_model`.
 
     Raises:
         ValueError: As in `EncoderGraph.of_model`.
@@ -123,10 +128,8 @@ def padded_graph(
     else:
         vectors = tf.TensorSpec([None, None, model.embedding.output_dim], tf.float32)
         network = network_of(
-            lambda vectors, tokens, training: model.encode_embedded(
-                vectors, tokens, training=training
-            ),
-            [vectors, tf.TensorSpec([None, None], tf.bool)],
+            lambda vectors, ids, training: model.encode_embedded(vectors, ids, training=training),
+            [vectors, _IDS],
             model,
         )
         embed_ids = functools.partial(_through_table, table, network)
@@ -135,6 +138,7 @@ def padded_graph(
         vectorizer,
         table,
         max_length=max_length,
+        unread=unread,
         embed_text=lambda text, training: embed_ids(preprocess(text), training),
         embed_ids=embed_ids,
         preprocess=preprocess,
@@ -144,7 +148,7 @@ def padded_graph(
 def _through_table(
     table: EmbeddingTable, network: Callable[..., tf.Tensor], ids: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    return network(table.lookup(ids), ids > 0, training)
+    return network(table.lookup(ids), ids, training)
 
 
 def graph_of(function: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Callable[..., Any]:
