@@ -97,10 +97,10 @@ class Dropping(keras.Model):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        return self.encode_embedded(self.embedding(ids), ids > 0, training=training)
+        return self.encode_embedded(self.embedding(ids), ids, training=training)
 
-    def encode_embedded(self, embedded: Any, tokens: Any, *, training: bool = False) -> Any:
-        mask = keras.ops.cast(tokens, "float32")[..., None]
+    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
+        mask = keras.ops.cast(ids > 0, "float32")[..., None]
         hidden = self.inner(self.drop(keras.ops.sum(embedded * mask, axis=1), training=training))
         return self.outer(hidden)
 

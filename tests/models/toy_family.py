@@ -90,11 +90,13 @@ class TrigramEncoder(keras.Model):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        return self.encode_embedded(self.embedding(ids), ops.greater(ids, 0), training=training)
+        return self.encode_embedded(self.embedding(ids), ids, training=training)
 
-    def encode_embedded(self, embedded: Any, tokens: Any, *, training: bool = False) -> Any:
+    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
         """What follows the table."""
-        return l2_normalize(self.dense(masked_mean(embedded, tokens), training=training))
+        return l2_normalize(
+            self.dense(masked_mean(embedded, ops.greater(ids, 0)), training=training)
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": dataclasses.asdict(self.config)}

@@ -67,6 +67,7 @@ class EncoderGraph:
         rounded: Rounded = (),
         *,
         max_length: int | None,
+        unread: Sequence[keras.Variable] = (),
         **functions: Any,
     ) -> Self:
         """The graph of a Keras model; all but its functions can be read off.
@@ -77,6 +78,7 @@ class EncoderGraph:
             table: What `model.embedding.embeddings` is stored as, where it is stored apart.
             rounded: What others of its variables are stored as.
             max_length: Tokens beyond this number are cut; None cuts nothing.
+            unread: Variables that no vector depends on, which are not written.
             **functions: `embed_text`, `embed_ids` and `preprocess`.
 
         Raises:
@@ -88,7 +90,9 @@ class EncoderGraph:
             embeddings = model.embedding.embeddings
             _check_vocabulary(vectorizer, rows=embeddings.shape[0])
             apart[id(embeddings)] = table
-        trained = model.trainable_variables
+        left_out = {id(each) for each in unread}
+        read = [each for each in model.variables if id(each) not in left_out]
+        trained = [each for each in model.trainable_variables if id(each) not in left_out]
 
         def stored(variable: keras.Variable) -> list[tf.Variable]:
             weights = apart.get(id(variable))
@@ -103,7 +107,7 @@ class EncoderGraph:
             dimension=model.dimension,
             max_length=max_length,
             storage=model.variable_dtype if table is None else table.storage,
-            variables=[raw for each in model.variables for raw in stored(each)],
+            variables=[raw for each in read for raw in stored(each)],
             trainable_variables=[raw for each in trained for raw in tuned(each)],
             regularization_losses=[
                 _regularization(v) for v in trained if v.regularizer and id(v) not in apart
@@ -120,18 +124,20 @@ def padded_graph(
     table: EmbeddingTable | None = None,
     kernels: Sequence[keras.Variable] = (),
     max_length: int | None = None,
+    unread: Sequence[keras.Variable] = (),
 ) -> EncoderGraph:
     """The graph of any encoder over padded ids.
 
     Args:
         model: int32 `[batch, length]` → float32 `[batch, dimension]`, with an attribute
-            `dimension`; where the table is stored apart with `encode_embedded(vectors, tokens,
+            `dimension`; where the table is stored apart with `encode_embedded(vectors, ids,
             training=)`, which is what follows it.
         vectorizer: Gives its ids.
         table: What its table is stored as, where that is not the model's own variable.
         kernels: Matrices `[inputs, outputs]` to store as int8 codes with a scale for each output.
             Each call multiplies them out, which takes 1 ms for 2 million entries on one core.
         max_length: Tokens beyond this number are cut; None cuts nothing.
+        unread: As in `EncoderGraph.of_model`.
 
     Raises:
         ValueError: As in `EncoderGraph.of_model`, or a kernel is not float32.
@@ -145,10 +151,8 @@ def padded_graph(
     else:
         vectors = tf.TensorSpec([None, None, model.embedding.output_dim], tf.float32)
         network = network_of(
-            lambda vectors, tokens, training: model.encode_embedded(
-                vectors, tokens, training=training
-            ),
-            [vectors, tf.TensorSpec([None, None], tf.bool)],
+            lambda vectors, ids, training: model.encode_embedded(vectors, ids, training=training),
+            [vectors, _IDS],
             model,
             rounded,
         )
@@ -159,6 +163,7 @@ def padded_graph(
         table,
         rounded,
         max_length=max_length,
+        unread=unread,
         embed_text=lambda text, training: embed_ids(preprocess(text), training),
         embed_ids=embed_ids,
         preprocess=preprocess,
@@ -168,7 +173,7 @@ def padded_graph(
 def _through_table(
     table: EmbeddingTable, network: Callable[..., tf.Tensor], ids: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    return network(table.lookup(ids), ids > 0, training)
+    return network(table.lookup(ids), ids, training)
 
 
 def graph_of(function: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Callable[..., Any]:

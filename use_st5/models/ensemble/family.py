@@ -75,6 +75,11 @@ class EnsembleFamily(Family):
             tracked={"vectorizer": vectorizer},
         )
 
+    def longest(self, model: Ensemble) -> int | None:
+        """What the member reads that reads the least."""
+        limits = [family_of(member).longest(member) for member in model.members]
+        return min((limit for limit in limits if limit is not None), default=None)
+
     def _graph_of(
         self, member: keras.Model, vectorizer: Vectorizer, storage: str, max_length: int | None
     ) -> EncoderGraph:
