@@ -128,6 +128,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("left out")
         for line in _left_out(_reason(report) for report in skipped):
             terminalreporter.write_line(line)
+    if peak := _peak_memory():
+        terminalreporter.write_line(f"peak memory of the tests' own process: {peak:.1f} GB")
+
+
+def _peak_memory() -> float | None:
+    """The most memory that this process had, in GB; None where the system does not say it."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-KindName = Literal["ids", "token_ids", "label", "vector"]
+KindName = Literal["ids", "token_ids", "label", "score", "vector"]
 
 
 @dataclass(frozen=True)
@@ -41,5 +41,6 @@ COLUMN_KINDS: dict[KindName, ColumnKind] = {
     "ids": ColumnKind(("batch", "length"), _INTEGERS, of_text=True),
     "token_ids": ColumnKind(("batch", "length"), _INTEGERS, of_text=True),
     "label": ColumnKind(("batch",), _INTEGERS),
+    "score": ColumnKind(("batch",), _FLOATS),
     "vector": ColumnKind(("batch", "width"), _FLOATS),
 }

@@ -46,6 +46,7 @@ COLUMNS = {
     "sentence": PreparedColumn("ids", max_tokens=2),
     "next": PreparedColumn("token_ids", max_tokens=2, key="after"),
     "label": PreparedColumn("label"),
+    "score": PreparedColumn("score"),
     "teacher": PreparedColumn("vector"),
 }
 EXAMPLES = [
@@ -53,6 +54,8 @@ EXAMPLES = [
     {"sentence": "", "after": "the", "label": 0, "teacher": [1, 2]},
     {"sentence": "dog", "after": "", "label": 1, "teacher": np.array([3, 4], dtype=np.float16)},
 ]
+for _example, _score in zip(EXAMPLES, [0.5, -1, np.float32(2)], strict=True):
+    _example["score"] = _score
 
 
 def test_arrays_hold_the_examples_in_order(tmp_path: Path) -> None:
@@ -61,11 +64,13 @@ def test_arrays_hold_the_examples_in_order(tmp_path: Path) -> None:
         "sentence": (np.int32, (3, 3)),
         "next": (np.int32, (3, 2)),
         "label": (np.int32, (3,)),
+        "score": (np.float32, (3,)),
         "teacher": (np.float32, (3, 2)),
     }
     assert arrays["sentence"].tolist() == [[2, 3, 0], [0, 0, 0], [5, 0, 0]]
     assert arrays["next"].tolist() == [[4, 5], [2, 0], [0, 0]]
     assert arrays["label"].tolist() == [2, 0, 1]
+    assert arrays["score"].tolist() == [0.5, -1, 2]
     assert arrays["teacher"].tolist() == [[0.5, -1], [1, 2], [3, 4]]
     assert not any(array.flags.writeable for array in arrays.values())
     assert {
@@ -78,7 +83,9 @@ def test_files_do_not_depend_on_the_chunk_size(tmp_path: Path, chunk_size: int) 
     prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "whole")
     prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "cut", chunk_size=chunk_size)
     files = sorted(path.name for path in (tmp_path / "whole").iterdir())
-    assert files == ["label.bin", "next.bin", "prepared.json", "sentence.bin", "teacher.bin"]
+    assert files == [
+        *("label.bin", "next.bin", "prepared.json", "score.bin", "sentence.bin", "teacher.bin")
+    ]
     for name in files:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes()
 
@@ -159,6 +166,8 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
         ({"label": True}, "'label', examples 2 to 2: expected an int32 label, received True"),
         ({"label": 1.0}, "expected an int32 label, received 1.0"),
         ({"label": 2**31}, "expected an int32 label, received 2147483648"),
+        ({"score": True}, "expected a finite number as the score, received True"),
+        ({"score": float("nan")}, "expected a finite number as the score, received nan"),
         ({"teacher": [1.0]}, r"expected an array of shape \(1, 2\), received \(1, 1\)"),
         ({"teacher": [1.0, float("nan")]}, "finite numbers, received NaN"),
         ({"teacher": ["1", "2"]}, "expected a numeric vector"),

@@ -28,6 +28,7 @@ def test_the_example_of_a_docstring_runs(name: str) -> None:
         "ids": ids,
         "others": ids + 1,
         "labels": np.arange(8, dtype=np.int32) % 3,
+        "scores": np.linspace(0, 1, 8, dtype=np.float32),
         "vectors": np.ones((8, 6), np.float32),
         "ArrayData": ArrayData,
         "ContrastiveLoss": ContrastiveLoss,

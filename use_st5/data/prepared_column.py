@@ -20,8 +20,8 @@ class PreparedColumn:
 
     Attributes:
         kind: "ids": a text as encoder ids, int32 `[rows, length]`; "token_ids": a text as decoder
-            targets, int32 `[rows, max_tokens]`; "label": int32 `[rows]`; "vector": float32
-            `[rows, dim]`.
+            targets, int32 `[rows, max_tokens]`; "label": int32 `[rows]`; "score": float32 `[rows]`;
+            "vector": float32 `[rows, dim]`.
         max_tokens: Tokens of a text beyond this many are cut; texts need it, the others must not
             have it.
         key: The key of the example that holds the value; None: the array's own name.
@@ -59,6 +59,8 @@ class PreparedColumn:
             return self._ids(values, vectorizer)
         if self.kind == "label":
             return _labels(values, self.dtype)
+        if self.kind == "score":
+            return _scores(values, self.dtype)
         return _vectors(values, self.dtype)
 
     def _ids(self, values: list[Any], vectorizer: Vectorizer) -> np.ndarray:
@@ -77,6 +79,14 @@ def _labels(values: list[Any], dtype: np.dtype) -> np.ndarray:
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not whole or not limits.min <= value <= limits.max:
             raise ValueError(f"expected an int32 label, received {value!r:.80}")
+    return np.array(values, dtype=dtype)
+
+
+def _scores(values: list[Any], dtype: np.dtype) -> np.ndarray:
+    for value in values:
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or not np.isfinite(value):
+            raise ValueError(f"expected a finite number as the score, received {value!r:.80}")
     return np.array(values, dtype=dtype)
 
 

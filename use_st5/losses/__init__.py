@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from use_st5.losses.contrastive_loss import ContrastiveLoss as ContrastiveLoss
     from use_st5.losses.input_response_loss import InputResponseLoss as InputResponseLoss
     from use_st5.losses.matryoshka_loss import MatryoshkaLoss as MatryoshkaLoss
+    from use_st5.losses.pair_logit_loss import PairLogitLoss as PairLogitLoss
+    from use_st5.losses.scored_pair_loss import ScoredPairLoss as ScoredPairLoss
+    from use_st5.losses.simcse_loss import SimCSELoss as SimCSELoss
     from use_st5.losses.skip_thought_loss import SkipThoughtLoss as SkipThoughtLoss
     from use_st5.losses.span_corruption_loss import SpanCorruptionLoss as SpanCorruptionLoss
     from use_st5.losses.task_loss import Feature as Feature

@@ -22,7 +22,7 @@ class Feature:
     Attributes:
         name: Key in the batch.
         kind: `"ids"`: integers `[batch, length]`, 0 = padding; `"label"`: integers `[batch]`;
-            `"vector"`: floats `[batch, size]`.
+            `"score"`: floats `[batch]`; `"vector"`: floats `[batch, size]`.
         size: The number of classes of a label, the width of a vector; None where any will do.
     """
 

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from tests.losses.fixed_encoder import FixedEncoder, one_id, over_replicas, unit
+from use_st5.losses.scored_pair_loss import ScoredPairLoss
+
+TABLE = np.random.default_rng(2).standard_normal((12, 5))
+SCORES = np.array([0.9, 0.1, 0.5, 0.5, 0.0, 1.0], np.float32)
+BATCH = {"first": one_id(6), "second": one_id(6, start=6), "score": SCORES}
+COSINES = (unit(TABLE[:6]) * unit(TABLE[6:])).sum(axis=1)
+
+
+def value(loss: ScoredPairLoss, batch: dict[str, Any] = BATCH) -> float:
+    return float(loss(FixedEncoder(TABLE), batch)[0])
+
+
+def test_squared_error() -> None:
+    expected = np.mean((COSINES - SCORES) ** 2)
+    assert value(ScoredPairLoss()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_squared_error_of_the_angle() -> None:
+    expected = np.mean((1 - np.arccos(COSINES) / np.pi - SCORES) ** 2)
+    assert value(ScoredPairLoss(similarity="angular")) == pytest.approx(expected, abs=1e-6)
+
+
+def test_soft_cross_entropy() -> None:
+    probability = 1 / (1 + np.exp(-COSINES))
+    expected = -np.mean(SCORES * np.log(probability) + (1 - SCORES) * np.log(1 - probability))
+    assert value(ScoredPairLoss(objective="bce")) == pytest.approx(expected, abs=1e-6)
+
+
+def test_cosent_sums_over_the_pairs_whose_scores_differ() -> None:
+    total = sum(
+        np.exp((COSINES[j] - COSINES[i]) / 0.1)
+        for i in range(6)
+        for j in range(6)
+        if SCORES[i] > SCORES[j]
+    )
+    loss = ScoredPairLoss(objective="cosent", temperature=0.1)
+    assert value(loss) == pytest.approx(np.log(1 + total), rel=1e-5)
+
+
+def test_cosent_has_the_published_temperature() -> None:
+    # The factor of the original is 20.
+    assert ScoredPairLoss().temperature == 1 / 20
+
+
+def test_cosent_looks_at_the_order_of_the_scores_alone() -> None:
+    scaled = {**BATCH, "score": 5 * SCORES - 1}
+    loss = ScoredPairLoss(objective="cosent")
+    assert value(loss, scaled) == pytest.approx(value(loss), abs=1e-6)
+
+
+def test_equal_scores_leave_nothing_to_order() -> None:
+    batch = {**BATCH, "score": np.full(6, 0.3, np.float32)}
+    assert value(ScoredPairLoss(objective="cosent"), batch) == 0.0
+
+
+@pytest.mark.parametrize("objective", ["mse", "bce", "cosent"])
+def test_replicas_see_one_batch(objective: Any) -> None:
+    loss = ScoredPairLoss(objective=objective)
+    together = over_replicas(loss, FixedEncoder(TABLE), BATCH, replicas=2)
+    assert together == pytest.approx(value(loss), abs=1e-5)
+
+
+def test_the_gradient_of_equal_texts_is_finite() -> None:
+    import tensorflow as tf
+
+    vectors = tf.Variable(unit(TABLE[:3]).astype("f"))
+
+    class Same(FixedEncoder):
+        def __call__(self, ids: Any, training: bool = False) -> Any:
+            return tf.gather(vectors, ids[:, 0])
+
+    batch = {"first": one_id(3), "second": one_id(3), "score": SCORES[:3]}
+    with tf.GradientTape() as tape:
+        loss, _ = ScoredPairLoss(similarity="angular")(Same(TABLE), batch)
+    gradient = tape.gradient(loss, vectors)
+    assert np.isfinite(tf.convert_to_tensor(gradient).numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"objective": "hinge"}, "expected one of ('mse', 'bce', 'cosent'), received 'hinge'"),
+        ({"similarity": "dot"}, "expected one of ('cosine', 'angular'), received 'dot'"),
+        ({"temperature": 0}, "Expected a temperature above 0"),
+    ],
+)
+def test_unknown_settings_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError) as error:
+        ScoredPairLoss(**wrong)
+    assert said in str(error.value)
+
+
+def test_settings_survive_a_round_trip() -> None:
+    loss = ScoredPairLoss(objective="cosent", similarity="angular", temperature=0.2)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
+    assert (again.objective, again.similarity, again.temperature) == ("cosent", "angular", 0.2)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from tests.losses.fixed_encoder import FixedEncoder, log_softmax, one_id, over_replicas, unit
+from use_st5.losses.simcse_loss import SimCSELoss
+
+TABLE = np.random.default_rng(3).standard_normal((6, 4))
+
+
+class Dropping(FixedEncoder):
+    """Gives the rows of two tables by turns, as dropout would: the second half has other views."""
+
+    def __call__(self, ids: Any, training: bool = False) -> Any:
+        rows = super().__call__(ids)
+        half = ops.shape(rows)[0] // 2
+        return ops.concatenate([rows[:half], rows[half:] * np.float32([1, -1, 1, 2])])
+
+
+def test_equals_the_equation_in_numpy() -> None:
+    first, second = unit(TABLE), unit(TABLE * [1, -1, 1, 2])
+    expected = -np.diag(log_softmax(first @ second.T / 0.05)).mean()
+    value, metrics = SimCSELoss()(Dropping(TABLE), {"sentence": one_id(6)}, training=True)
+    assert float(value) == pytest.approx(expected, rel=1e-5)
+    right = (first @ second.T).argmax(axis=1) == np.arange(6)
+    assert float(metrics["accuracy"]) == pytest.approx(right.mean())
+
+
+def test_the_published_temperature() -> None:
+    assert SimCSELoss().temperature == 0.05
+
+
+def test_equal_texts_are_no_negatives() -> None:
+    ids = one_id(2)
+    twice = np.concatenate([ids, ids[:1]])
+    value, _ = SimCSELoss(temperature=1.0)(FixedEncoder(np.eye(2)), {"sentence": twice})
+    # Rows 0 and 2 see row 1 alone as a negative, row 1 sees both.
+    rows = [np.log(1 + np.exp(-1)), np.log(1 + 2 * np.exp(-1)), np.log(1 + np.exp(-1))]
+    assert float(value) == pytest.approx(np.mean(rows), rel=1e-5)
+
+
+def test_replicas_see_one_batch() -> None:
+    loss, batch = SimCSELoss(), {"sentence": one_id(6)}
+    alone = float(loss(FixedEncoder(TABLE), batch)[0])
+    together = over_replicas(loss, FixedEncoder(TABLE), batch, replicas=2)
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_span_inside_the_text_is_masked_and_the_ends_stay() -> None:
+    ids = np.zeros((200, 9), np.int32)
+    ids[:, :7] = [101, 11, 12, 13, 14, 15, 102]
+    ids[0] = [101, 11, 12, 102, 0, 0, 0, 0, 0]
+    loss = SimCSELoss(masked_span=2, mask_id=103, seed=1)
+    plain, masked = (np.asarray(each) for each in loss.texts({"sentence": ids}))
+    assert (plain == ids).all()
+    assert (masked[0] == ids[0]).all()  # Nothing would be left of it.
+    places = masked[1:] == 103
+    assert (places.sum(axis=1) == 2).all()
+    assert (masked[1:][~places] == ids[1:][~places]).all()
+    starts = places.argmax(axis=1)
+    assert (np.diff(np.nonzero(places)[1].reshape(-1, 2)) == 1).all()
+    assert set(starts) == {1, 2, 3, 4}  # Every place, and never the ends.
+
+
+def test_a_span_needs_the_id_of_the_mask() -> None:
+    with pytest.raises(ValueError, match="Expected the mask_id"):
+        SimCSELoss(masked_span=2)
+
+
+def test_a_temperature_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="Expected a temperature above 0"):
+        SimCSELoss(temperature=0)
+
+
+def test_settings_survive_a_round_trip() -> None:
+    loss = SimCSELoss(temperature=0.04, masked_span=5, mask_id=3, seed=7)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
+    assert again.get_config() == loss.get_config()

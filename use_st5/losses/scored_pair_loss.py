@@ -1,0 +1,138 @@
+"""Pairs of texts with a score, which the similarity of their vectors shall follow."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import keras
+import numpy as np
+from keras import ops
+
+from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.losses.task_loss import EXCLUDED, Feature, Gather
+from use_st5.losses.vector_loss import VectorLoss
+
+Objective = Literal["mse", "bce", "cosent"]
+Similarity = Literal["cosine", "angular"]
+OBJECTIVES: tuple[Objective, ...] = ("mse", "bce", "cosent")
+SIMILARITIES: tuple[Similarity, ...] = ("cosine", "angular")
+
+# Here arccos is 4e-4 from its end, and its derivative is finite.
+_NEARLY_ONE = 1.0 - 1e-7
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class ScoredPairLoss(VectorLoss):
+    """`mean (sim(uᵢ, vᵢ) − yᵢ)²`, or one of two others.
+
+    - "mse": the squared error, as SBERT's regression (Reimers and Gurevych 2019, section 3) and
+      Trans-Encoder's step from the cross- to the bi-encoder (Liu et al. 2022, Eq. 3) have it.
+    - "bce": `−mean yᵢ·log σ(simᵢ) + (1 − yᵢ)·log(1 − σ(simᵢ))`, Trans-Encoder's Eq. 2, which its
+      Table 8 compares.
+    - "cosent": `log(1 + Σ_{yᵢ > yⱼ} exp((simⱼ − simᵢ) / τ))` over all pairs of rows of the batch
+      (under `tf.distribute` of all replicas), which looks at the order of the scores alone (CoSENT,
+      Su 2022, kexue.fm/archives/8847).
+
+    The similarity is the cosine, or `1 − arccos(cosine) / π` (USE paper, Eq. 1).
+
+    Inputs:
+        | feature | kind |
+        |---|---|
+        | first | ids `[batch, length]` |
+        | second | ids `[batch, length]` |
+        | score | floats `[batch]`: in 0 … 1 for "mse" and "bce", of any scale for "cosent" |
+
+    Relations:
+        Pairs that are only known to belong together want `ContrastiveLoss`; a cross-encoder learns
+        from the same pairs by `PairLogitLoss`.
+
+    Example:
+        >>> data = ArrayData({"first": ids, "second": others, "score": scores})
+        >>> task = Task("pairs", ScoredPairLoss(objective="cosent"), data)
+        >>> task.check_features()
+
+    Args:
+        objective: "mse", "bce" or "cosent".
+        similarity: "cosine" or "angular".
+        temperature: `τ` of "cosent".
+
+    Raises:
+        ValueError: Objective or similarity is unknown, or the temperature is not positive.
+    """
+
+    metric_names = ("similarity_error",)
+
+    def __init__(
+        self,
+        *,
+        objective: Objective = "mse",
+        similarity: Similarity = "cosine",
+        temperature: float = 0.05,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if objective not in OBJECTIVES:
+            raise ValueError(f"objective: expected one of {OBJECTIVES}, received {objective!r}.")
+        if similarity not in SIMILARITIES:
+            raise ValueError(
+                f"similarity: expected one of {SIMILARITIES}, received {similarity!r}."
+            )
+        if not temperature > 0:
+            raise ValueError(f"Expected a temperature above 0. Received: {temperature}")
+        self.objective = objective
+        self.similarity = similarity
+        self.temperature = temperature
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Both texts and the score."""
+        return Feature("first", "ids"), Feature("second", "ids"), Feature("score", "score")
+
+    def build(self, embedding_shape: tuple[int | None, int]) -> None:
+        """Nothing to build: the loss has no weights."""
+
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        return [batch["first"], batch["second"]]
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
+    ) -> tuple[Any, dict[str, Any]]:
+        del training  # The head has no dropout.
+        u, v = (l2_normalize(each) for each in vectors)
+        similarity = ops.sum(u * v, axis=-1)
+        if self.similarity == "angular":
+            cosine = ops.clip(similarity, -_NEARLY_ONE, _NEARLY_ONE)
+            similarity = 1.0 - ops.arccos(cosine) / np.float32(np.pi)
+        scores = ops.cast(batch["score"], "float32")
+        error = ops.mean(ops.square(similarity - scores))
+        if self.objective == "cosent":
+            loss = _disorder(gather(similarity) / self.temperature, gather(scores))
+        else:
+            loss = error if self.objective == "mse" else soft_cross_entropy(scores, similarity)
+        return loss, {"similarity_error": error}
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "objective": self.objective,
+            "similarity": self.similarity,
+            "temperature": self.temperature,
+        }
+
+
+def soft_cross_entropy(scores: Any, logits: Any) -> Any:
+    """The mean of `−y·log σ(x) − (1 − y)·log(1 − σ(x))`, as `softplus(x) − x·y`.
+
+    Args:
+        scores: float32 `[batch]`; a label that a model gave may lie a little outside of 0 … 1.
+        logits: float32 `[batch]`.
+    """
+    return ops.mean(ops.softplus(logits) - logits * scores)
+
+
+def _disorder(similarities: Any, scores: Any) -> Any:
+    """`log(1 + Σ exp(sⱼ − sᵢ))` over the pairs of rows with `yᵢ > yⱼ`; 0 where there is none."""
+    differences = similarities[None, :] - similarities[:, None]
+    ordered = scores[:, None] > scores[None, :]
+    exponents = ops.reshape(ops.where(ordered, differences, EXCLUDED), (-1,))
+    return ops.logsumexp(ops.pad(exponents, [[1, 0]]))

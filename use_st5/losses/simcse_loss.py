@@ -1,0 +1,116 @@
+"""Learning from single texts: two views of a text, which differ by dropout, belong together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
+from use_st5.losses.task_loss import Feature, Gather
+from use_st5.losses.vector_loss import VectorLoss
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class SimCSELoss(VectorLoss):
+    """`−log softmax(cos(f(xᵢ), f(x̄ⱼ)) / τ)[i]`, mean over rows i.
+
+    Unsupervised SimCSE (Gao et al. 2021, arXiv 2104.08821, Eq. 4), the start of Trans-Encoder
+    (Eq. 1): the encoder reads every text twice, and dropout makes the two vectors differ. With a
+    `masked_span` the second view also has that many tokens in a row replaced, as Mirror-BERT does
+    (Liu et al. 2021, arXiv 2104.08027, section 2.1). Equal texts of a batch are no negatives.
+
+    Inputs:
+        | feature | kind |
+        |---|---|
+        | sentence | ids `[batch, length]` |
+
+    Relations:
+        Where it is known which texts belong together, `ContrastiveLoss` has the same softmax. An
+        encoder without dropout and without `masked_span` learns nothing but to spread its vectors.
+
+    Example:
+        >>> loss = SimCSELoss(masked_span=2, mask_id=3)
+        >>> task = Task("corpus", loss, ArrayData({"sentence": ids}))
+        >>> task.check_features()
+
+    Args:
+        temperature: `τ`; SimCSE's is 0.05, Mirror-BERT's 0.04.
+        masked_span: Tokens in a row that the second view loses; 0: none. A text that is not longer
+            than these keeps all.
+        mask_id: The id that stands in their place.
+        seed: Of the places.
+
+    Raises:
+        ValueError: The temperature is not positive, or a span has no id to be replaced by.
+    """
+
+    metric_names = ("accuracy",)
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 0.05,
+        masked_span: int = 0,
+        mask_id: int | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not temperature > 0:
+            raise ValueError(f"Expected a temperature above 0. Received: {temperature}")
+        if masked_span and mask_id is None:
+            raise ValueError("Expected the mask_id that a masked span is replaced by.")
+        self.temperature = temperature
+        self.masked_span = masked_span
+        self.mask_id = mask_id
+        self.seed = seed
+        self.places = keras.random.SeedGenerator(seed) if masked_span else None
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The text."""
+        return (Feature("sentence", "ids"),)
+
+    def build(self, embedding_shape: tuple[int | None, int]) -> None:
+        """Nothing to build: the loss has no weights."""
+
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        ids = batch["sentence"]
+        return [ids, self._masked(ids) if self.masked_span else ids]
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
+    ) -> tuple[Any, dict[str, Any]]:
+        del training  # The head has no dropout.
+        first, second = (l2_normalize(each) for each in vectors)
+        return in_batch_softmax(
+            first,
+            gather(second),
+            equal_ids(batch["sentence"], gather(batch["sentence"])),
+            scale=1.0 / self.temperature,
+            margin=0.0,
+            gather=gather,
+        )
+
+    def _masked(self, ids: Any) -> Any:
+        """The ids with a span masked at a random place; special tokens at both ends stay."""
+        lengths = ops.sum(ops.cast(ids != 0, "int32"), axis=1, keepdims=True)
+        room = ops.maximum(lengths - 2 - self.masked_span, 0)
+        drawn = keras.random.uniform(ops.shape(lengths), seed=self.places)
+        start = 1 + ops.cast(drawn * ops.cast(room + 1, "float32"), "int32")
+        positions = ops.arange(ops.shape(ids)[1], dtype="int32")[None, :]
+        inside = (positions >= start) & (positions < start + self.masked_span)
+        long_enough = lengths - 2 > self.masked_span
+        return ops.where(inside & long_enough, ops.cast(self.mask_id, ids.dtype), ids)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "temperature": self.temperature,
+            "masked_span": self.masked_span,
+            "mask_id": self.mask_id,
+            "seed": self.seed,
+        }
