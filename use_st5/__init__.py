@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
+    from use_st5.cross_encoder import CrossEncoder as CrossEncoder
     from use_st5.encoder import SentenceEncoder as SentenceEncoder
     from use_st5.encoder import load as load
     from use_st5.models.use_dan.model import USEDAN as USEDAN

@@ -60,6 +60,7 @@ class ModelManifest:
             and in what versions before 0.2 wrote.
         config: What its family builds the Keras model from.
         vectorizer: The kind of its text stage.
+        texts: How many texts it reads at once: 1, or 2 where it compares a pair.
         format: Version of this file's layout.
     """
 
@@ -76,6 +77,7 @@ class ModelManifest:
     family: str | None = None
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
     vectorizer: str | None = None
+    texts: Literal[1, 2] = 1
     format: int = FORMAT
 
     @property

@@ -62,6 +62,30 @@ def one_or_many(sentences: Any) -> tuple[list[str], bool]:
     return check_sentences([sentences] if single else sentences), single
 
 
+def check_pairs(pairs: Iterable[Any]) -> tuple[list[str], list[str]]:
+    """The first and the second strings of pairs, as `check_sentences` gives them.
+
+    Args:
+        pairs: Any number of pairs of strings or bytes: tuples, lists, rows of an array `[n, 2]`.
+
+    Raises:
+        TypeError: Something is no pair, or in one is neither a string nor bytes.
+    """
+    if isinstance(pairs, (str, bytes, Mapping)) or not isinstance(pairs, Iterable):
+        raise TypeError(
+            f"Expected a sequence of pairs of strings, received {type(pairs).__name__}: "
+            f"{_short(pairs)}"
+        )
+    rows = list(pairs)
+    for index, pair in enumerate(rows):
+        if isinstance(pair, (str, bytes)) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise TypeError(
+                f"Expected pairs of strings, received {type(pair).__name__} at index {index}: "
+                f"{_short(pair)}"
+            )
+    return check_sentences([first for first, _ in rows]), check_sentences([row[1] for row in rows])
+
+
 def empty_texts(texts: Sequence[str], *, refuse: bool) -> list[int]:
     """Indices of the texts of nothing but white space.
 

@@ -68,6 +68,11 @@ class SentenceEncoder(SentenceTransformersNames):
         self.manifest = ModelManifest.read(self.folder)
         if self.manifest is not None:
             self.manifest.check_sizes(self.folder)
+            if self.manifest.texts != 1:
+                raise ValueError(
+                    f"{self.folder}: expected a sentence encoder, found a model that compares "
+                    "pairs of texts. Load it by use_st5.CrossEncoder.load."
+                )
         self.model = load_saved_model(self.folder)
         self._limit = TokenLimit(self.model, self.manifest)
         self._embed = text_function(self.model)

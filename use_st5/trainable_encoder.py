@@ -14,10 +14,15 @@ import numpy as np
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_names
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
-from use_st5._sentences import check_batch_size, length_sorted_batches, one_or_many
+from use_st5._sentences import (
+    check_batch_size,
+    check_pairs,
+    length_sorted_batches,
+    one_or_many,
+)
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.models.family import families, family_named, family_with, known_family
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.text.vectorizer import PairVectorizer, Vectorizer
 
 # What a model that was restored must give as its SavedModel does, and how closely.
 _PROBE = ("How old are you?", "", "Ünheard-of wörds, 3.5 of them: 😀!")
@@ -227,28 +232,36 @@ class TrainableEncoder:
         return self.model.dimension
 
     def encode(
-        self, sentences: str | bytes | Iterable[str | bytes], *, batch_size: int = 512
+        self, sentences: str | bytes | Iterable[Any], *, batch_size: int = 512
     ) -> np.ndarray:
-        """Turns sentences into vectors by the weights as they are now.
+        """Turns sentences into vectors, or pairs into logits, by the weights as they are now.
 
         Args:
-            sentences: One string, or any number of strings.
+            sentences: One string, or any number of strings; pairs of them for a cross-encoder.
             batch_size: Sentences in a batch at most.
 
         Returns:
-            float32 `[n, dimension]`; `[dimension]` for one string.
+            float32 `[n, dimension]`; `[dimension]` for one string; `[n, 1]` for pairs.
 
         Raises:
             TypeError: Something is neither a string nor bytes.
         """
         check_batch_size(batch_size)
-        texts, single = one_or_many(sentences)
-        vectors = np.empty((len(texts), self.dimension), np.float32)
+        texts, to_ids, single = self._read(sentences)
+        rows = texts[0] if len(texts) == 1 else list(map("".join, zip(*texts, strict=True)))
+        vectors = np.empty((len(rows), self.dimension), np.float32)
         embed = self._compiled()
-        for indices in length_sorted_batches(texts, sentences=batch_size):
-            ids = self.vectorizer.padded([texts[i] for i in indices], self.max_length)
+        for indices in length_sorted_batches(rows, sentences=batch_size):
+            ids = to_ids(*([each[i] for i in indices] for each in texts), self.max_length)
             vectors[indices] = keras.ops.convert_to_numpy(embed(ids))
         return vectors[0] if single else vectors
+
+    def _read(self, given: Any) -> tuple[tuple[list[str], ...], Callable[..., Any], bool]:
+        """The texts that the model reads at once, what makes ids of them, if it is one alone."""
+        if isinstance(self.vectorizer, PairVectorizer) and _texts_at_once(self.model) == 2:
+            return check_pairs(given), self.vectorizer.padded_pairs, False
+        texts, single = one_or_many(given)
+        return (texts,), self.vectorizer.padded, single
 
     def _compiled(self) -> Callable[[Any], Any]:
         """The model as one graph, made anew where adapters have come or gone since."""
@@ -325,10 +338,17 @@ def _compiled(model: keras.Model) -> Callable[[Any], Any]:
     return tf.function(lambda ids: model(ids, training=False), input_signature=[spec])
 
 
+def _texts_at_once(model: keras.Model) -> int:
+    family = known_family(model)
+    return 1 if family is None else family.texts
+
+
 def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None:
     """Holds the restored model against the SavedModel that it came from."""
-    expected = np.asarray(loaded(list(_PROBE)))
-    moved = float(np.abs(encoder.encode(_PROBE) - expected).max())
+    pairs = [_PROBE, _PROBE[::-1]][: _texts_at_once(encoder.model)]
+    expected = np.asarray(loaded(*map(list, pairs)))
+    given = _PROBE if len(pairs) == 1 else list(zip(*pairs, strict=True))
+    moved = float(np.abs(encoder.encode(given) - expected).max())
     if not moved <= _TOLERANCE:
         raise ValueError(
             f"{folder}: expected the Keras model to give the SavedModel's vectors, they differ by "

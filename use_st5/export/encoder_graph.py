@@ -15,7 +15,11 @@ from use_st5.export.int8_weights import Int8Weights, computing_with
 from use_st5.text.vectorizer import Vectorizer
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
-_TEXT = tf.TensorSpec([None], tf.string, name="text")
+# What a graph takes that reads one text at once, and what one takes that compares two.
+TEXTS = {
+    1: (tf.TensorSpec([None], tf.string, name="text"),),
+    2: tuple(tf.TensorSpec([None], tf.string, name=name) for name in ("first", "second")),
+}
 
 # Variables of a model, and what each is stored as.
 Rounded = Sequence[tuple[keras.Variable, Int8Weights]]
@@ -29,10 +33,11 @@ class EncoderGraph:
     family must say about itself. `padded_graph` says it for any Keras model over padded ids.
 
     Attributes:
-        embed_text: string `[batch]`, training → float32 `[batch, dimension]`.
+        embed_text: string `[batch]`, training → float32 `[batch, dimension]`; where it reads pairs
+            two of these, training → logits `[batch, 1]`.
         embed_ids: int32 `[batch, length]`, training → float32 `[batch, dimension]`, free of string
             ops and of hash tables.
-        preprocess: string `[batch]` → int32 `[batch, length]`, 0 = padding.
+        preprocess: string `[batch]`, or two of these → int32 `[batch, length]`, 0 = padding.
         token_counts: string `[batch]` → int32 `[batch]`, tokens before any is cut; None where none
             is.
         dimension: Dimension of the sentence vector.
@@ -44,11 +49,12 @@ class EncoderGraph:
         regularization_losses: Functions without arguments, each a scalar float32.
         tracked: What else the SavedModel's root must hold, by attribute name: the owners of hash
             tables and assets.
+        texts: How many texts it reads at once: 1, or 2 where it compares a pair.
     """
 
-    embed_text: Callable[[tf.Tensor, bool], tf.Tensor]
+    embed_text: Callable[..., tf.Tensor]
     embed_ids: Callable[[tf.Tensor, bool], tf.Tensor]
-    preprocess: Callable[[tf.Tensor], tf.Tensor]
+    preprocess: Callable[..., tf.Tensor]
     token_counts: Callable[[tf.Tensor], tf.Tensor] | None
     dimension: int
     max_length: int | None
@@ -57,6 +63,7 @@ class EncoderGraph:
     trainable_variables: Sequence[tf.Variable]
     regularization_losses: Sequence[Callable[[], tf.Tensor]]
     tracked: Mapping[str, Any]
+    texts: int = 1
 
     @classmethod
     def of_model(
@@ -143,7 +150,7 @@ def padded_graph(
         ValueError: As in `EncoderGraph.of_model`, or a kernel is not float32.
     """
     rounded = [(kernel, rounded_kernel(kernel)) for kernel in kernels]
-    preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), [_TEXT])
+    preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), TEXTS[1])
     if table is None:
         embed_ids = network_of(
             lambda ids, training: model(ids, training=training), [_IDS], model, rounded
@@ -176,7 +183,7 @@ def _through_table(
     return network(table.lookup(ids), ids, training)
 
 
-def graph_of(function: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Callable[..., Any]:
+def graph_of(function: Callable[..., Any], inputs: Sequence[tf.TensorSpec]) -> Callable[..., Any]:
     """A function as one graph, which every function of the SavedModel calls."""
     return tf.function(function, autograph=False).get_concrete_function(*inputs)
 

@@ -20,10 +20,9 @@ import tensorflow as tf
 
 from use_st5._model_manifest import ModelManifest
 from use_st5._model_writer import count_weights, write_folder
-from use_st5.export.encoder_graph import EncoderGraph
+from use_st5.export.encoder_graph import TEXTS, EncoderGraph
 from use_st5.export.int8_weights import float_weights
 
-_TEXT = tf.TensorSpec([None], tf.string, name="text")
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 _TRAINING = tf.TensorSpec([], tf.bool, name="training")
 
@@ -43,6 +42,10 @@ def write_graph(
     (`text` → `ids`). The vocabulary is an asset inside the folder. Beside them lie `use_st5.json`
     (see `ModelManifest`) and `README.md`, the card.
 
+    What compares pairs takes two batches of strings, `first` and `second`, wherever the others take
+    `text`, and gives logits `[batch, 1]`; its signatures give `logits` and `scores`, `σ(logit)`,
+    both float32 `[batch]`.
+
     Args:
         graph: What the encoder's family says.
         path: The folder to write; an older model there, and nothing else, is replaced in one step.
@@ -60,6 +63,7 @@ def write_graph(
     root, signatures = _root(graph)
     facts |= {
         "dimension": graph.dimension,
+        "texts": graph.texts,
         "max_length": graph.max_length,
         "storage": graph.storage,
         "parameters": count_weights(graph.variables),
@@ -73,21 +77,15 @@ def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     # A Checkpoint, because it tracks whatever is set on it; a tf.Module's `variables` is read-only.
     root = tf.train.Checkpoint()
 
-    # Signatures, and so a tensor for `training`: without them, every list of strings that a user
-    # passes to the loaded model would trace, and keep, one more graph.
-    @tf.function(input_signature=[_TEXT, _TRAINING])
-    def call(text: tf.Tensor, training: bool = False) -> tf.Tensor:
-        return _either(graph.embed_text, text, training)
-
     @tf.function(input_signature=[_IDS, _TRAINING])
     def encode_ids(ids: tf.Tensor, training: bool = False) -> tf.Tensor:
-        return _either(graph.embed_ids, ids, training)
+        return _either(graph.embed_ids, (ids,), training)
 
-    root.__call__ = call
+    root.__call__ = _call(graph)
     root.encode_ids = encode_ids
-    root.preprocess = tf.function(graph.preprocess, input_signature=[_TEXT])
+    root.preprocess = tf.function(graph.preprocess, input_signature=TEXTS[graph.texts])
     if graph.token_counts is not None:
-        root.token_counts = tf.function(graph.token_counts, input_signature=[_TEXT])
+        root.token_counts = tf.function(graph.token_counts, input_signature=TEXTS[1])
     root.variables = list(graph.variables)
     root.trainable_variables = list(graph.trainable_variables)
     root.regularization_losses = [
@@ -98,29 +96,54 @@ def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     return root, _signatures(graph)
 
 
+def _call(graph: EncoderGraph) -> Callable[..., tf.Tensor]:
+    """Strings to vectors, with a tensor for `training`.
+
+    Its signature keeps every list of strings that a user passes to the loaded model from tracing,
+    and keeping, one more graph.
+    """
+
+    # Arguments can be given by name: their names must stand here.
+    def of_text(text: tf.Tensor, training: bool = False) -> tf.Tensor:
+        return _either(graph.embed_text, (text,), training)
+
+    def of_pairs(first: tf.Tensor, second: tf.Tensor, training: bool = False) -> tf.Tensor:
+        return _either(graph.embed_text, (first, second), training)
+
+    signature = [*TEXTS[graph.texts], _TRAINING]
+    return tf.function(of_text if graph.texts == 1 else of_pairs, input_signature=signature)
+
+
 def _either(
-    embed: Callable[[tf.Tensor, bool], tf.Tensor], inputs: tf.Tensor, training: tf.Tensor
+    embed: Callable[..., tf.Tensor], inputs: tuple[tf.Tensor, ...], training: tf.Tensor
 ) -> tf.Tensor:
     """Embeds with dropout or without; one of the two runs."""
-    return tf.cond(training, lambda: embed(inputs, True), lambda: embed(inputs, False))
+    return tf.cond(training, lambda: embed(*inputs, True), lambda: embed(*inputs, False))
 
 
 def _signatures(graph: EncoderGraph) -> dict[str, Any]:
     """The named functions for servers and command lines."""
+    names = [text.name for text in TEXTS[graph.texts]]
 
-    def serving_default(text: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"embeddings": graph.embed_text(text, False)}
+    def results(vectors: tf.Tensor) -> dict[str, tf.Tensor]:
+        if graph.texts == 1:
+            return {"embeddings": vectors}
+        return {"scores": tf.sigmoid(vectors[:, 0]), "logits": vectors[:, 0]}
+
+    def serving_default(**text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return results(graph.embed_text(*(text[name] for name in names), False))
 
     def ids(ids: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"embeddings": graph.embed_ids(ids, False)}
+        return results(graph.embed_ids(ids, False))
 
-    def preprocess(text: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"ids": graph.preprocess(text)}
+    def preprocess(**text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"ids": graph.preprocess(*(text[name] for name in names))}
 
+    texts = dict(zip(names, TEXTS[graph.texts], strict=True))
     return {
-        "serving_default": tf.function(serving_default).get_concrete_function(_TEXT),
+        "serving_default": tf.function(serving_default).get_concrete_function(**texts),
         "ids": tf.function(ids).get_concrete_function(_IDS),
-        "preprocess": tf.function(preprocess).get_concrete_function(_TEXT),
+        "preprocess": tf.function(preprocess).get_concrete_function(**texts),
     }
 
 

@@ -19,6 +19,8 @@ from use_st5.text.vectorizer import Vectorizer
 
 # The families of this package, imported when one is asked for.
 _OWN = {
+    # Before the family whose classifiers it reads: a checkpoint is of the first that knows it.
+    "cross_encoder": "use_st5.models.cross_encoder.family",
     "bert": "use_st5.models.bert.family",
     "ensemble": "use_st5.models.ensemble.family",
     "t5": "use_st5.models.t5.family",
@@ -246,6 +248,23 @@ def family_of(model: keras.Model) -> Family:
             "use_st5.models.family.register makes another one known."
         )
     return family
+
+
+def text_stage_of_any(kind: str) -> type[Vectorizer]:
+    """The text stage of a kind, whichever family's it is: for models made of models.
+
+    Raises:
+        ValueError: It is none that is known.
+    """
+    stages = {
+        name: stage for family in families().values() for name, stage in family.vectorizers.items()
+    }
+    if kind not in stages:
+        raise ValueError(
+            f"Expected one of the text stages {sorted(stages)}, received {kind!r}. Update use_st5 "
+            "or export the model again."
+        )
+    return stages[kind]
 
 
 def family_with(preset: str) -> Family:

@@ -89,3 +89,23 @@ class Vectorizer(Protocol):
             ValueError: They are damaged.
         """
         ...
+
+
+@runtime_checkable
+class PairVectorizer(Vectorizer, Protocol):
+    """A text stage that can also put two texts into one row of ids, for encoders that compare."""
+
+    def padded_pairs(
+        self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
+    ) -> tf.Tensor:
+        """The ids of each pair of texts in a row, padded with 0.
+
+        Args:
+            first: string `[batch]`.
+            second: string `[batch]`.
+            max_tokens: Ids of a pair at most; None cuts nothing.
+
+        Returns:
+            int32 `[batch, length]`.
+        """
+        ...

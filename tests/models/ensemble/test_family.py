@@ -129,7 +129,7 @@ def test_refusals(tmp_path: Path) -> None:
     family = family_named("ensemble")
     with pytest.raises(ValueError, match="Expected the configuration of an Ensemble"):
         family.restore({"mode": "concat"})
-    with pytest.raises(ValueError, match="text stage of the family 'ensemble'"):
+    with pytest.raises(ValueError, match="one of the text stages"):
         family.text_stage("letters")
     encoder = of_two_families()
     encoder.max_length = 3

@@ -10,7 +10,7 @@ import keras
 from use_st5.export.encoder_graph import EncoderGraph
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.ensemble.ensemble import Ensemble
-from use_st5.models.family import Family, families, family_named, family_of
+from use_st5.models.family import Family, family_named, family_of, text_stage_of_any
 from use_st5.text.vectorizer import Vectorizer
 
 
@@ -28,15 +28,8 @@ class EnsembleFamily(Family):
     }
 
     def text_stage(self, kind: str) -> type[Vectorizer]:
-        """The text stage of a kind, which may be that of any family.
-
-        Raises:
-            ValueError: It is none of theirs.
-        """
-        for family in families().values():
-            if kind in family.vectorizers:
-                return family.vectorizers[kind]
-        return super().text_stage(kind)
+        """The text stage of a kind, which may be that of any family."""
+        return text_stage_of_any(kind)
 
     def graph(
         self, model: Ensemble, vectorizer: Vectorizer, *, storage: str, max_length: int | None

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from use_st5.cross_encoder import CrossEncoder
+from use_st5.models.bert.config import BertConfig
+from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.cross_encoder.model import CrossEncoderModel
+from use_st5.models.family import family_of
+from use_st5.text.ptb_tokenizer import PTBTokenizer
+from use_st5.trainable_encoder import TrainableEncoder
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+
+from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer  # noqa: E402
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "man", "plays", "the", "guitar", "##s", "."]
+PAIRS = [("a man plays", "the man plays guitars."), ("guitar", ""), ("a " * 40, "the " * 30)]
+FIRST, SECOND = (list(each) for each in zip(*PAIRS, strict=True))
+
+
+@pytest.fixture(scope="module")
+def encoder() -> TrainableEncoder:
+    keras.utils.set_random_seed(0)
+    vectorizer = WordPieceVectorizer(WORDS)
+    config = BertConfig(
+        vocabulary_size=len(WORDS),
+        hidden_dim=8,
+        num_layers=2,
+        num_heads=2,
+        intermediate_dim=16,
+        max_positions=24,
+        separator_id=vectorizer.separator,
+    )
+    model = CrossEncoderModel(SentenceBert(config, pooling="cls"), dropout=0.2)
+    return TrainableEncoder(model, vectorizer, name="judge")
+
+
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def exported(
+    request: pytest.FixtureRequest,
+    encoder: TrainableEncoder,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    folder = tmp_path_factory.mktemp("cross") / request.param
+    encoder.export(folder, storage=request.param)
+    return folder
+
+
+def test_pairs_are_scored_by_the_model(encoder: TrainableEncoder) -> None:
+    ids = encoder.vectorizer.padded_pairs(FIRST, SECOND, 24)
+    np.testing.assert_allclose(encoder.encode(PAIRS), encoder.model(ids), atol=1e-6)
+    np.testing.assert_allclose(
+        encoder.encode(PAIRS, batch_size=1), encoder.encode(PAIRS), atol=1e-5
+    )
+
+
+def test_what_is_no_pair_is_refused(encoder: TrainableEncoder) -> None:
+    with pytest.raises(TypeError, match="Expected a sequence of pairs of strings, received str"):
+        encoder.encode("one text")
+    with pytest.raises(TypeError, match="received str at index 1: 'text'"):
+        encoder.encode([("a", "b"), "text"])
+
+
+def test_the_saved_model_takes_two_batches_of_strings(
+    encoder: TrainableEncoder, exported: Path
+) -> None:
+    loaded = tf.saved_model.load(str(exported))
+    logits = np.asarray(loaded(FIRST, SECOND))
+    tolerance = 1e-6 if exported.name == "float32" else 0.05
+    np.testing.assert_allclose(logits, encoder.encode(PAIRS), atol=tolerance)
+    np.testing.assert_array_equal(loaded(first=FIRST, second=SECOND, training=False), logits)
+    assert np.abs(np.asarray(loaded(FIRST, SECOND, training=True)) - logits).max() > 1e-4
+    given = loaded.signatures["serving_default"](
+        first=tf.constant(FIRST), second=tf.constant(SECOND)
+    )
+    np.testing.assert_allclose(given["logits"], logits[:, 0], atol=1e-6)
+    np.testing.assert_allclose(given["scores"], 1 / (1 + np.exp(-logits[:, 0])), atol=1e-6)
+    ids = loaded.preprocess(FIRST, SECOND)
+    np.testing.assert_allclose(loaded.encode_ids(ids), logits, atol=1e-6)
+
+
+def test_it_is_loaded_written_and_loaded_again(exported: Path, tmp_path: Path) -> None:
+    again = TrainableEncoder.load(exported)
+    first = tf.saved_model.load(str(exported))(FIRST, SECOND)
+    np.testing.assert_allclose(again.encode(PAIRS), first, atol=1e-5)
+    again.export(tmp_path / "again", storage=exported.name)
+    second = tf.saved_model.load(str(tmp_path / "again"))(FIRST, SECOND)
+    np.testing.assert_array_equal(first, second)
+    assert again.model.dropout == 0.2
+
+
+def test_its_face_scores_the_same(exported: Path) -> None:
+    logits = np.asarray(tf.saved_model.load(str(exported))(FIRST, SECOND))[:, 0]
+    judge = CrossEncoder.load(exported)
+    np.testing.assert_allclose(judge.predict(PAIRS, logits=True), logits, atol=1e-5)
+    assert judge.name == exported.name
+
+
+def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
+    with pytest.raises(ValueError, match="CrossEncoder.load"):
+        use_st5.load(exported)
+
+
+def test_its_variables_can_be_trained(exported: Path) -> None:
+    loaded = tf.saved_model.load(str(exported))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(loaded(FIRST, SECOND))
+    gradients = tape.gradient(loss, loaded.trainable_variables)
+    assert len(gradients) > 20
+    assert all(gradient is not None for gradient in gradients)
+
+
+def test_a_text_stage_of_single_texts_is_refused(encoder: TrainableEncoder, tmp_path: Path) -> None:
+    assert not hasattr(PTBTokenizer, "padded_pairs")
+    with pytest.raises(ValueError, match=r"puts two texts into one row of ids \(padded_pairs\)"):
+        family_of(encoder.model).graph(
+            encoder.model, PTBTokenizer(), storage="float32", max_length=None
+        )
+
+
+def test_adapters_are_those_of_the_encoder(encoder: TrainableEncoder) -> None:
+    layers = family_of(encoder.model).lora_layers(encoder.model)
+    assert "block_0/query" in layers
+    assert len(layers) == 2 * 6

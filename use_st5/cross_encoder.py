@@ -1,0 +1,182 @@
+"""Pairs of texts to scores: the face of a cross-encoder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from use_st5._bundled import SAVED_MODEL_FILE
+from use_st5._progress import with_progress
+from use_st5._sentences import (
+    check_batch_size,
+    check_pairs,
+    check_sentences,
+    length_sorted_batches,
+)
+
+# First texts, second texts → float32 logits `[batch]`.
+Judge = Callable[[list[str], list[str]], np.ndarray]
+
+
+class Ranked(NamedTuple):
+    """One of the texts that were ranked.
+
+    Attributes:
+        index: Its place among them.
+        score: Of the query and the text, in 0 … 1.
+        text: The text.
+    """
+
+    index: int
+    score: float
+    text: str
+
+
+class CrossEncoder:
+    """Scores pairs of texts, which it reads together, each in 0 … 1.
+
+    It is slower than a sentence encoder, which reads each text once for all pairs, and as a rule
+    more exact: it ranks again what an encoder found. `CrossEncoder.load` makes it.
+
+    Args:
+        judge: First texts, second texts → float32 logits `[batch]`.
+        name: Its name.
+
+    Example:
+        >>> judge = CrossEncoder.load("my_cross_encoder")
+        >>> judge.predict([("How old are you?", "What is your age?")])
+        >>> judge.rank("How old are you?", ["I am six.", "What is your age?"])[0].text
+    """
+
+    def __init__(self, judge: Judge, *, name: str) -> None:
+        self._judge = judge
+        self.name = name
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Loads a cross-encoder.
+
+        Args:
+            folder: A SavedModel that `TrainableEncoder.export` wrote of one, or a checkpoint of
+                Hugging Face or sentence-transformers for the classification of pairs with one
+                label.
+
+        Raises:
+            FileNotFoundError: There is no such folder.
+            ValueError: It holds no model that compares pairs, or is damaged.
+            ImportError: It needs a package that is not installed.
+        """
+        judge = _of_saved_model if Path(folder, SAVED_MODEL_FILE).is_file() else _of_checkpoint
+        return cls(judge(Path(folder)), name=Path(folder).resolve().name)
+
+    def predict(
+        self,
+        pairs: Iterable[Sequence[str | bytes]],
+        *,
+        batch_size: int = 128,
+        show_progress: bool | None = None,
+        logits: bool = False,
+    ) -> np.ndarray:
+        """Scores pairs of texts.
+
+        Args:
+            pairs: Any number of pairs of strings. Bytes are read as UTF-8.
+            batch_size: Pairs in a batch at most.
+            show_progress: Whether a progress bar is drawn on standard error. None: for long inputs
+                in a terminal.
+            logits: Whether the numbers before `σ` are given, which tell high scores apart.
+
+        Returns:
+            float32 `[n]`, in 0 … 1 unless `logits`.
+
+        Raises:
+            TypeError: Something is no pair of strings.
+            ValueError: The batch size is below 1.
+        """
+        check_batch_size(batch_size)
+        first, second = check_pairs(pairs)
+        joined = list(map("".join, zip(first, second, strict=True)))
+        numbers = np.empty(len(joined), np.float32)
+        batches = length_sorted_batches(joined, sentences=batch_size)
+        for batch in with_progress(batches, len(joined), show_progress):
+            numbers[batch] = self._judge([first[i] for i in batch], [second[i] for i in batch])
+        return numbers if logits else _sigmoid(numbers)
+
+    def rank(
+        self,
+        query: str | bytes,
+        texts: Iterable[str | bytes],
+        *,
+        top_k: int | None = None,
+        batch_size: int = 128,
+    ) -> list[Ranked]:
+        """The texts by their scores with a query, the highest first; equal ones in their order.
+
+        Args:
+            query: A string.
+            texts: Any number of strings.
+            top_k: How many are wanted; None: all.
+            batch_size: Pairs in a batch at most.
+
+        Raises:
+            TypeError: Something is no string.
+            ValueError: `top_k` or the batch size is below 1.
+        """
+        if top_k is not None and top_k < 1:
+            raise ValueError(f"top_k: expected 1 or more, received {top_k}.")
+        (asked,), known = check_sentences([query]), check_sentences(texts)
+        logits = self.predict([(asked, text) for text in known], batch_size=batch_size, logits=True)
+        scores = _sigmoid(logits)
+        order = np.argsort(-logits, kind="stable")[:top_k]
+        return [Ranked(int(i), float(scores[i]), known[i]) for i in order]
+
+
+def _sigmoid(logits: np.ndarray) -> np.ndarray:
+    """`σ`, without overflow."""
+    return np.exp(-np.logaddexp(np.float32(0), -logits))
+
+
+def _of_saved_model(folder: Path) -> Judge:
+    import tensorflow as tf
+
+    from use_st5._loading import load_saved_model
+    from use_st5._model_manifest import ModelManifest
+
+    manifest = ModelManifest.read(folder)
+    if manifest is None or manifest.texts != 2:
+        raise ValueError(
+            f"{folder}: expected a SavedModel that compares pairs of texts, as use_st5 exports a "
+            "cross-encoder, found another one. A sentence encoder is loaded by use_st5.load."
+        )
+    manifest.check_sizes(folder)
+    loaded = load_saved_model(folder)
+    function = loaded.signatures["serving_default"]
+
+    def judge(first: list[str], second: list[str]) -> np.ndarray:
+        texts: dict[str, Any] = {"first": tf.constant(first), "second": tf.constant(second)}
+        return function(**texts)["logits"].numpy()
+
+    # The signature alone does not keep the variables alive.
+    judge.model = loaded  # type: ignore[attr-defined]
+    return judge
+
+
+def _of_checkpoint(folder: Path) -> Judge:
+    from use_st5.models.family import family_of
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    encoder = TrainableEncoder.load(folder)
+    if family_of(encoder.model).texts != 2:
+        raise ValueError(
+            f"{folder}: expected a model that compares pairs of texts (with one label), found a "
+            "sentence encoder. Load it by use_st5.TrainableEncoder.load."
+        )
+
+    def judge(first: list[str], second: list[str]) -> np.ndarray:
+        return encoder.encode(zip(first, second, strict=True), batch_size=len(first))[:, 0]
+
+    return judge

@@ -1,0 +1,121 @@
+"""Cross-encoders among the families: what is below the head is asked through its own family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from use_st5.export.embedding_tables import raw_variables
+from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of, network_of
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.models.cross_encoder.model import CrossEncoderModel
+from use_st5.models.family import Family, family_named, family_of, text_stage_of_any
+from use_st5.text.vectorizer import PairVectorizer, Vectorizer
+
+
+class CrossEncoderFamily(Family):
+    """An encoder of any family that reads a pair of texts as one row of ids, and gives a number."""
+
+    name = "cross_encoder"
+    model_types = (CrossEncoderModel,)
+    presets: ClassVar = {}
+    vectorizers: ClassVar = {}
+    storages = ("float32", "int8")
+    texts = 2
+    lora_targets: ClassVar = {
+        "query_value": ("query", "value"),
+        "all_linear": ("query", "key", "value", "output", "inner", "linear", "outer"),
+    }
+
+    def text_stage(self, kind: str) -> type[Vectorizer]:
+        """The text stage of a kind, which may be that of any family."""
+        return text_stage_of_any(kind)
+
+    def graph(
+        self,
+        model: CrossEncoderModel,
+        vectorizer: Vectorizer,
+        *,
+        storage: str,
+        max_length: int | None,
+    ) -> EncoderGraph:
+        """The encoder's graph, the head behind it, and pairs of texts before it."""
+        if not isinstance(vectorizer, PairVectorizer):
+            raise ValueError(
+                "Expected a text stage that puts two texts into one row of ids (padded_pairs), as "
+                f"those of BERT and RoBERTa do, received a {type(vectorizer).__name__}."
+            )
+        below = family_of(model.encoder).graph(
+            model.encoder, vectorizer, storage=storage, max_length=max_length
+        )
+        vectors = tf.TensorSpec([None, model.encoder.dimension], tf.float32)
+        head = network_of(
+            lambda vectors, training: model.judge(vectors, training=training), [vectors], model
+        )
+        preprocess = graph_of(
+            lambda first, second: vectorizer.padded_pairs(first, second, below.max_length), TEXTS[2]
+        )
+
+        def embed_ids(ids: tf.Tensor, training: bool) -> tf.Tensor:
+            return head(below.embed_ids(ids, training), training)
+
+        def embed_text(first: tf.Tensor, second: tf.Tensor, training: bool) -> tf.Tensor:
+            return embed_ids(preprocess(first, second), training)
+
+        own = raw_variables(model.head_variables)
+        trained = {id(each) for each in raw_variables(model.trainable_variables)}
+        return EncoderGraph(
+            embed_text=embed_text,
+            embed_ids=embed_ids,
+            preprocess=preprocess,
+            token_counts=None,
+            dimension=1,
+            max_length=below.max_length,
+            storage=below.storage,
+            variables=[*below.variables, *own],
+            trainable_variables=[
+                *below.trainable_variables,
+                *(each for each in own if id(each) in trained),
+            ],
+            regularization_losses=below.regularization_losses,
+            tracked=below.tracked,
+            texts=2,
+        )
+
+    def longest(self, model: CrossEncoderModel) -> int | None:
+        """What the encoder reads, of both texts together."""
+        return family_of(model.encoder).longest(model.encoder)
+
+    def config(self, model: CrossEncoderModel) -> dict[str, Any]:
+        """The head's dropout, and the encoder's family and configuration."""
+        family = family_of(model.encoder)
+        encoder = {"family": family.name, "config": family.config(model.encoder)}
+        return {"encoder": encoder, "dropout": model.dropout}
+
+    def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> CrossEncoderModel:
+        """The encoder by its family, and the head on it."""
+        try:
+            encoder = config["encoder"]
+            family = family_named(encoder["family"])
+            below = family.restore(encoder["config"], dtype=dtype)
+            model = CrossEncoderModel(below, dropout=config["dropout"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"Expected the configuration of a CrossEncoderModel, received {dict(config)} "
+                f"({type(error).__name__}: {error}). Export the model again."
+            ) from error
+        model.build()
+        return model
+
+    def lora_layers(self, model: CrossEncoderModel) -> dict[str, LoRADense]:
+        """Those of the encoder; the head is trained whole."""
+        return family_of(model.encoder).lora_layers(model.encoder)
+
+    def lora_base(self, model: CrossEncoderModel) -> dict[str, Any]:
+        """What the encoder says of itself."""
+        return family_of(model.encoder).lora_base(model.encoder)
+
+
+FAMILY = CrossEncoderFamily()

@@ -1,0 +1,87 @@
+"""One number for a pair of texts, out of an encoder that reads both at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class CrossEncoderModel(keras.Model):
+    """`W₂·tanh(W₁·x + b₁) + b₂`, where `x` is the encoder's vector for both texts in one row.
+
+    The head is that of BERT for the classification of sentence pairs (Devlin et al. 2019, section
+    4.1, and the pooler of its code), with one output, as in Trans-Encoder (Liu et al. 2022,
+    arXiv 2109.13059, section 2.2). `σ` of the number is the pair's score.
+
+    Args:
+        encoder: Of any family whose text stage has `padded_pairs`, built; its vector is the first
+            token's output as a rule.
+        dropout: Rate on the input of the last layer, in training.
+
+    Call arguments:
+        ids: int32 `[batch, length]`, 0 = padding: `[CLS] A [SEP] B [SEP]`.
+        training: Whether dropout acts.
+
+    Returns:
+        float32 `[batch, 1]`, logits.
+    """
+
+    dimension = 1
+
+    def __init__(self, encoder: keras.Model, *, dropout: float = 0.1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.encoder = encoder
+        self.dropout = dropout
+        self.hidden = keras.layers.Dense(
+            encoder.dimension, activation="tanh", dtype="float32", name="hidden"
+        )
+        self.dropout_layer = keras.layers.Dropout(dropout, dtype="float32")
+        self.logit = keras.layers.Dense(1, dtype="float32", name="logit")
+
+    def build(self, _input_shape: Any = None) -> None:
+        if not self.encoder.built:
+            self.encoder.build()
+        for layer in (self.hidden, self.logit):
+            layer.build((None, self.encoder.dimension))
+        self.built = True
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        return self.judge(self.encoder(ids, training=training), training=training)
+
+    def judge(self, vectors: Any, *, training: bool = False) -> Any:
+        """What follows the encoder.
+
+        Args:
+            vectors: float32 `[batch, the encoder's dimension]`.
+            training: Whether dropout acts.
+
+        Returns:
+            float32 `[batch, 1]`.
+        """
+        return self.logit(self.dropout_layer(self.hidden(vectors), training=training))
+
+    @property
+    def head_variables(self) -> list[keras.Variable]:
+        """The variables behind the encoder, in the order of `variables`."""
+        return [
+            variable
+            for layer in (self.hidden, self.dropout_layer, self.logit)
+            for variable in layer.variables
+        ]
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
+        return (input_shape[0], 1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "dropout": self.dropout,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> CrossEncoderModel:
+        encoder = keras.saving.deserialize_keras_object(config.pop("encoder"))
+        return cls(encoder, **config)
