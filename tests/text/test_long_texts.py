@@ -31,7 +31,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every text is long, pieces and blocks are small."""
     monkeypatch.setattr(long_texts, "LONG_BYTES", -1)
     monkeypatch.setattr(long_texts, "_PIECES_IN_A_BLOCK", 3)
-    for name in ("ngram_vectorizer", "sentencepiece_vectorizer"):
+    for name in ("ngram_vectorizer", "long_texts"):
         monkeypatch.setattr(f"use_st5.text.{name}.cut", _cut_small)
 
 

@@ -27,6 +27,13 @@ def _sentencepieces() -> Vectorizer:
     return SentencePieceVectorizer()
 
 
+def _wordpieces() -> Vectorizer:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
+
+    return WordPieceVectorizer(("[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, ".", "'", "don"))
+
+
 MAKERS: dict[str, Callable[[], Vectorizer]] = {
     "ngrams": lambda: NGramVectorizer(
         NGramVocabulary(WORDS, ("the cat",), unigram_buckets=3, bigram_buckets=2)
@@ -34,6 +41,7 @@ MAKERS: dict[str, Callable[[], Vectorizer]] = {
     "unigrams": lambda: UnigramVectorizer(NGramVocabulary(WORDS, unigram_buckets=3)),
     "pieces": lambda: PieceVectorizer(NGramVocabulary(WORDS, unigram_buckets=3)),
     "sentencepieces": _sentencepieces,
+    "wordpiece": _wordpieces,
     "trigrams": TrigramVectorizer,
 }
 
@@ -82,8 +90,8 @@ def test_cut_texts_are_beginnings(vectorizer: Vectorizer) -> None:
     cut = vectorizer.padded(tf.constant(TEXTS), 3).numpy()
     for short, long in zip(cut, whole, strict=True):
         kept = short[short > 0]
-        # SentencePiece ends each text, a cut one too.
-        end = -1 if vectorizer.kind == "sentencepieces" else None
+        # These end each text, a cut one too.
+        end = -1 if vectorizer.kind in ("sentencepieces", "wordpiece", "byte_pair") else None
         np.testing.assert_array_equal(kept[:end], long[: len(kept)][:end])
     tokens = vectorizer.token_ids(tf.constant(TEXTS), 3).numpy()
     assert tokens.shape == (len(TEXTS), 3)

@@ -20,5 +20,6 @@ if TYPE_CHECKING:
     from use_st5.text.vocabulary_builder import VocabularyBuilder as VocabularyBuilder
     from use_st5.text.vocabulary_builder import build_vocabulary as build_vocabulary
     from use_st5.text.word_vectors import WordVectors as WordVectors
+    from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer as WordPieceVectorizer
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -16,6 +16,9 @@ LONG_BYTES = 2**17  # a batch of 512 texts of 200 characters and more
 
 _PIECES_IN_A_BLOCK = 512
 _PIECE_BYTES = 250
+# Characters that are a piece of every vocabulary, or a part of one, and stay what they are beside a
+# space: no piece goes on behind it.
+_PLAIN = "[!-~]"
 _CUT = b"\xff"  # in no text that is UTF-8
 
 
@@ -74,3 +77,60 @@ def fold(
         (tf.constant(0), *state),
         parallel_iterations=1,
     )[1:]
+
+
+def beginnings(text: tf.Tensor, tokens: int) -> tf.Tensor:
+    """As much of each text as its first tokens may need: short texts as they are.
+
+    Args:
+        text: string `[batch]`.
+        tokens: How many.
+
+    Returns:
+        string `[batch]`.
+    """
+
+    def of_long() -> tf.Tensor:
+        # There is at least one token in a piece.
+        pieces, positions = cut(as_utf8(text), between=_PLAIN)
+        kept = positions[:, 1] < tokens
+        return tf.strings.unsorted_segment_join(
+            tf.boolean_mask(pieces, kept),
+            tf.boolean_mask(positions[:, 0], kept),
+            tf.shape(text)[0],
+            separator=" ",
+        )
+
+    return tf.cond(are_long(text), of_long, lambda: text)
+
+
+def counted(
+    text: tf.Tensor, number: Callable[[tf.Tensor], tf.Tensor], *, keep_spaces: bool = False
+) -> tf.Tensor:
+    """Counts the tokens of texts.
+
+    Args:
+        text: string `[batch]`.
+        number: string `[texts]` → int32 `[texts]`, the tokens of each.
+        keep_spaces: Whether a space is a part of the token behind it, not a mere separator.
+
+    Returns:
+        int32 `[batch]`.
+    """
+    batch = tf.shape(text)[0]
+
+    def read(pieces: tf.Tensor, rows: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor]:
+        return (total + tf.math.unsorted_segment_sum(number(pieces), rows, batch),)
+
+    def of_long() -> tf.Tensor:
+        pieces, positions = cut(as_utf8(text), between=_PLAIN)
+        if keep_spaces:
+            pieces = tf.strings.join([tf.where(positions[:, 1] > 0, " ", ""), pieces])
+        return fold(read, (tf.zeros([batch], tf.int32),), pieces, positions[:, 0])[0]
+
+    return tf.cond(are_long(text), of_long, lambda: number(text))
+
+
+def as_utf8(text: tf.Tensor) -> tf.Tensor:
+    """What is no UTF-8 becomes U+FFFD, byte for byte as in Python's `decode`."""
+    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")

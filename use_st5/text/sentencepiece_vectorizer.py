@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from use_st5._imports import require
 from use_st5._records import read_bounded
-from use_st5.text.long_texts import are_long, cut, fold
+from use_st5.text.long_texts import as_utf8, beginnings, counted
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
 
@@ -26,10 +26,6 @@ MODEL_LIMIT = 2**26
 
 # The first of the 256 pieces by which a vocabulary like mT5's spells what it has no piece for.
 _BYTE_PIECE = b"<0x00>"
-
-# Characters that stay what they are beside a space: there a text may be cut, since no piece of the
-# vocabulary goes on behind a space.
-_PLAIN = "[!-~]"
 
 # The files of an exported model: the SentencePiece model, and the ids of its pieces where it is a
 # part of a larger vocabulary.
@@ -167,9 +163,9 @@ class SentencePieceVectorizer(tf.Module):
         """
         if max_tokens is not None and max_tokens < 2:
             raise ValueError(f"Expected max_tokens to be at least 2, received {max_tokens}.")
-        text = _as_utf8(text)
+        text = as_utf8(text)
         if max_tokens is not None:
-            text = tf.cond(are_long(text), lambda: _beginnings(text, max_tokens), lambda: text)
+            text = beginnings(text, max_tokens)
         pieces = self._tokenizer.tokenize(text)
         if max_tokens is not None:
             pieces = pieces[:, : max_tokens - 1]
@@ -200,35 +196,8 @@ class SentencePieceVectorizer(tf.Module):
         Returns:
             int32 `[batch]`.
         """
-        text = _as_utf8(text)
-        batch = tf.shape(text)[0]
 
         def number(text: tf.Tensor) -> tf.Tensor:
             return tf.cast(self._tokenizer.tokenize(text).row_lengths(), tf.int32)
 
-        def read(parts: tf.Tensor, rows: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor]:
-            return (total + tf.math.unsorted_segment_sum(number(parts), rows, batch),)
-
-        def of_long() -> tf.Tensor:
-            parts, positions = cut(text, between=_PLAIN)
-            return fold(read, (tf.zeros([batch], tf.int32),), parts, positions[:, 0])[0]
-
-        return tf.cond(are_long(text), of_long, lambda: number(text)) + 1
-
-
-def _as_utf8(text: tf.Tensor) -> tf.Tensor:
-    """What is no UTF-8 becomes U+FFFD, byte for byte as in Python's `decode`."""
-    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-
-
-def _beginnings(text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-    """As much of each text as its first `max_tokens` pieces may need."""
-    # There is at least one piece of the vocabulary in a part.
-    parts, positions = cut(text, between=_PLAIN)
-    kept = positions[:, 1] < max_tokens
-    return tf.strings.unsorted_segment_join(
-        tf.boolean_mask(parts, kept),
-        tf.boolean_mask(positions[:, 0], kept),
-        tf.shape(text)[0],
-        separator=" ",
-    )
+        return counted(as_utf8(text), number) + 1

@@ -1,0 +1,112 @@
+"""Tables over all code points of Unicode, inside the TensorFlow graph."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+CODE_POINTS = 0x110000
+_BLOCK = 256
+# What a table of rewritings holds: the distance to the one code point that takes the place of
+# another; or, from here on, where a text of any other length stands in the pool, and its length.
+_POOLED = 2**24
+_LENGTHS = 2**8
+
+
+def categories() -> Iterator[tuple[int, str]]:
+    """Each code point that means something, with its category, such as "Lu"."""
+    for point in range(CODE_POINTS):
+        if (category := unicodedata.category(chr(point))) not in ("Cn", "Cs"):
+            yield point, category
+
+
+def in_ranges(ranges: str) -> list[int]:
+    """The code points of ranges such as "41-5A 61"."""
+    points: list[int] = []
+    for part in ranges.split():
+        first, _, last = part.partition("-")
+        points += range(int(first, 16), int(last or first, 16) + 1)
+    return points
+
+
+def decode(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The code points of texts end to end.
+
+    Args:
+        text: string `[batch]`; what is no UTF-8 is read as U+FFFD.
+
+    Returns:
+        `(points, splits)`: int32 `[points]`, and int64 `[batch + 1]`, where each text begins.
+    """
+    decoded = tf.raw_ops.UnicodeDecode(input=text, input_encoding="UTF-8", errors="replace")
+    return decoded.char_values, decoded.row_splits
+
+
+class CodePointTable:
+    """A number for each code point, by two gathers: blocks of 256 that are alike are held once.
+
+    Args:
+        values: int32 `[CODE_POINTS]`.
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        blocks, places = np.unique(values.reshape(-1, _BLOCK), axis=0, return_inverse=True)
+        self._places = tf.constant(places.reshape(-1) * _BLOCK, tf.int32)
+        self._values = tf.constant(blocks.reshape(-1), tf.int32)
+
+    def __call__(self, points: tf.Tensor) -> tf.Tensor:
+        """The numbers of code points, int32 of any shape → int32 of the same."""
+        place = tf.gather(self._places, tf.bitwise.right_shift(points, 8))
+        return tf.gather(self._values, place + tf.bitwise.bitwise_and(points, _BLOCK - 1))
+
+
+class CodePointRewriter:
+    """Puts other code points, none, one or several, in the place of each, whatever its neighbours.
+
+    Args:
+        rewritings: Code point → text; what is not named stays.
+    """
+
+    def __init__(self, rewritings: dict[int, str]) -> None:
+        values = np.zeros(CODE_POINTS, np.int32)
+        pool: list[int] = []
+        for point, text in rewritings.items():
+            if len(text) == 1:
+                values[point] = ord(text) - point
+            else:
+                values[point] = _POOLED + len(pool) * _LENGTHS + len(text)
+                pool += map(ord, text)
+        self._table = CodePointTable(values)
+        self._pool = tf.constant([*pool, 0], tf.int32)
+
+    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+        """The texts, rewritten: string `[batch]` → string `[batch]`, UTF-8."""
+        points, splits = decode(text)
+        values = self._table(points)
+        pooled = values >= _POOLED
+        points, splits = tf.cond(
+            tf.reduce_any(pooled),
+            lambda: self._with_pool(points, values, pooled, splits),
+            lambda: (points + values, splits),
+        )
+        return tf.raw_ops.UnicodeEncode(
+            input_values=points, input_splits=splits, output_encoding="UTF-8"
+        )
+
+    def _with_pool(
+        self, points: tf.Tensor, values: tf.Tensor, pooled: tf.Tensor, splits: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Code points and splits where some of them become none or several."""
+        places = values - _POOLED
+        lengths = tf.where(pooled, places % _LENGTHS, 1)
+        ends = tf.cumsum(lengths)
+        owners = tf.repeat(tf.range(tf.size(lengths)), lengths)
+        columns = tf.range(tf.size(owners)) - tf.gather(ends - lengths, owners)
+        sources = tf.gather(places // _LENGTHS, owners) + columns
+        found = tf.gather(self._pool, tf.where(tf.gather(pooled, owners), sources, 0))
+        rewritten = tf.where(tf.gather(pooled, owners), found, tf.gather(points + values, owners))
+        begins = tf.concat([[0], ends], axis=0)
+        return rewritten, tf.cast(tf.gather(begins, splits), splits.dtype)
