@@ -91,6 +91,20 @@ def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     return _exported(model, vectorizer, tmp_path_factory, max_length=16)
 
 
+@pytest.fixture(scope="session")
+def toy_ensemble(toy_use_transformer: Toy, tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """The USE Transformer and another of its shape, concatenated."""
+    import keras
+
+    from use_st5.models.ensemble.ensemble import Ensemble
+
+    first = toy_use_transformer.model
+    keras.utils.set_random_seed(1)
+    second = type(first)(first.config)
+    model = Ensemble([first, second], mode="concat")
+    return _exported(model, toy_use_transformer.vectorizer, tmp_path_factory, max_length=16)
+
+
 def _exported(
     model: keras.Model,
     vectorizer: Vectorizer,

@@ -34,11 +34,14 @@ class TrainableEncoder:
         model: The Keras model: int32 `[batch, length]` → float32 `[batch, dimension]`.
         vectorizer: Gives its ids.
         name: Its name; the export's folder where it is None.
-        max_length: Tokens beyond this number are cut; None: what the model itself reads.
+        max_length: Tokens beyond this number are cut; None: all that the model itself reads.
         card: The model card, Markdown.
         metadata: Facts for `use_st5.json`, such as `languages` and `license`.
 
     All are attributes; training changes the weights of `model`.
+
+    Raises:
+        ValueError: `max_length` is more than the model can read.
 
     Example:
         >>> encoder = TrainableEncoder.load("use_dan_en")
@@ -63,7 +66,7 @@ class TrainableEncoder:
         self.model = model
         self.vectorizer = vectorizer
         self.name = name
-        self.max_length = max_length
+        self.max_length = _checked_length(model, max_length)
         self.card = card
         self.metadata = dict(metadata or {})
         self._graph: tuple[list[int], Callable[[Any], Any]] | None = None
@@ -126,7 +129,8 @@ class TrainableEncoder:
             pooling: Of a checkpoint that does not say it, such as "mean".
             vocabulary: File of a checkpoint's vocabulary, where it is not beside it.
             dtype: Keras dtype policy; None: that of the SavedModel, or float32.
-            max_length: Tokens beyond this number are cut; None: the SavedModel's, or the family's.
+            max_length: Tokens beyond this number are cut; None: what the SavedModel or checkpoint
+                says, or the family's.
             on_tensor: Called with the name of each tensor of a checkpoint that is in place.
 
         Raises:
@@ -175,7 +179,10 @@ class TrainableEncoder:
                     dtype=dtype,
                     on_tensor=on_tensor,
                 )
-                return cls(model, vectorizer, max_length=max_length or family.max_length)
+                usual = checkpoint.max_length or family.max_length
+                if usual is not None and (longest := family.longest(model)) is not None:
+                    usual = min(usual, longest)
+                return cls(model, vectorizer, max_length=max_length or usual)
         raise ValueError(
             f"{checkpoint.where}: expected the encoder of a known family "
             f"({', '.join(families())}), found a checkpoint of {checkpoint.summary()}."
@@ -293,6 +300,19 @@ class TrainableEncoder:
             vectorizer=self.vectorizer.kind,
             **facts,
         )
+
+
+def _checked_length(model: keras.Model, asked: int | None) -> int | None:
+    family = known_family(model)
+    longest = None if family is None else family.longest(model)
+    if asked is None or longest is None:
+        return longest if asked is None else asked
+    if not 1 <= asked <= longest:
+        raise ValueError(
+            f"max_length: expected 1 to {longest:,}, the most tokens that this "
+            f"{type(model).__name__} reads, received {asked:,}."
+        )
+    return asked
 
 
 def _compiled(model: keras.Model) -> Callable[[Any], Any]:

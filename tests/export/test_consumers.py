@@ -86,6 +86,7 @@ print(json.dumps(results))
 PREAMBLES = {
     "use_dan": "import sys; sys.modules['tensorflow_text'] = None",
     "use_transformer": "import sys; sys.modules['tensorflow_text'] = None",
+    "ensemble": "import sys; sys.modules['tensorflow_text'] = None",
     "sentence_t5": "import tensorflow_text",
 }
 
@@ -101,7 +102,7 @@ class Consumed(NamedTuple):
 
 @pytest.fixture(params=[*PREAMBLES])
 def consumed(request: pytest.FixtureRequest, tmp_path: Path) -> Consumed:
-    """Both USEs in int8, and a Sentence-T5."""
+    """Both USEs and an ensemble in int8, and a Sentence-T5."""
     if request.param == "sentence_t5":
         source = request.getfixturevalue("toy_t5").folder
     else:

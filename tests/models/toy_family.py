@@ -90,11 +90,13 @@ class TrigramEncoder(keras.Model):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        return self.encode_embedded(self.embedding(ids), ops.greater(ids, 0), training=training)
+        return self.encode_embedded(self.embedding(ids), ids, training=training)
 
-    def encode_embedded(self, embedded: Any, tokens: Any, *, training: bool = False) -> Any:
+    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
         """What follows the table."""
-        return l2_normalize(self.dense(masked_mean(embedded, tokens), training=training))
+        return l2_normalize(
+            self.dense(masked_mean(embedded, ops.greater(ids, 0)), training=training)
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": dataclasses.asdict(self.config)}
@@ -131,9 +133,10 @@ class TrigramFamily(Family):
     def graph(
         self, model: TrigramEncoder, vectorizer: Vectorizer, *, storage: str, max_length: int | None
     ) -> EncoderGraph:
-        """The graph over padded ids, the table stored apart."""
+        """The graph over padded ids; table and kernel are stored apart."""
         table = stored_table(model.embedding.embeddings, storage)
-        return padded_graph(model, vectorizer, table=table, max_length=max_length)
+        kernels = [model.dense.kernel] if storage == "int8" else []
+        return padded_graph(model, vectorizer, table=table, kernels=kernels, max_length=max_length)
 
     def lora_layers(self, model: TrigramEncoder) -> dict[str, LoRADense]:
         """The one dense layer."""

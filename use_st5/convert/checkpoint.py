@@ -73,6 +73,11 @@ class Checkpoint:
             )
         return self.modules.pooling
 
+    @property
+    def max_length(self) -> int | None:
+        """Tokens that are read of a text, as sentence-transformers says it; None: not said."""
+        return None if self.modules is None else self.modules.max_length
+
     def summary(self) -> str:
         """What was found, for messages."""
         if self.folder is not None:

@@ -23,6 +23,7 @@ _KINDS = [
     ["Transformer", "Pooling", "Dense"],
     ["Transformer", "Pooling", "Dense", "Normalize"],
 ]
+_LONGEST = 2**31 - 1
 _KERNEL, _BIAS = "linear.weight", "linear.bias"
 
 Kind = TypeVar("Kind")
@@ -85,6 +86,7 @@ class SentenceModules:
         pooling_file: Where that is said.
         dense: The dense layer, where there is one.
         normalize: Whether vectors are scaled to length 1 at the end.
+        max_length: Tokens that are read of a text, special ones included; None: not said.
     """
 
     transformer: Path
@@ -92,6 +94,7 @@ class SentenceModules:
     pooling_file: Path
     dense: DenseModule | None
     normalize: bool
+    max_length: int | None
 
 
 class _Module(msgspec.Struct):
@@ -103,6 +106,14 @@ class _Dense(msgspec.Struct):
     out_features: Positive
     bias: bool = True
     activation_function: str = "Identity"
+
+
+class _Transformer(msgspec.Struct):
+    max_seq_length: Positive | None = None
+
+
+class _Tokenizer(msgspec.Struct):
+    model_max_length: float | None = None
 
 
 def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
@@ -134,7 +145,20 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
         pooling_file=pooling_file,
         dense=_dense(homes["Dense"]) if "Dense" in homes else None,
         normalize="Normalize" in homes,
+        max_length=_max_length(homes["Transformer"]),
     )
+
+
+def _max_length(folder: Path) -> int | None:
+    """Tokens of a text: the Transformer's settings say it, since version 6 the tokenizer's."""
+    # Older folders name the file after their Transformer.
+    for path in sorted(folder.glob("sentence_*bert*_config.json")):
+        if (length := _read(path, _Transformer).max_seq_length) is not None:
+            return length
+    path = folder / "tokenizer_config.json"
+    stated = _read(path, _Tokenizer).model_max_length if path.is_file() else None
+    # What has no limit says 10³⁰.
+    return int(stated) if stated is not None and 1 <= stated <= _LONGEST else None
 
 
 def _pooling(settings: dict[str, Any]) -> str:

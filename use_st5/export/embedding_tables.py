@@ -1,21 +1,18 @@
-"""The embedding table of an exported encoder, in the storages there are."""
+"""The embedding table and the kernels of an exported encoder, in the storages there are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-STORAGES = ("float32", "int8")
-
-_LARGEST = 127
+from use_st5.export.int8_weights import Int8Weights
 
 
 class EmbeddingTable(Protocol):
-    """What `Float32Table` and `Int8Table` have in common."""
+    """What `Float32Table` and `Int8Weights` have in common."""
 
     storage: str
     variables: list[tf.Variable]
@@ -53,59 +50,6 @@ class Float32Table:
         return {"table": self._table}
 
 
-class Int8Table:
-    """A table of int8 codes with one float32 scale per row: `embedding = scale · codes`.
-
-    It takes a quarter of the space. The codes are fixed. The scales are trainable, so that
-    fine-tuning still reaches the first stage: it changes how much each term weighs (in a USE-DAN's
-    average, in a Transformer's input), not its direction. To train directions too, load the model
-    by `use_st5.TrainableEncoder.load`, which makes float32 of it.
-
-    Args:
-        codes: int8 `[rows, dim]`, not trainable.
-        scales: float32 `[rows]`.
-    """
-
-    storage = "int8"
-
-    def __init__(self, codes: tf.Variable, scales: tf.Variable) -> None:
-        self.variables = [codes, scales]
-        self.trainable_variables = [scales]
-        self._codes = codes
-        self._scales = scales
-
-    @classmethod
-    def from_float(cls, table: np.ndarray) -> Int8Table:
-        """Rounds float32 `[rows, dim]` to codes in −127 … 127.
-
-        An entry moves by at most half its row's scale, `max |row| / 254`. A row of zeros stays one.
-
-        Raises:
-            ValueError: The table holds NaN or infinity.
-        """
-        if not np.isfinite(table).all():
-            raise ValueError(
-                "Expected a table of finite numbers to quantise, received NaN or infinity in rows "
-                f"{np.flatnonzero(~np.isfinite(table).all(axis=1))[:5].tolist()} (the first five)."
-            )
-        largest = np.abs(table).max(axis=1)
-        scales = np.where(largest > 0, largest / _LARGEST, 1.0).astype(np.float32)
-        codes = np.rint(table / scales[:, None]).clip(-_LARGEST, _LARGEST).astype(np.int8)
-        return cls(
-            tf.Variable(codes, trainable=False, name="embedding_codes"),
-            tf.Variable(scales, name="embedding_scales"),
-        )
-
-    def lookup(self, ids: tf.Tensor) -> tf.Tensor:
-        """Gathers and scales rows: int32 `[...]` → float32 `[..., dim]`."""
-        codes = tf.cast(tf.gather(self._codes, ids), tf.float32)
-        return codes * tf.expand_dims(tf.gather(self._scales, ids), -1)
-
-    def tracked(self) -> dict[str, tf.Variable]:
-        """The variables by the names under which the SavedModel's root holds them."""
-        return {"table_codes": self._codes, "table_scales": self._scales}
-
-
 def stored_table(embeddings: keras.Variable, storage: str) -> EmbeddingTable:
     """A trained table `[rows, dim]` in a storage.
 
@@ -116,13 +60,9 @@ def stored_table(embeddings: keras.Variable, storage: str) -> EmbeddingTable:
     Raises:
         ValueError: The table is not float32.
     """
-    if embeddings.dtype != "float32":
-        raise ValueError(
-            f"Expected a float32 embedding table, received {embeddings.dtype}. Build the model "
-            'with dtype="float32", or "mixed_bfloat16", and give it these weights.'
-        )
+    _check_float32(embeddings)
     if storage == "int8":
-        return Int8Table.from_float(embeddings.numpy())
+        return Int8Weights.of_table(embeddings.numpy())
     return Float32Table(*raw_variables([embeddings]))
 
 
@@ -141,10 +81,24 @@ def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
     return [variable.value for variable in variables]
 
 
-def loaded_table(loaded: Any) -> EmbeddingTable | None:
-    """The table that a loaded SavedModel holds apart; None where it holds none."""
-    if hasattr(loaded, "table"):
-        return Float32Table(loaded.table)
-    if hasattr(loaded, "table_codes"):
-        return Int8Table(loaded.table_codes, loaded.table_scales)
-    return None
+def rounded_kernel(kernel: keras.Variable) -> Int8Weights:
+    """A trained matrix `[inputs, outputs]` as codes with a scale for each output.
+
+    Raises:
+        ValueError: It is not float32.
+    """
+    _check_float32(kernel)
+    return Int8Weights.of_kernel(kernel.numpy())
+
+
+def _check_float32(variable: keras.Variable) -> None:
+    """Refuses what is to be stored apart from its model in another precision than it has.
+
+    Raises:
+        ValueError: The variable is not float32.
+    """
+    if variable.dtype != "float32":
+        raise ValueError(
+            f"{variable.path}: expected float32, received {variable.dtype}. Build the model with "
+            'dtype="float32", or "mixed_bfloat16", and give it these weights.'
+        )

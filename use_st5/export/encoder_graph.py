@@ -10,11 +10,15 @@ from typing import Any, Self
 import keras
 import tensorflow as tf
 
-from use_st5.export.embedding_tables import EmbeddingTable, raw_variables
+from use_st5.export.embedding_tables import EmbeddingTable, raw_variables, rounded_kernel
+from use_st5.export.int8_weights import Int8Weights, computing_with
 from use_st5.text.vectorizer import Vectorizer
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 _TEXT = tf.TensorSpec([None], tf.string, name="text")
+
+# Variables of a model, and what each is stored as.
+Rounded = Sequence[tuple[keras.Variable, Int8Weights]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,8 @@ class EncoderGraph:
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
         storage: "float32", "bfloat16" or "int8".
-        variables: All variables, those of the table first, states of seed generators among them.
+        variables: All variables in the model's order, states of seed generators among them; codes
+            and then their scales, where weights are stored so.
         trainable_variables: Those that fine-tuning changes.
         regularization_losses: Functions without arguments, each a scalar float32.
         tracked: What else the SavedModel's root must hold, by attribute name: the owners of hash
@@ -59,8 +64,10 @@ class EncoderGraph:
         model: keras.Model,
         vectorizer: Vectorizer,
         table: EmbeddingTable | None = None,
+        rounded: Rounded = (),
         *,
         max_length: int | None,
+        unread: Sequence[keras.Variable] = (),
         **functions: Any,
     ) -> Self:
         """The graph of a Keras model; all but its functions can be read off.
@@ -69,29 +76,42 @@ class EncoderGraph:
             model: Built.
             vectorizer: Gives its ids.
             table: What `model.embedding.embeddings` is stored as, where it is stored apart.
+            rounded: What others of its variables are stored as.
             max_length: Tokens beyond this number are cut; None cuts nothing.
+            unread: Variables that no vector depends on, which are not written.
             **functions: `embed_text`, `embed_ids` and `preprocess`.
 
         Raises:
             ValueError: The vocabulary has more ids than the table has rows, or Keras runs on
                 another backend than TensorFlow.
         """
-        apart = None if table is None else model.embedding.embeddings
-        if apart is not None:
-            _check_vocabulary(vectorizer, rows=apart.shape[0])
-        others = [each for each in model.variables if each is not apart]
-        trained = [each for each in model.trainable_variables if each is not apart]
+        apart: dict[int, EmbeddingTable | Int8Weights] = {id(each): w for each, w in rounded}
+        if table is not None:
+            embeddings = model.embedding.embeddings
+            _check_vocabulary(vectorizer, rows=embeddings.shape[0])
+            apart[id(embeddings)] = table
+        left_out = {id(each) for each in unread}
+        read = [each for each in model.variables if id(each) not in left_out]
+        trained = [each for each in model.trainable_variables if id(each) not in left_out]
+
+        def stored(variable: keras.Variable) -> list[tf.Variable]:
+            weights = apart.get(id(variable))
+            return weights.variables if weights else raw_variables([variable])
+
+        def tuned(variable: keras.Variable) -> list[tf.Variable]:
+            weights = apart.get(id(variable))
+            return weights.trainable_variables if weights else raw_variables([variable])
+
         return cls(
             token_counts=None if max_length is None else vectorizer.token_counts,
             dimension=model.dimension,
             max_length=max_length,
             storage=model.variable_dtype if table is None else table.storage,
-            variables=[*(table.variables if table else ()), *raw_variables(others)],
-            trainable_variables=[
-                *(table.trainable_variables if table else ()),
-                *raw_variables(trained),
+            variables=[raw for each in read for raw in stored(each)],
+            trainable_variables=[raw for each in trained for raw in tuned(each)],
+            regularization_losses=[
+                _regularization(v) for v in trained if v.regularizer and id(v) not in apart
             ],
-            regularization_losses=[_regularization(v) for v in trained if v.regularizer],
             tracked={"vectorizer": vectorizer, **(table.tracked() if table else {})},
             **functions,
         )
@@ -102,39 +122,48 @@ def padded_graph(
     vectorizer: Vectorizer,
     *,
     table: EmbeddingTable | None = None,
+    kernels: Sequence[keras.Variable] = (),
     max_length: int | None = None,
+    unread: Sequence[keras.Variable] = (),
 ) -> EncoderGraph:
     """The graph of any encoder over padded ids.
 
     Args:
         model: int32 `[batch, length]` → float32 `[batch, dimension]`, with an attribute
-            `dimension`; where the table is stored apart with `encode_embedded(vectors, tokens,
+            `dimension`; where the table is stored apart with `encode_embedded(vectors, ids,
             training=)`, which is what follows it.
         vectorizer: Gives its ids.
         table: What its table is stored as, where that is not the model's own variable.
+        kernels: Matrices `[inputs, outputs]` to store as int8 codes with a scale for each output.
+            Each call multiplies them out, which takes 1 ms for 2 million entries on one core.
         max_length: Tokens beyond this number are cut; None cuts nothing.
+        unread: As in `EncoderGraph.of_model`.
 
     Raises:
-        ValueError: As in `EncoderGraph.of_model`.
+        ValueError: As in `EncoderGraph.of_model`, or a kernel is not float32.
     """
+    rounded = [(kernel, rounded_kernel(kernel)) for kernel in kernels]
     preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), [_TEXT])
     if table is None:
-        embed_ids = network_of(lambda ids, training: model(ids, training=training), [_IDS], model)
+        embed_ids = network_of(
+            lambda ids, training: model(ids, training=training), [_IDS], model, rounded
+        )
     else:
         vectors = tf.TensorSpec([None, None, model.embedding.output_dim], tf.float32)
         network = network_of(
-            lambda vectors, tokens, training: model.encode_embedded(
-                vectors, tokens, training=training
-            ),
-            [vectors, tf.TensorSpec([None, None], tf.bool)],
+            lambda vectors, ids, training: model.encode_embedded(vectors, ids, training=training),
+            [vectors, _IDS],
             model,
+            rounded,
         )
         embed_ids = functools.partial(_through_table, table, network)
     return EncoderGraph.of_model(
         model,
         vectorizer,
         table,
+        rounded,
         max_length=max_length,
+        unread=unread,
         embed_text=lambda text, training: embed_ids(preprocess(text), training),
         embed_ids=embed_ids,
         preprocess=preprocess,
@@ -144,7 +173,7 @@ def padded_graph(
 def _through_table(
     table: EmbeddingTable, network: Callable[..., tf.Tensor], ids: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    return network(table.lookup(ids), ids > 0, training)
+    return network(table.lookup(ids), ids, training)
 
 
 def graph_of(function: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Callable[..., Any]:
@@ -153,7 +182,10 @@ def graph_of(function: Callable[..., Any], inputs: list[tf.TensorSpec]) -> Calla
 
 
 def network_of(
-    network: Callable[..., tf.Tensor], inputs: list[tf.TensorSpec], model: keras.Model
+    network: Callable[..., tf.Tensor],
+    inputs: list[tf.TensorSpec],
+    model: keras.Model,
+    rounded: Rounded = (),
 ) -> Callable[..., tf.Tensor]:
     """A network as one graph, and as another with dropout where its model has some.
 
@@ -161,11 +193,17 @@ def network_of(
         network: Takes tensors and whether dropout acts.
         inputs: The tensors.
         model: Whose network it is.
+        rounded: With what it computes in place of some of the model's variables.
     """
-    plain = graph_of(lambda *given: network(*given, False), inputs)
+
+    def through(*given: tf.Tensor, training: bool) -> tf.Tensor:
+        with computing_with(rounded, model):
+            return network(*given, training)
+
+    plain = graph_of(functools.partial(through, training=False), inputs)
     # Only what draws at random has the state of a generator.
     random = any("seed_generator_state" in variable.path for variable in model.variables)
-    dropping = graph_of(lambda *given: network(*given, True), inputs) if random else plain
+    dropping = graph_of(functools.partial(through, training=True), inputs) if random else plain
     return lambda *given: (dropping if given[-1] else plain)(*given[:-1])
 
 

@@ -20,8 +20,8 @@ import tensorflow as tf
 
 from use_st5._model_manifest import ModelManifest
 from use_st5._model_writer import count_weights, write_folder
-from use_st5.export.embedding_tables import loaded_table
 from use_st5.export.encoder_graph import EncoderGraph
+from use_st5.export.int8_weights import float_weights
 
 _TEXT = tf.TensorSpec([None], tf.string, name="text")
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
@@ -127,7 +127,7 @@ def _signatures(graph: EncoderGraph) -> dict[str, Any]:
 def restore_weights(model: keras.Model, loaded: Any) -> None:
     """Gives a Keras model the weights of the SavedModel that `write_graph` made of one like it.
 
-    A table in int8 becomes one of float32: the rounded entries, scales multiplied in.
+    What is stored in int8 becomes float32: the rounded entries, scales multiplied in.
 
     Args:
         model: Built, of the shape of the one that was written.
@@ -136,16 +136,7 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
     Raises:
         ValueError: Their variables differ.
     """
-    table = loaded_table(loaded)
-    weights = list(loaded.variables)
-    targets = list(model.variables)
-    if table is not None:
-        embeddings = model.embedding.embeddings
-        apart = {id(variable) for variable in table.variables}
-        weights = [table.lookup(tf.range(table.variables[0].shape[0]))] + [
-            weight for weight in weights if id(weight) not in apart
-        ]
-        targets = [embeddings] + [target for target in targets if target is not embeddings]
+    weights, targets = float_weights(loaded.variables), list(model.variables)
     found, expected = ([tuple(each.shape) for each in some] for some in (weights, targets))
     if found != expected:
         raise ValueError(

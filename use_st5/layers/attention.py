@@ -1,4 +1,4 @@
-"""Multi-head attention without biases, with scores scaled or not."""
+"""Multi-head attention, with biases or without, with scores scaled or not."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class MultiHeadAttention(keras.layers.Layer):
         key_value_dim: Width of a head. `num_heads · key_value_dim` need not be the width of the
             model.
         scaled: Whether the scores are divided by √key_value_dim (Vaswani et al. 2017, Eq. 1).
+        use_bias: Whether the linear layers add a bias.
+        stddev: Of the initial kernels; None: T5's, which follow the widths.
         dropout: Rate on the attention weights, in training.
 
     Call arguments:
@@ -47,6 +49,8 @@ class MultiHeadAttention(keras.layers.Layer):
         key_value_dim: int,
         *,
         scaled: bool = False,
+        use_bias: bool = False,
+        stddev: float | None = None,
         dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
@@ -55,6 +59,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.num_heads = num_heads
         self.key_value_dim = key_value_dim
         self.scaled = scaled
+        self.use_bias = use_bias
+        self.stddev = stddev
         self.dropout = dropout
         self.dropout_layer = keras.layers.Dropout(dropout, dtype="float32")
 
@@ -119,14 +125,16 @@ class MultiHeadAttention(keras.layers.Layer):
             "num_heads": self.num_heads,
             "key_value_dim": self.key_value_dim,
             "scaled": self.scaled,
+            "use_bias": self.use_bias,
+            "stddev": self.stddev,
             "dropout": self.dropout,
         }
 
     def _dense(self, units: int, stddev: float, name: str) -> LoRADense:
         return LoRADense(
             units,
-            use_bias=False,
-            kernel_initializer=RandomNormal(stddev=stddev),
+            use_bias=self.use_bias,
+            kernel_initializer=RandomNormal(stddev=self.stddev or stddev),
             dtype=self.dtype_policy,
             name=name,
         )

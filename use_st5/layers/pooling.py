@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from keras import ops
 
 
@@ -39,3 +40,23 @@ def masked_scaled_sum(x: Any, mask: Any) -> Any:
     kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), 0.0)
     length = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
     return ops.sum(kept, axis=1) / ops.sqrt(ops.maximum(length, 1.0))
+
+
+def masked_max(x: Any, mask: Any) -> Any:
+    """The largest number of each dimension among the tokens that count, in float32.
+
+    Args:
+        x: `[batch, length, dim]`; what stands at padding, NaN even, does not matter.
+        mask: bool `[batch, length]`, True for tokens, False for padding.
+
+    Returns:
+        float32 `[batch, dim]`; zeros for a row without tokens.
+    """
+    lowest = float(np.finfo(np.float32).min)
+    kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), lowest)
+    return ops.where(ops.any(mask, axis=1, keepdims=True), ops.max(kept, axis=1), 0.0)
+
+
+def first_token(x: Any) -> Any:
+    """The vector of the first token, `[batch, length, dim]` → float32 `[batch, dim]`."""
+    return ops.cast(x[:, 0], "float32")

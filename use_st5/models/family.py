@@ -19,6 +19,8 @@ from use_st5.text.vectorizer import Vectorizer
 
 # The families of this package, imported when one is asked for.
 _OWN = {
+    "bert": "use_st5.models.bert.family",
+    "ensemble": "use_st5.models.ensemble.family",
     "t5": "use_st5.models.t5.family",
     "use_dan": "use_st5.models.use_dan.family",
     "use_transformer": "use_st5.models.use_transformer.family",
@@ -41,6 +43,8 @@ class Family(abc.ABC):
         storages: In which its embedding table may be exported.
         texts: How many texts it reads at once: 1, or 2 where it compares a pair.
         max_length: Tokens that are read of a text where nobody says it; None: what the model reads.
+        poolings: How it may make one vector of the tokens', where a checkpoint does not say it; the
+            first is the usual one.
         lora_targets: Groups of linear layers that adapters may be asked for, by name.
     """
 
@@ -51,6 +55,7 @@ class Family(abc.ABC):
     storages: ClassVar[tuple[str, ...]] = ("float32",)
     texts: ClassVar[int] = 1
     max_length: ClassVar[int | None] = None
+    poolings: ClassVar[tuple[str, ...]] = ()
     lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def fresh(
@@ -105,6 +110,10 @@ class Family(abc.ABC):
         Raises:
             ValueError: The model, the text stage and the settings do not fit each other.
         """
+
+    def longest(self, model: keras.Model) -> int | None:
+        """The most tokens that a model reads of a text; None: any number."""
+        return None
 
     def config(self, model: keras.Model) -> dict[str, Any]:
         """What `restore` needs beside the weights, for `use_st5.json`: numbers, texts, lists."""

@@ -14,7 +14,7 @@ from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import Family
 from use_st5.models.t5 import checkpoints
 from use_st5.models.t5.config import T5_PRESETS
-from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.models.t5.sentence_t5 import POOLINGS, SentenceT5
 from use_st5.models.t5.t5 import T5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 from use_st5.text.vectorizer import Vectorizer
@@ -33,6 +33,7 @@ class T5Family(Family):
     vectorizers: ClassVar = {SentencePieceVectorizer.kind: SentencePieceVectorizer}
     storages = ("float32", "int8")
     max_length = 256
+    poolings = POOLINGS
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
 
     def fresh(

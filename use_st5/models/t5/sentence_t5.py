@@ -126,20 +126,20 @@ class SentenceT5(keras.Model):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        tokens = ops.not_equal(ids, PADDING_ID)
-        return self.encode_embedded(self.embedding(ids), tokens, training=training)
+        return self.encode_embedded(self.embedding(ids), ids, training=training)
 
-    def encode_embedded(self, embedded: Any, tokens: Any, *, training: bool = False) -> Any:
+    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
         """What follows the table.
 
         Args:
             embedded: `[batch, length, hidden_dim]`, the rows of the tokens.
-            tokens: bool `[batch, length]`, False for padding.
+            ids: int32 `[batch, length]`, 0 = padding.
             training: Whether dropout acts.
 
         Returns:
             float32 `[batch, dimension]`.
         """
+        tokens = ops.not_equal(ids, PADDING_ID)
         encoded = self.encoder(embedded, tokens=tokens, training=training)
         vector = ops.cast(self._pool(encoded, tokens, training), "float32")
         if self.projection is not None:

@@ -36,16 +36,13 @@ class USETransformerFamily(Family):
         storage: str,
         max_length: int | None,
     ) -> EncoderGraph:
-        """The graph over padded ids, cut where the model's own limit is, or before."""
-        limit = model.config.max_length
-        max_length = limit if max_length is None else max_length
-        if not 1 <= max_length <= limit:
-            raise ValueError(
-                f"max_length: expected 1 to {limit}, the most that this USE Transformer reads "
-                f"(config.max_length), received {max_length}."
-            )
+        """The graph over padded ids."""
         table = stored_table(model.embedding.embeddings, storage)
         return padded_graph(model, vectorizer, table=table, max_length=max_length)
+
+    def longest(self, model: USETransformer) -> int:
+        """The tokens that it was made for."""
+        return model.config.max_length
 
     def lora_layers(self, model: USETransformer) -> dict[str, LoRADense]:
         """The linear layers of the attention in every block."""

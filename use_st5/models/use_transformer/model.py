@@ -106,19 +106,20 @@ class USETransformer(keras.Model):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        return self.encode_embedded(self.embedding(ids), ids > 0, training=training)
+        return self.encode_embedded(self.embedding(ids), ids, training=training)
 
-    def encode_embedded(self, embedded: Any, tokens: Any, *, training: bool = False) -> Any:
+    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
         """What follows the table.
 
         Args:
             embedded: `[batch, length, embedding_dim]`, the rows of the tokens.
-            tokens: bool `[batch, length]`, False for padding.
+            ids: int32 `[batch, length]`, 0 = padding.
             training: Whether dropout acts.
 
         Returns:
             float32 `[batch, dimension]`, rows of length 1.
         """
+        tokens = ids > 0
         x = self.widen(embedded)
         positions = sinusoidal_positions(ops.shape(tokens)[1], self.config.hidden_dim)
         x = self.dropout_layer(x + ops.cast(positions, x.dtype), training=training)

@@ -1,0 +1,205 @@
+"""Rounding of tables and kernels, and what a SavedModel with rounded kernels does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.models.toy_family import TrigramVectorizer
+from use_st5.export.embedding_tables import stored_table
+from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.export.int8_weights import Int8Weights, float_weights
+from use_st5.export.saved_model import restore_weights, write_graph
+
+TEXTS = ["How old are you?", "", "the river bank", "naïve café 😀"]
+
+
+def test_a_table_by_hand() -> None:
+    table = Int8Weights.of_table(np.array([[1.27, -0.634, 0.0], [0, 0, 0]], np.float32))
+    codes, scales = (variable.numpy() for variable in table.variables)
+    assert codes.tolist() == [[127, -63, 0], [0, 0, 0]]
+    np.testing.assert_allclose(scales, [0.01, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(table.lookup([[1, 0]])[0, 1, 0], 1.27, rtol=1e-6)
+    np.testing.assert_allclose(table.whole(), [[1.27, -0.63, 0], [0, 0, 0]], rtol=1e-6)
+
+
+def test_a_kernel_by_hand() -> None:
+    kernel = Int8Weights.of_kernel(np.array([[1.27, 0], [-0.634, 0], [0.01, 0]], np.float32))
+    codes, scales = (variable.numpy() for variable in kernel.variables)
+    assert codes.tolist() == [[127, 0], [-63, 0], [1, 0]]
+    np.testing.assert_allclose(scales, [[0.01, 1.0]], rtol=1e-6)
+    np.testing.assert_allclose(kernel.whole(), [[1.27, 0], [-0.63, 0], [0.01, 0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_no_entry_moves_by_more_than_half_a_scale(axis: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 32)) * np.geomspace(1e-6, 1e6, 50)[:, None]
+    weights = rows if axis else rows.T
+    rounded = [Int8Weights.of_kernel, Int8Weights.of_table][axis](weights.astype(np.float32))
+    moved = np.abs(rounded.whole().numpy() - weights)
+    assert (moved <= np.abs(weights).max(axis=axis, keepdims=True) / 254 * 1.0001).all()
+
+
+def test_what_is_rounded_twice_is_rounded_once() -> None:
+    """Whatever the scales are, to the last bit."""
+    largest = np.random.default_rng(0).uniform(1, 2, 200_000).astype(np.float32)
+    once = Int8Weights.of_table(np.stack([largest, largest * -0.3], axis=1))
+    twice = Int8Weights.of_table(once.whole().numpy())
+    for first, second in zip(once.variables, twice.variables, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_only_scales_are_trainable() -> None:
+    table = Int8Weights.of_table(np.ones((2, 3), np.float32))
+    assert [variable.trainable for variable in table.variables] == [False, True]
+    assert table.trainable_variables[0].shape == (2,)
+
+
+def test_codes_and_scales_among_other_variables() -> None:
+    square = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    table, kernel = Int8Weights.of_table(square), Int8Weights.of_kernel(square)
+    bias = tf.Variable([5.0])
+    weights = float_weights([*table.variables, bias, *kernel.variables])
+    np.testing.assert_array_equal(weights[0], table.lookup([0, 1]))
+    np.testing.assert_array_equal(weights[1], bias)
+    np.testing.assert_array_equal(weights[2], kernel.whole())
+
+
+@pytest.mark.parametrize(
+    ("make", "where"), [(Int8Weights.of_table, "rows"), (Int8Weights.of_kernel, "columns")]
+)
+def test_refuses_what_is_not_finite(make: Any, where: str) -> None:
+    weights = np.array([[1.0, 0.0], [np.nan, 0.0]], np.float32)
+    with pytest.raises(ValueError, match=rf"{where} \[{int(where == 'rows')}\]"):
+        make(weights)
+
+
+class Dropping(keras.Model):
+    """A table, dropout and two dense layers, the first of them regularised."""
+
+    dimension = 5
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = keras.layers.Embedding(64, 6)
+        self.drop = keras.layers.Dropout(0.5, seed=3)
+        self.inner = keras.layers.Dense(6, activation="relu", kernel_regularizer="l2")
+        self.outer = keras.layers.Dense(5)
+
+    def build(self, _input_shape: Any = None) -> None:
+        for layer in (self.embedding, self.inner, self.outer):
+            layer.build((None, 6))
+        self.built = True
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        return self.encode_embedded(self.embedding(ids), ids, training=training)
+
+    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
+        mask = keras.ops.cast(ids > 0, "float32")[..., None]
+        hidden = self.inner(self.drop(keras.ops.sum(embedded * mask, axis=1), training=training))
+        return self.outer(hidden)
+
+    def graph(self) -> EncoderGraph:
+        return padded_graph(
+            self,
+            TrigramVectorizer(),
+            table=stored_table(self.embedding.embeddings, "int8"),
+            kernels=[self.inner.kernel, self.outer.kernel],
+        )
+
+
+def dropping() -> Dropping:
+    keras.utils.set_random_seed(0)
+    model = Dropping()
+    model.build()
+    return model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("int8") / "model"
+    write_graph(dropping().graph(), path, name="dropping", metadata={})
+    return path
+
+
+def rounded_by_hand(model: Dropping) -> Dropping:
+    """The model with what a SavedModel of it is to compute with."""
+    for kernel in (model.inner.kernel, model.outer.kernel):
+        scales = np.abs(kernel.numpy()).max(axis=0) / 127
+        kernel.assign(np.rint(kernel.numpy() / scales) * scales)
+    table = model.embedding.embeddings
+    scales = np.abs(table.numpy()).max(axis=1, keepdims=True) / 127
+    table.assign(np.rint(table.numpy() / scales) * scales)
+    return model
+
+
+def test_a_saved_model_computes_with_what_was_rounded(folder: Path) -> None:
+    loaded = tf.saved_model.load(str(folder))
+    model = rounded_by_hand(dropping())
+    ids = TrigramVectorizer().padded(TEXTS)
+    np.testing.assert_allclose(loaded(TEXTS), model(ids), atol=1e-6)
+    assert np.abs(loaded(TEXTS) - dropping()(ids)).max() > 1e-5
+    kinds = [variable.dtype.name for variable in loaded.variables]
+    assert kinds.count("int8") == 3
+    # The table's and the kernels' scales, two biases; the state of the dropout's seed is no weight.
+    shapes = [tuple(variable.shape) for variable in loaded.trainable_variables]
+    assert shapes == [(64,), (1, 6), (6,), (1, 5), (5,)]
+
+
+def test_dropout_goes_on_drawing(folder: Path) -> None:
+    loaded = tf.saved_model.load(str(folder))
+    draws = [loaded(TEXTS, training=True).numpy() for _ in range(3)]
+    assert min(np.abs(draws[0] - draws[1]).max(), np.abs(draws[1] - draws[2]).max()) > 1e-3
+
+
+def test_each_scale_has_its_gradient(folder: Path) -> None:
+    """Moving a scale by a little moves the sum by the gradient."""
+    loaded = tf.saved_model.load(str(folder))
+    with tf.GradientTape() as tape:
+        before = tf.reduce_sum(loaded(TEXTS)[:, 0])
+    scales = loaded.trainable_variables[1]
+    gradient = tape.gradient(before, scales)
+    scales.assign(scales * 1.001)
+    expected = tf.reduce_sum(gradient * scales) * (1 - 1 / 1.001)
+    np.testing.assert_allclose(tf.reduce_sum(loaded(TEXTS)[:, 0]) - before, expected, rtol=0.02)
+
+
+def test_a_second_round_trip_keeps_each_bit(folder: Path, tmp_path: Path) -> None:
+    loaded = tf.saved_model.load(str(folder))
+    model = Dropping()
+    model.build()
+    restore_weights(model, loaded)
+    np.testing.assert_allclose(model(loaded.preprocess(TEXTS)), loaded(TEXTS), atol=1e-6)
+    write_graph(model.graph(), tmp_path / "again", name="again", metadata={})
+    again = tf.saved_model.load(str(tmp_path / "again"))
+    np.testing.assert_array_equal(again(TEXTS), loaded(TEXTS))
+    for first, second in zip(loaded.variables, again.variables, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_no_float32_copy_of_a_kernel_is_stored(folder: Path) -> None:
+    """Neither among the variables nor as a constant of the graph."""
+    reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
+    dtypes = reader.get_variable_to_dtype_map()
+    matrices = [
+        name for name, shape in reader.get_variable_to_shape_map().items()
+        if dtypes[name] == tf.float32 and len(shape) == 2 and shape[0] > 1
+    ]  # fmt: skip
+    assert not matrices
+    graph = tf.saved_model.load(str(folder)).signatures["ids"].graph.as_graph_def()
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    constants = [node.attr["value"].tensor for node in nodes if node.op == "Const"]
+    assert max(tf.make_ndarray(each).size for each in constants) < 30
+
+
+def test_a_kernel_of_another_precision_is_refused() -> None:
+    model = dropping()
+    half = keras.layers.Dense(5, dtype="bfloat16")
+    half.build((None, 6))
+    with pytest.raises(ValueError, match="kernel: expected float32, received bfloat16"):
+        padded_graph(model, TrigramVectorizer(), kernels=[half.kernel])

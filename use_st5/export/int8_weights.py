@@ -1,0 +1,125 @@
+"""Weights as int8 codes and float32 scales."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+_LARGEST = 127
+
+
+class Int8Weights:
+    """A matrix of weights as int8 codes with float32 scales: `weight = scale · code`.
+
+    It takes a quarter of the space. The codes are fixed. The scales are trainable, so that
+    fine-tuning still reaches these weights: of a table it changes how much each term weighs (in a
+    USE-DAN's average, in a Transformer's input), of a kernel how much each output does, not their
+    directions. To train directions too, load the model by `use_st5.TrainableEncoder.load`, which
+    makes float32 of it.
+
+    What is rounded, multiplied out and rounded again has the same codes and scales, bit for bit:
+    127 times a scale, rounded to float32, and divided by 127 again, is the scale.
+
+    Args:
+        codes: int8 `[rows, columns]`, not trainable.
+        scales: float32, `[rows]`, or `[1, columns]`.
+    """
+
+    storage = "int8"
+
+    def __init__(self, codes: tf.Variable, scales: tf.Variable) -> None:
+        self.variables = [codes, scales]
+        self.trainable_variables = [scales]
+        self._codes = codes
+        self._scales = scales
+
+    @classmethod
+    def of_table(cls, table: np.ndarray) -> Self:
+        """Rounds float32 `[rows, dim]` to codes in −127 … 127 with a scale for each row.
+
+        An entry moves by at most half its row's scale, `max |row| / 254`. A row of zeros stays one.
+
+        Raises:
+            ValueError: The table holds NaN or infinity.
+        """
+        return cls._rounded(table, axis=1, name="embedding")
+
+    @classmethod
+    def of_kernel(cls, kernel: np.ndarray) -> Self:
+        """Rounds float32 `[inputs, outputs]` to codes with a scale for each output.
+
+        Raises:
+            ValueError: The kernel holds NaN or infinity.
+        """
+        return cls._rounded(kernel, axis=0, name="kernel")
+
+    @classmethod
+    def _rounded(cls, weights: np.ndarray, *, axis: int, name: str) -> Self:
+        """Rounds with a scale for all entries along an axis."""
+        finite = np.isfinite(weights).all(axis=axis)
+        if not finite.all():
+            kind = "rows" if axis else "columns"
+            raise ValueError(
+                "Expected a matrix of finite numbers to quantise, received NaN or infinity in "
+                f"{kind} {np.flatnonzero(~finite)[:5].tolist()} (the first five)."
+            )
+        largest = np.abs(weights).max(axis=axis, keepdims=True)
+        scales = np.where(largest > 0, largest / _LARGEST, 1.0).astype(np.float32)
+        codes = np.rint(weights / scales).clip(-_LARGEST, _LARGEST).astype(np.int8)
+        return cls(
+            tf.Variable(codes, trainable=False, name=f"{name}_codes"),
+            tf.Variable(scales[:, 0] if axis else scales, name=f"{name}_scales"),
+        )
+
+    def lookup(self, ids: tf.Tensor) -> tf.Tensor:
+        """Gathers and scales rows of a table: int32 `[...]` → float32 `[..., dim]`."""
+        codes = tf.cast(tf.gather(self._codes, ids), tf.float32)
+        return codes * tf.expand_dims(tf.gather(self._scales, ids), -1)
+
+    def whole(self) -> tf.Tensor:
+        """All weights: float32 `[rows, columns]`."""
+        scales = self._scales if len(self._scales.shape) > 1 else self._scales[:, None]
+        return tf.cast(self._codes, tf.float32) * scales
+
+    def tracked(self) -> dict[str, tf.Variable]:
+        """The variables of a table by the names under which the SavedModel's root holds them."""
+        return {"table_codes": self._codes, "table_scales": self._scales}
+
+
+@contextlib.contextmanager
+def computing_with(
+    stored: Sequence[tuple[keras.Variable, Int8Weights]], model: keras.Model
+) -> Iterator[None]:
+    """Within it, a model computes with what some of its variables are stored as.
+
+    Args:
+        stored: The variables, and what stands for each.
+        model: Whose variables they are.
+    """
+    if not stored:
+        yield
+        return
+    mapping = [(variable, weights.whole()) for variable, weights in stored]
+    replaced = {id(variable) for variable, _ in stored}
+    with keras.StatelessScope(state_mapping=mapping) as scope:
+        yield
+    # The scope keeps what is assigned within, the states of seed generators, to itself.
+    for variable in model.variables:
+        changed = scope.get_current_value(variable)
+        if changed is not None and id(variable) not in replaced:
+            variable.assign(changed)
+
+
+def float_weights(variables: Sequence[tf.Variable]) -> list[Any]:
+    """The variables of a SavedModel, codes and the scales behind them multiplied out."""
+    weights: list[Any] = []
+    remaining = iter(variables)
+    for variable in remaining:
+        coded = variable.dtype == tf.int8
+        weights.append(Int8Weights(variable, next(remaining)).whole() if coded else variable)
+    return weights

@@ -1,0 +1,1 @@
+"""BERT and RoBERTa, and sentence encoders made of them."""

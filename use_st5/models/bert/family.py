@@ -1,0 +1,86 @@
+"""BERT and RoBERTa among the families: presets, text stages, checkpoints, storages and graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from use_st5.export.embedding_tables import stored_table
+from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.models.bert.config import BERT_PRESETS, POOLINGS
+from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.family import Family
+from use_st5.text.vectorizer import Vectorizer
+
+_LINEAR = ("query", "key", "value", "output", "inner", "outer")
+# Of the configuration, what has no bearing on the vectors.
+_IRRELEVANT = ("dropout", "attention_dropout")
+
+
+class BertFamily(Family):
+    """Sentence-BERT (`SentenceBert`), of a BERT or a RoBERTa."""
+
+    name = "bert"
+    model_types = (SentenceBert,)
+    presets = BERT_PRESETS
+    vectorizers: ClassVar = {}
+    storages = ("float32", "int8")
+    poolings = POOLINGS
+    lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
+
+    def fresh(
+        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+    ) -> SentenceBert:
+        """A model of a named shape, whose table has a row for each id of the text stage."""
+        changes.setdefault("vocabulary_size", vectorizer.vocabulary.size)
+        changes.setdefault("separator_id", getattr(vectorizer, "separator", None))
+        model = SentenceBert.from_preset(preset, dtype=dtype, **changes)
+        model.build()
+        return model
+
+    def graph(
+        self, model: SentenceBert, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+    ) -> EncoderGraph:
+        """The graph over padded ids, without the head.
+
+        In float32 the model is written whole: it may be of bfloat16. In int8 all matrices are
+        rounded but those of a few rows, the token types.
+        """
+        table, kernels = None, []
+        if storage != "float32":
+            table = stored_table(model.embedding.embeddings, storage)
+            kernels = [layer.kernel for layer in self.lora_layers(model).values()]
+            kernels.append(model.position_embedding.embeddings)
+        return padded_graph(
+            model,
+            vectorizer,
+            table=table,
+            kernels=kernels,
+            max_length=max_length,
+            unread=model.head.variables if model.head else (),
+        )
+
+    def longest(self, model: SentenceBert) -> int:
+        """The rows of the position table."""
+        return model.config.max_positions
+
+    def config(self, model: SentenceBert) -> dict[str, Any]:
+        """What `restore` needs; a SavedModel has no head."""
+        return {**super().config(model), "head": False}
+
+    def lora_layers(self, model: SentenceBert) -> dict[str, LoRADense]:
+        """The linear layers of the attention and the feed-forward layer in every block."""
+        return {
+            f"{block.name}/{role}": layer
+            for block in model.blocks
+            for role, layer in block.linear_layers.items()
+        }
+
+    def lora_base(self, model: SentenceBert) -> dict[str, Any]:
+        """The shape of the BERT, but for what has no bearing on its vectors."""
+        fields = dataclasses.asdict(model.config)
+        return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
+
+
+FAMILY = BertFamily()

@@ -1,0 +1,1 @@
+"""Several encoders that answer as one."""
