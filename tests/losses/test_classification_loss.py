@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.losses.fixed_encoder import FixedEncoder, log_softmax, one_id, weights
-from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.classification_loss import ClassificationLoss, Part
 
 
 def batch_of(labels: list[int]) -> dict[str, np.ndarray]:
@@ -33,6 +33,28 @@ def test_equals_the_formula_in_numpy() -> None:
     assert float(metrics["accuracy"]) == (logits.argmax(axis=1) == labels).mean()
 
 
+@pytest.mark.parametrize("parts", [("u", "v", "difference"), ("product", "v"), ("difference",)])
+def test_parts_are_a_choice(parts: tuple[Part, ...]) -> None:
+    """Sentence-BERT's three, an order of one's own, and one alone."""
+    table = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)
+    loss = ClassificationLoss(parts=parts, hidden_dims=())
+    labels = [2, 0, 1, 1]
+    value, _ = loss(FixedEncoder(table), batch_of(labels))
+    u, v = table[:4], table[4:]
+    known = {"u": u, "v": v, "difference": np.abs(u - v), "product": u * v}
+    kernel, bias = weights(loss.output_layer)
+    assert kernel.shape == (3 * len(parts), 3)
+    logits = np.concatenate([known[part] for part in parts], axis=1) @ kernel + bias
+    expected = -log_softmax(logits)[np.arange(4), labels].mean()
+    assert float(value) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("parts", [(), ("u", "u"), ("u", "sum")])
+def test_parts_that_cannot_be(parts: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="Expected parts among .* Received"):
+        ClassificationLoss(parts=parts)
+
+
 def test_without_hidden_layers_and_weights_it_knows_nothing() -> None:
     loss = ClassificationLoss(num_classes=4, hidden_dims=())
     loss.build((None, 3))
@@ -52,7 +74,9 @@ def test_dropout_acts_in_training_alone() -> None:
 
 
 def test_config_makes_the_same_loss() -> None:
-    loss = ClassificationLoss(num_classes=2, hidden_dims=(5, 4), activation="gelu", dropout=0.1)
+    loss = ClassificationLoss(
+        num_classes=2, parts=("v", "u"), hidden_dims=(5, 4), activation="gelu", dropout=0.1
+    )
     again = ClassificationLoss.from_config(loss.get_config())
     assert again.get_config() == loss.get_config()
     assert [feature.size for feature in again.features] == [None, None, 2]

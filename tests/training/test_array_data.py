@@ -124,3 +124,77 @@ def test_impossible_arrays_are_refused(arrays: dict, message: str) -> None:
 def test_impossible_batches_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         array_dataset(numbered(), seed=0, **options)
+
+
+def texts(lengths: list[int], width: int) -> np.ndarray:
+    """Ids `[texts, width]`: text n is `lengths[n]` times the number n + 1."""
+    numbers = np.arange(1, len(lengths) + 1, dtype=np.int32)[:, None]
+    return np.where(np.arange(width) < np.array(lengths)[:, None], numbers, 0).astype(np.int32)
+
+
+def pairs() -> ArrayData:
+    """Forty pairs of one to sixteen ids; the second text of each is short."""
+    lengths = np.random.default_rng(0).integers(1, 17, 40)
+    return ArrayData(
+        {
+            "first": texts([*lengths], 16),
+            "second": texts([3] * 40, 5),
+            "label": np.arange(40, dtype=np.int32),
+        },
+        buckets=(4, 8, 16),
+    )
+
+
+def test_batches_of_like_lengths_are_cut_to_few_widths() -> None:
+    data = pairs()
+    stream = array_dataset(data, 4, seed=7).take(20)
+    seen, widths = [], []
+    for batch in stream:
+        rows = batch["label"].numpy()
+        seen += [*rows]
+        widths.append(batch["first"].shape[1])
+        assert batch["second"].shape[1] == min(widths[-1], 5)
+        for name in ("first", "second"):  # Nothing but padding is cut.
+            whole = data.arrays[name][rows]
+            np.testing.assert_array_equal(batch[name], whole[:, : batch[name].shape[1]])
+            assert not whole[:, batch[name].shape[1] :].any()
+    assert sorted(seen[:40]) == sorted(seen[40:]) == [*range(40)], "each once in an epoch"
+    assert seen[:40] != seen[40:]
+    assert {*widths} == {4, 8, 16}
+    assert widths[:10] != sorted(widths[:10]), "widths come mixed"
+    # At most two of ten batches hold texts of two buckets: where one ends and the next begins.
+    longest = np.count_nonzero(data.arrays["first"], axis=1)
+    buckets = np.searchsorted([4, 8, 16], longest)
+    assert sum(len({*buckets[seen[i : i + 4]]}) > 1 for i in range(0, 40, 4)) <= 2
+    assert stream.element_spec["first"].shape == (4, None)
+
+
+def test_batches_of_like_lengths_are_functions_of_seed_and_step() -> None:
+    whole = [batch["label"].numpy() for batch in array_dataset(pairs(), 4, seed=7).take(25)]
+    rest = array_dataset(pairs(), 4, seed=7, start_step=13).take(12)
+    np.testing.assert_array_equal([batch["label"].numpy() for batch in rest], whole[13:])
+    other = [pairs().batch(step, 4, seed=8)["label"] for step in range(25)]
+    assert (np.stack(other) != np.stack(whole)).any()
+
+
+def test_what_does_not_fill_a_batch_is_drawn_from_all_lengths() -> None:
+    """Or the longest texts alone would be left out."""
+    data = ArrayData({"x": texts([1] * 5 + [9] * 5, 9)}, buckets=(1, 9))
+    first = [data.batch(step, 4, 0)["x"][:, 0] for step in range(60)]
+    epochs = [np.concatenate(first[n : n + 2]) for n in range(0, 60, 2)]
+    left_out = {5 - sum(text <= 5 for text in epoch) for epoch in epochs}
+    assert left_out == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"buckets": (4, 8)}, "hold 9 ids.*buckets=.4, 8."),
+        ({"buckets": (16, 8)}, "ascending"),
+        ({"buckets": (16,), "distinct": ["x"]}, "neither distinct"),
+        ({"buckets": (16,), "group_size": 2}, "group_size=2"),
+    ],
+)
+def test_impossible_buckets_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ArrayData({"x": texts([1, 9, 3, 2], 12)}, **options)

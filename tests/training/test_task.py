@@ -10,7 +10,7 @@ from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.task_loss import Feature, TaskLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.training.array_data import ArrayData
-from use_st5.training.task import Task, drawn_task, shuffling_seed
+from use_st5.training.task import Task, shuffling_seed, task_in_turn
 
 
 def task_with(loss: TaskLoss, **changes: Any) -> Task:
@@ -60,10 +60,21 @@ def test_rates_decide_how_often_a_task_is_drawn() -> None:
     for task, rate in zip(tasks, (6.0, 3.0, 1.0), strict=True):
         task.rate = rate
     by_name = {task.name: task for task in tasks}
-    drawn = [drawn_task(by_name, seed=1, step=step) for step in range(2000)]
+    drawn = [task_in_turn(by_name, order="drawn", seed=1, step=step) for step in range(2000)]
     shares = [drawn.count(task.name) / 2000 for task in tasks]
     np.testing.assert_allclose(shares, [0.6, 0.3, 0.1], atol=0.04)
-    assert drawn[7:9] == [drawn_task(by_name, seed=1, step=step) for step in (7, 8)]
+    assert drawn[7:9] == [
+        task_in_turn(by_name, order="drawn", seed=1, step=step) for step in (7, 8)
+    ]
+
+
+def test_a_cycle_is_exact() -> None:
+    tasks = toy.tasks(only=("talk", "nli"))
+    for task, rate in zip(tasks, (3.0, 2.0), strict=True):
+        task.rate = rate
+    by_name = {task.name: task for task in tasks}
+    turns = [task_in_turn(by_name, order="cycle", seed=1, step=step) for step in range(3, 13)]
+    assert turns == ["nli", "nli", "talk", "talk", "talk"] * 2
 
 
 def test_tasks_and_seeds_shuffle_differently() -> None:

@@ -52,6 +52,25 @@ def test_every_task_is_drawn_and_learns() -> None:
         assert trainer._train_steps[name]._steps.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.parametrize("options", [{"jit_compile": True}, {"gradient_cache": 2}])
+def test_batches_of_like_lengths_teach_what_whole_ones_teach(options: dict[str, Any]) -> None:
+    """The same rows, not cut to their bucket, make the same steps."""
+    columns = {name: toy.arrays()[name] for name in ("premise", "hypothesis", "label")}
+    columns["hypothesis"] = columns["hypothesis"][:, :3]
+    cut = ArrayData(columns, buckets=(2, 3, 5))
+    whole = ArrayData(columns, buckets=(2, 3, 5))
+    whole.buckets = (5, 5, 5)  # in the order of the other
+    runs = []
+    for data in (cut, whole):
+        keras.utils.set_random_seed(0)
+        task = Task("nli", toy.losses()["nli"], data, batch_size=8)
+        runs.append(trainer_of(tasks=[task], **options))
+        runs[-1].run(8)
+    assert_same(*[weights_of(run) for run in runs], atol=1e-6)
+    widths = {cut.batch(step, 8, 0)["premise"].shape[1] for step in range(8)}
+    assert len(widths) > 1
+
+
 def test_many_tasks_are_no_reason_to_warn_of_retracing(caplog: pytest.LogCaptureFixture) -> None:
     data = ArrayData(toy.arrays())
     parts = [Task(f"part_{i}", toy.losses()["nli"], data, rate=1.0, batch_size=4) for i in range(8)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 
 from tests.training import toy
 from use_st5.training.training_loop import Metrics, TrainingLoop
@@ -50,6 +51,38 @@ def test_the_draw_is_a_function_of_seed_and_step(tmp_path: Path) -> None:
     other = loop(seed=1)
     other.run(400)
     assert other.asked != whole.asked
+
+
+def test_tasks_take_turns_in_a_cycle_that_a_resumed_run_keeps(tmp_path: Path) -> None:
+    """19 steps of one, then one of the other, whenever the run was cut off."""
+    cycle = {"rates": (19.0, 1.0), "order": "cycle", "steps_per_call": 1}
+    whole, first, rest = (
+        loop(**cycle),
+        loop(folder=tmp_path, **cycle),
+        loop(folder=tmp_path, **cycle),
+    )
+    whole.run(60)
+    first.run(33)
+    rest.run(60)
+    assert whole.asked == first.asked + rest.asked
+    names = [name for name, _ in whole.asked]
+    assert names == (["nli"] * 19 + ["teacher"]) * 3
+    assert [batch for name, batch in whole.asked if name == "teacher"] == [0, 1, 2]
+    with pytest.raises(ValueError, match='order: the checkpoint has "cycle", this run nothing'):
+        loop(rates=(19.0, 1.0), folder=tmp_path, steps_per_call=1).run(80)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": "cycle", "steps_per_call": 10}, "multiples of steps_per_call.*'nli': 3.0"),
+        ({"order": "cycle", "steps_per_call": 1, "rates": (1.5, 1.0)}, "numbers of steps"),
+        ({"order": "by size"}, "'drawn', 'cycle'.*Received: 'by size'"),
+    ],
+)
+def test_turns_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        loop(**options)
 
 
 def test_checkpoints_come_when_due_when_better_and_at_the_end(tmp_path: Path) -> None:

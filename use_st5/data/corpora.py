@@ -284,6 +284,11 @@ def dialogue_pairs(data: Path) -> Iterator[Example]:
     return itertools.chain(SGD.examples(data), SELF_DIALOGUE.examples(data))
 
 
+def definitions(data: Path) -> Iterator[Example]:
+    """Words and their definitions of both dictionaries."""
+    return itertools.chain(WORDNET.examples(data), WORDSET.examples(data))
+
+
 def inference_pairs(data: Path) -> Iterator[Example]:
     """Premise, hypothesis and label of all English inference corpora."""
     corpora = (LING_IN_LOOP, SEMI_AUTOMATIC_NLI, CAD_SNLI, CONJNLI)

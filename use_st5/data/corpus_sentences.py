@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from use_st5.data.corpora import (
     STACK_EXCHANGE,
     WIKITEXT,
     WORDNET,
-    WORDSET,
+    definitions,
     dialogue_pairs,
     inference_pairs,
     plain_text,
@@ -29,9 +28,9 @@ def sentences_by_source(data: Path) -> dict[str, Callable[[], Iterable[str]]]:
         "novels": lambda: _texts(NOVELS.examples(data), "sentence"),
         "dialogues": lambda: _texts(dialogue_pairs(data), "input", "response"),
         "inference": lambda: _texts(inference_pairs(data), "premise", "hypothesis"),
-        "definitions": lambda: _texts(_dictionaries(data), "definition"),
-        "words": lambda: _texts(_dictionaries(data), "word"),
-        "examples": lambda: _texts(_dictionaries(data), "example"),
+        "definitions": lambda: _texts(definitions(data), "definition"),
+        "words": lambda: _texts(definitions(data), "word"),
+        "examples": lambda: _texts(definitions(data), "example"),
         "medical": lambda: _medical_sentences(data),
         "trivia": lambda: trivia_questions(data),
         "stack_exchange": lambda: _stack_exchange_sentences(data),
@@ -46,10 +45,6 @@ def nouns(data: Path) -> set[str]:
 
 def _texts(examples: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[str]:
     return (text for example in examples for key in keys if (text := str(example[key])))
-
-
-def _dictionaries(data: Path) -> Iterator[Mapping[str, Any]]:
-    return itertools.chain(WORDNET.examples(data), WORDSET.examples(data))
 
 
 def _medical_sentences(data: Path) -> Iterator[str]:

@@ -40,6 +40,7 @@ class _ByLength(abc.ABC):
     hints: bool = False
     lowercase: float = 0.0
     group_size: ClassVar[int] = 1
+    buckets: ClassVar[Sequence[int]] = ()
 
     def sources(self, task: str, run: Run) -> dict[str, Source]:
         """A part for each length, `TASK_LENGTH`."""

@@ -9,6 +9,7 @@ from use_st5._public import public_names
 if TYPE_CHECKING:
     from use_st5.losses.classification_loss import ClassificationLoss as ClassificationLoss
     from use_st5.losses.contrastive_loss import ContrastiveLoss as ContrastiveLoss
+    from use_st5.losses.definition_loss import DefinitionLoss as DefinitionLoss
     from use_st5.losses.input_response_loss import InputResponseLoss as InputResponseLoss
     from use_st5.losses.matryoshka_loss import MatryoshkaLoss as MatryoshkaLoss
     from use_st5.losses.pair_logit_loss import PairLogitLoss as PairLogitLoss

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import keras
@@ -113,6 +114,14 @@ class TaskLoss(keras.layers.Layer):
         """The keys of the metrics, in the order in which they are shown."""
         return ()
 
+    def check_encoder(self, encoder: keras.Model) -> None:
+        """Checks that the encoder has what the loss needs beside vectors: by default nothing.
+
+        Raises:
+            ValueError: It has not.
+        """
+        del encoder
+
     def __call__(
         self,
         encoder: keras.Model,
@@ -147,8 +156,14 @@ def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> lis
 
 def stack_ids(ids: list[Any]) -> Any:
     """Id arrays `[batch, length]` one above the other, padded with 0 to the longest length."""
-    longest = max(array.shape[1] for array in ids)
-    padded = [ops.pad(array, [[0, 0], [0, longest - array.shape[1]]]) for array in ids]
+    # Numbers, or tensors where batches are of several lengths.
+    lengths = [ops.shape(array)[1] for array in ids]
+    known = all(isinstance(length, int) for length in lengths)
+    longest = max(lengths) if known else functools.reduce(ops.maximum, lengths)
+    padded = [
+        ops.pad(array, [[0, 0], [0, longest - length]])
+        for array, length in zip(ids, lengths, strict=True)
+    ]
     return ops.concatenate(padded, axis=0)
 
 

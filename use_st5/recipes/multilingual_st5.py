@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -71,11 +71,12 @@ class Triplets:
 
     Attributes:
         read: Run → triplets, drawn with its seed.
-        group_size: As in `TaskData`.
+        group_size: As in `TaskData`, and so are the buckets.
     """
 
     read: Callable[[Run], Iterable[Example]]
     group_size: int = 1
+    buckets: Sequence[int] = ()
 
     def sources(self, task: str, run: Run) -> dict[str, Source]:
         """One part, of the task's name."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from use_st5.training.distinct_batches import DistinctBatches as DistinctBatches
     from use_st5.training.jax_trainer import JaxTrainer as JaxTrainer
     from use_st5.training.linear_decay import LinearDecay as LinearDecay
+    from use_st5.training.linear_warmup import LinearWarmup as LinearWarmup
     from use_st5.training.optimizers import adam_with_cosine as adam_with_cosine
     from use_st5.training.recipe import Examples as Examples
     from use_st5.training.recipe import Recipe as Recipe

@@ -8,6 +8,8 @@ import numpy as np
 
 from use_st5.training.distinct_batches import DistinctBatches, row_keys
 
+_MEASURED_AT_ONCE = 2**16
+
 
 class ArrayData:
     """Equal-length arrays (or memory maps) as an endless, shuffled, resumable stream of batches.
@@ -23,11 +25,15 @@ class ArrayData:
             anew for each epoch (see `DistinctBatches`); it shows every example once if it can.
         group_size: The examples come in groups of so many, one after the other, and a group stays
             together: for losses that compare the examples of a batch.
+        buckets: Widths of batches, ascending. A batch is then made of texts that are about as long
+            as each other ("smart batching"), and its ids, every array of integers
+            `[examples, length]`, are cut to the first of these widths that holds them: a compiler
+            makes a program for each width. The batches of all widths come mixed.
 
     Raises:
         ValueError: There is no array, an array is empty, of another length or not numeric,
-            `distinct` names something else than id arrays or comes with groups, or the groups are
-            not all full.
+            `distinct` names something else than id arrays or comes with groups, the groups are
+            not all full, or the buckets hold not all texts or come with one of the others.
     """
 
     def __init__(
@@ -36,6 +42,7 @@ class ArrayData:
         *,
         distinct: Sequence[str] = (),
         group_size: int = 1,
+        buckets: Sequence[int] = (),
     ) -> None:
         if not arrays:
             raise ValueError("Expected at least one array by name. Received an empty mapping.")
@@ -59,7 +66,12 @@ class ArrayData:
             )
         self.group_size = group_size
         self.distinct = tuple(distinct)
+        self.buckets = tuple(buckets)
         self._keys = [self._row_keys(name) for name in distinct]
+        self._ids = [
+            n for n, each in self.arrays.items() if each.ndim == 2 and each.dtype.kind == "i"
+        ]
+        self._bucket_of = self._buckets_of_rows() if buckets else None
         self._epoch: tuple[tuple[int, int, int], np.ndarray] | None = None
 
     def __len__(self) -> int:
@@ -71,8 +83,21 @@ class ArrayData:
         return self.take(self.rows(step, batch_size, seed))
 
     def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Some examples by name, `[len(rows), …]`, in the order of the rows."""
-        return {name: np.ascontiguousarray(array[rows]) for name, array in self.arrays.items()}
+        """Some examples by name, `[len(rows), …]`, in the order of the rows.
+
+        Ids are cut to the bucket that holds them all, where there are buckets.
+        """
+        taken = {name: array[rows] for name, array in self.arrays.items()}
+        if self._bucket_of is not None:
+            width = self.buckets[self._bucket_of[rows].max()]
+            taken |= {name: taken[name][:, :width] for name in self._ids}
+        return {name: np.ascontiguousarray(array) for name, array in taken.items()}
+
+    def row_shape(self, name: str) -> tuple[int | None, ...]:
+        """The shape of an example in an array; None where it changes with the batch."""
+        if self.buckets and name in self._ids:
+            return (None,)
+        return self.arrays[name].shape[1:]
 
     def rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
         """The examples of batch `step`, int `[batch_size]`."""
@@ -117,12 +142,35 @@ class ArrayData:
         if kept is None or kept[0] != wanted:
             dtype = np.dtype(np.int32 if self.size < 2**31 else np.int64)
             groups = np.arange(0, self.size, self.group_size, dtype=dtype)
-            groups = np.random.default_rng([seed, epoch]).permutation(groups)
+            draw = np.random.default_rng([seed, epoch])
+            groups = draw.permutation(groups)
             order = (groups[:, None] + np.arange(self.group_size, dtype=dtype)).ravel()
             if self._keys:
                 order = DistinctBatches(order, self._keys, batch_size).arrange()
+            if self._bucket_of is not None:
+                order = order[: self.size // batch_size * batch_size]
+                by_bucket = order[np.argsort(self._bucket_of[order], kind="stable")]
+                order = draw.permutation(by_bucket.reshape(-1, batch_size)).reshape(-1)
             kept = self._epoch = (wanted, order)
         return kept[1]
+
+    def _buckets_of_rows(self) -> np.ndarray:
+        """The position of the bucket that holds each example's longest text, `[examples]`."""
+        longest = np.zeros(self.size, np.int32)
+        for start in range(0, self.size, _MEASURED_AT_ONCE):
+            rows = slice(start, start + _MEASURED_AT_ONCE)
+            for ids in (self.arrays[name][rows] for name in self._ids):
+                lengths = ((ids != 0) * np.arange(1, ids.shape[1] + 1)).max(axis=1, initial=0)
+                longest[rows] = np.maximum(longest[rows], lengths)
+        widths = list(self.buckets)
+        alone = not self.distinct and self.group_size == 1
+        if not alone or widths != sorted({*widths}) or widths[0] < 1 or longest.max() > widths[-1]:
+            raise ValueError(
+                f"Expected buckets of ascending widths that hold {longest.max()} ids, the longest "
+                "text, and neither distinct nor groups with them. Received: "
+                f"buckets={widths}, distinct={list(self.distinct)}, group_size={self.group_size}"
+            )
+        return np.searchsorted(widths, longest).astype(np.int16)
 
     def _row_keys(self, name: str) -> np.ndarray:
         array = self.arrays.get(name)

@@ -117,4 +117,6 @@ class PiecewiseEncoder:
 
     def _cut(self, rows: tf.Tensor) -> tf.Tensor:
         """`[rows, …]` → `[pieces, rows / pieces, …]`."""
-        return tf.reshape(rows, [self.pieces, -1, *rows.shape[1:]])
+        # Widths may be known only when the step runs.
+        widths = keras.ops.shape(rows)[1:]
+        return tf.reshape(rows, [self.pieces, rows.shape[0] // self.pieces, *widths])

@@ -20,6 +20,7 @@ from use_st5._files import atomic_path
 from use_st5.data.held_out import without_held_out
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.task_loss import TaskLoss
+from use_st5.training.frozen_parts import ModelPart
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
     from use_st5.text.vectorizer import Vectorizer
@@ -41,6 +42,11 @@ class TaskData(Protocol):
         """So many examples, one after the other, stay together in a batch."""
         ...
 
+    @property
+    def buckets(self) -> Sequence[int]:
+        """Widths of batches of like texts, as in `ArrayData`; none: all batches have one."""
+        ...
+
     def sources(self, task: str, run: Run) -> Mapping[str, Source]:
         """The parts by name. Nothing is read before a part's examples are asked for."""
         ...
@@ -54,11 +60,13 @@ class Examples:
         read: Data folder → examples, values by name.
         columns: The arrays that they become, by the names that the loss reads.
         group_size: As in `TaskData`.
+        buckets: As in `TaskData`.
     """
 
     read: Callable[[Path], Iterable[Mapping[str, Any]]]
     columns: Mapping[str, PreparedColumn]
     group_size: int = 1
+    buckets: Sequence[int] = ()
 
     def sources(self, task: str, run: Run) -> dict[str, Source]:
         """One part, of the task's name."""
@@ -103,7 +111,8 @@ class Stage:
         evaluate_every: Steps between measurements; None: nothing is measured in training.
         monitor: The score whose best weights are kept.
         best: Whether the weights of the best measurement are taken, or those of the last step.
-        options: Further ones of the trainer, such as "gradient_cache" and "jit_compile".
+        freeze: What of the model stays as it is in this stage; see `frozen_parts`.
+        options: Further ones of the trainer, such as "gradient_cache", "jit_compile" and "order".
     """
 
     tasks: tuple[RecipeTask, ...]
@@ -113,6 +122,7 @@ class Stage:
     evaluate_every: int | None = None
     monitor: str | None = None
     best: bool = False
+    freeze: Callable[[Run], Collection[ModelPart]] = lambda run: ()
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 

@@ -16,6 +16,7 @@ from use_st5._records import read_record
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.recipe import Part, RecipeTask, Run, Scores, Stage, StrategyName
 from use_st5.training.task import Task
 
@@ -173,7 +174,7 @@ def _open(run: Run, task: RecipeTask) -> dict[str, ArrayData]:
                 "--part prepare, and bring the output folder here."
             )
         arrays = open_prepared(folder, columns=columns)
-        parts[name] = ArrayData(arrays, group_size=task.data.group_size)
+        parts[name] = ArrayData(arrays, group_size=task.data.group_size, buckets=task.data.buckets)
     return parts
 
 
@@ -191,20 +192,21 @@ def _train_stage(
         epoch = sum(len(each.data) // each.batch_size for each in tasks)
         steps = steps or stage.steps or max(1, epoch)
         optimizer = stage.optimizer(steps)
-    trainer = backend_trainer(
-        model,
-        tasks,
-        optimizer,
-        folder=checkpoints,
-        seed=run.seed,
-        tensorboard=True,
-        **_measuring(run, stage, model, steps),
-        **stage.options,
-        **device.options,
-    )
-    trainer.run(steps)
-    if stage.best:
-        trainer.restore_best()
+    with frozen_parts(model, stage.freeze(run)):
+        trainer = backend_trainer(
+            model,
+            tasks,
+            optimizer,
+            folder=checkpoints,
+            seed=run.seed,
+            tensorboard=True,
+            **_measuring(run, stage, model, steps),
+            **stage.options,
+            **device.options,
+        )
+        trainer.run(steps)
+        if stage.best:
+            trainer.restore_best()
 
 
 def built_tasks(task: RecipeTask, data: Mapping[str, ArrayData]) -> list[Task]:

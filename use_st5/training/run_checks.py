@@ -12,7 +12,8 @@ import keras
 from keras import ops
 
 from use_st5.losses.vector_loss import VectorLoss
-from use_st5.training.task import Task
+from use_st5.training.checkpoints import fingerprint, frozen_weights
+from use_st5.training.task import ORDERS, Order, Task
 
 _NOT_FINITE_ADVICE = (
     "Lower the learning rate, or clip gradients (the optimizer's global_clipnorm); look for NaN in "
@@ -20,12 +21,19 @@ _NOT_FINITE_ADVICE = (
 )
 
 
-def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int, pieces: int) -> None:
-    """Checks the tasks of a run, and that the data of each hold what its loss reads.
+def check_tasks(
+    encoder: keras.Model,
+    tasks: Sequence[Task],
+    *,
+    replicas: int,
+    micro_batches: int,
+    pieces: int,
+) -> None:
+    """Checks the tasks of a run, and that encoder and data have what the loss of each reads.
 
     Raises:
-        ValueError: There is none, two share a name, a batch cannot be shared equally, data and
-            loss do not fit, or a loss cannot be computed from vectors in pieces.
+        ValueError: There is none, two share a name, a batch cannot be shared equally, encoder or
+            data do not fit the loss, or a loss cannot be computed from vectors in pieces.
     """
     names = [task.name for task in tasks]
     if not tasks or len(set(names)) != len(names):
@@ -34,6 +42,7 @@ def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int, pie
         )
     for task in tasks:
         task.check_features()
+        task.loss.check_encoder(encoder)
         counts = {"replicas": replicas, "micro-batches": micro_batches, "pieces": pieces}
         if min(counts.values()) < 1 or task.batch_size % math.prod(counts.values()):
             parts = " x ".join(f"{number} {name}" for name, number in counts.items())
@@ -47,6 +56,22 @@ def check_tasks(tasks: Sequence[Task], *, replicas: int, micro_batches: int, pie
                 "one that needs nothing of the encoder but its vectors. "
                 f"Received: {type(task.loss).__name__}"
             )
+
+
+def check_order(order: str, tasks: Sequence[Task], *, steps_per_call: int) -> None:
+    """Checks that tasks can take their turns in an order.
+
+    Raises:
+        ValueError: There is no such order, or the rates of a cycle are not whole calls.
+    """
+    if order not in ORDERS:
+        raise ValueError(f"Expected an order among {ORDERS}. Received: {order!r}")
+    rates = {task.name: task.rate for task in tasks}
+    if order == "cycle" and any(rate % steps_per_call for rate in rates.values()):
+        raise ValueError(
+            "Expected rates that are numbers of steps, multiples of steps_per_call, for tasks that "
+            f"take turns in a cycle. Received: {rates} with steps_per_call={steps_per_call}"
+        )
 
 
 def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
@@ -134,6 +159,9 @@ def run_configuration(
     encoder: keras.Model,
     tasks: Sequence[Task],
     optimizer: keras.optimizers.Optimizer,
+    *,
+    order: Order,
+    fingerprinted: bool,
     **options: Any,
 ) -> dict[str, str]:
     """Describes a run by everything that its steps depend on.
@@ -144,6 +172,8 @@ def run_configuration(
         encoder: Built.
         tasks: Their heads built.
         optimizer: The optimizer.
+        order: How tasks take their turns.
+        fingerprinted: Whether frozen weights are described, by their fingerprint.
         **options: Further values, such as the seed.
 
     Returns:
@@ -151,6 +181,12 @@ def run_configuration(
     """
     serialized = keras.saving.serialize_keras_object(optimizer)
     serialized["config"].pop("name", None)  # numbered by process
+    layers = [encoder, *(task.loss for task in tasks)]
+    frozen = [variable for layer in layers for variable in frozen_weights(layer)]
+    if frozen and fingerprinted:
+        options["frozen"] = fingerprint(frozen)
+    if order != "drawn":  # Named where it acts alone, as below.
+        options["order"] = order
     described = {
         **options,
         "encoder": {
@@ -202,9 +238,9 @@ def _task(task: Task) -> dict[str, Any]:
     loss = task.loss.get_config()
     loss.pop("name")  # numbered by process
     # Named where it acts alone: runs from before there was such a thing continue.
-    distinct = {"distinct": task.data.distinct} if task.data.distinct else {}
+    acting = ("distinct", "buckets")
     return {
-        **distinct,
+        **{name: value for name in acting if (value := getattr(task.data, name))},
         "rate": task.rate,
         "batch_size": task.batch_size,
         "examples": len(task.data),

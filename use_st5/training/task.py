@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
+from typing import Literal, get_args
 
 import numpy as np
 
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.array_data import ArrayData
+
+Order = Literal["drawn", "cycle"]
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 @dataclasses.dataclass
@@ -20,7 +25,8 @@ class Task:
         loss: What is minimised. Tasks may share one, and so its head: the same kind of data in
             arrays of different lengths, so that short texts are not padded to the longest.
         data: Arrays that hold the loss's features (others are ignored).
-        rate: Weight of the task in the draw; the trainer divides by the sum over all tasks.
+        rate: Weight of the task in the draw; the trainer divides by the sum over all tasks. In a
+            cycle: how many steps it has, one after the other, before it is the next one's turn.
         batch_size: Examples per step over all replicas.
 
     Raises:
@@ -68,9 +74,20 @@ class Task:
         )
 
 
-def drawn_task(tasks: Mapping[str, Task], *, seed: int, step: int) -> str:
-    """The name of the task whose turn it is after `step` steps, drawn by the tasks' rates."""
+def task_in_turn(tasks: Mapping[str, Task], *, order: Order, seed: int, step: int) -> str:
+    """The name of the task whose turn it is after `step` steps.
+
+    Args:
+        tasks: By name.
+        order: "drawn": by chance, in the proportion of the tasks' rates; "cycle": one task after
+            the other, each for as many steps as its rate says, and again from the first.
+        seed: Of the draw.
+        step: How many steps were made.
+    """
     names = list(tasks)
+    if order == "cycle":
+        ends = list(itertools.accumulate(task.rate for task in tasks.values()))
+        return next(n for n, end in zip(names, ends, strict=True) if step % ends[-1] < end)
     rates = np.array([task.rate for task in tasks.values()])
     return names[np.random.default_rng([seed, step]).choice(len(names), p=rates / rates.sum())]
 

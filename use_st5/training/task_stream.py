@@ -130,7 +130,7 @@ def array_dataset(
         types = [tf.as_dtype(data.arrays[name].dtype) for name in names]
         values = tf.numpy_function(rows_of, [element], types, stateful=False)
         for name, value in zip(names, values, strict=True):
-            value.set_shape([part, *data.arrays[name].shape[1:]])
+            value.set_shape([part, *data.row_shape(name)])
         return dict(zip(names, values, strict=True))
 
     # One call at a time: the rows are read in order, and the epoch's permutation is kept once.

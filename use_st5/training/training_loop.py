@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import keras
 
 from use_st5._files import sole_writer
-from use_st5.training.checkpoints import (
-    Checkpoints,
-    changing_variables,
-    fingerprint,
-    frozen_weights,
-)
+from use_st5.training.checkpoints import Checkpoints, changing_variables
 from use_st5.training.history import History, SavedRun
 from use_st5.training.reporter import Reporter, ScalarWriter
 from use_st5.training.run_checks import (
@@ -25,11 +20,12 @@ from use_st5.training.run_checks import (
     check_finite_loss,
     check_multiple,
     check_optimizer,
+    check_order,
     check_same,
     check_tasks,
     run_configuration,
 )
-from use_st5.training.task import Task, drawn_task
+from use_st5.training.task import Order, Task, task_in_turn
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
@@ -41,8 +37,8 @@ Variables = dict[str, list[keras.Variable]]
 class TrainingLoop(abc.ABC):
     """Trains one encoder on several tasks, each batch of one task (USE paper, "Encoders").
 
-    Every `steps_per_call` steps run in one call from the host and belong to one task, drawn by the
-    tasks' rates. The draw, and each task's batches, are functions of the seed and the step: a run
+    Every `steps_per_call` steps run in one call from the host and belong to one task, whose turn it
+    is. The turns, and each task's batches, are functions of the seed and the step: a run
     that is killed and started again with the same arguments continues from its last checkpoint and
     ends with the weights of one never killed. Initial weights are the caller's affair: call
     `keras.utils.set_random_seed` before the encoder is made.
@@ -61,6 +57,7 @@ class TrainingLoop(abc.ABC):
         folder: Where checkpoints go; a run whose folder holds one continues from it. None: nothing
             is written.
         seed: Of the draw of tasks and of the shuffling.
+        order: Whether tasks are "drawn", or take turns in a "cycle": see `task_in_turn`.
         steps_per_call: Steps per call from the host; divides all other numbers of steps.
         accumulation: Micro-batches that each batch is cut into on its replica; the update is made
             from their mean gradient. In-batch negatives then come from the micro-batch alone.
@@ -91,6 +88,7 @@ class TrainingLoop(abc.ABC):
         *,
         folder: str | os.PathLike[str] | None = None,
         seed: int = 0,
+        order: Order = "drawn",
         steps_per_call: int = 10,
         accumulation: int = 1,
         gradient_cache: int = 1,
@@ -108,6 +106,7 @@ class TrainingLoop(abc.ABC):
         self.optimizer = optimizer
         self.folder = folder
         self.seed = seed
+        self.order: Order = order
         self.steps_per_call = steps_per_call
         self.accumulation = accumulation
         self.gradient_cache = gradient_cache
@@ -218,7 +217,7 @@ class TrainingLoop(abc.ABC):
     def _call(self, callbacks: keras.callbacks.CallbackList) -> Metrics:
         """Runs `steps_per_call` steps of one task; its values as `task/name`, and the loss."""
         history = self.history
-        name = drawn_task(self.tasks, seed=self.seed, step=history.step)
+        name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=history.step)
         callbacks.on_train_batch_begin(history.step)
         values = self._train(name, history.task_steps[name])
         history.step += self.steps_per_call
@@ -275,29 +274,27 @@ class TrainingLoop(abc.ABC):
 
     def _configuration(self) -> dict[str, str]:
         """What must be the same for a run to continue from a checkpoint."""
-        layers = [self.encoder, *(task.loss for task in self.tasks.values())]
-        frozen = [variable for layer in layers for variable in frozen_weights(layer)]
-        # Only a checkpoint needs it.
-        known = {"frozen": fingerprint(frozen)} if frozen and self.folder is not None else {}
         return run_configuration(
             self.encoder,
             list(self.tasks.values()),
             self.optimizer,
+            order=self.order,
+            # Only a checkpoint needs it.
+            fingerprinted=self.folder is not None,
             seed=self.seed,
             steps_per_call=self.steps_per_call,
             accumulation=self.accumulation,
-            **known,
         )
 
     def _trainable_variables(self) -> list[keras.Variable]:
         heads = [v for task in self.tasks.values() for v in task.loss.trainable_variables]
-        # Tasks may share a loss: their variables count once.
-        return list({id(v): v for v in [*self.encoder.trainable_variables, *heads]}.values())
+        # Tasks may share a loss: its variables count once.
+        return [*{id(v): v for v in [*self.encoder.trainable_variables, *heads]}.values()]
 
     def _changing_variables(self) -> Variables:
         """What a checkpoint holds, by group."""
-        layers = {f"head_{name}": task.loss for name, task in self.tasks.items()}
-        layers["encoder"] = self.encoder
+        heads = {f"head_{name}": task.loss for name, task in self.tasks.items()}
+        layers = {**heads, "encoder": self.encoder}
         groups = {name: changing_variables(layer) for name, layer in layers.items()}
         return {**groups, "optimizer": self.optimizer.variables}
 
@@ -306,7 +303,10 @@ class TrainingLoop(abc.ABC):
 
     def _check(self, tasks: Sequence[Task]) -> None:
         micro_batches, pieces = self.accumulation, self.gradient_cache
-        check_tasks(tasks, replicas=self._replicas, micro_batches=micro_batches, pieces=pieces)
+        check_tasks(
+            self.encoder, tasks, replicas=self._replicas, micro_batches=micro_batches, pieces=pieces
+        )
+        check_order(self.order, tasks, steps_per_call=self.steps_per_call)
         check_optimizer(self.optimizer)
         check_built(self.encoder)
         if self.evaluate_every is not None and self.evaluate is None:

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from tests.losses.fixed_encoder import FixedEncoder, log_softmax, one_id
+from tests.training import toy
+from use_st5.losses.definition_loss import DefinitionLoss
+from use_st5.training.array_data import ArrayData
+from use_st5.training.task import Task
+from use_st5.training.trainer import Trainer
+
+
+class NamingEncoder(FixedEncoder):
+    """Its words are rows of a second table."""
+
+    def __init__(self, table: np.ndarray, words: np.ndarray) -> None:
+        super().__init__(table)
+        self.words = words
+
+    def word_logits(self, vectors: Any) -> Any:
+        return ops.matmul(vectors, np.transpose(self.words).astype(np.float32))
+
+
+class NamingToy(toy.ToyEncoder):
+    """The toy with its own table as the head."""
+
+    def word_logits(self, vectors: Any) -> Any:
+        return ops.matmul(vectors, ops.transpose(self.table.embeddings))
+
+
+def test_equals_the_formula_in_numpy() -> None:
+    draw = np.random.default_rng(0)
+    table, words = draw.standard_normal((4, 3)), draw.standard_normal((7, 3))
+    labels = [6, 0, 2, 2]
+    batch = {"definition": one_id(4), "word": np.array(labels, np.int64)}
+    value, metrics = DefinitionLoss()(NamingEncoder(table, words), batch)
+    logits = table @ words.T
+    assert float(value) == pytest.approx(-log_softmax(logits)[np.arange(4), labels].mean(), 1e-5)
+    assert float(metrics["accuracy"]) == (logits.argmax(axis=1) == labels).mean()
+
+
+def definitions() -> Task:
+    columns = toy.arrays()
+    data = {"definition": columns["sentence"], "word": columns["premise"][:, 0]}
+    return Task("definitions", DefinitionLoss(), ArrayData(data), batch_size=16)
+
+
+def test_an_encoder_learns_the_words() -> None:
+    keras.utils.set_random_seed(0)
+    options = {"jit_compile": False, "progress": False}
+    run = Trainer(NamingToy(), [definitions()], keras.optimizers.Adam(0.05), **options)
+    records = run.run(100).records
+    assert records[-1]["loss"] < 0.8 * records[0]["loss"]
+    assert records[-1]["accuracy"] > records[0]["accuracy"]
+
+
+def test_an_encoder_without_a_head_is_refused_before_the_first_step() -> None:
+    with pytest.raises(ValueError, match="head that predicts masked words.* ToyEncoder without"):
+        Trainer(toy.ToyEncoder(), [definitions()], keras.optimizers.Adam())
+    headless = NamingToy()
+    headless.head = None
+    with pytest.raises(ValueError, match="NamingToy without"):
+        Trainer(headless, [definitions()], keras.optimizers.Adam())

@@ -1,0 +1,233 @@
+"""All methods end to end on a tiny BERT of random weights, and the papers' settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.recipes.tiny_bert import VOCABULARY, write_tiny_bert
+from use_st5._model_manifest import ModelManifest
+from use_st5.data.defined_words import split_of
+from use_st5.recipes import sbert_defsent
+from use_st5.recipes._combination import Combination
+from use_st5.recipes.sbert_defsent import DEFSENT_K, VARIANTS, defsent_rate
+from use_st5.training.recipe import Recipe, Run, Stage
+
+TEXTS = ["A man runs.", "", "The dog plays the guitar."]
+DEFINED = ("dog", "man", "woman", "child", "guitar", "plays", "eats", "reads")
+
+
+def quick(stage: Stage) -> Stage:
+    """Without XLA, which takes a minute, and with small batches."""
+    tasks = tuple(dataclasses.replace(task, batch_size=4) for task in stage.tasks)
+    return dataclasses.replace(stage, tasks=tasks, options={**stage.options, "jit_compile": False})
+
+
+SMALL = sbert_defsent.methods(
+    quick(sbert_defsent.sbert(10)),
+    quick(sbert_defsent.defsent(20, 1e-2)),
+    quick(sbert_defsent.multi(40)),
+)
+
+
+@pytest.fixture
+def data(corpora: Path) -> Path:
+    """The corpora, with definitions of several words that train."""
+    rows = [f"{word}\tn\ta kind of {other}\n" for word in DEFINED for other in ("animal", "person")]
+    (corpora / "oewn_definitions.tsv").write_text("".join(rows))
+    return corpora
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    return write_tiny_bert(tmp_path / "bert", head=True)
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    """What the runs kept, by the names of layers."""
+    model = keras.saving.load_model(folder / "encoder.keras", compile=False)
+    return {
+        f"{layer.name}/{i}": value
+        for layer in model.layers
+        for i, value in enumerate(layer.get_weights())
+    }
+
+
+def run_of(data: Path, folder: Path, **changes: object) -> Run:
+    return Run(sbert_defsent.RECIPE, data, folder, **changes)
+
+
+def test_trains_through_both_and_continues_what_sbert_began(
+    data: Path, bert: Path, tmp_path: Path
+) -> None:
+    given = {"pretrained": bert, "prepared": tmp_path / "prepared", "seed": 3}
+    SMALL["sbert"].run(data, tmp_path / "sbert", **given)
+    scores = SMALL["s_d"].run(data, tmp_path / "s_d", **given)
+    assert {*scores} == {"stsb_dev_pearson", "stsb_dev_spearman"}
+    model = ModelManifest.read(tmp_path / "s_d/model")
+    assert model.metadata["stages"] == ["sbert", "defsent"]
+    vectors = tf.saved_model.load(tmp_path / "s_d/model")(tf.constant(TEXTS)).numpy()
+    assert vectors.shape == (3, 8)
+    assert np.linalg.norm(vectors[0]) != pytest.approx(1, abs=1e-3), "as the poolings are"
+    before, after = (weights(tmp_path / name) for name in ("sbert", "s_d"))
+    same = {name.split("/")[0] for name in before if (before[name] == after[name]).all()}
+    assert {"embedding", "head"} <= same, "frozen in the second stage"
+    assert not any(name.startswith("block") for name in same)
+    untuned = weights_of_checkpoint(data, bert, tmp_path)
+    assert (before["embedding/0"] != untuned["embedding/0"]).any(), "SBERT trains the table"
+
+
+def weights_of_checkpoint(data: Path, bert: Path, tmp_path: Path) -> dict[str, np.ndarray]:
+    SMALL["untuned"].run(data, tmp_path / "untuned", pretrained=bert)
+    return weights(tmp_path / "untuned")
+
+
+def test_multi_takes_nineteen_turns_to_one(data: Path, bert: Path, tmp_path: Path) -> None:
+    SMALL["multi"].run(data, tmp_path / "run", pretrained=bert)
+    (state,) = tmp_path.glob("run/checkpoints/multi/checkpoint-000000040/state.json")
+    assert json.loads(state.read_text())["task_steps"] == {"inference": 38, "definitions": 2}
+
+
+@pytest.mark.parametrize("mode", ["average", "concat"])
+def test_two_models_become_one(mode: str, data: Path, bert: Path, tmp_path: Path) -> None:
+    """Of single runs that are there: average and concatenation of their vectors."""
+    given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
+    SMALL["defsent"].run(data, tmp_path / "defsent", **given)
+    method = SMALL[mode]
+    assert isinstance(method, Combination)
+    scores = method.run(data, tmp_path / mode, defsent=tmp_path / "defsent", **given)
+    assert json.loads((tmp_path / mode / "scores.json").read_text()) == scores
+    folders = (
+        tmp_path / mode / "sbert/model",
+        tmp_path / "defsent/model",
+        tmp_path / mode / "model",
+    )
+    sbert, defsent, both = (
+        tf.saved_model.load(folder)(tf.constant(TEXTS)).numpy() for folder in folders
+    )
+    expected = (sbert + defsent) / 2 if mode == "average" else np.hstack([sbert, defsent])
+    np.testing.assert_allclose(both, expected, atol=1e-6)
+    assert ModelManifest.read(folders[2]).metadata["combination"] == mode
+
+
+def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(
+    data: Path, tmp_path: Path
+) -> None:
+    folder = write_tiny_bert(tmp_path / "headless", head=False)
+    run = run_of(data, tmp_path, pretrained=folder)
+    assert sbert_defsent.frozen(run) == ("embedding",)
+    model = sbert_defsent.initial_model(run)
+    np.testing.assert_array_equal(model.head.transform.kernel, np.eye(8))
+    ids = run.vectorizer.padded(TEXTS)
+    np.testing.assert_allclose(model(ids), run.material.model(ids), atol=1e-6)
+    SMALL["defsent"].run(data, tmp_path / "run", pretrained=folder)
+    trained = weights(tmp_path / "run")
+    heads = [value for name, value in trained.items() if name.startswith("head")]
+    assert (heads[0] != np.eye(8)).any()
+
+
+def test_a_pretrained_head_is_read_and_frozen(data: Path, bert: Path, tmp_path: Path) -> None:
+    run = run_of(data, tmp_path, pretrained=bert)
+    assert sbert_defsent.frozen(run) == ("embedding", "head")
+    model = sbert_defsent.initial_model(run, pooling="cls")
+    assert (model.pooling, model.normalize) == ("cls", False)
+    vector = run.material.model(run.vectorizer.padded(TEXTS))
+    np.testing.assert_allclose(
+        model.word_logits(vector), run.material.model.word_logits(vector), atol=1e-6
+    )
+
+
+def test_the_words_that_train_are_of_one_token_and_one_part(data: Path, bert: Path) -> None:
+    run = run_of(data, data, pretrained=bert)
+    rows = "guitar player\tn\ta person who plays\ndog\tn\ta man plays the guitar\n"
+    with (data / "oewn_definitions.tsv").open("a") as file:
+        file.write(rows)
+    sets = data / "stsbenchmark/sts-dev.csv"
+    sets.write_text(sets.read_text() + "g\tf\t1\t1\t5\tA man plays the guitar.\tx y\n")
+    ((examples, columns),) = sbert_defsent.Definitions().sources("definitions", run).values()
+    found = [*examples()]
+    assert {VOCABULARY[each["word"]] for each in found} == {
+        word for word in DEFINED if split_of(word) == "train"
+    }
+    assert "a man plays the guitar" not in {each["definition"] for each in found}, "held out"
+    assert columns["definition"].max_tokens == 128
+
+
+def test_what_is_no_bert_is_refused(data: Path, bert: Path, tmp_path: Path) -> None:
+    config = json.loads((bert / "config.json").read_text())
+    (bert / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
+    with pytest.raises(ValueError, match="gpt2|known family"):
+        sbert_defsent.RECIPE.run(data, tmp_path / "run", pretrained=bert)
+
+
+@pytest.mark.parametrize(
+    ("model", "pooling", "rate"),
+    [
+        ("bert_base", "cls", 5.66e-6),
+        ("bert_base", "mean", 1.13e-5),
+        ("bert_base", "max", 1.13e-5),
+        ("bert_large", "cls", 5.66e-6),
+        ("bert_large", "mean", 1.13e-5),
+        ("bert_large", "max", 8e-6),
+        ("roberta_base", "cls", 5.66e-6),
+        ("roberta_base", "mean", 8e-6),
+        ("roberta_base", "max", 4e-6),
+        ("roberta_large", "cls", 4e-6),
+        ("roberta_large", "mean", 4e-6),
+        ("roberta_large", "max", 5.66e-6),
+    ],
+)
+def test_the_rates_that_defsents_authors_chose(model: str, pooling: str, rate: float) -> None:
+    """Tsukagoshi et al. 2021, as their code has them."""
+    assert defsent_rate(model, pooling) == pytest.approx(rate, rel=2e-3)
+
+
+@pytest.mark.parametrize("model", DEFSENT_K)
+def test_the_papers_settings(model: str) -> None:
+    """Appendix A: batches of 16, one epoch, warm-up over a tenth, at most 128 tokens, one Adam."""
+    method = VARIANTS[f"s_d_{model}"]
+    assert isinstance(method, Recipe)
+    sbert, defsent = method.stages
+    for stage, rate, last in ((sbert, 2e-5, 0.0), (defsent, defsent_rate(model, "mean"), None)):
+        assert stage.steps is None, "one pass"
+        (task,) = stage.tasks
+        assert task.batch_size == 16
+        assert max(task.data.buckets) == 128
+        optimizer = stage.optimizer(1_000)
+        assert type(optimizer) is keras.optimizers.Adam
+        assert not optimizer.weight_decay
+        assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.999, 1e-8)
+        rates = [float(optimizer._learning_rate(step)) for step in (0, 50, 100, 1_000)]
+        last = rate if last is None else last
+        np.testing.assert_allclose(rates, [0, rate / 2, rate, last], rtol=1e-5, atol=1e-12)
+    loss = sbert.tasks[0].loss()
+    assert (loss.parts, loss.hidden_dims, loss.num_classes) == (("u", "v", "difference"), (), 3)
+
+
+def test_multi_is_a_cycle_of_nineteen_and_one() -> None:
+    (stage,) = VARIANTS["multi_bert_base"].stages
+    assert [(task.name, task.rate) for task in stage.tasks] == [
+        ("inference", 19),
+        ("definitions", 1),
+    ]
+    assert stage.options["order"] == "cycle"
+
+
+def test_variants_are_the_rows_of_table_3() -> None:
+    rows = {"untuned", "sbert", "defsent", "s_d", "d_s", "multi", "average", "concat"}
+    assert {name for name in VARIANTS if "bert_" not in name.removeprefix("s")} >= rows
+    stages = {
+        name: [stage.name for stage in m.stages]
+        for name, m in VARIANTS.items()
+        if isinstance(m, Recipe)
+    }
+    assert stages["s_d"] == ["sbert", "defsent"]
+    assert stages["d_s"] == ["defsent", "sbert"]
+    assert stages["untuned"] == []
+    assert VARIANTS["published"] is VARIANTS["s_d_bert_base"]

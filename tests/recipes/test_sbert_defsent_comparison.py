@@ -1,0 +1,108 @@
+"""The comparison on few steps and small sets: what is trained, what continues, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.recipes import test_sbert_defsent
+from tests.recipes.tiny_bert import write_tiny_bert
+from use_st5.data.data_folder import MissingDataError
+from use_st5.evaluation.record import EvaluationRecord
+from use_st5.recipes import sbert_defsent_comparison
+from use_st5.recipes._comparison_results import NAMES, mean_and_spread, table
+from use_st5.recipes.sbert_defsent_comparison import QUICK, run, tasks_at_hand
+
+data = test_sbert_defsent.data
+
+
+@pytest.fixture
+def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, float]]:
+    """The comparison of small methods, on STS-B and on one probing task's file."""
+    pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
+    sets = data / "stsbenchmark"
+    for split in ("train", "test"):
+        (sets / f"sts-{split}.csv").write_text((sets / "sts-dev.csv").read_text())
+    words = ("dog", "man", "cat", "child")
+    rows = [
+        f"{part}\t{label}\t{words[n % 4]} eats {words[n % 3]} {'now' * label}\n"
+        for part, count in (("tr", 40), ("va", 20), ("te", 20))
+        for n in range(count)
+        for label in (0, 1)
+    ]
+    (data / "probing").mkdir()
+    (data / "probing/past_present.txt").write_text(
+        "".join(rows).replace("\t0\t", "\tPAST\t").replace("\t1\t", "\tPRES\t")
+    )
+    monkeypatch.setattr(sbert_defsent_comparison, "METHODS", test_sbert_defsent.SMALL)
+    bert = write_tiny_bert(data.parent / "bert", head=True)
+    return lambda output, **given: run(data, output, pretrained=bert, **given)
+
+
+def test_all_methods_come_into_one_table(
+    small: Callable[..., dict[str, float]], tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    scores = small(output, seeds=1)
+    assert {name.split("/")[0] for name in scores} == {*NAMES}
+    assert {name.split("/")[1] for name in scores} == {
+        *("stsb", "sts_dice", "probing_tense"),
+    }
+    text = (output / "tables.md").read_text()
+    assert text.count("| S+D | 1 |") == 3, "STS, by shared words, and probing"
+    assert (output / "sts_dice.png").read_bytes().startswith(b"\x89PNG")
+    # The first stage of S+D is the run of SBERT.
+    states = [
+        (output / run / "checkpoints/sbert/checkpoint-000000010/values.safetensors").read_bytes()
+        for run in ("sbert_0", "s_d_0")
+    ]
+    assert states[0] == states[1]
+    kept = {path: path.stat().st_mtime_ns for path in output.rglob("*.json")}
+    assert small(output, seeds=1) == scores
+    assert {path: path.stat().st_mtime_ns for path in output.rglob("*.json")} == kept
+    # One more seed; nothing that enters the model without fine-tuning is drawn.
+    scores = small(output, seed=1, seeds=1, methods=("untuned", "defsent"))
+    both = [EvaluationRecord.read(output / f"defsent_{n}/evaluation.json") for n in (0, 1)]
+    values = [record.tasks["stsb"]["scores"]["spearman_all"] for record in both]
+    assert scores["defsent/stsb"] == pytest.approx(np.mean(values))
+    assert values[0] != values[1]
+    assert "| DefSent | 2 |" in (output / "tables.md").read_text()
+    assert "| w/o FT | 1 |" in (output / "tables.md").read_text()
+
+
+def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
+    """SentEval's README: kfold 5, rmsprop, batches of 128, tenacity 3, epoch size 2."""
+    by_name = {task.name: task for task in tasks_at_hand(data_dir)}
+    assert by_name["mr"].classifier == QUICK
+    assert (QUICK.folds, QUICK.optimizer, QUICK.batch_size) == (5, "rmsprop", 128)
+    assert (QUICK.tenacity, QUICK.epoch_size) == (3, 2)
+    assert {"stsb", "sickr", "sts_sources", "sts_dice", "trec"} <= {*by_name}
+    assert "stsb_dev" not in by_name, "choices were made on it"
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="expected the STS sets"):
+        tasks_at_hand(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"methods: expected some of untuned.*received \['sbret'\]"
+    ):
+        run(tmp_path, tmp_path / "out", methods=["sbret"])
+
+
+def test_a_table_has_mean_and_spread() -> None:
+    rows = {
+        "sbert": [{"a": 0.50, "b": 0.70}, {"a": 0.52, "b": 0.74}],
+        "untuned": [{"a": 0.40, "b": float("nan")}],
+    }
+    assert table("Title", rows, averaged=True).splitlines() == [
+        "## Title",
+        "",
+        "| | seeds | a | b | mean |",
+        "|---|---|---|---|---|",
+        "| SBERT | 2 | 51.00 ± 1.41 | 72.00 ± 2.83 | 61.50 ± 2.12 |",
+        "| w/o FT | 1 | 40.00 | nan | nan |",
+    ]
+    assert mean_and_spread(np.array([0.5])) == "50.00"

@@ -1,0 +1,53 @@
+"""A folder of Hugging Face's form with a tiny BERT of random weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from tests.corpora_folder import WORDS
+from use_st5.models.bert import checkpoint_names
+from use_st5.models.bert.config import BertConfig
+
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_OTHERS = ("a", "of", "kind", "animal", "another", "person", "one", "who", "that", "music", ".")
+VOCABULARY = (*_SPECIAL, *WORDS, *_OTHERS)
+
+
+def write_tiny_bert(folder: Path, *, head: bool) -> Path:
+    """Writes the folder: `config.json`, `vocab.txt` and the weights, with or without the head."""
+    config = BertConfig(
+        vocabulary_size=len(VOCABULARY),
+        num_layers=1,
+        hidden_dim=8,
+        intermediate_dim=16,
+        num_heads=2,
+        max_positions=128,
+        num_token_types=2,
+    )
+    draw = np.random.default_rng(0)
+    names = checkpoint_names.hugging_face(config, head=head, roberta=False)
+    tensors = {}
+    for path, shape in checkpoint_names.shapes(config, head=head).items():
+        values = draw.normal(0, 0.3, shape).astype(np.float32) + path.endswith("/scale")
+        kernel = path.endswith("/kernel")
+        tensors[names[path]] = np.ascontiguousarray(values.T if kernel else values)
+    folder.mkdir(parents=True)
+    save_file(tensors, folder / "model.safetensors")
+    settings = {
+        "model_type": "bert",
+        "vocab_size": config.vocabulary_size,
+        "hidden_size": config.hidden_dim,
+        "num_hidden_layers": config.num_layers,
+        "num_attention_heads": config.num_heads,
+        "intermediate_size": config.intermediate_dim,
+        "max_position_embeddings": config.max_positions,
+        "type_vocab_size": config.num_token_types,
+    }
+    (folder / "config.json").write_text(json.dumps(settings))
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+    return folder

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from tests.training import toy
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.training.frozen_parts import frozen_parts
+from use_st5.training.trainer import Trainer
+
+
+class Naming(toy.ToyEncoder):
+    """The toy with the attributes of a family's model, and a head that reads the table too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = self.table
+        self.head = keras.Sequential([keras.layers.Dense(toy.DIMENSION)])
+        self.head.build((None, toy.DIMENSION))
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        return self.head(super().call(ids, training=training))
+
+
+def moved(parts: tuple[str, ...]) -> set[str]:
+    """Which parts a step of training changes."""
+    keras.utils.set_random_seed(0)
+    model = Naming()
+    groups = {"embedding": model.table, "encoder": model.dense, "head": model.head}
+    before = {name: each.get_weights() for name, each in groups.items()}
+    with frozen_parts(model, parts):
+        options = {"steps_per_call": 1, "jit_compile": False, "progress": False}
+        tasks = toy.tasks(only=("nli",))
+        Trainer(model, tasks, keras.optimizers.Adam(0.1), **options).run(1)
+    assert all(variable.trainable for variable in model.weights), "as before"
+    return {
+        name
+        for name, each in groups.items()
+        if any((a != b).any() for a, b in zip(each.get_weights(), before[name], strict=True))
+    }
+
+
+def test_what_is_frozen_stays_and_the_rest_learns() -> None:
+    assert moved(()) == {"embedding", "encoder", "head"}
+    assert moved(("embedding", "head")) == {"encoder"}
+    assert moved(("encoder",)) == {"embedding", "head"}
+
+
+def test_what_was_frozen_before_stays_so() -> None:
+    model = Naming()
+    model.dense.bias.trainable = False
+    with pytest.raises(RuntimeError, match="killed"), frozen_parts(model, ["encoder", "head"]):
+        assert [v.path for v in model.trainable_variables] == [model.table.embeddings.path]
+        raise RuntimeError("killed")
+    assert len(model.trainable_variables) == 4
+    assert not model.dense.bias.trainable
+
+
+def test_families_name_their_parts_alike() -> None:
+    model = SentenceT5(T5Config(32, 1, 8, 16, 1, 8))
+    model.build()
+    with frozen_parts(model, ["embedding"]):
+        frozen = [v for v in model.weights if not v.trainable]
+        assert [np.shape(v) for v in frozen] == [(32, 8)]
+    for part in ("head", "tail"):
+        with pytest.raises(ValueError, match=rf"'embedding', 'encoder'\]. Received: '{part}'"):
+            frozen_parts(model, [part]).__enter__()

