@@ -42,7 +42,7 @@ def test_bytes_are_texts() -> None:
 
 def test_ranking_is_by_score_and_then_by_place() -> None:
     ranked = JUDGE.rank("ab", ["ccc", "d", "eee", "f"])
-    assert [each.index for each in ranked] == [1, 3, 0, 2]
+    assert [each.place for each in ranked] == [1, 3, 0, 2]
     assert ranked[0] == Ranked(1, pytest.approx(1 / (1 + np.exp(-1))), "d")
     assert [each.text for each in JUDGE.rank("ab", ["ccc", "d"], top_k=1)] == ["d"]
 
@@ -50,7 +50,7 @@ def test_ranking_is_by_score_and_then_by_place() -> None:
 def test_what_logits_tell_apart_is_ranked_where_the_scores_are_one() -> None:
     # Beyond 17 the sigmoid is 1 in float32.
     texts = ["b" * 5, "", "b" * 2]
-    assert [each.index for each in JUDGE.rank("a" * 100, texts)] == [1, 2, 0]
+    assert [each.place for each in JUDGE.rank("a" * 100, texts)] == [1, 2, 0]
 
 
 @pytest.mark.parametrize("pairs", ["a pair", [("a", "b", "c")], ["ab"], [("a", 1)], {"a": "b"}, 3])

@@ -57,6 +57,8 @@ HELD_ELSEWHERE = {
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
     "use_st5/recipes/_combination.py": "tests/recipes/test_sbert_defsent.py",
     "use_st5/recipes/_comparison_results.py": "tests/recipes/test_sbert_defsent_comparison.py",
+    "use_st5/training/pair_scores.py": "tests/training/test_teaching.py",
+    "use_st5/training/trans_encoder.py": "tests/training/test_teaching.py",
     "use_st5/training/backend_trainer.py": "tests/training/test_jax_trainer.py",
     "use_st5/training/history.py": "tests/training/test_training_loop.py",
     "use_st5/training/reporter.py": "tests/training/test_trainer.py",

@@ -26,12 +26,12 @@ class Ranked(NamedTuple):
     """One of the texts that were ranked.
 
     Attributes:
-        index: Its place among them.
+        place: Among them, from 0.
         score: Of the query and the text, in 0 … 1.
         text: The text.
     """
 
-    index: int
+    place: int
     score: float
     text: str
 

@@ -267,7 +267,7 @@ class TrainableEncoder:
         """The model as one graph, made anew where adapters have come or gone since."""
         variables = [id(variable) for variable in self.model.variables]
         if self._graph is None or self._graph[0] != variables:
-            self._graph = variables, _compiled(self.model)
+            self._graph = variables, inference(self.model)
         return self._graph[1]
 
     def export(self, path: str | os.PathLike[str], *, storage: str = "float32") -> ModelManifest:
@@ -328,10 +328,13 @@ def _checked_length(model: keras.Model, asked: int | None) -> int | None:
     return asked
 
 
-def _compiled(model: keras.Model) -> Callable[[Any], Any]:
-    """int32 `[batch, length]` → `[batch, dimension]`; one graph, where Keras runs on TensorFlow."""
+def inference(model: keras.Model) -> Callable[[Any], Any]:
+    """A model without dropout, compiled: int32 `[batch, length]` → `[batch, dimension]`.
+
+    Under TensorFlow it is one graph for all shapes, under JAX a program for each.
+    """
     if keras.backend.backend() != "tensorflow":
-        return lambda ids: model(keras.ops.convert_to_tensor(np.asarray(ids)), training=False)
+        return lambda ids: model.predict_on_batch(np.asarray(ids))
     import tensorflow as tf
 
     spec = tf.TensorSpec([None, None], tf.int32)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from use_st5.training.linear_decay import LinearDecay as LinearDecay
     from use_st5.training.linear_warmup import LinearWarmup as LinearWarmup
     from use_st5.training.optimizers import adam_with_cosine as adam_with_cosine
+    from use_st5.training.pair_scores import PairIds as PairIds
     from use_st5.training.recipe import Examples as Examples
     from use_st5.training.recipe import Recipe as Recipe
     from use_st5.training.recipe import RecipeTask as RecipeTask
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from use_st5.training.recipe import Stage as Stage
     from use_st5.training.strategies import strategy_by_name as strategy_by_name
     from use_st5.training.task import Task as Task
+    from use_st5.training.teaching import teach as teach
     from use_st5.training.trainer import Trainer as Trainer
+    from use_st5.training.trans_encoder import Learner as Learner
+    from use_st5.training.trans_encoder import TransEncoder as TransEncoder
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from use_st5.models.bert.config import BertConfig
+from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.cross_encoder.model import CrossEncoderModel
+from use_st5.trainable_encoder import inference
+from use_st5.training import teaching
+from use_st5.training.pair_scores import PairIds, scores
+from use_st5.training.teaching import teach
+from use_st5.training.trans_encoder import (
+    BI_LENGTH,
+    CROSS_LENGTH,
+    Learner,
+    Lesson,
+    Taught,
+    TransEncoder,
+    best,
+)
+
+SHAPE = BertConfig(
+    vocabulary_size=40, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16,
+    max_positions=16, separator_id=3, dropout=0.1,
+)  # fmt: skip
+SMALL = TransEncoder(
+    cycles=2,
+    to_cross=Lesson(
+        objective="bce", learning_rate=1e-2, batch_size=8, epochs=2, warmup_share=0.1,
+        both_orders=True,
+    ),
+    to_bi=Lesson(objective="mse", learning_rate=1e-2, batch_size=8, epochs=4),
+    evaluate_every=4,
+)  # fmt: skip
+OPTIONS: dict[str, Any] = {"steps_per_call": 2, "progress": False, "jit_compile": False}
+
+
+def some_pairs(count: int, seed: int) -> PairIds:
+    rng = np.random.default_rng(seed)
+    first, second = (rng.integers(4, 40, (count, 4)).astype(np.int32) for _ in range(2))
+
+    def framed(*texts: np.ndarray) -> np.ndarray:
+        ends = np.full((count, 1), 3, np.int32)
+        parts = [part for text in texts for part in (text, ends)]
+        return np.concatenate([np.full((count, 1), 2, np.int32), *parts], axis=1)
+
+    return PairIds(
+        first=framed(first),
+        second=framed(second),
+        joined=framed(first, second),
+        turned=framed(second, first),
+    )
+
+
+PAIRS, DEVELOPMENT = some_pairs(32, 0), some_pairs(12, 1)
+GOLD = np.random.default_rng(2).random(12)
+
+
+def bi(pooling: str = "mean") -> keras.Model:
+    model = SentenceBert(SHAPE, pooling=pooling)
+    model.build()
+    return model
+
+
+def cross() -> keras.Model:
+    model = CrossEncoderModel(SentenceBert(SHAPE, pooling="cls"))
+    model.build()
+    return model
+
+
+def learner(name: str = "one", **changes: Any) -> Learner:
+    made = Learner(name=name, bi=bi, cross=cross, pairs=PAIRS, development=DEVELOPMENT)
+    return dataclasses.replace(made, **changes)
+
+
+def weights_of(folder: Path) -> dict[str, list[np.ndarray]]:
+    return {
+        str(path.relative_to(folder).parents[1]): _loaded(path)
+        for path in sorted(folder.rglob("model.weights.h5"))
+    }
+
+
+def _loaded(path: Path) -> list[np.ndarray]:
+    model = cross() if path.parents[1].name.startswith("cross") else bi()
+    model.load_weights(path)
+    return model.get_weights()
+
+
+def test_the_paper_s_settings() -> None:
+    # Table 16, base models, STS; the orders and the warm-up are those of its code.
+    course = TransEncoder()
+    assert (course.cycles, course.refresh, BI_LENGTH, CROSS_LENGTH) == (3, True, 32, 64)
+    assert course.evaluate_every == 200
+    to_cross, to_bi = course.to_cross, course.to_bi
+    assert (to_cross.objective, to_cross.learning_rate) == ("bce", 2e-5)
+    assert (to_cross.batch_size, to_cross.epochs) == (32, 1)
+    assert (to_cross.warmup_share, to_cross.both_orders) == (0.1, True)
+    assert (to_bi.objective, to_bi.learning_rate) == ("mse", 5e-5)
+    assert (to_bi.batch_size, to_bi.epochs) == (128, 10)
+    assert (to_bi.warmup_share, to_bi.both_orders) == (0.0, False)
+
+
+def test_scores_are_cosines_and_sigmoids_whatever_the_batches() -> None:
+    keras.utils.set_random_seed(0)
+    model, judge = bi(), cross()
+    u, v = (np.asarray(model(ids)) for ids in (PAIRS.first, PAIRS.second))
+    cosines = (u * v).sum(1) / np.linalg.norm(u, axis=1) / np.linalg.norm(v, axis=1)
+    np.testing.assert_allclose(scores(inference(model), "bi", PAIRS), cosines, atol=1e-5)
+    wider = dataclasses.replace(PAIRS, first=np.pad(PAIRS.first, [(0, 0), (0, 7)]))
+    np.testing.assert_allclose(scores(inference(model), "bi", wider), cosines, atol=1e-5)
+    logits = np.asarray(judge(PAIRS.joined))[:, 0]
+    np.testing.assert_allclose(
+        scores(inference(judge), "cross", PAIRS), 1 / (1 + np.exp(-logits)), atol=1e-6
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Taught]]:
+    folder = tmp_path_factory.mktemp("course")
+    return folder, teach([learner()], GOLD, folder, course=SMALL, **OPTIONS)
+
+
+def test_models_are_made_by_turns(whole: tuple[Path, list[Taught]]) -> None:
+    folder, taught = whole
+    order = [(each.kind, each.cycle) for each in taught]
+    assert order == [("bi", 0), ("cross", 1), ("bi", 1), ("cross", 2), ("bi", 2)]
+    for each in taught[1:]:
+        model = cross() if each.kind == "cross" else bi()
+        model.load_weights(each.weights)
+        assert _correlates(model, each.kind) == pytest.approx(each.spearman, abs=1e-6)
+    assert best(taught, "one", "bi").spearman == max(taught[i].spearman for i in (0, 2, 4))
+    assert (folder / "course.json").is_file()
+
+
+def _correlates(model: keras.Model, kind: Any) -> float:
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(scores(inference(model), kind, DEVELOPMENT), GOLD).statistic)
+
+
+def test_equal_courses_end_with_equal_weights_and_others_with_others(
+    whole: tuple[Path, list[Taught]], tmp_path: Path
+) -> None:
+    one = dataclasses.replace(SMALL, cycles=1)
+    teach([learner()], GOLD, tmp_path / "same", course=one, **OPTIONS)
+    teach([learner()], GOLD, tmp_path / "other", course=one, seed=1, **OPTIONS)
+    first, same = weights_of(whole[0]), weights_of(tmp_path / "same")
+    assert set(same) == {"cycle_1/bi_one", "cycle_1/cross_one"}
+    for name, weights in same.items():
+        for here, there in zip(weights, first[name], strict=True):
+            np.testing.assert_array_equal(here, there)
+    other = weights_of(tmp_path / "other")["cycle_1/cross_one"]
+    assert any((a != b).any() for a, b in zip(other, first["cycle_1/cross_one"], strict=True))
+
+
+@pytest.mark.parametrize("at", [3, 10])
+def test_a_killed_course_goes_on_to_the_same_weights(
+    whole: tuple[Path, list[Taught]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    at: int,
+) -> None:
+    calls = iter(range(1, 1000))
+    real = teaching._correlation
+
+    def killing(predicted: np.ndarray, gold: np.ndarray) -> float:
+        if next(calls) == at:
+            raise KeyboardInterrupt
+        return real(predicted, gold)
+
+    run = partial(teach, [learner()], GOLD, tmp_path, course=SMALL, **OPTIONS)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(teaching, "_correlation", killing)
+        run()
+    assert [each.spearman for each in run()] == [each.spearman for each in whole[1]]
+    first, again = weights_of(whole[0]), weights_of(tmp_path)
+    assert set(first) == set(again)
+    for name, weights in again.items():
+        for here, there in zip(weights, first[name], strict=True):
+            np.testing.assert_array_equal(here, there)
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, np.ndarray]]:
+    """The kind and the labels of each training that follows."""
+    given: list[tuple[str, np.ndarray]] = []
+    real = teaching._material
+
+    def material(kind: Any, lesson: Any, pairs: PairIds, labels: np.ndarray) -> Any:
+        given.append((kind, labels))
+        return real(kind, lesson, pairs, labels)
+
+    monkeypatch.setattr(teaching, "_material", material)
+    return given
+
+
+def test_several_learners_learn_the_mean_of_their_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = recorded(monkeypatch)
+    starts: list[np.ndarray] = []
+
+    def start(pooling: str) -> keras.Model:
+        model = bi(pooling)
+        if len(starts) < 2:
+            starts.append(scores(inference(model), "bi", PAIRS))
+        return model
+
+    one = dataclasses.replace(SMALL, cycles=1)
+    learners = [
+        learner("mean", bi=partial(start, "mean")),
+        learner("max", bi=partial(start, "max"), cross=None),
+    ]
+    taught = teach(learners, GOLD, tmp_path, course=one, **OPTIONS)
+    assert [kind for kind, _ in given] == ["cross", "bi", "bi"]
+    np.testing.assert_allclose(given[0][1], np.mean(starts, axis=0), atol=1e-6)
+    judge = cross()
+    judge.load_weights(tmp_path / "cycle_1" / "cross_mean" / "best" / "model.weights.h5")
+    # The one without a cross-encoder learns from the other's.
+    np.testing.assert_allclose(given[2][1], scores(inference(judge), "cross", PAIRS), atol=1e-6)
+    assert [(each.learner, each.kind) for each in taught][2:] == [
+        ("mean", "cross"), ("mean", "bi"), ("max", "bi"),
+    ]  # fmt: skip
+
+
+def test_the_standard_course_has_no_cross_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = recorded(monkeypatch)
+    standard = dataclasses.replace(SMALL, cycles=1, standard=True)
+    taught = teach([learner(cross=None)], GOLD, tmp_path, course=standard, **OPTIONS)
+    assert [(each.kind, each.cycle) for each in taught] == [("bi", 0), ("bi", 1)]
+    assert [kind for kind, _ in given] == ["bi"]
+
+
+def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None:
+    # Nothing is learned at a rate of nothing: the bi-encoder keeps its weights all the way.
+    still = dataclasses.replace(SMALL.to_bi, learning_rate=0.0)
+    course = dataclasses.replace(
+        SMALL, cycles=1, refresh=False, to_bi=still,
+        to_cross=dataclasses.replace(SMALL.to_cross, learning_rate=0.0),
+    )  # fmt: skip
+    taught = teach([learner()], GOLD, tmp_path, course=course, **OPTIONS)
+    assert taught[2].spearman == pytest.approx(taught[0].spearman, abs=1e-6)
+    judge, end = cross(), bi()
+    judge.load_weights(taught[1].weights)
+    end.load_weights(taught[2].weights)
+    for here, there in zip(judge.encoder.get_weights(), end.get_weights(), strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"learners": []}, "Expected learners of different names"),
+        ({"learners": [learner(), learner()]}, r"received \['one', 'one'\]"),
+        ({"learners": [learner(cross=None)]}, "Expected a learner with a cross-encoder"),
+        ({"learners": [learner(), learner("two", pairs=DEVELOPMENT)]}, "the same pairs"),
+        ({"gold": GOLD[:5]}, "expected 5 development pairs, a score for each, received 12"),
+        ({"course": dataclasses.replace(SMALL, cycles=0)}, "cycles: expected 1 or more"),
+        (
+            {
+                "course": dataclasses.replace(SMALL, refresh=False),
+                "learners": [learner(), learner("two", cross=None)],
+            },
+            "weights go from one kind to the",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    given = {"learners": [learner()], "gold": GOLD, "course": SMALL, **wrong}
+    with pytest.raises(ValueError, match=said):
+        teach(given["learners"], given["gold"], tmp_path, course=given["course"], **OPTIONS)
+
+
+def test_a_folder_with_another_course_is_refused(
+    whole: tuple[Path, list[Taught]],
+) -> None:
+    with pytest.raises(ValueError, match="expected the course that it was begun with"):
+        teach([learner()], GOLD, whole[0], course=SMALL, seed=3, **OPTIONS)

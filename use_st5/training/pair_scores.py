@@ -1,0 +1,67 @@
+"""Pairs of texts as ids, and what a bi- or a cross-encoder says of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal
+
+import keras
+import numpy as np
+
+Kind = Literal["bi", "cross"]
+# Ids `[batch, length]` → vectors `[batch, dimension]`.
+Embed = Callable[[np.ndarray], Any]
+
+_BATCH, _WIDTHS = 256, 16
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairIds:
+    """Pairs of texts as ids of one text stage, a row a pair.
+
+    Attributes:
+        first: int32 `[pairs, length]`.
+        second: int32 `[pairs, length]`.
+        joined: int32 `[pairs, length]`, both texts in a row.
+        turned: int32 `[pairs, length]`, both texts in a row, the second before the first.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    joined: np.ndarray
+    turned: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
+    """What a model says of pairs: the cosine of a bi-encoder, `σ(logit)` of a cross-encoder.
+
+    Args:
+        embed: What `inference` makes of the model.
+        kind: "bi" or "cross".
+        pairs: The pairs.
+
+    Returns:
+        float32 `[pairs]`.
+    """
+    if kind == "cross":
+        return np.exp(-np.logaddexp(np.float32(0), -_vectors(embed, pairs.joined)[:, 0]))
+    u, v = _vectors(embed, pairs.first), _vectors(embed, pairs.second)
+    lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
+    return (u * v).sum(axis=1) / np.maximum(lengths, 1e-12)
+
+
+def _vectors(embed: Embed, ids: np.ndarray) -> np.ndarray:
+    """What a model gives for rows of ids, in batches of like lengths: float32 `[rows, width]`."""
+    lengths = np.count_nonzero(ids, axis=1)
+    order = np.argsort(lengths, kind="stable")
+    parts = []
+    for start in range(0, len(order), _BATCH):
+        rows = order[start : start + _BATCH]
+        # Few widths: each is a program of its own under JAX.
+        width = -(-max(1, int(lengths[rows].max())) // _WIDTHS) * _WIDTHS
+        parts.append(keras.ops.convert_to_numpy(embed(ids[rows, :width])))
+    return np.concatenate(parts)[np.argsort(order)]

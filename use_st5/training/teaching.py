@@ -1,0 +1,283 @@
+"""Trans-Encoder: bi- and cross-encoders that teach each other by the scores they give to pairs.
+
+Liu et al. 2022, arXiv 2109.13059. A bi-encoder scores pairs of texts, a cross-encoder learns the
+scores (section 2.2), scores the pairs anew, and the bi-encoder learns these (section 2.3): a cycle.
+No pair has a label. Several models can do so side by side, each learning the mean of all their
+scores (section 2.4). Nothing here reads a string: pairs come as ids, so that the course runs on
+every backend and strategy that a training runs on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import keras
+import numpy as np
+
+from use_st5._files import atomic_path, sole_writer
+from use_st5._records import read_record
+from use_st5.losses.pair_logit_loss import PairLogitLoss
+from use_st5.losses.scored_pair_loss import ScoredPairLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.trainable_encoder import inference
+from use_st5.training.array_data import ArrayData
+from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.linear_warmup import LinearWarmup
+from use_st5.training.pair_scores import Embed, Kind, PairIds, scores
+from use_st5.training.recipe_run import write_json
+from use_st5.training.task import Task
+from use_st5.training.trans_encoder import Learner, Lesson, Taught, TransEncoder
+
+# Of each model: what is there when it is done, and before.
+_BEST, _CHECKPOINTS = "best", "checkpoints"
+_WEIGHTS, _FACTS = "model.weights.h5", "development.json"
+_METRIC = "spearman"
+
+
+def teach(
+    learners: Sequence[Learner],
+    gold: np.ndarray,
+    folder: Path,
+    *,
+    course: TransEncoder | None = None,
+    seed: int = 0,
+    progress: bool = True,
+    **options: Any,
+) -> list[Taught]:
+    """Runs a course; a run that was killed goes on where it was, to the same weights.
+
+    Args:
+        learners: One for self-distillation, several for mutual distillation.
+        gold: float `[development pairs]`, the scores of the development pairs.
+        folder: Where weights and checkpoints go.
+        course: The settings; None: the paper's.
+        seed: Of new weights, dropout and the order of the pairs.
+        progress: Whether to show progress on the standard error output.
+        **options: Further ones of the trainer, such as `jit_compile` and `strategy`.
+
+    Returns:
+        All models, in the order in which they were made; `best` finds the ones to keep.
+
+    Raises:
+        ValueError: Learners and pairs do not fit each other, or the folder has another course.
+        BlockingIOError: Another process is writing the folder.
+    """
+    course = course or TransEncoder()
+    _check(learners, gold, course)
+    with sole_writer(folder, inside=True):
+        _check_same_course(folder, learners, course, seed)
+        run = _Course(learners, gold, folder, course, seed, {"progress": progress, **options})
+        return run.all()
+
+
+class _Model(NamedTuple):
+    """A model, and the same compiled, which is done once."""
+
+    keras: keras.Model
+    embed: Embed
+
+    @classmethod
+    def of(cls, model: keras.Model) -> Self:
+        return cls(model, inference(model))
+
+
+class _Course:
+    """One run of a course: which models are there, and which is next."""
+
+    def __init__(
+        self,
+        learners: Sequence[Learner],
+        gold: np.ndarray,
+        folder: Path,
+        course: TransEncoder,
+        seed: int,
+        options: dict[str, Any],
+    ) -> None:
+        self._learners = learners
+        self._gold = gold
+        self._folder = folder
+        self._course = course
+        self._seed = seed
+        self._options = options
+        self._taught: list[Taught] = []
+
+    def all(self) -> list[Taught]:
+        bis = [_Model.of(self._made(learner, "bi")) for learner in self._learners]
+        for learner, start in zip(self._learners, bis, strict=True):
+            spearman = _correlation(scores(start.embed, "bi", learner.development), self._gold)
+            self._taught.append(Taught(learner.name, "bi", 0, spearman, 0, None))
+        for cycle in range(1, self._course.cycles + 1):
+            teachers = bis
+            kind: Kind = "bi"
+            if not self._course.standard:
+                teachers, kind = self._half(cycle, "cross", bis, "bi"), "cross"
+            bis = self._half(cycle, "bi", teachers, kind)
+        return self._taught
+
+    def _half(
+        self, cycle: int, kind: Kind, teachers: Sequence[_Model], of_kind: Kind
+    ) -> list[_Model]:
+        """One half of a cycle: all learners' models of a kind, taught by those of the other."""
+        pupils = [each for each in self._learners if kind == "bi" or each.cross is not None]
+        masters = [each for each in self._learners if of_kind == "bi" or each.cross is not None]
+        labels: np.ndarray | None = None
+        models = []
+        for number, learner in enumerate(pupils):
+            model = _Model.of(self._made(learner, kind, cycle))
+            home = self._folder / f"cycle_{cycle}" / f"{kind}_{learner.name}"
+            if not (home / _BEST).exists():
+                if labels is None:
+                    given = zip(teachers, masters, strict=True)
+                    views = [scores(each.embed, of_kind, by.pairs) for each, by in given]
+                    labels = np.mean(views, axis=0)
+                if not self._course.refresh:
+                    _continue(model.keras, kind, teachers[masters.index(learner)].keras)
+                self._train(learner, kind, model, labels, home, self._draw(cycle, kind, number))
+            model.keras.load_weights(home / _BEST / _WEIGHTS)
+            self._taught.append(_taught(home / _BEST, learner.name, kind, cycle))
+            models.append(model)
+        return models
+
+    def _made(self, learner: Learner, kind: Kind, cycle: int = 0) -> keras.Model:
+        make = learner.cross if kind == "cross" and learner.cross else learner.bi
+        keras.utils.set_random_seed(self._draw(cycle, kind, self._learners.index(learner)))
+        return make()
+
+    def _draw(self, cycle: int, kind: Kind, number: int) -> int:
+        """A seed of its own for each training."""
+        parts = [self._seed, cycle, ("bi", "cross").index(kind), number]
+        return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
+
+    def _train(
+        self,
+        learner: Learner,
+        kind: Kind,
+        model: _Model,
+        labels: np.ndarray,
+        home: Path,
+        seed: int,
+    ) -> None:
+        lesson = self._course.to_cross if kind == "cross" else self._course.to_bi
+        loss, arrays = _material(kind, lesson, learner.pairs, labels)
+        data = ArrayData(arrays)
+        batch_size = min(lesson.batch_size, len(data))
+        per_call = self._options.get("steps_per_call", 10)
+        # What a call makes divides all numbers of steps.
+        steps = per_call * max(1, round(lesson.epochs * len(data) / batch_size / per_call))
+        every = min(steps, per_call * max(1, self._course.evaluate_every // per_call))
+        optimizer = keras.optimizers.AdamW(
+            LinearWarmup(lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
+            weight_decay=0.01,
+            global_clipnorm=1.0,
+        )
+        optimizer.exclude_from_weight_decay(var_names=["bias", "norm"])
+        trainer = backend_trainer(
+            model.keras,
+            [Task(f"{kind}_{learner.name}", loss, data, batch_size=batch_size)],
+            optimizer,
+            folder=home / _CHECKPOINTS,
+            seed=seed,
+            evaluate=lambda: {
+                _METRIC: _correlation(scores(model.embed, kind, learner.development), self._gold)
+            },
+            evaluate_every=every,
+            checkpoint_every=every,
+            monitor=_METRIC,
+            keep_checkpoints=1,
+            **self._options,
+        )
+        history = trainer.run(steps)
+        trainer.restore_best()
+        facts = {_METRIC: history.best_score, "step": history.best_step}
+        with atomic_path(home / _BEST) as temporary:
+            temporary.mkdir()
+            model.keras.save_weights(temporary / _WEIGHTS)
+            write_json(temporary / _FACTS, facts)
+
+
+def _taught(best: Path, learner: str, kind: Kind, cycle: int) -> Taught:
+    facts = read_record(best / _FACTS, dict[str, Any], remedy="Give another folder.")
+    return Taught(learner, kind, cycle, facts[_METRIC], facts["step"], best / _WEIGHTS)
+
+
+def _material(
+    kind: Kind, lesson: Lesson, pairs: PairIds, labels: np.ndarray
+) -> tuple[TaskLoss, dict[str, np.ndarray]]:
+    """The loss of a kind, and the columns that it reads."""
+    if kind == "bi":
+        arrays = {"first": pairs.first, "second": pairs.second, "score": labels}
+        return ScoredPairLoss(objective=lesson.objective), arrays
+    if not lesson.both_orders:
+        return PairLogitLoss(objective=lesson.objective), {"pair": pairs.joined, "score": labels}
+    width = max(pairs.joined.shape[1], pairs.turned.shape[1])
+    rows = [_padded(ids, width) for ids in (pairs.joined, pairs.turned)]
+    arrays = {"pair": np.concatenate(rows), "score": np.concatenate([labels, labels])}
+    return PairLogitLoss(objective=lesson.objective), arrays
+
+
+def _padded(ids: np.ndarray, width: int) -> np.ndarray:
+    return np.pad(ids, [(0, 0), (0, width - ids.shape[1])])
+
+
+def _continue(model: keras.Model, kind: Kind, teacher: keras.Model) -> None:
+    """Goes on from the weights of the other kind: a cross-encoder's are those of its encoder."""
+    if kind == "cross":
+        model.encoder.set_weights(teacher.get_weights())
+    else:
+        model.set_weights(getattr(teacher, "encoder", teacher).get_weights())
+
+
+def _correlation(predicted: np.ndarray, gold: np.ndarray) -> float:
+    from scipy.stats import spearmanr
+
+    return float(np.nan_to_num(spearmanr(predicted, gold).statistic))
+
+
+def _check(learners: Sequence[Learner], gold: np.ndarray, course: TransEncoder) -> None:
+    names = [learner.name for learner in learners]
+    if not learners or len(set(names)) != len(names):
+        raise ValueError(f"Expected learners of different names, received {names}.")
+    if course.cycles < 1:
+        raise ValueError(f"cycles: expected 1 or more, received {course.cycles}.")
+    if not course.standard and all(learner.cross is None for learner in learners):
+        raise ValueError("Expected a learner with a cross-encoder, received none.")
+    if not course.refresh and any(learner.cross is None for learner in learners):
+        raise ValueError(
+            "Expected learners with a cross-encoder each, since weights go from one kind to the "
+            "other (refresh=False). Leave those without out, or set refresh=True."
+        )
+    sizes = {len(learner.pairs) for learner in learners}
+    if len(sizes) > 1 or 0 in sizes:
+        raise ValueError(f"Expected the same pairs for all learners, received numbers {sizes}.")
+    for learner in learners:
+        if len(learner.development) != len(gold):
+            raise ValueError(
+                f"{learner.name}: expected {len(gold)} development pairs, a score for each, "
+                f"received {len(learner.development)}."
+            )
+
+
+def _check_same_course(
+    folder: Path, learners: Sequence[Learner], course: TransEncoder, seed: int
+) -> None:
+    """Writes what the course is, or holds it against what is written."""
+    path = folder / "course.json"
+    facts = {
+        "course": dataclasses.asdict(course) | {"cycles": None},  # More of them may follow.
+        "learners": [learner.name for learner in learners],
+        "pairs": len(learners[0].pairs),
+        "seed": seed,
+    }
+    if not path.exists():
+        write_json(path, facts)
+        return
+    found = read_record(path, dict[str, Any], remedy="Give another folder.")
+    if found != json.loads(json.dumps(facts)):
+        raise ValueError(
+            f"{folder}: expected the course that it was begun with, {found}, received {facts}. "
+            "Give another folder."
+        )
