@@ -274,7 +274,9 @@ def _pooled(method: Method, pooling: Pooling) -> Method:
 
 
 METHODS = methods(
-    sbert(SBERT_STEPS), defsent(DEFSENT_STEPS, DEFSENT_RATE), multi(SBERT_STEPS // TURNS * 20)
+    sbert(SBERT_STEPS),
+    defsent(DEFSENT_STEPS, DEFSENT_RATE),
+    multi(SBERT_STEPS // TURNS * (TURNS + 1)),
 )
 VARIANTS: dict[str, Method] = {
     **METHODS,
