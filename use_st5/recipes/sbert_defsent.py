@@ -132,7 +132,8 @@ def adam(rate: float, *, decay: bool) -> Callable[[int], keras.optimizers.Optimi
 
 def frozen(run: Run) -> Collection[ModelPart]:
     """What DefSent leaves alone: the table, and a head that was pre-trained."""
-    return ("embedding",) if run.material.model.head is None else ("embedding", "head")
+    parts: tuple[ModelPart, ...] = ("embedding", "head")
+    return parts if run.material.model.head is not None else parts[:1]
 
 
 def sbert(steps: int | None) -> Stage:
@@ -228,15 +229,18 @@ RECIPE = Recipe(
 Method = Recipe | Combination
 
 
-def methods(sbert: Stage, defsent: Stage, multi: Stage) -> dict[str, Method]:
+def methods(
+    sbert: Stage, defsent: Stage, multi: Stage, *, pooling: Pooling = "mean"
+) -> dict[str, Method]:
     """The rows of the paper's Table 3 by name.
 
     Args:
         sbert: The training on labelled pairs.
         defsent: That on definitions.
         multi: That on both.
+        pooling: Of the vectors.
     """
-    stages = {
+    stages: dict[str, tuple[Stage, ...]] = {
         "untuned": (),
         "sbert": (sbert,),
         "defsent": (defsent,),
@@ -245,11 +249,21 @@ def methods(sbert: Stage, defsent: Stage, multi: Stage) -> dict[str, Method]:
         "multi": (multi,),
     }
     recipes = {
-        name: dataclasses.replace(RECIPE, name=name, stages=each) for name, each in stages.items()
+        name: dataclasses.replace(
+            RECIPE,
+            name=name,
+            model=partial(initial_model, pooling=pooling),
+            stages=each,
+            metadata={**RECIPE.metadata, "pooling": pooling},
+        )
+        for name, each in stages.items()
     }
-    both = {name: recipes[name] for name in ("sbert", "defsent")}
     modes: tuple[Mode, ...] = ("average", "concat")
-    return {**recipes, **{mode: Combination(name=mode, mode=mode, **both) for mode in modes}}
+    combinations: dict[str, Method] = {
+        mode: Combination(name=mode, mode=mode, sbert=recipes["sbert"], defsent=recipes["defsent"])
+        for mode in modes
+    }
+    return {**recipes, **combinations}
 
 
 def published(model: str, pooling: Pooling = "mean") -> dict[str, Method]:
@@ -259,18 +273,8 @@ def published(model: str, pooling: Pooling = "mean") -> dict[str, Method]:
         model: A key of `DEFSENT_K`.
         pooling: Of the vectors; the paper's experiments use "mean".
     """
-    found = methods(sbert(None), defsent(None, defsent_rate(model, pooling)), multi(None))
-    return {name: _pooled(method, pooling) for name, method in found.items()}
-
-
-def _pooled(method: Method, pooling: Pooling) -> Method:
-    if isinstance(method, Combination):
-        parts = {name: _pooled(getattr(method, name), pooling) for name in ("sbert", "defsent")}
-        return dataclasses.replace(method, **parts)
-    metadata = {**method.metadata, "pooling": pooling}
-    return dataclasses.replace(
-        method, model=partial(initial_model, pooling=pooling), metadata=metadata
-    )
+    rate = defsent_rate(model, pooling)
+    return methods(sbert(None), defsent(None, rate), multi(None), pooling=pooling)
 
 
 METHODS = methods(
