@@ -69,12 +69,12 @@ DEFSENT_K: Mapping[str, Mapping[Pooling, int]] = {
 }
 # Steps of SBERT to one of DefSent.
 TURNS = 19
-# On two cores seven minutes each.
+# Seven minutes each for MiniLM on two cores: 1.5 and 0.5 seconds of CPU time a step.
 SBERT_STEPS, DEFSENT_STEPS = 570, 1_500
-# Of a small model's DefSent: the grid's value that was best on the development words.
-DEFSENT_RATE = 2 ** (7 / 2) * 1e-6
 IDS = PreparedColumn("token_ids", max_tokens=128)
 BUCKETS = (16, 32, 64, 128)
+# XLA takes minutes on a CPU for the program of each width, and is no faster then.
+OPTIONS = {"jit_compile": False, "checkpoint_every": 100}
 
 
 def defsent_rate(model: str, pooling: Pooling) -> float:
@@ -85,6 +85,10 @@ def defsent_rate(model: str, pooling: Pooling) -> float:
         pooling: Of the vectors.
     """
     return 2 ** (DEFSENT_K[model][pooling] / 2) * 1e-6
+
+
+# Where no model is named: BERT-base's.
+DEFSENT_RATE = defsent_rate("bert_base", "mean")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +144,7 @@ def sbert(steps: int | None) -> Stage:
     """Labelled pairs."""
     return Stage(
         name="sbert", tasks=(PAIRS,), optimizer=adam(SBERT_RATE, decay=True), steps=steps,
-        options={"checkpoint_every": 100},
+        options=OPTIONS,
     )  # fmt: skip
 
 
@@ -148,7 +152,7 @@ def defsent(steps: int | None, rate: float) -> Stage:
     """Definitions."""
     return Stage(
         name="defsent", tasks=(WORDS,), optimizer=adam(rate, decay=False), steps=steps,
-        freeze=frozen, options={"checkpoint_every": 100},
+        freeze=frozen, options=OPTIONS,
     )  # fmt: skip
 
 
@@ -160,7 +164,7 @@ def multi(steps: int | None) -> Stage:
     return Stage(
         name="multi", tasks=tasks, optimizer=adam(SBERT_RATE, decay=True), steps=steps,
         freeze=frozen,
-        options={"order": "cycle", "steps_per_call": 1, "checkpoint_every": 100},
+        options={**OPTIONS, "order": "cycle", "steps_per_call": 1},
     )  # fmt: skip
 
 
