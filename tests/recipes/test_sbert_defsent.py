@@ -24,7 +24,7 @@ DEFINED = ("dog", "man", "woman", "child", "guitar", "plays", "eats", "reads")
 
 
 def quick(stage: Stage) -> Stage:
-    """With small batches."""
+    """Small batches."""
     tasks = tuple(dataclasses.replace(task, batch_size=4) for task in stage.tasks)
     return dataclasses.replace(stage, tasks=tasks)
 

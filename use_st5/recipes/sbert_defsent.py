@@ -73,7 +73,7 @@ TURNS = 19
 SBERT_STEPS, DEFSENT_STEPS = 570, 1_500
 IDS = PreparedColumn("token_ids", max_tokens=128)
 BUCKETS = (16, 32, 64, 128)
-# XLA takes minutes on a CPU for the program of each width, and is no faster then.
+# XLA takes minutes on a CPU for the program of each width of batches.
 OPTIONS = {"jit_compile": False, "checkpoint_every": 100}
 
 
