@@ -16,7 +16,7 @@ from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
 from use_st5._sentences import check_batch_size, length_sorted_batches, one_or_many
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
-from use_st5.models.family import families, family_named, family_with, known_family
+from use_st5.models.family import Family, families, family_named, family_with, known_family
 from use_st5.text.vectorizer import Vectorizer
 
 # What a model that was restored must give as its SavedModel does, and how closely.
@@ -170,23 +170,18 @@ class TrainableEncoder:
         Raises:
             ValueError: No family knows it, or tensors, settings or vocabulary do not fit.
         """
-        for family in families().values():
-            if family.knows(checkpoint):
-                model, vectorizer = family.read(
-                    checkpoint,
-                    pooling=pooling,
-                    vocabulary=None if vocabulary is None else Path(vocabulary),
-                    dtype=dtype,
-                    on_tensor=on_tensor,
-                )
-                usual = checkpoint.max_length or family.max_length
-                if usual is not None and (longest := family.longest(model)) is not None:
-                    usual = min(usual, longest)
-                return cls(model, vectorizer, max_length=max_length or usual)
-        raise ValueError(
-            f"{checkpoint.where}: expected the encoder of a known family "
-            f"({', '.join(families())}), found a checkpoint of {checkpoint.summary()}."
+        family = _family_of(checkpoint, pooling)
+        model, vectorizer = family.read(
+            checkpoint,
+            pooling=pooling,
+            vocabulary=None if vocabulary is None else Path(vocabulary),
+            dtype=dtype,
+            on_tensor=on_tensor,
         )
+        usual, longest = checkpoint.max_length or family.max_length, family.longest(model)
+        if usual is not None and longest is not None:
+            usual = min(usual, longest)
+        return cls(model, vectorizer, max_length=max_length or usual)
 
     @classmethod
     def _of_saved_model(cls, folder: Path, dtype: Any, max_length: int | None) -> Self:
@@ -300,6 +295,22 @@ class TrainableEncoder:
             vectorizer=self.vectorizer.kind,
             **facts,
         )
+
+
+def _family_of(checkpoint: Checkpoint, pooling: str | None) -> Family:
+    """The family that knows a checkpoint, and the pooling that is asked for."""
+    for family in families().values():
+        if family.knows(checkpoint):
+            if pooling is None or pooling in family.poolings:
+                return family
+            raise ValueError(
+                f"{checkpoint.where}: expected one of the poolings {family.poolings} of the family "
+                f"{family.name!r}, received {pooling!r}."
+            )
+    raise ValueError(
+        f"{checkpoint.where}: expected the encoder of a known family "
+        f"({', '.join(families())}), found a checkpoint of {checkpoint.summary()}."
+    )
 
 
 def _checked_length(model: keras.Model, asked: int | None) -> int | None:

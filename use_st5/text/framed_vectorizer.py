@@ -71,8 +71,9 @@ class FramedVectorizer(tf.Module, abc.ABC):
         Raises:
             ValueError: `max_tokens` leaves no room for a piece.
         """
-        pieces = self._first(text, _room(max_tokens, special=2, texts=1))
-        return self._framed(pieces).to_tensor()
+        room = _room(max_tokens, special=2, texts=1)
+        pieces = self._beginnings(text, room)
+        return self._framed(pieces if room is None else pieces[:, :room]).to_tensor()
 
     def padded_pairs(
         self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
@@ -93,7 +94,8 @@ class FramedVectorizer(tf.Module, abc.ABC):
             ValueError: `max_tokens` leaves no room for a piece of each.
         """
         room = _room(max_tokens, special=2 + self._between, texts=2)
-        one, two = self._first(first, room), self._first(second, room)
+        # Which of the two is longer counts also where both are too long.
+        one, two = self._beginnings(first, room), self._beginnings(second, room)
         if room is not None:
             lengths = _longest_first(one.row_lengths(), two.row_lengths(), room)
             one, two = (_cut(*each) for each in zip((one, two), lengths, strict=True))
@@ -144,11 +146,9 @@ class FramedVectorizer(tf.Module, abc.ABC):
         known = single if self._unknown is None else single & (ids != self._unknown)
         return tf.where(known, ids, 0).numpy()
 
-    def _first(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
-        """The pieces of each text, at most `room` of them."""
-        if room is None:
-            return self.pieces(text)
-        return self.pieces(beginnings(text, room))[:, :room]
+    def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
+        """The pieces of each text, of a very long one at least the first `room` of them."""
+        return self.pieces(text if room is None else beginnings(text, room))
 
     def _framed(self, pieces: tf.RaggedTensor) -> tf.RaggedTensor:
         """The pieces between a start and a separator."""

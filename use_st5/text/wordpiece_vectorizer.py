@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import shutil
@@ -137,16 +138,21 @@ class WordPieceVectorizer(FramedVectorizer):
             strip_accents=strips,
             split_chinese=split_chinese,
         )
-        stand_ins = _stand_ins(split_chinese=split_chinese)
-        self._normal = CodePointRewriter(
-            _rewritings(lower_case=lower_case, strip_accents=strips, stand_ins=stand_ins)
+        self._normal = _rewriter(
+            lower_case=lower_case, strip_accents=strips, split_chinese=split_chinese
         )
-        self._tokenizer = text.FastWordpieceTokenizer(
-            _spelled(words, ids, stand_ins),
-            max_bytes_per_word=4 * _MOST_LETTERS,
-            token_out_type=tf.int32,
-            unknown_token=_UNKNOWN,
-        )
+        try:
+            self._tokenizer = text.FastWordpieceTokenizer(
+                _spelled(words, ids, _stand_ins(split_chinese=split_chinese)),
+                max_bytes_per_word=4 * _MOST_LETTERS,
+                token_out_type=tf.int32,
+                unknown_token=_UNKNOWN,
+            )
+        except RuntimeError as error:
+            raise ValueError(
+                f"Expected a vocabulary of word pieces, received one that cannot be used: {error} "
+                "Remove this word."
+            ) from error
         self._letters = tf.constant([_letters(word) for word in words], tf.int32)
         self._assets = self._written(content)
 
@@ -242,26 +248,19 @@ def _spelled(words: Sequence[str], ids: dict[str, int], stand_ins: dict[int, str
     # Of private use, too, and no stand-in: a text has none of these.
     unreachable = chr(0xE000)
     hidden = dict.fromkeys(_STAND_INS, unreachable) | stand_ins
-    return [
-        word.translate(hidden) if word and ids[word] == number else f"{unreachable}{number}"
-        for number, word in enumerate(words)
-    ]
+
+    def spelled(number: int, word: str) -> str:
+        found = ids[word] == number and 0 < abs(_letters(word)) <= _MOST_LETTERS
+        return word.translate(hidden) if word and found else f"{unreachable}{number}"
+
+    return [spelled(*each) for each in enumerate(words)]
 
 
-def _stand_ins(*, split_chinese: bool) -> dict[int, str]:
-    """What takes the place of the characters that tensorflow-text would split otherwise."""
-    joined = [*_NO_PUNCTUATION, *(_NOT_CHINESE if split_chinese else _CHINESE)]
-    stand_ins = {point: chr(other) for point, other in zip(joined, _STAND_INS, strict=False)}
-    # Punctuation of old that is none today: what is one today, and was none then, is free.
-    free = (chr(point) for point in _NO_PUNCTUATION)
-    return stand_ins | dict(zip(_PUNCTUATION, free, strict=False))
-
-
-def _rewritings(
-    *, lower_case: bool, strip_accents: bool, stand_ins: dict[int, str]
-) -> dict[int, str]:
-    """What becomes of each code point, as Hugging Face's `BertNormalizer` has it."""
+@functools.cache
+def _rewriter(*, lower_case: bool, strip_accents: bool, split_chinese: bool) -> CodePointRewriter:
+    """What Hugging Face's `BertNormalizer` does, and the stand-ins."""
     kinds = dict(categories())
+    stand_ins = _stand_ins(split_chinese=split_chinese)
     kinds |= dict.fromkeys([*_NO_MARKS, *_NO_FORMAT, *stand_ins], "Lo")
     kinds |= dict.fromkeys(_MARK, "Mn")
 
@@ -280,4 +279,14 @@ def _rewritings(
         return text.translate(stand_ins)
 
     every = ((point, rewritten(point, kind)) for point, kind in kinds.items())
-    return {point: text for point, text in every if text != chr(point)}
+    return CodePointRewriter({point: text for point, text in every if text != chr(point)})
+
+
+@functools.cache
+def _stand_ins(*, split_chinese: bool) -> dict[int, str]:
+    """What takes the place of the characters that tensorflow-text would split otherwise."""
+    joined = [*_NO_PUNCTUATION, *(_NOT_CHINESE if split_chinese else _CHINESE)]
+    stand_ins = {point: chr(other) for point, other in zip(joined, _STAND_INS, strict=False)}
+    # Punctuation of old that is none today: what is one today, and was none then, is free.
+    free = (chr(point) for point in _NO_PUNCTUATION)
+    return stand_ins | dict(zip(_PUNCTUATION, free, strict=False))
