@@ -57,6 +57,8 @@ class BertFamily(Family):
             table = stored_table(model.embedding.embeddings, storage)
             kernels = [layer.kernel for layer in self.lora_layers(model).values()]
             kernels.append(model.position_embedding.embeddings)
+            if model.projection is not None:
+                kernels.append(model.projection.kernel)
         return padded_graph(
             model,
             vectorizer,
