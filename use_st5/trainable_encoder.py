@@ -123,7 +123,7 @@ class TrainableEncoder:
 
         Args:
             source: The name of a bundled model; the folder of a SavedModel that use_st5 exported
-                (a table in int8 becomes one of float32, its vectors stay the same); or a
+                (what is in int8 becomes float32, its vectors stay the same); or a
                 checkpoint: a folder of sentence-transformers or Hugging Face, of T5X, or a
                 TensorFlow checkpoint.
             pooling: Of a checkpoint that does not say it, such as "mean".
@@ -259,8 +259,8 @@ class TrainableEncoder:
 
         Args:
             path: The folder to write; an older model there, and nothing else, is replaced.
-            storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
-                scales, not entries, can be fine-tuned in the SavedModel.
+            storage: "float32", or "int8" for an embedding table, of a BERT kernels, too, at a quarter
+                of the size, whose scales, not entries, can be fine-tuned in the SavedModel.
 
         Returns:
             The written description.

@@ -22,7 +22,9 @@ HELP = manual(
     all-MiniLM-L6-v2, sentence-t5-base and the like); a folder of Hugging Face with a BERT, RoBERTa,
     T5, T5 1.1 or mT5 (config.json), stored as safetensors in one file or in shards; a T5X
     checkpoint, a folder checkpoint_N or one file, of a T5 or of a dual encoder; a TensorFlow
-    checkpoint (model.ckpt-N) of Mesh TensorFlow, T5's first release, or of the Model Garden.
+    checkpoint (model.ckpt-N) of a T5 of Mesh TensorFlow, its first release, or of the Model Garden;
+    the folder of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt), or a checkpoint
+    of the Model Garden's, with vocab.txt beside it.
 
     Of a plain BERT or RoBERTa an encoder is made whose vectors are pooled: --pooling mean, cls or
     max. Of a plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or

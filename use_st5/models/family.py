@@ -40,7 +40,8 @@ class Family(abc.ABC):
             an attribute `dimension`; after it others of the same layers, which may have adapters.
         presets: Its named shapes, frozen dataclasses.
         vectorizers: The text stages that it can read through, by kind; the first is the usual one.
-        storages: In which its embedding table may be exported.
+        storages: In which it may be exported; what "int8" rounds, the table alone or kernels,
+            too, its `graph` says.
         texts: How many texts it reads at once: 1, or 2 where it compares a pair.
         max_length: Tokens that are read of a text where nobody says it; None: what the model reads.
         poolings: How it may make one vector of the tokens', where a checkpoint does not say it; the

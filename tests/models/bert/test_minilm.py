@@ -10,6 +10,7 @@ import pytest
 
 import use_st5
 from use_st5.evaluation.sts import evaluate_sts, read_stsb
+from use_st5.export.archive import write_archive
 from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
@@ -71,3 +72,21 @@ def test_sts_benchmark(encoder: TrainableEncoder, data_dir: Path) -> None:
     data = read_stsb(next(data_dir.glob("**/sts-test.csv")))
     (score,) = evaluate_sts(encoder.encode, data)
     assert 100 * score.spearman["all"] == pytest.approx(82.03, abs=0.01)
+
+
+def test_int8_in_24_megabytes(encoder: TrainableEncoder, data_dir: Path, tmp_path: Path) -> None:
+    """All weights together; the archive, which is what travels, takes less with the text stage."""
+    encoder.export(tmp_path / "minilm", storage="int8")
+    weights = tmp_path / "minilm" / "variables" / "variables.data-00000-of-00001"
+    assert weights.stat().st_size < 24_000_000
+    write_archive(tmp_path / "minilm", tmp_path / "minilm.tar.gz")
+    assert (tmp_path / "minilm.tar.gz").stat().st_size < 24_000_000
+    data = read_stsb(next(data_dir.glob("**/sts-test.csv")))
+    loaded = use_st5.load(tmp_path / "minilm")
+    (score,) = evaluate_sts(loaded.encode, data)
+    assert 100 * score.spearman["all"] == pytest.approx(82.03, abs=0.3)
+    again = TrainableEncoder.load(tmp_path / "minilm")
+    vectors = loaded.encode(HARD)
+    np.testing.assert_allclose(again.encode(HARD), vectors, atol=1e-5)
+    again.export(tmp_path / "again", storage="int8")
+    np.testing.assert_array_equal(use_st5.load(tmp_path / "again").encode(HARD), vectors)

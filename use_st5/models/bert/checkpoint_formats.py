@@ -86,6 +86,17 @@ def bert_tensors(checkpoint: Checkpoint) -> BertTensors:
     return BertTensors(source=source, names=names, config=config, head=head, transposed=True)
 
 
+def read_config(checkpoint: Checkpoint) -> BertConfig:
+    """The shape of a BERT or RoBERTa by its settings.
+
+    Raises:
+        ValueError: They are of another kind of model.
+    """
+    settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
+    _check_layers(settings, checkpoint.source)
+    return _config(settings, checkpoint.settings_file)
+
+
 class _Settings(msgspec.Struct):
     """What a BERT says of itself in `config.json`, with the defaults of transformers."""
 

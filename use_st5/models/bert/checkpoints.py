@@ -14,7 +14,7 @@ from use_st5.convert.assignment import Target, assign_weights, check_shapes
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.sentence_transformers import DenseModule
 from use_st5.layers.random_normal import without_initial_values
-from use_st5.models.bert import checkpoint_names
+from use_st5.models.bert import checkpoint_names, tensorflow_formats
 from use_st5.models.bert.checkpoint_formats import MODEL_TYPES, bert_tensors
 from use_st5.models.bert.config import POOLINGS, DenseActivation, Pooling, ProjectionConfig
 from use_st5.models.bert.sentence_bert import SentenceBert
@@ -32,6 +32,8 @@ _ACTIVATIONS: dict[str, DenseActivation] = {
 
 def knows(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint holds a BERT or RoBERTa."""
+    if checkpoint.format == "TensorFlow":
+        return tensorflow_formats.knows(checkpoint)
     return checkpoint.settings.get("model_type") in MODEL_TYPES
 
 
@@ -94,7 +96,10 @@ def read_sentence_bert(
             checkpoint says it.
     """
     pooled = _pooling(checkpoint, pooling)
-    bert, modules = bert_tensors(checkpoint), checkpoint.modules
+    tensors = bert_tensors
+    if checkpoint.format == "TensorFlow":
+        tensors = tensorflow_formats.tensorflow_tensors
+    bert, modules = tensors(checkpoint), checkpoint.modules
     check_shapes(bert.stored_shapes(), bert.source)
     dense = modules.dense if modules else None
     model = SentenceBert(
@@ -145,14 +150,20 @@ class _Tokenizer(msgspec.Struct):
 
 
 def _vectorizer(checkpoint: Checkpoint, vocabulary: Path | None) -> WordPieceVectorizer:
-    folder = checkpoint.folder or checkpoint.where
-    path = folder / "tokenizer_config.json"
-    settings = _Tokenizer()
+    words = read_words(vocabulary or checkpoint.beside / "vocab.txt")
+    path = checkpoint.beside / "tokenizer_config.json"
+    # Nothing but the vocabulary tells the original cased models from the uncased ones.
+    settings = _Tokenizer(do_lower_case=not any(map(_has_capitals, words)))
     if path.is_file():
         settings = read_record(path, _Tokenizer, remedy="Copy the folder again.")
     return WordPieceVectorizer(
-        read_words(vocabulary or folder / "vocab.txt"),
+        words,
         lower_case=settings.do_lower_case,
         strip_accents=settings.strip_accents,
         split_chinese=settings.tokenize_chinese_chars,
     )
+
+
+def _has_capitals(word: str) -> bool:
+    """Whether a text in small letters never has this word; special ones do not count."""
+    return word != word.lower() and not word.startswith("[")

@@ -49,15 +49,21 @@ class BertFamily(Family):
     ) -> EncoderGraph:
         """The graph over padded ids, without the head.
 
-        In float32 the model is written whole: it may be of bfloat16.
+        In float32 the model is written whole: it may be of bfloat16. In int8 all matrices are
+        rounded but those of a few rows, the token types.
         """
-        table = None
+        table, kernels = None, []
         if storage != "float32":
             table = stored_table(model.embedding.embeddings, storage)
+            kernels = [layer.kernel for layer in self.lora_layers(model).values()]
+            kernels.append(model.position_embedding.embeddings)
+            if model.projection is not None:
+                kernels.append(model.projection.kernel)
         return padded_graph(
             model,
             vectorizer,
             table=table,
+            kernels=kernels,
             max_length=max_length,
             unread=model.head.variables if model.head else (),
         )
