@@ -47,7 +47,7 @@ class ModelManifest:
         name: Name of the model.
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
-        storage: "float32", "bfloat16" or "int8", how the embedding table is stored; "unknown" for a
+        storage: "float32", "bfloat16" or "int8", how large matrices are stored; "unknown" for a
             SavedModel of another origin that was saved again.
         parameters: Number of the model's numbers, those of the table included.
         trainable_parameters: Number of those that fine-tuning changes.

@@ -21,7 +21,8 @@ from use_st5._sentences import (
     one_or_many,
 )
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
-from use_st5.models.family import families, family_named, family_with, known_family
+from use_st5.models.family import family_named, family_that_knows, family_with, known_family
+from use_st5.models.inference import checked_length, inference, texts_at_once
 from use_st5.text.vectorizer import PairVectorizer, Vectorizer
 
 # What a model that was restored must give as its SavedModel does, and how closely.
@@ -71,7 +72,7 @@ class TrainableEncoder:
         self.model = model
         self.vectorizer = vectorizer
         self.name = name
-        self.max_length = _checked_length(model, max_length)
+        self.max_length = checked_length(model, max_length)
         self.card = card
         self.metadata = dict(metadata or {})
         self._graph: tuple[list[int], Callable[[Any], Any]] | None = None
@@ -128,7 +129,7 @@ class TrainableEncoder:
 
         Args:
             source: The name of a bundled model; the folder of a SavedModel that use_st5 exported
-                (a table in int8 becomes one of float32, its vectors stay the same); or a
+                (what is in int8 becomes float32, its vectors stay the same); or a
                 checkpoint: a folder of sentence-transformers or Hugging Face, of T5X, or a
                 TensorFlow checkpoint.
             pooling: Of a checkpoint that does not say it, such as "mean".
@@ -145,10 +146,7 @@ class TrainableEncoder:
         """
         if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():
             if pooling or vocabulary:
-                raise ValueError(
-                    f"{source}: a SavedModel says its pooling and its vocabulary itself; leave "
-                    "pooling and vocabulary out."
-                )
+                raise ValueError(f"{source} says pooling and vocabulary itself: leave them out.")
             return cls._of_saved_model(model_folder(source), dtype, max_length)
         return cls.of_checkpoint(
             open_checkpoint(source),
@@ -175,23 +173,18 @@ class TrainableEncoder:
         Raises:
             ValueError: No family knows it, or tensors, settings or vocabulary do not fit.
         """
-        for family in families().values():
-            if family.knows(checkpoint):
-                model, vectorizer = family.read(
-                    checkpoint,
-                    pooling=pooling,
-                    vocabulary=None if vocabulary is None else Path(vocabulary),
-                    dtype=dtype,
-                    on_tensor=on_tensor,
-                )
-                usual = checkpoint.max_length or family.max_length
-                if usual is not None and (longest := family.longest(model)) is not None:
-                    usual = min(usual, longest)
-                return cls(model, vectorizer, max_length=max_length or usual)
-        raise ValueError(
-            f"{checkpoint.where}: expected the encoder of a known family "
-            f"({', '.join(families())}), found a checkpoint of {checkpoint.summary()}."
+        family = family_that_knows(checkpoint, pooling)
+        model, vectorizer = family.read(
+            checkpoint,
+            pooling=pooling,
+            vocabulary=None if vocabulary is None else Path(vocabulary),
+            dtype=dtype,
+            on_tensor=on_tensor,
         )
+        usual, longest = checkpoint.max_length or family.max_length, family.longest(model)
+        if usual is not None and longest is not None:
+            usual = min(usual, longest)
+        return cls(model, vectorizer, max_length=max_length or usual)
 
     @classmethod
     def _of_saved_model(cls, folder: Path, dtype: Any, max_length: int | None) -> Self:
@@ -258,7 +251,7 @@ class TrainableEncoder:
 
     def _read(self, given: Any) -> tuple[tuple[list[str], ...], Callable[..., Any], bool]:
         """The texts that the model reads at once, what makes ids of them, if it is one alone."""
-        if isinstance(self.vectorizer, PairVectorizer) and _texts_at_once(self.model) == 2:
+        if isinstance(self.vectorizer, PairVectorizer) and texts_at_once(self.model) == 2:
             return check_pairs(given), self.vectorizer.padded_pairs, False
         texts, single = one_or_many(given)
         return (texts,), self.vectorizer.padded, single
@@ -277,8 +270,8 @@ class TrainableEncoder:
 
         Args:
             path: The folder to write; an older model there, and nothing else, is replaced.
-            storage: "float32", or "int8" for an embedding table at a quarter of the size whose row
-                scales, not entries, can be fine-tuned in the SavedModel.
+            storage: "float32", or "int8" for an embedding table, of a BERT kernels, too, at a
+                quarter of the size, whose scales, not entries, can be fine-tuned in the SavedModel.
 
         Returns:
             The written description.
@@ -315,40 +308,9 @@ class TrainableEncoder:
         )
 
 
-def _checked_length(model: keras.Model, asked: int | None) -> int | None:
-    family = known_family(model)
-    longest = None if family is None else family.longest(model)
-    if asked is None or longest is None:
-        return longest if asked is None else asked
-    if not 1 <= asked <= longest:
-        raise ValueError(
-            f"max_length: expected 1 to {longest:,}, the most tokens that this "
-            f"{type(model).__name__} reads, received {asked:,}."
-        )
-    return asked
-
-
-def inference(model: keras.Model) -> Callable[[Any], Any]:
-    """A model without dropout, compiled: int32 `[batch, length]` → `[batch, dimension]`.
-
-    Under TensorFlow it is one graph for all shapes, under JAX a program for each.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return lambda ids: model.predict_on_batch(np.asarray(ids))
-    import tensorflow as tf
-
-    spec = tf.TensorSpec([None, None], tf.int32)
-    return tf.function(lambda ids: model(ids, training=False), input_signature=[spec])
-
-
-def _texts_at_once(model: keras.Model) -> int:
-    family = known_family(model)
-    return 1 if family is None else family.texts
-
-
 def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None:
     """Holds the restored model against the SavedModel that it came from."""
-    pairs = [_PROBE, _PROBE[::-1]][: _texts_at_once(encoder.model)]
+    pairs = [_PROBE, _PROBE[::-1]][: texts_at_once(encoder.model)]
     expected = np.asarray(loaded(*map(list, pairs)))
     given = _PROBE if len(pairs) == 1 else list(zip(*pairs, strict=True))
     moved = float(np.abs(encoder.encode(given) - expected).max())

@@ -12,6 +12,7 @@ from typer.testing import Result
 
 import use_st5
 from tests.convert.t5x_writer import write_file, write_folder
+from tests.models.bert import huggingface_folder
 from tests.models.t5 import numpy_t5
 from use_st5.convert.t5x_source import T5XSource
 from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
@@ -73,6 +74,23 @@ def test_a_folder_becomes_an_encoder_of_strings(
     assert whole.size_bytes - saved.size_bytes == pytest.approx(2 * whole.parameters, rel=0.1)
 
 
+def test_a_bert_becomes_an_encoder_of_strings(tmp_path: Path, use: Callable[..., Result]) -> None:
+    (tmp_path / "bert").mkdir()
+    huggingface_folder.write(tmp_path / "bert")
+    vectors = []
+    for pooling in ("mean", "cls", "max"):
+        folder = tmp_path / pooling
+        done = use("convert", str(tmp_path / "bert"), "--to", str(folder), "--pooling", pooling)
+        assert done.exit_code == 0, done.output
+        encoder = use_st5.load(folder)
+        assert encoder.max_length == 16, "its positions"
+        vectors.append(encoder.encode("the cat sat"))
+    assert min(np.abs(one - vectors[0]).max() for one in vectors[1:]) > 1e-3
+    done = use("convert", str(tmp_path / "bert"), "--to", str(tmp_path / "x"), "--pooling", "first")
+    assert done.exit_code == 1
+    assert "poolings ('mean', 'cls', 'max') of the family 'bert'" in done.stderr
+
+
 def test_refusals(source: Path, tmp_path: Path, use: Callable[..., Result]) -> None:
     (tmp_path / "there").mkdir()
     done = use("convert", str(source), "--to", str(tmp_path / "there"))
@@ -86,12 +104,15 @@ def test_refusals(source: Path, tmp_path: Path, use: Callable[..., Result]) -> N
     assert done.exit_code == 2
     assert "says how the model pools" in done.stderr
     (source / "modules.json").unlink()
-    config = json.dumps(CONFIG | {"model_type": "bert"})
+    done = use("convert", str(source), "--to", str(tmp_path / "new"), "--pooling", "cls")
+    assert done.exit_code == 1
+    assert "poolings ('mean', 'first', 'decoder') of the family 't5'" in done.stderr
+    config = json.dumps(CONFIG | {"model_type": "gpt2"})
     (source / "config.json").write_text(config, encoding="utf-8")
     done = use("convert", str(source), "--to", str(tmp_path / "new"))
     assert done.exit_code == 1
     assert "a known family" in done.stderr
-    assert "found a checkpoint of Hugging Face with model_type 'bert'" in done.stderr
+    assert "found a checkpoint of Hugging Face with model_type 'gpt2'" in done.stderr
     (source / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     (source / "model.safetensors").unlink()
     done = use("convert", str(source), "--to", str(tmp_path / "new"))

@@ -195,11 +195,3 @@ def test_no_float32_copy_of_a_kernel_is_stored(folder: Path) -> None:
     nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
     constants = [node.attr["value"].tensor for node in nodes if node.op == "Const"]
     assert max(tf.make_ndarray(each).size for each in constants) < 30
-
-
-def test_a_kernel_of_another_precision_is_refused() -> None:
-    model = dropping()
-    half = keras.layers.Dense(5, dtype="bfloat16")
-    half.build((None, 6))
-    with pytest.raises(ValueError, match="kernel: expected float32, received bfloat16"):
-        padded_graph(model, TrigramVectorizer(), kernels=[half.kernel])

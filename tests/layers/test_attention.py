@@ -52,3 +52,20 @@ def test_softmax_is_in_float32_in_half_precision() -> None:
     bias = np.array([100.0, 100.2], np.float32)[None, None, None]
     out = layer(np.array([[[0.0], [0.0]]], "f"), np.array([[[0.0], [1.0]]], "f"), bias=bias)
     np.testing.assert_allclose(np.asarray(out, "f")[0, 0, 0], 1 / (1 + np.exp(-0.2)), atol=3e-3)
+
+
+def test_biases_and_scaled_scores_by_hand() -> None:
+    layer = MultiHeadAttention(1, 4, scaled=True, use_bias=True, stddev=0.02)
+    layer.build((None, None, 4))
+    rng = np.random.default_rng(0)
+    for variable in layer.trainable_variables:
+        variable.assign(rng.normal(size=variable.shape))
+    x = rng.normal(size=(2, 3, 4)).astype("f")
+    dense = layer.linear_layers
+    q, k, v = (
+        x @ np.asarray(dense[role].kernel) + np.asarray(dense[role].bias)
+        for role in ("query", "key", "value")
+    )
+    mixed = softmax(q @ k.transpose(0, 2, 1) / 2, axis=-1) @ v
+    expected = mixed @ np.asarray(dense["output"].kernel) + np.asarray(dense["output"].bias)
+    np.testing.assert_allclose(layer(x), expected, atol=1e-5)

@@ -79,4 +79,5 @@ def test_config_makes_the_same_loss() -> None:
     )
     again = ClassificationLoss.from_config(loss.get_config())
     assert again.get_config() == loss.get_config()
+    assert (again.parts, loss.get_config()["parts"]) == (("v", "u"), ("v", "u"))
     assert [feature.size for feature in again.features] == [None, None, 2]

@@ -12,7 +12,7 @@ import pytest
 from use_st5.models.bert.config import BertConfig
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
-from use_st5.trainable_encoder import inference
+from use_st5.models.inference import inference
 from use_st5.training import teaching
 from use_st5.training.pair_scores import PairIds, scores
 from use_st5.training.teaching import teach

@@ -1,4 +1,4 @@
-"""`use-st5 convert`: a Sentence-T5 out of a foreign checkpoint."""
+"""`use-st5 convert`: a sentence encoder out of a foreign checkpoint."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import manual, say, waiting
 
 HELP = manual(
-    """Turn a T5 checkpoint into a sentence encoder that takes strings.
+    """Turn a checkpoint of a T5, BERT or RoBERTa into a sentence encoder that takes strings.
 
     SOURCE is one of these, found out by itself: a folder of sentence-transformers (modules.json;
-    sentence-t5-base and the like); a folder of Hugging Face with a T5, T5 1.1 or mT5 (config.json),
-    stored as safetensors in one file or in shards; a T5X checkpoint, a folder checkpoint_N or one
-    file, of a T5 or of a dual encoder; a TensorFlow checkpoint (model.ckpt-N) of Mesh TensorFlow,
-    T5's first release, or of the Model Garden.
+    all-MiniLM-L6-v2, sentence-t5-base and the like); a folder of Hugging Face with a BERT, RoBERTa,
+    T5, T5 1.1 or mT5 (config.json), stored as safetensors in one file or in shards; a T5X
+    checkpoint, a folder checkpoint_N or one file, of a T5 or of a dual encoder; a TensorFlow
+    checkpoint (model.ckpt-N) of a T5 of Mesh TensorFlow, its first release, or of the Model Garden;
+    the folder of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt), or a checkpoint
+    of the Model Garden's, with vocab.txt beside it.
 
-    Of a plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or
+    Of a plain BERT or RoBERTa an encoder is made whose vectors are pooled: --pooling mean, cls or
+    max. Of a plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or
     decoder, without projection. T5X and TensorFlow checkpoints hold no configuration, which their
     tensors' shapes give, and no vocabulary: --vocabulary names it, and T5's own is taken where the
     table has its 32,128 rows.
@@ -32,18 +35,12 @@ HELP = manual(
     Nothing in a checkpoint is run; files that hold code (.bin, .pt) are refused. Every name and
     shape is checked before a tensor is read, and one tensor is in memory at a time.""",
     "use-st5 convert sentence-t5-base --to models/sentence_t5_base",
+    "use-st5 convert all-MiniLM-L6-v2 --to models/minilm",
+    "use-st5 convert bert-base-uncased --to models/bert_cls --pooling cls",
     "use-st5 convert t5-large --to models/t5_large_raw --pooling decoder",
     "use-st5 convert sentence-t5-xxl --to models/sentence_t5_xxl --dtype bfloat16",
     "use-st5 convert mt5_base/checkpoint_1000000 --to models/mt5 --vocabulary mc4.model",
 )
-
-
-class PoolingOption(StrEnum):
-    """The poolings that `--pooling` takes."""
-
-    MEAN = "mean"
-    FIRST = "first"
-    DECODER = "decoder"
 
 
 class DtypeOption(StrEnum):
@@ -59,8 +56,12 @@ def convert(
     ],
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     pooling: Annotated[
-        PoolingOption | None,
-        typer.Option("--pooling", help="Of a plain T5. Default: mean."),
+        str | None,
+        typer.Option(
+            "--pooling",
+            metavar="NAME",
+            help="Of a plain T5 (mean, first, decoder) or BERT (mean, cls, max). Default: mean.",
+        ),
     ] = None,
     dtype: Annotated[
         DtypeOption, typer.Option("--dtype", help="Of weights and activations.")
@@ -70,14 +71,19 @@ def convert(
         typer.Option(
             "--vocabulary",
             metavar="FILE",
-            help="SentencePiece model. Default: the folder's, or T5's.",
+            help="SentencePiece model, or vocab.txt of a BERT. Default: the folder's, or T5's.",
             exists=True,
             dir_okay=False,
         ),
     ] = None,
     max_length: Annotated[
-        int, typer.Option(min=2, help="Tokens that are read of a text, the end token included.")
-    ] = 256,
+        int | None,
+        typer.Option(
+            min=2,
+            help="Tokens that are read of a text, those of its ends included. Default: what the "
+            "checkpoint says; 256 for a T5, a BERT's positions.",
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="The model's. Default: that of the folder.")
     ] = None,
@@ -93,10 +99,10 @@ def convert(
 def _convert(
     source: Path,
     to: Path,
-    pooling: PoolingOption | None,
+    pooling: str | None,
     dtype: DtypeOption,
     vocabulary: Path | None,
-    max_length: int,
+    max_length: int | None,
     name: str | None,
 ) -> None:
     start_tensorflow()
@@ -112,7 +118,7 @@ def _convert(
     with _counted() as on_tensor:
         encoder = TrainableEncoder.of_checkpoint(
             checkpoint,
-            pooling=pooling and pooling.value,
+            pooling=pooling,
             vocabulary=vocabulary,
             dtype=dtype.value,
             max_length=max_length,

@@ -26,7 +26,8 @@ HELP = manual(
     run, in which the exported model is found. Its files are held against their sha256 first.
 
     --storage int8 stores the embedding table in a quarter of the space (the vectors change a
-    little), float32 lets every embedding be fine-tuned. Without it the storage stays as it is.
+    little), of a BERT its kernels, too, which makes a single sentence slower; float32 lets every
+    embedding be fine-tuned. Without it the storage stays as it is.
 
     --archive writes one file, which a web server can offer: hub.load takes its URL.
 

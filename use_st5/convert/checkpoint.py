@@ -13,6 +13,7 @@ from use_st5.convert.assignment import listed
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.sentence_transformers import MODULES, SentenceModules, read_modules
 from use_st5.convert.t5x_source import INDEX, T5XSource
+from use_st5.convert.tensorflow_source import INDEX as TENSORFLOW_INDEX
 from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
 from use_st5.convert.weight_source import WeightSource
 
@@ -20,6 +21,8 @@ Format = Literal["sentence-transformers", "Hugging Face", "T5X", "TensorFlow"]
 Kind = TypeVar("Kind")
 
 CONFIG = "config.json"
+# Of google-research/bert: what its archives call the settings of a model.
+BERT_CONFIG = "bert_config.json"
 
 # A map of up to 15 entries, or a longer one: how T5X's files begin, and TensorFlow's never.
 _MAPS = {*range(0x80, 0x90), 0xDE, 0xDF}
@@ -34,7 +37,8 @@ class Checkpoint:
         format: Whose it is.
         source: Its tensors by name; of sentence-transformers those of the Transformer.
         folder: Where `config.json` and the vocabulary lie; None: the format has neither.
-        settings: The content of `config.json`.
+        settings: The content of `config.json`; beside a TensorFlow checkpoint that of
+            `bert_config.json`, and the `model_type` "bert".
         modules: What follows the Transformer in a folder of sentence-transformers.
     """
 
@@ -56,7 +60,14 @@ class Checkpoint:
     @property
     def settings_file(self) -> str:
         """Where the settings stand, for messages."""
+        if self.format == "TensorFlow":
+            return os.fspath(self.beside / BERT_CONFIG)
         return os.fspath((self.folder or self.where) / CONFIG)
+
+    @property
+    def beside(self) -> Path:
+        """The folder in which a vocabulary would lie."""
+        return self.folder or Path(self.source.where).parent
 
     def pooling(self, asked: str | None) -> str | None:
         """How the tokens' vectors become one: what the checkpoint says, else what is asked for.
@@ -103,14 +114,14 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         return _of_folder(path, path)
     if _begins_as_map(path / INDEX) or _begins_as_map(path):
         return Checkpoint(where=path, format="T5X", source=T5XSource(path))
-    if is_tensorflow_checkpoint(path):
-        return Checkpoint(where=path, format="TensorFlow", source=TensorFlowSource(path))
+    if is_tensorflow_checkpoint(path) or (path / BERT_CONFIG).is_file():
+        return _of_tensorflow(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: expected a checkpoint, found nothing of this name.")
     raise ValueError(
         f"{path}: expected a folder of Hugging Face or sentence-transformers (config.json, "
         "modules.json), a T5X checkpoint (a folder checkpoint_N or one file), or a TensorFlow "
-        "checkpoint of Mesh TensorFlow or the Model Garden (model.ckpt-N)."
+        "checkpoint of Mesh TensorFlow, google-research/bert or the Model Garden (model.ckpt-N)."
     )
 
 
@@ -125,6 +136,21 @@ def _of_folder(path: Path, folder: Path, modules: SentenceModules | None = None)
         source=SafetensorsSource(folder),
         modules=modules,
     )
+
+
+def _of_tensorflow(path: Path) -> Checkpoint:
+    """A checkpoint of TensorFlow, with the settings of a BERT where they lie beside it.
+
+    The archives of google-research/bert have no file `checkpoint`, and one checkpoint.
+    """
+    found = [] if is_tensorflow_checkpoint(path) else [*path.glob(f"*{TENSORFLOW_INDEX}")]
+    source = TensorFlowSource(found[0] if len(found) == 1 else path)
+    config = Path(source.where).parent / BERT_CONFIG
+    settings: dict[str, Any] = {}
+    if config.is_file():
+        remedy = "Copy it again from the model's archive."
+        settings = {**read_record(config, dict[str, Any], remedy=remedy), "model_type": "bert"}
+    return Checkpoint(where=path, format="TensorFlow", source=source, settings=settings)
 
 
 def _begins_as_map(path: Path) -> bool:

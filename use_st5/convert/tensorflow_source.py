@@ -20,9 +20,10 @@ INDEX = ".index"
 # What `tf.train.Checkpoint` adds to a variable's path.
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 # What is no weight: optimizers' variables beside each weight (those of Keras; Mesh TensorFlow's,
-# `q_slot_v`, `q_slot_vr` and so on), the step, and the tree of the checkpoint's objects.
+# `q_slot_v`, `q_slot_vr` and so on; google-research/bert's, `kernel/adam_m`), the step, and the
+# tree of the checkpoint's objects.
 _NO_WEIGHT = re.compile(
-    r".*/\.OPTIMIZER_SLOT/.*|.*_slot_\w+|global_step|_CHECKPOINTABLE_OBJECT_GRAPH"
+    r".*/\.OPTIMIZER_SLOT/.*|.*_slot_\w+|.*/adam_[mv]|global_step|_CHECKPOINTABLE_OBJECT_GRAPH"
 )
 
 # TensorFlow's `OutOfRange` arrives as an IndexError.

@@ -53,8 +53,10 @@ def defined_words(
     stream = iter(examples)
     while chunk := list(itertools.islice(stream, _READ_AT_ONCE)):
         chunk = [example for example in chunk if split_of(example["word"]) == split]
-        ids = single_ids([example["word"] for example in chunk]) if chunk else []
-        for example, word in zip(chunk, map(int, ids), strict=True):
+        if not chunk:
+            continue
+        ids = single_ids([example["word"] for example in chunk])
+        for example, word in zip(chunk, ids.tolist(), strict=True):
             definition = example["definition"].strip()
             if word and definition and (word, definition) not in seen:
                 seen.add((word, definition))

@@ -42,7 +42,8 @@ class Family(abc.ABC):
             an attribute `dimension`; after it others of the same layers, which may have adapters.
         presets: Its named shapes, frozen dataclasses.
         vectorizers: The text stages that it can read through, by kind; the first is the usual one.
-        storages: In which its embedding table may be exported.
+        storages: In which it may be exported; what "int8" rounds, the table alone or kernels,
+            too, its `graph` says.
         texts: How many texts it reads at once: 1, or 2 where it compares a pair.
         max_length: Tokens that are read of a text where nobody says it; None: what the model reads.
         poolings: How it may make one vector of the tokens', where a checkpoint does not say it; the
@@ -278,3 +279,23 @@ def family_with(preset: str) -> Family:
             return family
     there = {name: [*family.presets] for name, family in families().items()}
     raise ValueError(f"Unknown preset: {preset!r}. Expected one of {there}.")
+
+
+def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
+    """The family that knows a checkpoint, and the pooling that is asked for.
+
+    Raises:
+        ValueError: None knows it, or not this pooling.
+    """
+    for family in families().values():
+        if family.knows(checkpoint):
+            if pooling is None or pooling in family.poolings:
+                return family
+            raise ValueError(
+                f"{checkpoint.where}: expected one of the poolings {family.poolings} of the family "
+                f"{family.name!r}, received {pooling!r}."
+            )
+    raise ValueError(
+        f"{checkpoint.where}: expected the encoder of a known family "
+        f"({', '.join(families())}), found a checkpoint of {checkpoint.summary()}."
+    )

@@ -69,12 +69,12 @@ DEFSENT_K: Mapping[str, Mapping[Pooling, int]] = {
 }
 # Steps of SBERT to one of DefSent.
 TURNS = 19
-# On two cores seven minutes each.
+# Seven minutes each for MiniLM on two cores: 1.5 and 0.5 seconds of CPU time a step.
 SBERT_STEPS, DEFSENT_STEPS = 570, 1_500
-# Of a small model's DefSent: the grid's value that was best on the development words.
-DEFSENT_RATE = 2 ** (7 / 2) * 1e-6
 IDS = PreparedColumn("token_ids", max_tokens=128)
 BUCKETS = (16, 32, 64, 128)
+# XLA takes minutes on a CPU for the program of each width of batches.
+OPTIONS = {"jit_compile": False, "checkpoint_every": 100}
 
 
 def defsent_rate(model: str, pooling: Pooling) -> float:
@@ -85,6 +85,10 @@ def defsent_rate(model: str, pooling: Pooling) -> float:
         pooling: Of the vectors.
     """
     return 2 ** (DEFSENT_K[model][pooling] / 2) * 1e-6
+
+
+# Where no model is named: BERT-base's.
+DEFSENT_RATE = defsent_rate("bert_base", "mean")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,14 +136,15 @@ def adam(rate: float, *, decay: bool) -> Callable[[int], keras.optimizers.Optimi
 
 def frozen(run: Run) -> Collection[ModelPart]:
     """What DefSent leaves alone: the table, and a head that was pre-trained."""
-    return ("embedding",) if run.material.model.head is None else ("embedding", "head")
+    parts: tuple[ModelPart, ...] = ("embedding", "head")
+    return parts if run.material.model.head is not None else parts[:1]
 
 
 def sbert(steps: int | None) -> Stage:
     """Labelled pairs."""
     return Stage(
         name="sbert", tasks=(PAIRS,), optimizer=adam(SBERT_RATE, decay=True), steps=steps,
-        options={"checkpoint_every": 100},
+        options=OPTIONS,
     )  # fmt: skip
 
 
@@ -147,7 +152,7 @@ def defsent(steps: int | None, rate: float) -> Stage:
     """Definitions."""
     return Stage(
         name="defsent", tasks=(WORDS,), optimizer=adam(rate, decay=False), steps=steps,
-        freeze=frozen, options={"checkpoint_every": 100},
+        freeze=frozen, options=OPTIONS,
     )  # fmt: skip
 
 
@@ -159,7 +164,7 @@ def multi(steps: int | None) -> Stage:
     return Stage(
         name="multi", tasks=tasks, optimizer=adam(SBERT_RATE, decay=True), steps=steps,
         freeze=frozen,
-        options={"order": "cycle", "steps_per_call": 1, "checkpoint_every": 100},
+        options={**OPTIONS, "order": "cycle", "steps_per_call": 1},
     )  # fmt: skip
 
 
@@ -228,15 +233,18 @@ RECIPE = Recipe(
 Method = Recipe | Combination
 
 
-def methods(sbert: Stage, defsent: Stage, multi: Stage) -> dict[str, Method]:
+def methods(
+    sbert: Stage, defsent: Stage, multi: Stage, *, pooling: Pooling = "mean"
+) -> dict[str, Method]:
     """The rows of the paper's Table 3 by name.
 
     Args:
         sbert: The training on labelled pairs.
         defsent: That on definitions.
         multi: That on both.
+        pooling: Of the vectors.
     """
-    stages = {
+    stages: dict[str, tuple[Stage, ...]] = {
         "untuned": (),
         "sbert": (sbert,),
         "defsent": (defsent,),
@@ -245,11 +253,21 @@ def methods(sbert: Stage, defsent: Stage, multi: Stage) -> dict[str, Method]:
         "multi": (multi,),
     }
     recipes = {
-        name: dataclasses.replace(RECIPE, name=name, stages=each) for name, each in stages.items()
+        name: dataclasses.replace(
+            RECIPE,
+            name=name,
+            model=partial(initial_model, pooling=pooling),
+            stages=each,
+            metadata={**RECIPE.metadata, "pooling": pooling},
+        )
+        for name, each in stages.items()
     }
-    both = {name: recipes[name] for name in ("sbert", "defsent")}
     modes: tuple[Mode, ...] = ("average", "concat")
-    return {**recipes, **{mode: Combination(name=mode, mode=mode, **both) for mode in modes}}
+    combinations: dict[str, Method] = {
+        mode: Combination(name=mode, mode=mode, sbert=recipes["sbert"], defsent=recipes["defsent"])
+        for mode in modes
+    }
+    return {**recipes, **combinations}
 
 
 def published(model: str, pooling: Pooling = "mean") -> dict[str, Method]:
@@ -259,22 +277,14 @@ def published(model: str, pooling: Pooling = "mean") -> dict[str, Method]:
         model: A key of `DEFSENT_K`.
         pooling: Of the vectors; the paper's experiments use "mean".
     """
-    found = methods(sbert(None), defsent(None, defsent_rate(model, pooling)), multi(None))
-    return {name: _pooled(method, pooling) for name, method in found.items()}
-
-
-def _pooled(method: Method, pooling: Pooling) -> Method:
-    if isinstance(method, Combination):
-        parts = {name: _pooled(getattr(method, name), pooling) for name in ("sbert", "defsent")}
-        return dataclasses.replace(method, **parts)
-    metadata = {**method.metadata, "pooling": pooling}
-    return dataclasses.replace(
-        method, model=partial(initial_model, pooling=pooling), metadata=metadata
-    )
+    rate = defsent_rate(model, pooling)
+    return methods(sbert(None), defsent(None, rate), multi(None), pooling=pooling)
 
 
 METHODS = methods(
-    sbert(SBERT_STEPS), defsent(DEFSENT_STEPS, DEFSENT_RATE), multi(SBERT_STEPS // TURNS * 20)
+    sbert(SBERT_STEPS),
+    defsent(DEFSENT_STEPS, DEFSENT_RATE),
+    multi(SBERT_STEPS // TURNS * (TURNS + 1)),
 )
 VARIANTS: dict[str, Method] = {
     **METHODS,

@@ -25,7 +25,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -141,13 +141,13 @@ def _train(
     data: Path,
     output: Path,
     seed: int,
-    options: Mapping[str, object],
+    options: Mapping[str, Any],
 ) -> None:
     folder = _folder(output, name, seed)
-    given = {**options, "seed": seed, "prepared": output / "prepared"}
+    given: dict[str, Any] = {**options, "seed": seed, "prepared": output / "prepared"}
     singles = {each: _folder(output, each, seed) for each in ("sbert", "defsent")}
     if isinstance(method, Combination):
-        method.run(data, folder, **given, **singles)
+        method.run(data, folder, sbert=singles["sbert"], defsent=singles["defsent"], **given)
         return
     _begin_with_singles(method, folder, singles)
     method.run(data, folder, **given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.recipe import Part, RecipeTask, Run, Scores, Stage, StrategyName
 from use_st5.training.task import Task
+from use_st5.training.training_loop import STEPS_PER_CALL
 
 PARTS: tuple[Part, ...] = ("prepare", "train", "export")
 _TRAINING = "training.json"
@@ -189,8 +191,7 @@ def _train_stage(
 ) -> None:
     with device.scope():
         tasks = [each for task in stage.tasks for each in built_tasks(task, data[task.name])]
-        epoch = sum(len(each.data) // each.batch_size for each in tasks)
-        steps = steps or stage.steps or max(1, epoch)
+        steps = steps or stage.steps or _steps_of_a_pass(tasks, stage)
         optimizer = stage.optimizer(steps)
     with frozen_parts(model, stage.freeze(run)):
         trainer = backend_trainer(
@@ -207,6 +208,13 @@ def _train_stage(
         trainer.run(steps)
         if stage.best:
             trainer.restore_best()
+
+
+def _steps_of_a_pass(tasks: list[Task], stage: Stage) -> int:
+    """The steps of one pass over the examples, made up to whole calls from the host."""
+    steps = sum(len(each.data) // each.batch_size for each in tasks)
+    of_call = stage.options.get("steps_per_call", STEPS_PER_CALL)
+    return math.ceil(max(1, steps) / of_call) * of_call
 
 
 def built_tasks(task: RecipeTask, data: Mapping[str, ArrayData]) -> list[Task]:

@@ -23,7 +23,7 @@ from use_st5._records import read_record
 from use_st5.losses.pair_logit_loss import PairLogitLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
-from use_st5.trainable_encoder import inference
+from use_st5.models.inference import inference
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.linear_warmup import LinearWarmup

@@ -30,6 +30,7 @@ from use_st5.training.task import Order, Task, task_in_turn
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
+STEPS_PER_CALL = 10
 Metrics = dict[str, float]
 Variables = dict[str, list[keras.Variable]]
 
@@ -89,7 +90,7 @@ class TrainingLoop(abc.ABC):
         folder: str | os.PathLike[str] | None = None,
         seed: int = 0,
         order: Order = "drawn",
-        steps_per_call: int = 10,
+        steps_per_call: int = STEPS_PER_CALL,
         accumulation: int = 1,
         gradient_cache: int = 1,
         evaluate: Callable[[], Metrics] | None = None,

