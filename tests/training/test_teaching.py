@@ -121,6 +121,28 @@ def test_scores_are_cosines_and_sigmoids_whatever_the_batches() -> None:
     )
 
 
+def test_ids_of_texts_are_cut_and_joined() -> None:
+    class Letters:
+        """An id a letter, between 2 and 3."""
+
+        def token_ids(self, texts: list[str], limit: int) -> np.ndarray:
+            return np.array(
+                [[2, *map(ord, text[: limit - 2].ljust(limit - 2)), 3] for text in texts]
+            )
+
+        def padded_pairs(self, first: list[str], second: list[str], limit: int) -> np.ndarray:
+            return self.token_ids([a + b for a, b in zip(first, second, strict=True)], limit)
+
+    ids = PairIds.of_texts(Letters(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8)
+    assert ids.first.tolist() == [[2, *map(ord, "ab"), 3]]
+    assert ids.second.tolist() == [[2, *map(ord, "cd"), 3]]
+    assert ids.joined.tolist() == [[2, *map(ord, "abcdef"), 3]]
+    assert ids.turned.tolist() == [[2, *map(ord, "cdefab"), 3]]
+    del Letters.padded_pairs
+    alone = PairIds.of_texts(Letters(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8)
+    assert (alone.joined.shape, alone.turned.shape, len(alone)) == ((1, 0), (1, 0), 1)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Taught]]:
     folder = tmp_path_factory.mktemp("course")

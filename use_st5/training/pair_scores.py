@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import keras
 import numpy as np
+
+if TYPE_CHECKING:  # It needs TensorFlow, and scoring under JAX does not.
+    from use_st5.text.vectorizer import Vectorizer
 
 Kind = Literal["bi", "cross"]
 # Ids `[batch, length]` → vectors `[batch, dimension]`.
@@ -34,6 +37,36 @@ class PairIds:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    @classmethod
+    def of_texts(
+        cls,
+        vectorizer: Vectorizer,
+        first: Sequence[str],
+        second: Sequence[str],
+        *,
+        max_tokens: int,
+        max_pair_tokens: int,
+    ) -> Self:
+        """The ids of texts.
+
+        Args:
+            vectorizer: Gives them; one that cannot join two texts leaves `joined` and `turned`
+                without columns, for models of single texts alone.
+            first: The first texts.
+            second: The second texts.
+            max_tokens: Ids of a text, the rest is cut.
+            max_pair_tokens: Ids of both texts together.
+        """
+        one, two = (np.asarray(vectorizer.token_ids(each, max_tokens)) for each in (first, second))
+        join = getattr(vectorizer, "padded_pairs", None)
+        if join is None:
+            none = np.zeros((len(first), 0), np.int32)
+            return cls(first=one, second=two, joined=none, turned=none)
+        joined, turned = (
+            np.asarray(join(*each, max_pair_tokens)) for each in ((first, second), (second, first))
+        )
+        return cls(first=one, second=two, joined=joined, turned=turned)
 
 
 def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:

@@ -1,0 +1,61 @@
+"""Pairs of sentences out of running text, for models that score pairs without a label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from use_st5.search import exact_search
+
+Pair = tuple[str, str]
+
+
+def mined_pairs(
+    sentences: Sequence[str],
+    vectors: np.ndarray,
+    *,
+    neighbours: int = 1,
+    others: int = 1,
+    seed: int = 0,
+) -> list[Pair]:
+    """Each sentence with its nearest neighbours, and with some drawn at random.
+
+    Neighbours alone would be alike all of them, random ones unlike: a model that learns scores
+    wants both. Equal sentences are no pair, and no pair is there twice, in whichever order.
+
+    Args:
+        sentences: The text; of equal ones the first counts.
+        vectors: float `[sentences, dimension]`, of any encoder.
+        neighbours: Of each sentence, by the cosine.
+        others: Of each sentence, drawn from all.
+        seed: Of the draw.
+
+    Returns:
+        Pairs in the order of their first sentences: neighbours, the nearest first, then others.
+
+    Raises:
+        ValueError: There are fewer sentences than are asked for each, or the vectors do not fit.
+    """
+    if len(vectors) != len(sentences):
+        raise ValueError(f"Expected {len(sentences)} vectors, received {len(vectors)}.")
+    places: dict[str, int] = {}
+    for row, text in enumerate(sentences):
+        places.setdefault(text, row)
+    texts, rows = [*places], [*places.values()]
+    if not 0 <= max(neighbours, others) < len(texts) or min(neighbours, others) < 0:
+        raise ValueError(
+            f"Expected more than {max(neighbours, others)} different sentences, so many are asked "
+            f"for each; received {len(texts)}."
+        )
+    unit = vectors[rows] / np.maximum(np.linalg.norm(vectors[rows], axis=1, keepdims=True), 1e-12)
+    nearest = exact_search(unit, unit, k=neighbours + 1)[1]
+    rng = np.random.default_rng(seed)
+    found: dict[frozenset[str], Pair] = {}
+    for row, text in enumerate(texts):
+        near = [other for other in nearest[row] if other != row][:neighbours]
+        drawn = rng.choice(len(texts) - 1, others, replace=False)
+        # The row itself is left out of the draw.
+        for other in [*near, *(drawn + (drawn >= row))]:
+            found.setdefault(frozenset((text, texts[other])), (text, texts[other]))
+    return list(found.values())
