@@ -18,6 +18,8 @@ from use_st5.recipes import sbert_defsent
 from use_st5.recipes._combination import Combination
 from use_st5.recipes.sbert_defsent import DEFSENT_K, VARIANTS, defsent_rate
 from use_st5.training.recipe import Recipe, Run, Stage
+from use_st5.training.trainer import Trainer
+from use_st5.training.training_loop import Metrics
 
 TEXTS = ["A man runs.", "", "The dog plays the guitar."]
 DEFINED = ("dog", "man", "woman", "child", "guitar", "plays", "eats", "reads")
@@ -86,6 +88,36 @@ def test_trains_through_both_and_continues_what_sbert_began(
 def weights_of_checkpoint(data: Path, bert: Path, tmp_path: Path) -> dict[str, np.ndarray]:
     SMALL["untuned"].run(data, tmp_path / "untuned", pretrained=bert)
     return weights(tmp_path / "untuned")
+
+
+def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
+    data: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of like lengths and frozen parts included."""
+    stages = (quick(sbert_defsent.sbert(10)), quick(sbert_defsent.defsent(20, 1e-2)))
+    often = (
+        dataclasses.replace(stage, options={**stage.options, "checkpoint_every": 10})
+        for stage in stages
+    )
+    recipe = dataclasses.replace(sbert_defsent.RECIPE, stages=tuple(often))
+    given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
+    recipe.run(data, tmp_path / "whole", **given)
+    train, calls = Trainer._train, iter(range(9))
+
+    def killed(self: Trainer, name: str, first: int) -> Metrics:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return train(self, name, first)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "_train", killed)
+        recipe.run(data, tmp_path / "killed", **given)
+    names = sorted(path.name for path in tmp_path.glob("killed/checkpoints/*/checkpoint-*"))
+    assert names == ["checkpoint-000000010"] * 2
+    recipe.run(data, tmp_path / "killed", **given)
+    whole, killed_once = (weights(tmp_path / name) for name in ("whole", "killed"))
+    for name, value in whole.items():
+        np.testing.assert_array_equal(killed_once[name], value, err_msg=name)
 
 
 def test_one_pass_is_whole_calls(data: Path, bert: Path, tmp_path: Path) -> None:
