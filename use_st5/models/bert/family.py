@@ -47,13 +47,10 @@ class BertFamily(Family):
     def graph(
         self, model: SentenceBert, vectorizer: Vectorizer, *, storage: str, max_length: int | None
     ) -> EncoderGraph:
-        """The graph over padded ids, without the head.
-
-        In float32 the model is written whole: it may be of bfloat16.
-        """
-        table = None
-        if storage != "float32":
-            table = stored_table(model.embedding.embeddings, storage)
+        """The graph over padded ids, without the head; one of bfloat16 is written whole."""
+        embeddings, table = model.embedding.embeddings, None
+        if storage != "float32" or embeddings.dtype == "float32":
+            table = stored_table(embeddings, storage)
         return padded_graph(
             model,
             vectorizer,
