@@ -77,49 +77,38 @@ class ByteLevelWords:
             last: Whether it is the last of one.
         """
         kinds = self._kinds(points)
-        before = tf.where(first, _OUTSIDE, _shifted(kinds, -1))
-        behind = tf.where(last, _OUTSIDE, _shifted(kinds, 1))
-        after_space = ~first & (_shifted(points, -1) == ord(" "))
+        before = tf.where(first, _OUTSIDE, tf.roll(kinds, 1, axis=0))
+        behind = tf.where(last, _OUTSIDE, tf.roll(kinds, -1, axis=0))
+        after_space = ~first & (tf.roll(points, 1, axis=0) == ord(" "))
         changes = kinds != before
         begins = tf.where(
             kinds == _SPACE,
             changes | ((behind != _SPACE) & (behind != _OUTSIDE)),
             changes & ~after_space,
         )
-        quotes = (points == ord("'")) & begins
-        return tf.cond(
-            tf.reduce_any(quotes),
-            lambda: _with_clitics(points, begins, first=first, quotes=quotes),
-            lambda: begins,
-        )
+        return _with_clitics(points, first, begins)
 
 
-def _with_clitics(
-    points: tf.Tensor, begins: tf.Tensor, *, first: tf.Tensor, quotes: tf.Tensor
-) -> tf.Tensor:
+def _with_clitics(points: tf.Tensor, first: tf.Tensor, begins: tf.Tensor) -> tf.Tensor:
     """The beginnings of words, where "'s" and its like are words of their own."""
-    one, two = (_behind(points, first, distance) for distance in (1, 2))
-    short = quotes & tf.reduce_any(one[:, None] == [*map(ord, "stmd")], axis=1)
-    pairs = tf.constant([[*map(ord, pair)] for pair in ("re", "ve", "ll")])
-    both = tf.stack([one, two], axis=1)[:, None] == pairs
-    long = quotes & tf.reduce_any(tf.reduce_all(both, axis=2), axis=1)
-    inside = _moved(short | long, 1)
-    ends = _moved(short, 2) | _moved(long, 3)
-    return first | ends | (begins & ~inside)
+    quotes = tf.where((points == ord("'")) & begins)[:, 0]
+    # Nothing goes on beyond the end of all.
+    points, first = tf.pad(points, [[0, 2]]), tf.pad(first, [[0, 2]], constant_values=True)
+    one = tf.where(tf.gather(first, quotes + 1), 0, tf.gather(points, quotes + 1))
+    two = tf.where(tf.gather(first, quotes + 2), 0, tf.gather(points, quotes + 2))
+    short = _is_one_of(tf.stack([one], axis=1), "s", "t", "m", "d")
+    long = _is_one_of(tf.stack([one, two], axis=1), "re", "ve", "ll")
+    letters = tf.cast(short, tf.int64) + 2 * tf.cast(long, tf.int64)
+    clitics = tf.where(letters)
+    inside = tf.gather(quotes, clitics) + 1
+    behind = inside + tf.gather(letters, clitics)
+    begins = tf.pad(begins, [[0, 2]])
+    begins = tf.tensor_scatter_nd_update(begins, inside, tf.zeros_like(inside[:, 0], tf.bool))
+    begins = tf.tensor_scatter_nd_update(begins, behind, tf.ones_like(behind[:, 0], tf.bool))
+    return begins[:-2]
 
 
-def _shifted(values: tf.Tensor, distance: int) -> tf.Tensor:
-    """The value so many places ahead (below 0: back), round the end."""
-    return tf.roll(values, -distance, axis=0)
-
-
-def _behind(points: tf.Tensor, first: tf.Tensor, distance: int) -> tf.Tensor:
-    """The code point so many places ahead in the same text, 0 where there is none."""
-    for _ in range(distance):
-        points = tf.where(_shifted(first, 1), 0, _shifted(points, 1))
-    return points
-
-
-def _moved(flags: tf.Tensor, distance: int) -> tf.Tensor:
-    """The flags so many places further on; what goes beyond the end is lost."""
-    return tf.pad(flags, [[distance, 0]])[: tf.size(flags)]
+def _is_one_of(points: tf.Tensor, *texts: str) -> tf.Tensor:
+    """Whether code points `[number, letters]` are one of some texts of as many letters."""
+    same = points[:, None] == [[*map(ord, text)] for text in texts]
+    return tf.reduce_any(tf.reduce_all(same, axis=2), axis=1)

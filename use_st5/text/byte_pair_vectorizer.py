@@ -82,7 +82,7 @@ class BytePairVectorizer(FramedVectorizer):
             size=max(pieces.values()) + 1, sha256=digest.hexdigest()
         )
         self._words = ByteLevelWords()
-        letters = _byte_letters()
+        letters = byte_letters()
         self._bytes = tf.constant([pieces[letter] for letter in letters], tf.int32)
         ranks, merged = _merge_table(pieces, merges)
         self._merged = tf.constant([*merged, 0], tf.int32)
@@ -110,11 +110,12 @@ class BytePairVectorizer(FramedVectorizer):
         spelled = tf.where(whole == _UNKNOWN)
         distinct, places = tf.unique(tf.gather_nd(words, spelled))
         ids, rows = self._merge(distinct)
-        sizes = tf.math.bincount(rows, minlength=tf.size(distinct), dtype=tf.int32)
-        # A word is a row of the pool: its one id, or those of its pieces, which stand behind.
-        begins = tf.size(whole) + tf.cumsum(sizes, exclusive=True)
+        number = tf.size(distinct)
+        sizes = tf.math.bincount(rows, minlength=number, dtype=tf.int32)
+        firsts = tf.math.unsorted_segment_min(tf.range(tf.size(rows)), rows, number)
+        # Where the ids of each word stand: one in `whole`, or those of its pieces behind these.
         begins = tf.tensor_scatter_nd_update(
-            tf.range(tf.size(whole)), spelled, tf.gather(begins, places)
+            tf.range(tf.size(whole)), spelled, tf.size(whole) + tf.gather(firsts, places)
         )
         lengths = tf.tensor_scatter_nd_update(
             tf.ones_like(whole), spelled, tf.gather(sizes, places)
@@ -127,7 +128,7 @@ class BytePairVectorizer(FramedVectorizer):
         )
 
     def _merge(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The pieces of words end to end.
+        """The pieces of words, those of each end to end, the words in any order.
 
         Args:
             words: string `[words]`.
@@ -138,28 +139,49 @@ class BytePairVectorizer(FramedVectorizer):
         joined = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
         ids = tf.gather(self._bytes, tf.cast(joined, tf.int32))
         rows = tf.repeat(tf.range(tf.size(words)), tf.strings.length(words))
+        none = ids[:0]
+        state = (ids, rows, self._ranks_of(ids, rows, tf.range(tf.size(ids))), none, none)
+        shapes = (tf.TensorShape([None]),) * len(state)
+        *_, ids, rows = tf.while_loop(
+            lambda ids, *_: tf.size(ids) > 0, self._merge_once, state, shape_invariants=shapes
+        )
+        return ids, rows
 
-        def more(_ids: tf.Tensor, _rows: tf.Tensor, ranks: tf.Tensor) -> tf.Tensor:
-            return tf.reduce_any(ranks < _NO_RANK)
+    def _merge_once(
+        self, ids: tf.Tensor, rows: tf.Tensor, ranks: tf.Tensor, *done: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        """Merges the first of the pairs of each word.
 
-        def merge(ids: tf.Tensor, rows: tf.Tensor, ranks: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            best = tf.gather(tf.math.segment_min(ranks, rows), rows)
-            merged = _without_overlaps((ranks == best) & (ranks < _NO_RANK))
-            ids = tf.where(merged, tf.gather(self._merged, tf.minimum(ranks, self._last)), ids)
-            kept = ~tf.pad(merged, [[1, 0]])[:-1]
-            ids, rows = tf.boolean_mask(ids, kept), tf.boolean_mask(rows, kept)
-            return ids, rows, self._pair_ranks(ids, rows)
+        Args:
+            ids: Of the pieces of the words that are not done, int32 `[pieces]`.
+            rows: The word of each.
+            ranks: Of each and the next of its word.
+            done: Ids and words of the others.
 
-        state = (ids, rows, self._pair_ranks(ids, rows))
-        shapes = (tf.TensorShape([None]),) * 3
-        return tf.while_loop(more, merge, state, shape_invariants=shapes)[:2]
+        Returns:
+            The same afterwards; words without any pair are done.
+        """
+        best = tf.gather(tf.math.segment_min(ranks, rows), rows)
+        going = best < _NO_RANK
+        done = tuple(
+            tf.concat([old, tf.boolean_mask(new, ~going)], axis=0)
+            for old, new in zip(done, (ids, rows), strict=True)
+        )
+        merged = _without_overlaps((ranks == best) & going)
+        ids = tf.where(merged, tf.gather(self._merged, tf.minimum(ranks, self._last)), ids)
+        kept = tf.where(going & ~tf.pad(merged, [[1, 0]])[:-1])[:, 0]
+        ids, rows, ranks, merged = (tf.gather(each, kept) for each in (ids, rows, ranks, merged))
+        stale = tf.where(merged | tf.pad(merged, [[0, 1]])[1:])
+        changed = self._ranks_of(ids, rows, tf.cast(stale[:, 0], tf.int32))
+        return ids, rows, tf.tensor_scatter_nd_update(ranks, stale, changed), *done
 
-    def _pair_ranks(self, ids: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """The place in the list of merges of each piece and the next of the word, int32."""
-        wide = tf.cast(ids, tf.int64)
-        ranks = self._ranks.lookup(wide * _MOST_IDS + tf.roll(wide, -1, axis=0))
-        same = rows == tf.pad(rows, [[0, 1]], constant_values=-1)[1:]
-        return tf.where(same, tf.cast(ranks, tf.int32), _NO_RANK)
+    def _ranks_of(self, ids: tf.Tensor, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The place in the list of merges of some pieces and the next of their words, int32."""
+        behind = tf.minimum(places + 1, tf.size(ids) - 1)
+        one, two = (tf.cast(tf.gather(ids, each), tf.int64) for each in (places, behind))
+        same = (tf.gather(rows, places) == tf.gather(rows, behind)) & (places < behind)
+        ranks = tf.cast(self._ranks.lookup(one * _MOST_IDS + two), tf.int32)
+        return tf.where(same, ranks, _NO_RANK)
 
     def _whole_words(
         self, pieces: Mapping[str, int], letters: Sequence[str]
@@ -234,7 +256,7 @@ def _check_pieces(pieces: Mapping[str, int]) -> None:
             f"Expected an id below {_MOST_IDS:,} for each of the {len(pieces):,} pieces alone, "
             f"received {len({*pieces.values()}):,} up to {max(pieces.values()):,}. {_REMEDY}"
         )
-    if missing := [letter for letter in _byte_letters() if letter not in pieces]:
+    if missing := [letter for letter in byte_letters() if letter not in pieces]:
         raise ValueError(
             f"Expected a piece for each of the 256 bytes, received none for {len(missing)} of "
             f"them, {missing[0]!r} the first. {_REMEDY}"
@@ -245,7 +267,7 @@ def _merge_table(
     pieces: Mapping[str, int], merges: Sequence[tuple[str, str]]
 ) -> tuple[dict[int, int], list[int]]:
     """The rank of each pair of ids, and what becomes of the pair of each rank."""
-    ranks, merged, letters = {}, [], frozenset(_byte_letters())
+    ranks, merged, letters = {}, [], frozenset(byte_letters())
     for rank, (one, two) in enumerate(merges):
         if not ({one, two, one + two} <= pieces.keys() and letters >= {*one, *two}):
             raise ValueError(
@@ -258,7 +280,7 @@ def _merge_table(
     return ranks, merged
 
 
-def _byte_letters() -> list[str]:
+def byte_letters() -> list[str]:
     """The letter that stands for each byte in files: what can be printed stands for itself."""
     plain = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (byte for byte in range(256) if byte not in plain)
