@@ -125,6 +125,8 @@ def test_refusals(tmp_path: Path) -> None:
     for wrong in (("t", "x"), ("the", "漢"), ("", "t")):
         with pytest.raises(ValueError, match=r"Expected merges of pieces.*number 8"):
             BytePairVectorizer(pieces, (*MERGES, wrong))
+    with pytest.raises(ValueError, match="list of merges, received an empty one"):
+        BytePairVectorizer(pieces, ())
     (tmp_path / "merges.txt").write_text("t h\nthe\n")
     with pytest.raises(ValueError, match=r"merges.txt:2: expected two pieces .*received 'the'"):
         read_merges(tmp_path / "merges.txt")

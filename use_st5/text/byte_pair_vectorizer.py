@@ -64,7 +64,7 @@ class BytePairVectorizer(FramedVectorizer):
 
     Raises:
         ValueError: The vocabulary does not begin with `<s>` and `<pad>`, has no `</s>`, lacks a
-            byte or what a merge makes, or gives an id twice.
+            byte or what a merge makes, or gives an id twice; or there are no merges.
     """
 
     kind: ClassVar[str] = "byte_pair"
@@ -267,6 +267,8 @@ def _merge_table(
     pieces: Mapping[str, int], merges: Sequence[tuple[str, str]]
 ) -> tuple[dict[int, int], list[int]]:
     """The rank of each pair of ids, and what becomes of the pair of each rank."""
+    if not merges:
+        raise ValueError(f"Expected a list of merges, received an empty one. {_REMEDY}")
     ranks, merged, letters = {}, [], frozenset(byte_letters())
     for rank, (one, two) in enumerate(merges):
         if not ({one, two, one + two} <= pieces.keys() and letters >= {*one, *two}):
