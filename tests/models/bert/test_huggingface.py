@@ -9,6 +9,7 @@ import pytest
 
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.bert.checkpoints import read_sentence_bert
+from use_st5.text.byte_pair_vectorizer import byte_letters
 from use_st5.trainable_encoder import TrainableEncoder
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
@@ -101,8 +102,7 @@ def test_an_encoder_alone_has_no_head(tmp_path: Path) -> None:
 def test_a_roberta_from_strings(tmp_path: Path) -> None:
     """Byte pairs of its own, padding and start exchanged, one sentence after the other."""
     pieces = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
-    letters = [*transformers.convert_slow_tokenizer.bytes_to_unicode().values()]
-    for piece in (*letters, "th", "the", "\u0120c", "<mask>"):
+    for piece in (*byte_letters(), "th", "the", "\u0120c", "<mask>"):
         pieces[piece] = len(pieces)
     merges = "#version: 0.2\nt h\nth e\n\u0120 c\n"
     (tmp_path / "vocab.json").write_text(json.dumps(pieces), encoding="utf-8")
