@@ -15,6 +15,7 @@ from use_st5.models.bert import checkpoints
 from use_st5.models.bert.config import BERT_PRESETS, POOLINGS
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.family import Family
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.vectorizer import Vectorizer
 from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
 
@@ -29,7 +30,7 @@ class BertFamily(Family):
     name = "bert"
     model_types = (SentenceBert,)
     presets = BERT_PRESETS
-    vectorizers: ClassVar = {WordPieceVectorizer.kind: WordPieceVectorizer}
+    vectorizers: ClassVar = {kind.kind: kind for kind in (WordPieceVectorizer, BytePairVectorizer)}
     storages = ("float32", "int8")
     poolings = POOLINGS
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
