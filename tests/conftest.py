@@ -16,6 +16,7 @@ import pytest
 
 from tests.toy_encoders import (  # noqa: F401 (fixtures)
     toy,
+    toy_bert,
     toy_ensemble,
     toy_t5,
     toy_use_dan,

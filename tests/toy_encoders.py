@@ -28,16 +28,16 @@ class Toy(NamedTuple):
     @property
     def rows(self) -> int:
         """Rows of the table."""
-        return self.model.config.num_embeddings
+        return self.vectorizer.vocabulary.size
 
     def ids(self, texts: list[str | bytes]) -> Any:
         """What the model is given for these texts."""
         return self.vectorizer.padded(texts, self.max_length)
 
 
-@pytest.fixture(scope="session", params=["use_dan", "use_transformer"])
+@pytest.fixture(scope="session", params=["use_dan", "use_transformer", "bert"])
 def toy(request: pytest.FixtureRequest) -> Toy:
-    """The toys of both families, one after the other."""
+    """The toys of the families, one after the other."""
     return request.getfixturevalue(f"toy_{request.param}")
 
 
@@ -92,6 +92,39 @@ def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 
 @pytest.fixture(scope="session")
+def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """A BERT of 18 rows x 12, two blocks and a dense layer, with dropout."""
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    import keras
+
+    from use_st5.models.bert import checkpoint_names
+    from use_st5.models.bert.config import BertConfig, ProjectionConfig
+    from use_st5.models.bert.sentence_bert import SentenceBert
+    from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
+
+    keras.utils.set_random_seed(0)
+    vectorizer = WordPieceVectorizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", *WORDS])
+    config = BertConfig(
+        vectorizer.vocabulary.size,
+        num_layers=2,
+        hidden_dim=12,
+        intermediate_dim=20,
+        num_heads=3,
+        max_positions=16,
+        separator_id=vectorizer.separator,
+        dropout=0.3,
+        attention_dropout=0.3,
+    )
+    model = SentenceBert(config, dense=ProjectionConfig(16), normalize=True)
+    model.build()
+    # BERT's first weights are so small that all vectors are nearly the same.
+    for path, variable in checkpoint_names.variables(model).items():
+        if len(variable.shape) == 2:
+            variable.assign(variable * (5 if path.endswith("kernel") else 25))
+    return _exported(model, vectorizer, tmp_path_factory, max_length=16)
+
+
+@pytest.fixture(scope="session")
 def toy_ensemble(toy_use_transformer: Toy, tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """The USE Transformer and another of its shape, concatenated."""
     import keras
@@ -115,7 +148,8 @@ def _exported(
     """A model in both storages; its limit is its own, the writer is not told."""
     from use_st5.trainable_encoder import TrainableEncoder
 
-    model.build()
+    if not model.built:
+        model.build()
     facts = {"card": "# Toy\n", "metadata": {"languages": ["en"]}}
     encoder = TrainableEncoder(model, vectorizer, name="toy", **facts)
     folders = {}

@@ -270,7 +270,7 @@ class TrainableEncoder:
 
         Args:
             path: The folder to write; an older model there, and nothing else, is replaced.
-            storage: "float32", or "int8" for an embedding table, of a BERT kernels, too, at a
+            storage: "float32", or "int8" for an embedding table (of a BERT for kernels, too) at a
                 quarter of the size, whose scales, not entries, can be fine-tuned in the SavedModel.
 
         Returns:

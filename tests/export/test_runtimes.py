@@ -21,6 +21,8 @@ MODELS = (
     "use_dan int8",
     "use_transformer float32",
     "use_transformer int8",
+    "bert float32",
+    "bert int8",
     "ensemble float32",
     "ensemble int8",
     "t5_mean float32",

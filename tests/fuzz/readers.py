@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.convert import t5x_writer
+from tests.convert import tokenizer_examples as tokenizers
 from tests.evaluation.report import records as report_records
 from tests.evaluation.toys import WordsTask
 from tests.footprint import records as resource_records
@@ -430,6 +431,21 @@ def _checkpoints() -> dict[str, Reader]:
         "sentencepiece": Reader(
             _make_sentencepiece, _read_sentencepiece, share=0.2, needs="tensorflow_text"
         ),
+        "wordpiece_files": Reader(
+            _make_wordpieces, _read_tokenizer, share=0.5, needs="tensorflow_text"
+        ),
+        "wordpiece_json": Reader(
+            lambda f: _write_json(f / "tokenizer.json", tokenizers.wordpiece()),
+            _read_tokenizer,
+            share=0.5,
+            needs="tensorflow_text",
+        ),
+        "byte_pair_files": Reader(_make_byte_pairs, _read_tokenizer, share=0.5),
+        "byte_pair_json": Reader(
+            lambda f: _write_json(f / "tokenizer.json", tokenizers.byte_pair(tokenizers.MERGES)),
+            _read_tokenizer,
+            share=0.5,
+        ),
         "saved_model": Reader(lambda f: export_use_dan(f / "m"), _read_model, share=0.1),
         "saved_model_facts": Reader(lambda f: _make_facts(f), _read_facts),
         "training": Reader(_make_training, _read_training),
@@ -528,6 +544,26 @@ def _read_sentencepiece(folder: Path) -> None:
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
     SentencePieceVectorizer(folder / "spiece.model").padded(["How old are you?"])
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def _make_wordpieces(folder: Path) -> None:
+    _text("vocab.txt", *tokenizers.WORDS)(folder)
+    _write_json(folder / "tokenizer_config.json", {"do_lower_case": True, "strip_accents": None})
+
+
+def _make_byte_pairs(folder: Path) -> None:
+    _write_json(folder / "vocab.json", tokenizers.ids_of(tokenizers.PIECES))
+    _text("merges.txt", "#version: 0.2", *map(" ".join, tokenizers.MERGES))(folder)
+
+
+def _read_tokenizer(folder: Path) -> None:
+    from use_st5.convert.tokenizer_files import read_tokenizer
+
+    read_tokenizer(folder).padded(["The cats 今日.", ""])
 
 
 def _read_model(folder: Path) -> None:

@@ -19,6 +19,7 @@ from use_st5._bundled import bundled_folder
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.data.span_corruption import SpanCorruption
 from use_st5.evaluation.preparation.senteval import penn_tokens
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer, byte_letters
 from use_st5.text.length_buckets import pad_to_bucket
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
@@ -115,6 +116,54 @@ def sentencepiece_vectorizer() -> Check:
     return check
 
 
+_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+_MERGES = (("t", "h"), ("th", "e"), ("Ġ", "c"), ("Ġc", "at"), ("a", "t"), ("a", "a"), ("'", "s"))
+
+
+def _wordpieces(**options: bool) -> Any:
+    from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
+
+    letters = [chr(point) for point in (*range(33, 127), *range(0xC0, 0x180), 0xFFFD)]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *_SMALL, *letters, *(f"##{x}" for x in letters)]
+    return WordPieceVectorizer([*dict.fromkeys(words)], **options)
+
+
+def _byte_pairs() -> BytePairVectorizer:
+    pieces = dict.fromkeys([*_SPECIAL, *byte_letters(), *map("".join, _MERGES)])
+    return BytePairVectorizer({piece: number for number, piece in enumerate(pieces)}, _MERGES)
+
+
+def wordpiece_vectorizer() -> Check:
+    """Uncased and cased."""
+    vectorizers = [_wordpieces(), _wordpieces(lower_case=False)]
+    checks = [_vectorizer(each, ids_of=_as_many) for each in vectorizers]
+
+    def check(texts: list[bytes]) -> None:
+        for each in checks:
+            each(texts)
+
+    return check
+
+
+def byte_pair_vectorizer() -> Check:
+    """The pieces of a text are its bytes, end to end."""
+    vectorizer = _byte_pairs()
+    check_rows = _vectorizer(vectorizer, ids_of=_as_many)
+    padded = _graph(vectorizer.padded)
+    bytes_of = {letter: bytes([byte]) for byte, letter in enumerate(byte_letters())}
+    spelled = [*dict.fromkeys([*_SPECIAL, *byte_letters(), *map("".join, _MERGES)])]
+
+    def check(texts: list[bytes]) -> None:
+        check_rows(texts)
+        for row, text in zip(padded(texts).numpy(), cleaned(texts), strict=True):
+            start, *ids, end = row[row != 0].tolist()
+            assert (start, end) == (1, 2)
+            letters = "".join(spelled[each] for each in ids)
+            assert b"".join(bytes_of[each] for each in letters) == text.encode()
+
+    return check
+
+
 def _graph(method: Callable[..., Any]) -> Callable[..., Any]:
     return tf.function(method, input_signature=[tf.TensorSpec([None], tf.string)])
 
@@ -173,6 +222,8 @@ def long_texts() -> Check:
         (UnigramVectorizer(small), 5, _as_many),
         (PieceVectorizer(small), 5, _as_many),
         (SentencePieceVectorizer(), 4, _as_many),
+        (_wordpieces(), 4, _as_many),
+        (_byte_pairs(), 4, _as_many),
     )
     graphs = [
         (
@@ -292,6 +343,8 @@ STAGES: dict[str, Callable[[], Check]] = {
         unigram_vectorizer,
         piece_vectorizer,
         sentencepiece_vectorizer,
+        wordpiece_vectorizer,
+        byte_pair_vectorizer,
         long_texts,
         vocabulary_builder,
         sentence_splitter,
@@ -299,4 +352,4 @@ STAGES: dict[str, Callable[[], Check]] = {
         span_corruption,
     )
 }
-NEED_TEXT = {"sentencepiece_vectorizer", "span_corruption", "long_texts"}
+NEED_TEXT = {"sentencepiece_vectorizer", "wordpiece_vectorizer", "span_corruption", "long_texts"}

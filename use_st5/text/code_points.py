@@ -45,6 +45,20 @@ def decode(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return decoded.char_values, decoded.row_splits
 
 
+def spread(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Rows of some lengths, end to end.
+
+    Args:
+        lengths: int32 `[rows]`.
+
+    Returns:
+        `(rows, columns)`, both int32 `[values]`: of each value the row, and the place there.
+    """
+    rows = tf.repeat(tf.range(tf.size(lengths)), lengths)
+    begins = tf.cumsum(lengths, exclusive=True)
+    return rows, tf.range(tf.size(rows)) - tf.gather(begins, rows)
+
+
 class CodePointTable:
     """A number for each code point, by two gathers: blocks of 256 that are alike are held once.
 
@@ -102,11 +116,9 @@ class CodePointRewriter:
         """Code points and splits where some of them become none or several."""
         places = values - _POOLED
         lengths = tf.where(pooled, places % _LENGTHS, 1)
-        ends = tf.cumsum(lengths)
-        owners = tf.repeat(tf.range(tf.size(lengths)), lengths)
-        columns = tf.range(tf.size(owners)) - tf.gather(ends - lengths, owners)
+        owners, columns = spread(lengths)
         sources = tf.gather(places // _LENGTHS, owners) + columns
         found = tf.gather(self._pool, tf.where(tf.gather(pooled, owners), sources, 0))
         rewritten = tf.where(tf.gather(pooled, owners), found, tf.gather(points + values, owners))
-        begins = tf.concat([[0], ends], axis=0)
-        return rewritten, tf.cast(tf.gather(begins, splits), splits.dtype)
+        ends = tf.concat([[0], tf.cumsum(lengths)], axis=0)
+        return rewritten, tf.cast(tf.gather(ends, splits), splits.dtype)

@@ -12,6 +12,7 @@ from tests.models.bert import huggingface_folder as hf
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.bert.checkpoints import read_sentence_bert
 from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.trainable_encoder import TrainableEncoder
 
 FILE = "model.safetensors"
 
@@ -134,7 +135,20 @@ def test_the_pooling_is_asked_for(tmp_path: Path, pooling: str) -> None:
         read(tmp_path, pooling="first")
 
 
+def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    hf.write(tmp_path)
+    assert TrainableEncoder.load(tmp_path).encode("the cat sat").shape == (8,)
+    (tmp_path / "vocab.txt").write_text("\n".join([*hf.WORDS, "x", "y", "z"]), encoding="utf-8")
+    with pytest.raises(ValueError, match="at most 12 pieces, the rows of the table; it has 13"):
+        TrainableEncoder.load(tmp_path)
+    hf.write_settings(tmp_path, roberta=True)
+    with pytest.raises(ValueError, match="tokenizer of a RoBERTa, found a WordPieceV"):
+        TrainableEncoder.load(tmp_path)
+
+
 def test_modules_of_sentence_transformers(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     hf.write(tmp_path)
     dense = {"linear.weight": np.ones((5, 8), "f"), "linear.bias": np.arange(5, dtype="f")}
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense", "3": "Normalize"}
@@ -159,6 +173,16 @@ def test_modules_of_sentence_transformers(tmp_path: Path) -> None:
     expected = np.tanh(np.asarray(model.token_vectors(ids))[:, 0].sum(1)[:, None] + np.arange(5))
     expected /= np.linalg.norm(expected)
     np.testing.assert_allclose(model(ids), expected, atol=1e-5)
+    assert TrainableEncoder.load(tmp_path).max_length == 16, "its positions"
+    path = tmp_path / "sentence_bert_config.json"
+    path.write_text('{"max_seq_length": 5}', encoding="utf-8")
+    assert TrainableEncoder.load(tmp_path).max_length == 5
+    assert TrainableEncoder.load(tmp_path, max_length=7).max_length == 7
+    path.write_text('{"max_seq_length": 99, "do_lower_case": true}', encoding="utf-8")
+    assert TrainableEncoder.load(tmp_path).max_length == 16
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
+    with pytest.raises(ValueError, match="capitals as small letters, as do_lower_case asks"):
+        TrainableEncoder.load(tmp_path)
     settings("Softmax", "cls")
     with pytest.raises(ValueError, match=r"2_Dense.config\.json: expected one of .*'Softmax'"):
         read(tmp_path)

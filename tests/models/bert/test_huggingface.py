@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.bert.checkpoints import read_sentence_bert
+from use_st5.text.byte_pair_vectorizer import byte_letters
+from use_st5.trainable_encoder import TrainableEncoder
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
 transformers = pytest.importorskip("transformers")
@@ -94,3 +97,34 @@ def test_an_encoder_alone_has_no_head(tmp_path: Path) -> None:
     config = transformers.BertConfig(**SHAPE)
     shaken(transformers.BertModel(config)).save_pretrained(tmp_path)
     assert read_sentence_bert(open_checkpoint(tmp_path), separator=3).head is None
+
+
+def test_a_roberta_from_strings(tmp_path: Path) -> None:
+    """Byte pairs of its own, padding and start exchanged, one sentence after the other."""
+    pieces = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+    for piece in (*byte_letters(), "th", "the", "\u0120c", "<mask>"):
+        pieces[piece] = len(pieces)
+    merges = "#version: 0.2\nt h\nth e\n\u0120 c\n"
+    (tmp_path / "vocab.json").write_text(json.dumps(pieces), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text(merges, encoding="utf-8")
+    config = transformers.RobertaConfig(
+        **{**SHAPE, "vocab_size": len(pieces)},
+        max_position_embeddings=34,
+        type_vocab_size=1,
+        pad_token_id=1,
+    )
+    torch.manual_seed(0)
+    peer = shaken(transformers.RobertaModel(config, add_pooling_layer=False))
+    peer.save_pretrained(tmp_path)
+    tokenizer = transformers.RobertaTokenizerFast(
+        str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt")
+    )
+    encoder = TrainableEncoder.load(tmp_path, pooling="cls")
+    texts = ["the cat", "", "naïve 😀", "the " * 30]
+    vectors = encoder.encode(texts)
+    for text, vector in zip(texts, vectors, strict=True):
+        ids = tokenizer([text], truncation=True, max_length=32, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            np.testing.assert_allclose(
+                vector, peer(input_ids=ids).last_hidden_state[0, 0].numpy(), atol=1e-5
+            )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -26,7 +28,8 @@ class BertBlock(keras.layers.Layer):
 
     Call arguments:
         x: float32 `[batch, length, hidden_dim]`.
-        visible: bool, True for tokens; broadcasts to `[batch, heads, length, length]`.
+        bias: float32, added to the scores of the attention; broadcasts to
+            `[batch, heads, length, length]`.
         training: Whether dropout acts.
 
     Returns:
@@ -48,7 +51,9 @@ class BertBlock(keras.layers.Layer):
             name="attention",
         )
         self.attention_norm = layer_norm(config, "attention_norm")
-        self.inner = dense(config.intermediate_dim, "inner", dtype=policy)
+        self.inner = dense(
+            config.intermediate_dim, "inner", activation=activation_of(config), dtype=policy
+        )
         self.outer = dense(config.hidden_dim, "outer", dtype=policy)
         self.output_norm = layer_norm(config, "output_norm")
         self.dropout_layer = keras.layers.Dropout(config.dropout, dtype="float32")
@@ -60,11 +65,10 @@ class BertBlock(keras.layers.Layer):
         self.outer.build((None, None, self.config.intermediate_dim))
         self.built = True
 
-    def call(self, x: Any, visible: Any = None, training: bool = False) -> Any:
-        attended = self.attention(x, visible=visible, training=training)
+    def call(self, x: Any, bias: Any = None, training: bool = False) -> Any:
+        attended = self.attention(x, bias=bias, training=training)
         x = self.attention_norm(x + self._dropped(attended, training))
-        hidden = activate(self.inner(x), self.config)
-        return self.output_norm(x + self._dropped(self.outer(hidden), training))
+        return self.output_norm(x + self._dropped(self.outer(self.inner(x)), training))
 
     @property
     def linear_layers(self) -> dict[str, LoRADense]:
@@ -75,15 +79,22 @@ class BertBlock(keras.layers.Layer):
         return self.dropout_layer(ops.cast(x, "float32"), training=training)
 
 
-def activate(x: Any, config: BertConfig) -> Any:
+def activation_of(config: BertConfig) -> Callable[[Any], Any]:
     """The activation of the feed-forward layers."""
-    return ops.gelu(x, approximate=config.activation == "gelu_tanh")
+    return functools.partial(ops.gelu, approximate=config.activation == "gelu_tanh")
 
 
-def dense(units: int, name: str, *, dtype: Any) -> LoRADense:
+def dense(
+    units: int, name: str, *, activation: Callable[[Any], Any] | None = None, dtype: Any
+) -> LoRADense:
     """A linear layer with a bias and BERT's initial weights."""
-    initial = RandomNormal(stddev=STDDEV)
-    return LoRADense(units, kernel_initializer=initial, dtype=dtype, name=name)
+    return LoRADense(
+        units,
+        activation=activation,
+        kernel_initializer=RandomNormal(stddev=STDDEV),
+        dtype=dtype,
+        name=name,
+    )
 
 
 def layer_norm(config: BertConfig, name: str) -> keras.layers.LayerNormalization:

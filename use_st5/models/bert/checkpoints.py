@@ -7,17 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
-
-from use_st5._records import read_record
 from use_st5.convert.assignment import Target, assign_weights, check_shapes
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.sentence_transformers import DenseModule
+from use_st5.convert.tokenizer_files import read_tokenizer
 from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.bert import checkpoint_names, tensorflow_formats
 from use_st5.models.bert.checkpoint_formats import MODEL_TYPES, bert_tensors
 from use_st5.models.bert.config import POOLINGS, DenseActivation, Pooling, ProjectionConfig
 from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer, read_words
 
 # Torch's classes.
@@ -44,13 +43,13 @@ def read(
     vocabulary: Path | None = None,
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
-) -> tuple[SentenceBert, WordPieceVectorizer]:
+) -> tuple[SentenceBert, WordPieceVectorizer | BytePairVectorizer]:
     """A Sentence-BERT with the weights of a checkpoint, and its text stage.
 
     Args:
         checkpoint: As for `read_sentence_bert`.
         pooling: As for `read_sentence_bert`.
-        vocabulary: Its `vocab.txt`; None: the folder's.
+        vocabulary: A file of its tokenizer, whose folder is read; None: the checkpoint's.
         dtype: As for `read_sentence_bert`.
         on_tensor: As for `read_sentence_bert`.
 
@@ -143,27 +142,39 @@ def _projection(dense: DenseModule, hidden_dim: int) -> ProjectionConfig:
     return ProjectionConfig(dense.width, dense.bias, _ACTIVATIONS[dense.activation])
 
 
-class _Tokenizer(msgspec.Struct):
-    do_lower_case: bool = True
-    strip_accents: bool | None = None
-    tokenize_chinese_chars: bool = True
+def _vectorizer(
+    checkpoint: Checkpoint, vocabulary: Path | None
+) -> WordPieceVectorizer | BytePairVectorizer:
+    """The text stage of the folder, or of the one in which a vocabulary lies."""
+    folder = vocabulary.parent if vocabulary else checkpoint.beside
+    vectorizer: WordPieceVectorizer | BytePairVectorizer
+    if checkpoint.format == "TensorFlow":
+        vectorizer = _of_words(vocabulary or folder / "vocab.txt")
+    else:
+        vectorizer = read_tokenizer(folder)
+    roberta = checkpoint.settings.get("model_type") == "roberta"
+    if roberta != isinstance(vectorizer, BytePairVectorizer):
+        raise ValueError(
+            f"{folder}: expected the tokenizer of a {'RoBERTa' if roberta else 'BERT'}, found a "
+            f"{type(vectorizer).__name__}'s."
+        )
+    rows, size = checkpoint.settings.get("vocab_size"), vectorizer.vocabulary.size
+    if isinstance(rows, int) and size > rows:
+        raise ValueError(
+            f"{folder}: expected a vocabulary of at most {rows:,} pieces, the rows of the table; "
+            f"it has {size:,}."
+        )
+    modules = checkpoint.modules
+    if modules and modules.lower_case and not getattr(vectorizer.vocabulary, "lower_case", False):
+        raise ValueError(
+            f"{checkpoint.where}: expected a tokenizer that reads capitals as small letters, as "
+            "do_lower_case asks of sentence-transformers, found one that does not."
+        )
+    return vectorizer
 
 
-def _vectorizer(checkpoint: Checkpoint, vocabulary: Path | None) -> WordPieceVectorizer:
-    words = read_words(vocabulary or checkpoint.beside / "vocab.txt")
-    path = checkpoint.beside / "tokenizer_config.json"
-    # Nothing but the vocabulary tells the original cased models from the uncased ones.
-    settings = _Tokenizer(do_lower_case=not any(map(_has_capitals, words)))
-    if path.is_file():
-        settings = read_record(path, _Tokenizer, remedy="Copy the folder again.")
-    return WordPieceVectorizer(
-        words,
-        lower_case=settings.do_lower_case,
-        strip_accents=settings.strip_accents,
-        split_chinese=settings.tokenize_chinese_chars,
-    )
-
-
-def _has_capitals(word: str) -> bool:
-    """Whether a text in small letters never has this word; special ones do not count."""
-    return word != word.lower() and not word.startswith("[")
+def _of_words(path: Path) -> WordPieceVectorizer:
+    """Of the original BERT nothing but the words tells the cased models from the uncased ones."""
+    words = read_words(path)
+    cased = any(word != word.lower() for word in words if not word.startswith("["))
+    return WordPieceVectorizer(words, lower_case=not cased)

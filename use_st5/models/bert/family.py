@@ -15,6 +15,7 @@ from use_st5.models.bert import checkpoints
 from use_st5.models.bert.config import BERT_PRESETS, POOLINGS
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.family import Family
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.vectorizer import Vectorizer
 from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
 
@@ -29,7 +30,7 @@ class BertFamily(Family):
     name = "bert"
     model_types = (SentenceBert,)
     presets = BERT_PRESETS
-    vectorizers: ClassVar = {WordPieceVectorizer.kind: WordPieceVectorizer}
+    vectorizers: ClassVar = {kind.kind: kind for kind in (WordPieceVectorizer, BytePairVectorizer)}
     storages = ("float32", "int8")
     poolings = POOLINGS
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
@@ -47,14 +48,14 @@ class BertFamily(Family):
     def graph(
         self, model: SentenceBert, vectorizer: Vectorizer, *, storage: str, max_length: int | None
     ) -> EncoderGraph:
-        """The graph over padded ids, without the head.
+        """The graph over padded ids, without the head; one of bfloat16 is written whole.
 
-        In float32 the model is written whole: it may be of bfloat16. In int8 all matrices are
-        rounded but those of a few rows, the token types.
+        In int8 all matrices are rounded but the token types, of a few rows.
         """
-        table, kernels = None, []
+        embeddings, table, kernels = model.embedding.embeddings, None, []
+        if storage != "float32" or embeddings.dtype == "float32":
+            table = stored_table(embeddings, storage)
         if storage != "float32":
-            table = stored_table(model.embedding.embeddings, storage)
             kernels = [layer.kernel for layer in self.lora_layers(model).values()]
             kernels.append(model.position_embedding.embeddings)
             if model.projection is not None:

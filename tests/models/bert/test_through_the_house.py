@@ -1,0 +1,99 @@
+"""Adapters, hard negatives and the export, on a tiny BERT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import use_st5
+from use_st5.models.bert.config import BERT_PRESETS, BertConfig
+from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.lora import apply_lora, load_lora
+from use_st5.search import mine_hard_negatives
+from use_st5.trainable_encoder import TrainableEncoder
+
+TEXTS = ["the cat sat", "how old are you", "", "what is old", "a dog sat on the mat . " * 9]
+
+
+@pytest.fixture
+def encoder(toy_bert: Any) -> TrainableEncoder:
+    """Loaded anew, to be changed."""
+    return TrainableEncoder.load(toy_bert.folders["float32"])
+
+
+@pytest.mark.parametrize("storage", ["float32", "int8"])
+def test_a_saved_model_has_no_head(toy_bert: Any, tmp_path: Path, storage: str) -> None:
+    model = SentenceBert.from_config({**toy_bert.model.get_config(), "dense": None, "head": True})
+    encoder = TrainableEncoder(model, toy_bert.vectorizer)
+    manifest = encoder.export(tmp_path / "model", storage=storage)
+    # The table and the scales of its rows, of which int8 has both.
+    rows = 18 if storage == "int8" else 0
+    assert manifest.parameters == model.config.parameters + rows
+    again = TrainableEncoder.load(tmp_path / "model")
+    assert again.model.head is None
+    np.testing.assert_allclose(again.encode(TEXTS), encoder.encode(TEXTS), atol=0.05)
+
+
+def test_a_long_text_keeps_its_separator(encoder: TrainableEncoder) -> None:
+    assert encoder.max_length == 16
+    (ids,) = encoder.vectorizer.padded(TEXTS[-1:], encoder.max_length).numpy()
+    assert (len(ids), ids[-1]) == (16, encoder.vectorizer.separator)
+    for length in (0, 17):
+        with pytest.raises(ValueError, match=f"expected 1 to 16, .* received {length}"):
+            TrainableEncoder(encoder.model, encoder.vectorizer, max_length=length)
+
+
+@pytest.mark.parametrize(("targets", "count"), [("query_value", 4), ("all_linear", 12)])
+def test_adapters(encoder: TrainableEncoder, tmp_path: Path, targets: str, count: int) -> None:
+    base = encoder.encode(TEXTS)
+    adapters = apply_lora(encoder.model, targets=targets, rank=2)
+    assert len(adapters.layers) == count
+    assert adapters.layers[0] == "block_0/query"
+    np.testing.assert_array_equal(encoder.encode(TEXTS), base)
+    rng = np.random.default_rng(0)
+    for name, tensor in adapters.tensors.items():
+        if name.endswith(".b"):
+            tensor.assign(rng.normal(scale=0.5, size=tensor.shape))
+    adapted = encoder.encode(TEXTS)
+    assert np.abs(adapted - base).max() > 1e-3
+    adapters.save(tmp_path / "adapters.safetensors")
+    adapters.merge()
+    np.testing.assert_allclose(encoder.encode(TEXTS), adapted, atol=1e-5)
+    encoder.export(tmp_path / "merged")
+    exported = use_st5.load(tmp_path / "merged").encode(TEXTS, on_truncation="ignore")
+    np.testing.assert_allclose(exported, adapted, atol=1e-5)
+
+
+def test_saved_adapters_on_another_base_are_refused(
+    encoder: TrainableEncoder, tmp_path: Path
+) -> None:
+    apply_lora(encoder.model).save(tmp_path / "adapters.safetensors")
+    other = SentenceBert(BertConfig(18, 1, 12, 20, 3))
+    other.build()
+    with pytest.raises(ValueError, match="num_layers"):
+        load_lora(other, tmp_path / "adapters.safetensors")
+
+
+def test_hard_negatives(encoder: TrainableEncoder) -> None:
+    corpus = [text for text in TEXTS if text] + ["a cat", "you are what", "the mat"]
+    ((anchor, positive, negative),) = mine_hard_negatives(
+        encoder.encode, [("the cat sat", "a cat")], corpus=corpus, relative_margin=0.0
+    )
+    assert (anchor, positive) == ("the cat sat", "a cat")
+    vectors = dict(zip(corpus, encoder.encode(corpus), strict=True))
+    near = {text: float(vectors[text] @ vectors[anchor]) for text in corpus}
+    others = [text for text in corpus if text != anchor and near[text] < near[positive]]
+    assert negative == max(others, key=near.__getitem__)
+
+
+def test_a_fresh_one_follows_its_text_stage(toy_bert: Any) -> None:
+    encoder = TrainableEncoder.fresh(
+        "minilm_l6", toy_bert.vectorizer, num_layers=1, pooling="cls", max_positions=32
+    )
+    config = encoder.model.config
+    assert (config.vocabulary_size, config.separator_id) == (18, 3)
+    assert (encoder.max_length, encoder.dimension) == (32, BERT_PRESETS["minilm_l6"].hidden_dim)
+    assert np.isfinite(encoder.encode(TEXTS)).all()

@@ -1,0 +1,225 @@
+"""The text stage of a Hugging Face folder of BERT or RoBERTa, from whichever files it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from use_st5._records import Count, check_record, read_record
+from use_st5.text.byte_pair_vectorizer import (
+    FILE_LIMIT,
+    BytePairVectorizer,
+    read_merges,
+    read_pieces,
+)
+from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer, read_words
+
+_WHOLE, _SETTINGS = "tokenizer.json", "tokenizer_config.json"
+_WORDS, _PIECES, _MERGES = "vocab.txt", "vocab.json", "merges.txt"
+_REMEDY = "Give the tokenizer of a BERT or of a RoBERTa."
+
+
+class _Settings(msgspec.Struct):
+    """Of `tokenizer_config.json`; what it says counts before what `tokenizer.json` says."""
+
+    do_lower_case: bool | msgspec.UnsetType = msgspec.UNSET
+    strip_accents: bool | None | msgspec.UnsetType = msgspec.UNSET
+    tokenize_chinese_chars: bool | msgspec.UnsetType = msgspec.UNSET
+    add_prefix_space: bool | msgspec.UnsetType = msgspec.UNSET
+    do_basic_tokenize: bool = True
+    word_tokenizer_type: str = "basic"
+
+
+class _Part(msgspec.Struct):
+    """A normalizer, a pre-tokenizer or a post-processor."""
+
+    type: str
+    clean_text: bool = True
+    handle_chinese_chars: bool = True
+    strip_accents: bool | None = None
+    lowercase: bool = True
+    add_prefix_space: bool = True
+    use_regex: bool = True
+    cls: tuple[str, int] | None = None
+    sep: tuple[str, int] | None = None
+    single: list[dict[str, dict[str, Any]]] = []
+
+
+class _Model(msgspec.Struct):
+    type: str
+    vocab: Any
+    merges: Any = None
+    unk_token: str | None = None
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
+    max_input_chars_per_word: int | None = None
+    dropout: float | None = None
+    byte_fallback: bool = False
+    ignore_merges: bool = False
+
+
+class _Added(msgspec.Struct):
+    content: str
+    special: bool = False
+
+
+class _Tokenizer(msgspec.Struct):
+    model: _Model
+    normalizer: _Part | None = None
+    pre_tokenizer: _Part | None = None
+    post_processor: _Part | None = None
+    added_tokens: list[_Added] = []
+
+
+def read_tokenizer(folder: str | os.PathLike[str]) -> WordPieceVectorizer | BytePairVectorizer:
+    """Builds the text stage that a folder's tokenizer files describe.
+
+    They are `tokenizer.json`, which comes first, or `vocab.txt` (BERT), or `vocab.json` and
+    `merges.txt` (RoBERTa); and, where it is there, `tokenizer_config.json`.
+
+    Args:
+        folder: Of a checkpoint of transformers.
+
+    Raises:
+        FileNotFoundError: It has none of them.
+        ValueError: They are damaged, or the tokenizer is another.
+        ImportError: It is a BERT's, and tensorflow-text is missing.
+    """
+    folder = Path(folder)
+    settings = _Settings()
+    if (path := folder / _SETTINGS).is_file():
+        settings = read_record(path, _Settings, remedy=_REMEDY, limit=FILE_LIMIT)
+        found = (settings.do_basic_tokenize, settings.word_tokenizer_type)
+        _expect(path, "basic tokenizer", found, (True, "basic"))
+    if (path := folder / _WHOLE).is_file():
+        return _from_whole(path, settings)
+    if (path := folder / _WORDS).is_file():
+        return _wordpieces(path, read_words(path), settings, _Part(""))
+    if (path := folder / _PIECES).is_file() or (folder / _MERGES).is_file():
+        merges = read_merges(folder / _MERGES)
+        return _byte_pairs(path, read_pieces(path), merges, settings, prefix_space=False)
+    raise FileNotFoundError(
+        f"{folder}: expected {_WHOLE}, {_WORDS}, or {_PIECES} and {_MERGES}, found none. {_REMEDY}"
+    )
+
+
+def _from_whole(path: Path, settings: _Settings) -> WordPieceVectorizer | BytePairVectorizer:
+    """The text stage of a `tokenizer.json`."""
+    tokenizer = read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
+    model = tokenizer.model
+    ordinary = [each.content for each in tokenizer.added_tokens if not each.special]
+    _expect(path, "$.added_tokens that are not special", ordinary, [])
+    normalizer, pre_tokenizer = (
+        part or _Part("none") for part in (tokenizer.normalizer, tokenizer.pre_tokenizer)
+    )
+    parts = (model.type, normalizer.type, pre_tokenizer.type)
+    if parts == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
+        _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["[CLS]", "[SEP]"])
+        _expect(path, "$.normalizer.clean_text", normalizer.clean_text, True)
+        found = (model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word)
+        _expect(path, "$.model", found, ("[UNK]", "##", 100))
+        return _wordpieces(path, _in_order(path, model.vocab), settings, normalizer)
+    if parts == ("BPE", "none", "ByteLevel"):
+        _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["<s>", "</s>"])
+        _expect(path, "$.pre_tokenizer.use_regex", pre_tokenizer.use_regex, True)
+        affixes = (model.continuing_subword_prefix or "", model.end_of_word_suffix or "")
+        options = (model.dropout or 0, model.byte_fallback, model.ignore_merges, *affixes)
+        _expect(path, "$.model", options, (0, False, False, "", ""))
+        pieces = _checked(path, model.vocab, dict[str, Count])
+        merges = [*_pairs(path, _checked(path, model.merges, list[str | tuple[str, str]]))]
+        prefix_space = pre_tokenizer.add_prefix_space
+        return _byte_pairs(path, pieces, merges, settings, prefix_space=prefix_space)
+    raise ValueError(
+        f"{path}: expected model, normalizer and pre-tokenizer WordPiece, BertNormalizer and "
+        "BertPreTokenizer, or BPE, none and ByteLevel, found "
+        f"{parts[0]}, {parts[1]} and {parts[2]}. {_REMEDY}"
+    )
+
+
+def _wordpieces(
+    path: Path, words: list[str], settings: _Settings, normalizer: _Part
+) -> WordPieceVectorizer:
+    with _named(path):
+        return WordPieceVectorizer(
+            words,
+            lower_case=_given(settings.do_lower_case, normalizer.lowercase),
+            strip_accents=_given(settings.strip_accents, normalizer.strip_accents),
+            split_chinese=_given(settings.tokenize_chinese_chars, normalizer.handle_chinese_chars),
+        )
+
+
+def _byte_pairs(
+    path: Path,
+    pieces: dict[str, int],
+    merges: list[tuple[str, str]],
+    settings: _Settings,
+    *,
+    prefix_space: bool,
+) -> BytePairVectorizer:
+    found = _given(settings.add_prefix_space, prefix_space)
+    _expect(path, "add_prefix_space", found, False)
+    with _named(path):
+        return BytePairVectorizer(pieces, merges)
+
+
+def _given(setting: Any, otherwise: Any) -> Any:
+    return otherwise if setting is msgspec.UNSET else setting
+
+
+def _expect(path: Path, what: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise ValueError(f"{path}: {what}: expected {expected}, found {found!s:.200}. {_REMEDY}")
+
+
+def _frame(processor: _Part | None) -> list[str]:
+    """The special tokens before and behind a text."""
+    if processor is None:
+        return []
+    if processor.type in ("BertProcessing", "RobertaProcessing"):
+        return [each[0] for each in (processor.cls, processor.sep) if each]
+    if processor.type != "TemplateProcessing":
+        return [processor.type]
+    # Such as {"SpecialToken": {"id": "[CLS]", …}}, {"Sequence": {"id": "A", …}} and one more.
+    tokens = [str(value.get("id")) for part in processor.single for value in part.values()]
+    return [tokens[0], tokens[2]] if len(tokens) == 3 and tokens[1] == "A" else tokens
+
+
+def _in_order(path: Path, vocabulary: Any) -> list[str]:
+    """The words of a vocabulary by their ids."""
+    ids = _checked(path, vocabulary, dict[str, Count])
+    words = sorted(ids, key=ids.__getitem__)
+    if [ids[word] for word in words] != [*range(len(words))]:
+        raise ValueError(
+            f"{path}: $.model.vocab: expected the ids 0 to {len(words) - 1:,}, each once, found "
+            f"others. {_REMEDY}"
+        )
+    return words
+
+
+def _pairs(path: Path, merges: Iterable[str | tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Merges, which older files have as one string with a space between."""
+    for merge in merges:
+        parts = tuple(merge.split(" ")) if isinstance(merge, str) else merge
+        if len(parts) != 2:
+            raise ValueError(
+                f"{path}: $.model.merges: expected pairs of pieces, found {merge!r:.80}. {_REMEDY}"
+            )
+        yield parts[0], parts[1]
+
+
+def _checked(path: Path, value: Any, kind: Any) -> Any:
+    return check_record(value, kind, where=os.fspath(path), remedy=_REMEDY)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Says of which file an error is."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
