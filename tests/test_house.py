@@ -55,6 +55,7 @@ HELD_ELSEWHERE = {
     "use_st5/models/use_dan/family.py": "tests/test_trainable_encoder.py",
     "use_st5/models/use_transformer/config.py": "tests/models/use_transformer/test_model.py",
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
+    "use_st5/text/framed_vectorizer.py": "tests/text/test_wordpiece_vectorizer.py",
     "use_st5/training/backend_trainer.py": "tests/training/test_jax_trainer.py",
     "use_st5/training/history.py": "tests/training/test_training_loop.py",
     "use_st5/training/reporter.py": "tests/training/test_trainer.py",

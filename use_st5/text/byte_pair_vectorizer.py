@@ -108,6 +108,24 @@ class BytePairVectorizer(FramedVectorizer):
         words, splits = self._words(text)
         whole = self._wholes.lookup(words)
         spelled = tf.where(whole == _UNKNOWN)
+        values, splits = tf.cond(
+            tf.size(spelled) > 0,
+            lambda: self._spelled_out(words, splits, whole, spelled),
+            lambda: (whole, splits),
+        )
+        return tf.RaggedTensor.from_row_splits(values, tf.cast(splits, tf.int64), validate=False)
+
+    def _spelled_out(
+        self, words: tf.Tensor, splits: tf.Tensor, whole: tf.Tensor, spelled: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Ids and splits of texts, some of whose words are several pieces.
+
+        Args:
+            words: string `[words]`.
+            splits: The word that each text begins with, int32 `[batch + 1]`.
+            whole: The id of each word that is one piece, int32 `[words]`.
+            spelled: The places of the others, int64 `[others, 1]`.
+        """
         distinct, places = tf.unique(tf.gather_nd(words, spelled))
         ids, rows = self._merge(distinct)
         number = tf.size(distinct)
@@ -123,9 +141,7 @@ class BytePairVectorizer(FramedVectorizer):
         owners, columns = spread(lengths)
         values = tf.gather(tf.concat([whole, ids], axis=0), tf.gather(begins, owners) + columns)
         ends = tf.concat([[0], tf.cumsum(lengths)], axis=0)
-        return tf.RaggedTensor.from_row_splits(
-            values, tf.cast(tf.gather(ends, splits), tf.int64), validate=False
-        )
+        return values, tf.gather(ends, splits)
 
     def _merge(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The pieces of words, those of each end to end, the words in any order.

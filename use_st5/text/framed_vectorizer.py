@@ -73,7 +73,15 @@ class FramedVectorizer(tf.Module, abc.ABC):
         """
         room = _room(max_tokens, special=2, texts=1)
         pieces = self._beginnings(text, room)
-        return self._framed(pieces if room is None else pieces[:, :room]).to_tensor()
+        rows = pieces.to_tensor()
+        lengths = tf.cast(pieces.row_lengths(), tf.int32)
+        if room is not None:
+            rows, lengths = rows[:, :room], tf.minimum(lengths, room)
+        # Fewer operations than a concatenation of ragged tensors, which one sentence would feel.
+        rows = tf.pad(rows, [[0, 0], [1, 1]])
+        columns = tf.range(tf.shape(rows)[1])
+        rows = tf.where(columns == lengths[:, None] + 1, self.separator, rows)
+        return tf.where(columns == 0, self._start, rows)
 
     def padded_pairs(
         self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
