@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from use_st5.text import long_texts
-from use_st5.text.byte_pair_vectorizer import BytePairVectorizer, byte_letters
+from use_st5.text.byte_level_words import byte_letters
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.long_texts import cut, fold
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary

@@ -5,9 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import shutil
-import tempfile
-import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
@@ -16,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._records import Count, read_bounded, read_record
-from use_st5.text.byte_level_words import ByteLevelWords
+from use_st5.text.byte_level_words import ByteLevelWords, byte_letters
 from use_st5.text.code_points import spread
 from use_st5.text.framed_vectorizer import FramedVectorizer
 
@@ -214,15 +211,6 @@ class BytePairVectorizer(FramedVectorizer):
         known = [words[row] for row in rows[single]]
         return _table(known, ids[single].tolist(), tf.int32, default=_UNKNOWN)
 
-    def _written(self, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
-        """The files of this text stage, as a SavedModel tracks them."""
-        # They must be there when a SavedModel is written: they live as long as this object.
-        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        for name, content in contents.items():
-            (folder / name).write_text(content, encoding="utf-8")
-        return [tf.saved_model.Asset(str(folder / name)) for name in contents]
-
 
 def read_pieces(path: Path) -> dict[str, int]:
     """The pieces of a `vocab.json` and their ids.
@@ -296,15 +284,6 @@ def _merge_table(
         ranks[pieces[one] * _MOST_IDS + pieces[two]] = rank
         merged.append(pieces[one + two])
     return ranks, merged
-
-
-def byte_letters() -> list[str]:
-    """The letter that stands for each byte in files: what can be printed stands for itself."""
-    plain = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (byte for byte in range(256) if byte not in plain)
-    letters = {byte: chr(byte) for byte in plain}
-    letters |= {byte: chr(256 + number) for number, byte in enumerate(others)}
-    return [letters[byte] for byte in range(256)]
 
 
 def _table(

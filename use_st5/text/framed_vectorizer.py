@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -153,6 +157,15 @@ class FramedVectorizer(tf.Module, abc.ABC):
         ids = _cut(pieces, tf.ones_like(pieces.row_lengths())).to_tensor(shape=[None, 1])[:, 0]
         known = single if self._unknown is None else single & (ids != self._unknown)
         return tf.where(known, ids, 0).numpy()
+
+    def _written(self, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
+        """The files of this text stage by their names, as a SavedModel tracks them."""
+        # They must be there when a SavedModel is written: they live as long as this object.
+        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        for name, content in contents.items():
+            (folder / name).write_bytes(content.encode())
+        return [tf.saved_model.Asset(str(folder / name)) for name in contents]
 
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
         """The pieces of each text, of a very long one at least the first `room` of them."""
