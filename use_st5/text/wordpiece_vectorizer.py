@@ -92,8 +92,7 @@ class WordPieceVectorizer(FramedVectorizer):
 
     The ids are those of Hugging Face's `BertTokenizerFast`, but for special tokens in a text, which
     are no special ones here. (tensorflow-text's `FastBertNormalizer` is not used: it does what NFKC
-    does, "½" and "…" become several characters, and bytes of "é" in a cased text stay. Its
-    `FastWordpieceTokenizer` is.)
+    does, "½" and "…" become several characters. Its `FastWordpieceTokenizer` is.)
 
     Args:
         words: The vocabulary, the word of id 0 first, as `vocab.txt` has one a line.
