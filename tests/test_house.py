@@ -63,6 +63,7 @@ HELD_ELSEWHERE = {
     "use_st5/recipes/_comparison_results.py": "tests/recipes/test_sbert_defsent_comparison.py",
     "use_st5/training/pair_scores.py": "tests/training/test_teaching.py",
     "use_st5/training/trans_encoder.py": "tests/training/test_teaching.py",
+    "use_st5/text/framed_vectorizer.py": "tests/text/test_wordpiece_vectorizer.py",
     "use_st5/training/backend_trainer.py": "tests/training/test_jax_trainer.py",
     "use_st5/training/history.py": "tests/training/test_training_loop.py",
     "use_st5/training/reporter.py": "tests/training/test_trainer.py",

@@ -19,7 +19,8 @@ from use_st5._bundled import bundled_folder
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.data.span_corruption import SpanCorruption
 from use_st5.evaluation.preparation.senteval import penn_tokens
-from use_st5.text.byte_pair_vectorizer import BytePairVectorizer, byte_letters
+from use_st5.text.byte_level_words import byte_letters
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.length_buckets import pad_to_bucket
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary

@@ -1,4 +1,4 @@
-"""GPT-2's words, against its own pattern in the package regex and by hand."""
+"""GPT-2's words, by hand and beside the package tokenizers."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tests.text.real_sentences import real_sentences
 from use_st5.data.prepared import fingerprint
+from use_st5.text.byte_level_words import byte_letters
 from use_st5.text.byte_pair_vectorizer import (
     BytePairVectorizer,
-    byte_letters,
     read_merges,
     read_pieces,
 )

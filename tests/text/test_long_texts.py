@@ -11,6 +11,8 @@ import pytest
 import tensorflow as tf
 
 from use_st5.text import long_texts
+from use_st5.text.byte_level_words import byte_letters
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.long_texts import cut, fold
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
@@ -72,7 +74,7 @@ def results(vectorizer: Any) -> Iterator[np.ndarray]:
     for texts in batches():
         text = tf.constant(texts)
         yield vectorizer.token_counts(text).numpy()
-        for limit in (2, 7, 1000):
+        for limit in (3, 7, 1000):
             yield vectorizer.padded(text, limit).numpy()
             yield vectorizer.token_ids(text, limit).numpy()
 
@@ -94,6 +96,21 @@ def test_sentencepieces_and_counts(request: pytest.FixtureRequest) -> None:
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
     check(SentencePieceVectorizer(), request)
+
+
+def test_word_pieces_and_counts(request: pytest.FixtureRequest) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
+
+    letters = [*"abcdefghijklmnopqrstuvwxyz'.,漢"]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{each}" for each in letters)]
+    check(WordPieceVectorizer(words), request)
+
+
+def test_byte_pairs_and_counts(request: pytest.FixtureRequest) -> None:
+    merges = (("t", "h"), ("th", "e"), ("Ġ", "c"), ("Ġc", "at"), ("a", "t"), ("Ġ", "Ġ"))
+    pieces = ("<s>", "<pad>", "</s>", *byte_letters(), *map("".join, merges))
+    check(BytePairVectorizer({each: number for number, each in enumerate(pieces)}, merges), request)
 
 
 @pytest.mark.usefixtures("small")

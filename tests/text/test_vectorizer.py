@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 from tests.models.toy_family import TrigramVectorizer
-from use_st5.text.byte_pair_vectorizer import BytePairVectorizer, byte_letters
+from use_st5.text.byte_level_words import byte_letters
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.piece_vectorizer import PieceVectorizer

@@ -24,6 +24,15 @@ _NUMBERS = in_ranges(
 _WHITE_CONTROLS = in_ranges("9-D 85")
 
 
+def byte_letters() -> list[str]:
+    """The letter that stands for each byte in files: what can be printed stands for itself."""
+    plain = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = (byte for byte in range(256) if byte not in plain)
+    letters = {byte: chr(byte) for byte in plain}
+    letters |= {byte: chr(256 + number) for number, byte in enumerate(others)}
+    return [letters[byte] for byte in range(256)]
+
+
 class ByteLevelWords:
     r"""Cuts texts into words; these and what is between them, end to end, are the texts again.
 

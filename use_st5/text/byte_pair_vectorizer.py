@@ -5,9 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import shutil
-import tempfile
-import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
@@ -16,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._records import Count, read_bounded, read_record
-from use_st5.text.byte_level_words import ByteLevelWords
+from use_st5.text.byte_level_words import ByteLevelWords, byte_letters
 from use_st5.text.code_points import spread
 from use_st5.text.framed_vectorizer import FramedVectorizer
 
@@ -108,6 +105,24 @@ class BytePairVectorizer(FramedVectorizer):
         words, splits = self._words(text)
         whole = self._wholes.lookup(words)
         spelled = tf.where(whole == _UNKNOWN)
+        values, splits = tf.cond(
+            tf.size(spelled) > 0,
+            lambda: self._spelled_out(words, splits, whole, spelled),
+            lambda: (whole, splits),
+        )
+        return tf.RaggedTensor.from_row_splits(values, tf.cast(splits, tf.int64), validate=False)
+
+    def _spelled_out(
+        self, words: tf.Tensor, splits: tf.Tensor, whole: tf.Tensor, spelled: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Ids and splits of texts, some of whose words are several pieces.
+
+        Args:
+            words: string `[words]`.
+            splits: The word that each text begins with, int32 `[batch + 1]`.
+            whole: The id of each word that is one piece, int32 `[words]`.
+            spelled: The places of the others, int64 `[others, 1]`.
+        """
         distinct, places = tf.unique(tf.gather_nd(words, spelled))
         ids, rows = self._merge(distinct)
         number = tf.size(distinct)
@@ -123,9 +138,7 @@ class BytePairVectorizer(FramedVectorizer):
         owners, columns = spread(lengths)
         values = tf.gather(tf.concat([whole, ids], axis=0), tf.gather(begins, owners) + columns)
         ends = tf.concat([[0], tf.cumsum(lengths)], axis=0)
-        return tf.RaggedTensor.from_row_splits(
-            values, tf.cast(tf.gather(ends, splits), tf.int64), validate=False
-        )
+        return values, tf.gather(ends, splits)
 
     def _merge(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The pieces of words, those of each end to end, the words in any order.
@@ -197,15 +210,6 @@ class BytePairVectorizer(FramedVectorizer):
         single = np.bincount(rows, minlength=len(words))[rows] == 1
         known = [words[row] for row in rows[single]]
         return _table(known, ids[single].tolist(), tf.int32, default=_UNKNOWN)
-
-    def _written(self, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
-        """The files of this text stage, as a SavedModel tracks them."""
-        # They must be there when a SavedModel is written: they live as long as this object.
-        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        for name, content in contents.items():
-            (folder / name).write_text(content, encoding="utf-8")
-        return [tf.saved_model.Asset(str(folder / name)) for name in contents]
 
 
 def read_pieces(path: Path) -> dict[str, int]:
@@ -280,15 +284,6 @@ def _merge_table(
         ranks[pieces[one] * _MOST_IDS + pieces[two]] = rank
         merged.append(pieces[one + two])
     return ranks, merged
-
-
-def byte_letters() -> list[str]:
-    """The letter that stands for each byte in files: what can be printed stands for itself."""
-    plain = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (byte for byte in range(256) if byte not in plain)
-    letters = {byte: chr(byte) for byte in plain}
-    letters |= {byte: chr(256 + number) for number, byte in enumerate(others)}
-    return [letters[byte] for byte in range(256)]
 
 
 def _table(

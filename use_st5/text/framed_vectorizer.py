@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -73,7 +77,15 @@ class FramedVectorizer(tf.Module, abc.ABC):
         """
         room = _room(max_tokens, special=2, texts=1)
         pieces = self._beginnings(text, room)
-        return self._framed(pieces if room is None else pieces[:, :room]).to_tensor()
+        rows = pieces.to_tensor()
+        lengths = tf.cast(pieces.row_lengths(), tf.int32)
+        if room is not None:
+            rows, lengths = rows[:, :room], tf.minimum(lengths, room)
+        # Fewer operations than a concatenation of ragged tensors, which one sentence would feel.
+        rows = tf.pad(rows, [[0, 0], [1, 1]])
+        columns = tf.range(tf.shape(rows)[1])
+        rows = tf.where(columns == lengths[:, None] + 1, self.separator, rows)
+        return tf.where(columns == 0, self._start, rows)
 
     def padded_pairs(
         self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
@@ -145,6 +157,15 @@ class FramedVectorizer(tf.Module, abc.ABC):
         ids = _cut(pieces, tf.ones_like(pieces.row_lengths())).to_tensor(shape=[None, 1])[:, 0]
         known = single if self._unknown is None else single & (ids != self._unknown)
         return tf.where(known, ids, 0).numpy()
+
+    def _written(self, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
+        """The files of this text stage by their names, as a SavedModel tracks them."""
+        # They must be there when a SavedModel is written: they live as long as this object.
+        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        for name, content in contents.items():
+            (folder / name).write_bytes(content.encode())
+        return [tf.saved_model.Asset(str(folder / name)) for name in contents]
 
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
         """The pieces of each text, of a very long one at least the first `room` of them."""

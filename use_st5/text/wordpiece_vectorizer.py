@@ -6,10 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-import shutil
-import tempfile
 import unicodedata
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Self
@@ -95,8 +92,7 @@ class WordPieceVectorizer(FramedVectorizer):
 
     The ids are those of Hugging Face's `BertTokenizerFast`, but for special tokens in a text, which
     are no special ones here. (tensorflow-text's `FastBertNormalizer` is not used: it does what NFKC
-    does, "½" and "…" become several characters, and bytes of "é" in a cased text stay. Its
-    `FastWordpieceTokenizer` is.)
+    does, "½" and "…" become several characters. Its `FastWordpieceTokenizer` is.)
 
     Args:
         words: The vocabulary, the word of id 0 first, as `vocab.txt` has one a line.
@@ -154,7 +150,10 @@ class WordPieceVectorizer(FramedVectorizer):
                 "Remove this word."
             ) from error
         self._letters = tf.constant([_letters(word) for word in words], tf.int32)
-        self._assets = self._written(content)
+        settings = {name: getattr(self.vocabulary, name) for name in _Settings.__struct_fields__}
+        self._assets = self._written(
+            {_VOCABULARY_ASSET: content.decode(), _SETTINGS_ASSET: json.dumps(settings)}
+        )
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
@@ -191,16 +190,6 @@ class WordPieceVectorizer(FramedVectorizer):
             tf.reduce_any(too_long), without_long, lambda: (pieces.values, pieces.row_splits)
         )
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
-
-    def _written(self, vocabulary: bytes) -> list[tf.saved_model.Asset]:
-        """The files of this text stage, as a SavedModel tracks them."""
-        # They must be there when a SavedModel is written: they live as long as this object.
-        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        settings = {name: getattr(self.vocabulary, name) for name in _Settings.__struct_fields__}
-        (folder / _VOCABULARY_ASSET).write_bytes(vocabulary)
-        (folder / _SETTINGS_ASSET).write_text(json.dumps(settings), encoding="utf-8")
-        return [tf.saved_model.Asset(str(path)) for path in sorted(folder.iterdir())]
 
 
 def read_words(path: Path) -> list[str]:

@@ -104,7 +104,7 @@ def read_sentence_bert(
     model = SentenceBert(
         dataclasses.replace(bert.config, separator_id=separator),
         pooling=pooled,
-        dense=dense and _projection(dense, bert.config.hidden_dim),
+        dense=None if dense is None else _projection(dense, bert.config.hidden_dim),
         normalize=modules is not None and modules.normalize,
         head=bert.head,
         dtype=dtype,
