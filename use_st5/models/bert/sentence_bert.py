@@ -259,7 +259,7 @@ class SentenceBert(keras.Model):
 
     def _of_types(self, ids: Any) -> Any:
         """The rows of the token types; broadcasts to `[batch, length, hidden_dim]`."""
-        table = self.type_embedding.embeddings
+        table = ops.convert_to_tensor(self.type_embedding.embeddings)
         separator = self.config.separator_id
         if separator is None or self.config.num_token_types < 2:
             return table[0]
