@@ -259,7 +259,8 @@ class SentenceBert(keras.Model):
 
     def _of_types(self, ids: Any) -> Any:
         """The rows of the token types; broadcasts to `[batch, length, hidden_dim]`."""
-        table = self.type_embedding.embeddings
+        # Sliced once, since each slice reads the variable.
+        table = self.type_embedding.embeddings[:2]
         separator = self.config.separator_id
         if separator is None or self.config.num_token_types < 2:
             return table[0]
