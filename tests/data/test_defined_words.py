@@ -67,6 +67,35 @@ def test_other_spellings_of_a_word_stay_with_it() -> None:
     assert len({split_of(word) for word, _ in rows}) == 1
 
 
+def test_accents_do_not_count() -> None:
+    """Of so many words some would come into another part."""
+    words = [
+        "café",
+        "naïve",
+        "façade",
+        "fiancée",
+        "cliché",
+        "décor",
+        "crêpe",
+        "jalapeño",
+        "piñata",
+        "protégé",
+    ]
+    plain = [
+        "cafe",
+        "naive",
+        "facade",
+        "fiancee",
+        "cliche",
+        "decor",
+        "crepe",
+        "jalapeno",
+        "pinata",
+        "protege",
+    ]
+    assert [split_of(word) for word in words] == [split_of(word) for word in plain]
+
+
 @given(st.text())
 def test_any_text_has_a_part(word: str) -> None:
     assert split_of(word) == split_of(f" {word} ") in SPLITS

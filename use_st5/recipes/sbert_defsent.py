@@ -211,6 +211,7 @@ def initial_model(run: Run, *, pooling: Pooling = "mean") -> SentenceBert:
         if layer.name in theirs:
             layer.set_weights(theirs[layer.name].get_weights())
     if source.head is None:
+        # Chosen on definitions that do not train: docs/sbert_and_defsent.md has the figures.
         model.head.transform.kernel.assign(keras.ops.eye(model.config.hidden_dim))
     return model
 
