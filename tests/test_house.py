@@ -61,6 +61,7 @@ HELD_ELSEWHERE = {
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
     "use_st5/recipes/_combination.py": "tests/recipes/test_sbert_defsent.py",
     "use_st5/recipes/_comparison_results.py": "tests/recipes/test_sbert_defsent_comparison.py",
+    "use_st5/models/inference.py": "tests/test_trainable_encoder.py",
     "use_st5/training/pair_scores.py": "tests/training/test_teaching.py",
     "use_st5/training/trans_encoder.py": "tests/training/test_teaching.py",
     "use_st5/text/framed_vectorizer.py": "tests/text/test_wordpiece_vectorizer.py",

@@ -181,9 +181,8 @@ class TrainableEncoder:
             dtype=dtype,
             on_tensor=on_tensor,
         )
-        usual, longest = checkpoint.max_length or family.max_length, family.longest(model)
-        if usual is not None and longest is not None:
-            usual = min(usual, longest)
+        limits = (checkpoint.max_length or family.max_length, family.longest(model))
+        usual = min(filter(None, limits), default=None)
         return cls(model, vectorizer, max_length=max_length or usual)
 
     @classmethod
