@@ -9,6 +9,7 @@ from use_st5._public import public_names
 if TYPE_CHECKING:
     from use_st5.models.bert.config import BertConfig as BertConfig
     from use_st5.models.bert.sentence_bert import SentenceBert as SentenceBert
+    from use_st5.models.cross_encoder.model import CrossEncoderModel as CrossEncoderModel
     from use_st5.models.ensemble.ensemble import Ensemble as Ensemble
     from use_st5.models.family import Family as Family
     from use_st5.models.family import families as families

@@ -29,9 +29,12 @@ def test_a_saved_model_has_no_head(toy_bert: Any, tmp_path: Path, storage: str) 
     model = SentenceBert.from_config({**toy_bert.model.get_config(), "dense": None, "head": True})
     encoder = TrainableEncoder(model, toy_bert.vectorizer)
     manifest = encoder.export(tmp_path / "model", storage=storage)
-    # The table and the scales of its rows, of which int8 has both.
-    rows = 18 if storage == "int8" else 0
-    assert manifest.parameters == model.config.parameters + rows
+    # Beside its codes int8 has a scale for each row of the table, and each output of the other
+    # matrices: the position table, and in a block five as wide as the model and one wider.
+    config = model.config
+    blocks = config.num_layers * (5 * config.hidden_dim + config.intermediate_dim)
+    scales = 18 + config.hidden_dim + blocks if storage == "int8" else 0
+    assert manifest.parameters == config.parameters + scales
     again = TrainableEncoder.load(tmp_path / "model")
     assert again.model.head is None
     np.testing.assert_allclose(again.encode(TEXTS), encoder.encode(TEXTS), atol=0.05)
