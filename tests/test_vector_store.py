@@ -428,3 +428,13 @@ def test_a_block_written_anew_leaves_nothing_of_a_killed_writer(tmp_path: Path) 
         (tmp_path / name).unlink()
     VectorStore(tmp_path).extend(lambda texts: np.ones((len(texts), 3), np.float32), ["a", "b"])
     assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_locks_of_a_writer_that_was_killed_at_the_end_go(tmp_path: Path) -> None:
+    VectorStore(tmp_path).extend(lengths, ["a", "bb"])
+    files = sorted(tmp_path.iterdir())
+    for file in files:
+        file.with_name(f".{file.name}.lock").write_text("process 1 on here")
+    again = VectorStore(tmp_path)
+    assert again.extend(lengths, ["a", "bb", "a"]) == 0
+    assert sorted(tmp_path.iterdir()) == files
