@@ -115,9 +115,9 @@ def test_training_changes_what_is_encoded_and_exported(toy: Any, tmp_path: Path)
 def test_one_graph_serves_all_calls(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = TrainableEncoder(toy.model, toy.vectorizer, max_length=toy.max_length)
     made: list[keras.Model] = []
-    compiled = trainable_encoder._compiled
+    compiled = trainable_encoder.inference
     monkeypatch.setattr(
-        trainable_encoder, "_compiled", lambda model: made.append(model) or compiled(model)
+        trainable_encoder, "inference", lambda model: made.append(model) or compiled(model)
     )
     for texts in (TEXTS, TEXTS[:2], "the cat"):
         encoder.encode(texts)
@@ -142,7 +142,7 @@ def test_fresh_encoders() -> None:
 
 def test_refusals(toy: Any, tmp_path: Path) -> None:
     folder = shutil.copytree(toy.folders["float32"], tmp_path / "copy")
-    with pytest.raises(ValueError, match="leave pooling and vocabulary out"):
+    with pytest.raises(ValueError, match="says pooling and vocabulary itself: leave them out"):
         TrainableEncoder.load(folder, pooling="mean")
     manifest = json.loads((folder / "use_st5.json").read_text())
 
