@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.conftest import pytest_terminal_summary
@@ -27,4 +29,6 @@ class Reporter:
 def test_a_run_without_a_cache_has_a_summary() -> None:
     reporter = Reporter("no such device")
     pytest_terminal_summary(reporter)
-    assert reporter.lines == ["left out", "1 do not fit this machine: no such device"]
+    *lines, peak = reporter.lines
+    assert lines == ["left out", "1 do not fit this machine: no such device"]
+    assert re.fullmatch(r"peak memory of the tests' own process: \d+\.\d GB", peak)

@@ -81,7 +81,14 @@ class BertBlock(keras.layers.Layer):
 
 def activation_of(config: BertConfig) -> Callable[[Any], Any]:
     """The activation of the feed-forward layers."""
-    return functools.partial(ops.gelu, approximate=config.activation == "gelu_tanh")
+    approximate = config.activation == "gelu_tanh"
+    return functools.partial(ops.gelu, approximate=True) if approximate else _exact_gelu
+
+
+def _exact_gelu(x: Any) -> Any:
+    """`x·Φ(x)` by `erf`: Keras's own is `erfc` under TensorFlow, which tf2onnx does not know."""
+    half = ops.cast(0.5, x.dtype)
+    return half * x * (1 + ops.erf(x * ops.cast(0.5**0.5, x.dtype)))
 
 
 def dense(
