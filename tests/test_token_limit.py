@@ -13,6 +13,7 @@ import pytest
 from use_st5.encoder import SentenceEncoder
 from use_st5.export.saved_model import write_graph
 from use_st5.models.family import family_of
+from use_st5.models.inference import checked_length
 from use_st5.models.use_transformer.config import USETransformerConfig
 from use_st5.models.use_transformer.model import USETransformer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
@@ -31,7 +32,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     model = USETransformer(config)
     model.build()
     graph = family_of(model).graph(
-        model, UnigramVectorizer(vocabulary), storage="int8", max_length=None
+        model,
+        UnigramVectorizer(vocabulary),
+        storage="int8",
+        max_length=checked_length(model, None),
     )
     root = tmp_path_factory.mktemp("models")
     write_graph(graph, root / "counts", name="new", metadata={})

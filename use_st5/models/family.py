@@ -107,8 +107,8 @@ class Family(abc.ABC):
             model: Of this family, built.
             vectorizer: Gives its ids.
             storage: One of `storages`.
-            max_length: Tokens beyond this number are cut; None cuts nothing that the model can
-                read.
+            max_length: Tokens beyond this number are cut: at most `longest`, which the caller sees
+                to (`use_st5.models.inference.checked_length`); None cuts nothing.
 
         Raises:
             ValueError: The model, the text stage and the settings do not fit each other.
