@@ -158,9 +158,11 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
         TrainableEncoder.load(changed(vectorizer="letters"))
     with pytest.raises(ValueError, match="Expected the configuration of a"):
         TrainableEncoder.load(changed(config={"shape": 3}))
-    shape = {**manifest["config"]["config"], "embedding_dim": 9}
+    config = manifest["config"]
+    width = "embedding_dim" if "embedding_dim" in config["config"] else "intermediate_dim"
+    shape = {**config["config"], width: config["config"][width] + 1}
     with pytest.raises(ValueError, match="do not belong together"):
-        TrainableEncoder.load(changed(config={"config": shape}))
+        TrainableEncoder.load(changed(config={**config, "config": shape}))
     assert ModelManifest.read(folder).family == manifest["family"]
 
 
