@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from use_st5._cli.destination import check_file
+from use_st5._cli.destination import check_file, sole_file
 from use_st5._cli.lines import open_input, read_lines
 from use_st5._cli.models import (
     DEFAULT_MODEL,
@@ -183,7 +183,7 @@ def _check_heatmap(path: Path, texts: int) -> None:
 def _draw(texts: list[str], matrix: np.ndarray, path: Path, metric: Metric) -> None:
     from use_st5.plots import similarity_heatmap
 
-    with warnings.catch_warnings():
+    with sole_file(path), warnings.catch_warnings():
         # Scripts that matplotlib's font lacks show as boxes, which says it as well.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         similarity_heatmap(texts, matrix, path=path, label=f"{metric.value} similarity")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
+from use_st5._files import sole_writer
 from use_st5._records import read_record
 from use_st5.evaluation.record import check_task, write_json
 from use_st5.evaluation.task import EvaluationTask
@@ -55,7 +57,10 @@ class ResultStore:
         self, task: EvaluationTask, hashes: dict[str, str], seed: int, result: dict[str, Any]
     ) -> None:
         """Keeps a result; `read` gives it back."""
-        write_json(self._path(task, hashes, seed), result)
+        path = self._path(task, hashes, seed)
+        # Another process that writes the same result keeps it for both.
+        with contextlib.suppress(BlockingIOError), sole_writer(path):
+            write_json(path, result)
 
     def _path(self, task: EvaluationTask, hashes: dict[str, str], seed: int) -> Path:
         files = sorted((Path(path).name, digest) for path, digest in hashes.items())
