@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5._files import atomic_path, sole_writer
+from use_st5._files import atomic_path, remove_stale_lock, sole_writer
 
 
 class BrokenError(Exception):
@@ -316,3 +316,17 @@ def test_sole_writers_of_one_process_lie_within_each_other(tmp_path: Path) -> No
         with sole_writer(run, inside=True):
             assert names(run) == [".lock", "model", "notes.txt"]
     assert names(run) == ["model", "notes.txt"]
+
+
+def test_a_lock_goes_where_its_writer_was_killed_and_stays_where_it_is_at_work(
+    tmp_path: Path,
+) -> None:
+    block = tmp_path / "block.npy"
+    block.write_text("whole")
+    lock = tmp_path / ".block.npy.lock"
+    lock.write_text("process 1 on here")
+    remove_stale_lock(block)
+    assert names(tmp_path) == ["block.npy"]
+    with sole_writer(block):
+        remove_stale_lock(block)
+        assert lock.exists()

@@ -56,7 +56,7 @@ def sole_writer(path: str | os.PathLike[str], *, inside: bool = False) -> Iterat
         OSError: The folder cannot be made or written to.
     """
     target = Path(os.path.realpath(path))
-    file = target / ".lock" if inside else target.with_name(f".{target.name}.lock")
+    file = target / ".lock" if inside else _lock_beside(target)
     with _held_guard:
         lock = _lock(target, file)
         _held[target] += 1
@@ -71,6 +71,18 @@ def sole_writer(path: str | os.PathLike[str], *, inside: bool = False) -> Iterat
                 del _held[target]
                 _remove_lock_file(lock)
             lock.release()
+
+
+def remove_stale_lock(path: str | os.PathLike[str]) -> None:
+    """Removes the lock file of a writer that was killed when the file `path` was complete.
+
+    It is for files that are written once and only read from then on, so that no later writer
+    comes to remove it. Where somebody is at work, or the folder is another's, it stays.
+    """
+    target = Path(os.path.realpath(path))
+    if _lock_beside(target).exists():
+        with contextlib.suppress(OSError), sole_writer(target):
+            pass
 
 
 @contextlib.contextmanager
@@ -147,6 +159,10 @@ def file_sha256(path: Path) -> str:
     """sha256 of a file's content, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _lock_beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.lock")
 
 
 def _lock(target: Path, file: Path) -> filelock.BaseFileLock:

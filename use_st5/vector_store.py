@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from use_st5._files import atomic_path, sole_writer
+from use_st5._files import atomic_path, remove_stale_lock, sole_writer
 
 # Texts → `[texts, dim]`, rows in the same order; anything that `numpy.asarray` takes.
 Encode = Callable[[list[str]], Any]
@@ -190,7 +190,8 @@ class VectorStore:
                 ) from error
             self._known.add(of_keys)
             self._remember(keys, vectors)
-            _remove_locks(of_keys, of_vectors)
+            remove_stale_lock(of_keys)
+            remove_stale_lock(of_vectors)
 
 
 class VectorCache:
@@ -238,15 +239,6 @@ def _blocks(folder: Path) -> Iterator[tuple[Path, Path]]:
     # A teacher's vectors of version 0.1, which took hours: the texts in place of their keys.
     for vectors in sorted(folder.glob("[0-9]*.npy")):
         yield vectors.with_suffix(".txt"), vectors
-
-
-def _remove_locks(*files: Path) -> None:
-    """Removes the lock files of a writer that was killed when its block was complete."""
-    for file in files:
-        if file.with_name(f".{file.name}.lock").exists():
-            # Where it is still at work, or the folder is another's, they stay.
-            with contextlib.suppress(OSError), sole_writer(file):
-                pass
 
 
 def _read_keys(path: Path) -> list[bytes]:

@@ -174,7 +174,9 @@ def test_files_that_trade_places_miss_the_cache(tmp_path: Path) -> None:
     half.write_text("of a run that was killed")
     store.write(task, {"data/train.tsv": "1", "data/test.tsv": "2"}, 0, kept)
     assert [*written.parent.iterdir()] == [written]
+    written.with_name(f".{written.name}.lock").write_text("of a run that was killed at the end")
     assert store.read(task, {"moved/test.tsv": "2", "moved/train.tsv": "1"}, 0) == kept
+    assert [*written.parent.iterdir()] == [written]
     assert store.read(task, {"data/train.tsv": "2", "data/test.tsv": "1"}, 0) is None
 
 

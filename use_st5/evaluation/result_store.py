@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from use_st5._files import sole_writer
+from use_st5._files import remove_stale_lock, sole_writer
 from use_st5._records import read_record
 from use_st5.evaluation.record import check_task, write_json
 from use_st5.evaluation.task import EvaluationTask
@@ -48,6 +48,7 @@ class ResultStore:
         path = self._path(task, hashes, seed)
         if not path.is_file():
             return None
+        remove_stale_lock(path)
         remedy = "Remove it: it is made anew."
         result = read_record(path, dict[str, Any], remedy=remedy)
         check_task(task.name, result, where=str(path), remedy=remedy)
