@@ -5,6 +5,7 @@ import pytest
 from scipy.special import softmax
 
 from use_st5.layers.attention import MultiHeadAttention
+from use_st5.layers.packing import Packing
 
 
 @pytest.fixture
@@ -35,6 +36,15 @@ def test_what_is_masked_does_not_matter(layer: MultiHeadAttention) -> None:
     before, after = layer(x, visible=visible)[:, :4], layer(changed, visible=visible)[:, :4]
     np.testing.assert_array_equal(before, after)
     np.testing.assert_allclose(before, layer(x[:, :4]), atol=1e-6)
+
+
+def test_packed_tokens_attend_as_padded_ones(layer: MultiHeadAttention) -> None:
+    x = np.random.default_rng(0).normal(size=(3, 5, 4)).astype("f")
+    tokens = np.arange(5) < np.array([[3], [5], [1]])
+    bias = np.where(tokens, 0.0, -1e9).astype("f")[:, None, None]
+    packing = Packing.of(tokens, num_heads=2)
+    packed = layer(packing.pack(x), bias=bias, packing=packing)
+    np.testing.assert_allclose(packed, np.asarray(layer(x, bias=bias))[tokens], atol=1e-6)
 
 
 def test_one_token_attends_to_itself_exactly(layer: MultiHeadAttention) -> None:

@@ -36,7 +36,8 @@ class EncoderGraph:
         embed_text: string `[batch]`, training → float32 `[batch, dimension]`; where it reads pairs
             two of these, training → logits `[batch, 1]`.
         embed_ids: int32 `[batch, length]`, training → float32 `[batch, dimension]`, free of string
-            ops and of hash tables.
+            ops and of hash tables; of a fixed shape where the ids are.
+        embed_tokens: The same with padding left out, whose shapes follow the ids.
         preprocess: string `[batch]`, or two of these → int32 `[batch, length]`, 0 = padding.
         token_counts: string `[batch]` → int32 `[batch]`, tokens before any is cut; None where none
             is.
@@ -54,6 +55,7 @@ class EncoderGraph:
 
     embed_text: Callable[..., tf.Tensor]
     embed_ids: Callable[[tf.Tensor, bool], tf.Tensor]
+    embed_tokens: Callable[[tf.Tensor, bool], tf.Tensor]
     preprocess: Callable[..., tf.Tensor]
     token_counts: Callable[[tf.Tensor], tf.Tensor] | None
     dimension: int
@@ -86,7 +88,8 @@ class EncoderGraph:
             rounded: What others of its variables are stored as.
             max_length: Tokens beyond this number are cut; None cuts nothing.
             unread: Variables that no vector depends on, which are not written.
-            **functions: `embed_text`, `embed_ids` and `preprocess`.
+            **functions: `embed_text`, `embed_ids` and `preprocess`, and `embed_tokens` where it
+                is not `embed_ids`.
 
         Raises:
             ValueError: The vocabulary has more ids than the table has rows, or Keras runs on
@@ -109,6 +112,7 @@ class EncoderGraph:
             weights = apart.get(id(variable))
             return weights.trainable_variables if weights else raw_variables([variable])
 
+        functions.setdefault("embed_tokens", functions["embed_ids"])
         return cls(
             token_counts=None if max_length is None else vectorizer.token_counts,
             dimension=model.dimension,
@@ -132,6 +136,7 @@ def padded_graph(
     kernels: Sequence[keras.Variable] = (),
     max_length: int | None = None,
     unread: Sequence[keras.Variable] = (),
+    packed: bool = False,
 ) -> EncoderGraph:
     """The graph of any encoder over padded ids.
 
@@ -145,6 +150,8 @@ def padded_graph(
             Each call multiplies them out, which takes 1 ms for 2 million entries on one core.
         max_length: Tokens beyond this number are cut; None cuts nothing.
         unread: As in `EncoderGraph.of_model`.
+        packed: Whether of strings the tokens alone are computed, and not the padding behind them:
+            for a model whose `encode_embedded` takes `packed=`.
 
     Raises:
         ValueError: As in `EncoderGraph.of_model`, or a kernel is not float32.
@@ -152,18 +159,14 @@ def padded_graph(
     rounded = [(kernel, rounded_kernel(kernel)) for kernel in kernels]
     preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), TEXTS[1])
     if table is None:
-        embed_ids = network_of(
+        embed_ids = embed_tokens = network_of(
             lambda ids, training: model(ids, training=training), [_IDS], model, rounded
         )
     else:
-        vectors = tf.TensorSpec([None, None, model.embedding.output_dim], tf.float32)
-        network = network_of(
-            lambda vectors, ids, training: model.encode_embedded(vectors, ids, training=training),
-            [vectors, _IDS],
-            model,
-            rounded,
-        )
-        embed_ids = functools.partial(_through_table, table, network)
+        embed_ids = embed_tokens = _behind_table(model, table, rounded)
+        if packed:
+            tokens_alone = _behind_table(model, table, rounded, packed=True)
+            embed_tokens = functools.partial(_for_inference, tokens_alone, embed_ids)
     return EncoderGraph.of_model(
         model,
         vectorizer,
@@ -171,16 +174,37 @@ def padded_graph(
         rounded,
         max_length=max_length,
         unread=unread,
-        embed_text=lambda text, training: embed_ids(preprocess(text), training),
+        embed_text=lambda text, training: embed_tokens(preprocess(text), training),
         embed_ids=embed_ids,
+        embed_tokens=embed_tokens,
         preprocess=preprocess,
     )
 
 
-def _through_table(
-    table: EmbeddingTable, network: Callable[..., tf.Tensor], ids: tf.Tensor, training: bool
+def _behind_table(
+    model: keras.Model, table: EmbeddingTable, rounded: Rounded, **how: bool
+) -> Callable[[tf.Tensor, bool], tf.Tensor]:
+    """Ids, training → vectors, by the table and what follows it in the model."""
+    vectors = tf.TensorSpec([None, None, model.embedding.output_dim], tf.float32)
+    network = network_of(
+        lambda vectors, ids, training: model.encode_embedded(
+            vectors, ids, training=training, **how
+        ),
+        [vectors, _IDS],
+        model,
+        rounded,
+    )
+    return lambda ids, training: network(table.lookup(ids), ids, training)
+
+
+def _for_inference(
+    packed: Callable[..., tf.Tensor],
+    padded: Callable[..., tf.Tensor],
+    ids: tf.Tensor,
+    training: bool,
 ) -> tf.Tensor:
-    return network(table.lookup(ids), ids, training)
+    """Training computes what is padded, too: gradients of gathered rows would cost more."""
+    return (padded if training else packed)(ids, training)
 
 
 def graph_of(function: Callable[..., Any], inputs: Sequence[tf.TensorSpec]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.packing import Packing
 from use_st5.layers.random_normal import RandomNormal
 
 # The score of what is not seen: far below any other, and finite, so that a row without a single key
@@ -38,10 +39,11 @@ class MultiHeadAttention(keras.layers.Layer):
         visible: bool, True for what may be attended to; broadcasts to
             `[batch, heads, queries, keys]`. None: everything.
         bias: float32, added to the scores; broadcasts to the same shape.
+        packing: Where `x` is `[tokens, dim]`, packed so; it attends to itself then.
         training: Whether dropout acts.
 
     Returns:
-        `[batch, queries, dim]`.
+        Of the shape of `x`.
     """
 
     def __init__(
@@ -83,11 +85,13 @@ class MultiHeadAttention(keras.layers.Layer):
         context: Any = None,
         visible: Any = None,
         bias: Any = None,
+        packing: Packing | None = None,
         training: bool = False,
     ) -> Any:
         context = x if context is None else context
-        query = self._heads(self.query, x)
-        key, value = self._heads(self.key, context), self._heads(self.value, context)
+        query = self._heads(self.query, x, packing)
+        key = self._heads(self.key, context, packing)
+        value = self._heads(self.value, context, packing)
         scores = ops.cast(ops.matmul(query, ops.transpose(key, (0, 1, 3, 2))), "float32")
         if self.scaled:
             scores = scores * self.key_value_dim**-0.5
@@ -97,7 +101,8 @@ class MultiHeadAttention(keras.layers.Layer):
             scores = ops.where(visible, scores, EXCLUDED)
         weights = self.dropout_layer(ops.softmax(scores, axis=-1), training=training)
         mixed = ops.matmul(ops.cast(weights, value.dtype), value)
-        return self.output_dense(self._joined(mixed))
+        joined = self._joined(mixed) if packing is None else packing.join_heads(mixed)
+        return self.output_dense(joined)
 
     @property
     def linear_layers(self) -> dict[str, LoRADense]:
@@ -140,8 +145,10 @@ class MultiHeadAttention(keras.layers.Layer):
             name=name,
         )
 
-    def _heads(self, dense: LoRADense, x: Any) -> Any:
-        """What a dense layer gives for `[batch, length, dim]`: `[batch, heads, length, width]`."""
+    def _heads(self, dense: LoRADense, x: Any, packing: Packing | None) -> Any:
+        """What a dense layer gives for each token: `[batch, heads, length, width]`."""
+        if packing is not None:
+            return packing.split_heads(dense(x), self.key_value_dim)
         # The shape of the input: that of the output makes tf2onnx join two reshapes to a wrong one.
         batch, length = ops.shape(x)[:2]
         split = ops.reshape(dense(x), (batch, length, self.num_heads, self.key_value_dim))

@@ -55,6 +55,22 @@ def test_padding_batch_and_order_do_not_change_a_vector(pooling: str) -> None:
     np.testing.assert_allclose(model(rows[:1, :3]), vectors[:1], atol=1e-6)
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+def test_tokens_alone_give_the_same_vectors(pooling: str) -> None:
+    """Also of two texts in a row, of texts without a token, and behind the position table."""
+    model, rows = built(pooling=pooling), ids(3, 20, 7, 2)
+    rows[2, 4:7] = 5, 6, SEPARATOR
+    rows[3] = 0
+    for batch in (rows, rows[3:]):
+        padded, packed = (
+            np.asarray(model.encode_embedded(model.embedding(batch), batch, packed=packed))
+            for packed in (False, True)
+        )
+        filled = (batch != 0).any(axis=1)
+        np.testing.assert_allclose(packed[filled], padded[filled], atol=1e-6)
+        assert np.isfinite(packed).all()
+
+
 def test_what_stands_behind_the_position_table_is_cut() -> None:
     """In the model and behind a table of its own; never an index out of range."""
     model, rows = built(), ids(30)

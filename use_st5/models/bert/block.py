@@ -11,6 +11,7 @@ from keras import ops
 
 from use_st5.layers.attention import MultiHeadAttention
 from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.packing import Packing
 from use_st5.layers.random_normal import RandomNormal
 from use_st5.models.bert.config import BertConfig
 
@@ -30,10 +31,11 @@ class BertBlock(keras.layers.Layer):
         x: float32 `[batch, length, hidden_dim]`.
         bias: float32, added to the scores of the attention; broadcasts to
             `[batch, heads, length, length]`.
+        packing: Where `x` is `[tokens, hidden_dim]`, packed so.
         training: Whether dropout acts.
 
     Returns:
-        float32 `[batch, length, hidden_dim]`.
+        float32, of the shape of `x`.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
@@ -65,8 +67,10 @@ class BertBlock(keras.layers.Layer):
         self.outer.build((None, None, self.config.intermediate_dim))
         self.built = True
 
-    def call(self, x: Any, bias: Any = None, training: bool = False) -> Any:
-        attended = self.attention(x, bias=bias, training=training)
+    def call(
+        self, x: Any, bias: Any = None, packing: Packing | None = None, training: bool = False
+    ) -> Any:
+        attended = self.attention(x, bias=bias, packing=packing, training=training)
         x = self.attention_norm(x + self._dropped(attended, training))
         return self.output_norm(x + self._dropped(self.outer(self.inner(x)), training))
 

@@ -67,6 +67,7 @@ class BertFamily(Family):
             kernels=kernels,
             max_length=max_length,
             unread=model.head.variables if model.head else (),
+            packed=True,
         )
 
     def longest(self, model: SentenceBert) -> int:

@@ -10,6 +10,7 @@ from keras import ops
 
 from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.packing import Packing
 from use_st5.layers.pooling import first_token, masked_max, masked_mean
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
 from use_st5.models.bert.block import STDDEV, BertBlock, layer_norm
@@ -143,18 +144,21 @@ class SentenceBert(keras.Model):
         ids = ids[:, : self.config.max_positions]
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
-    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
+    def encode_embedded(
+        self, embedded: Any, ids: Any, *, packed: bool = False, training: bool = False
+    ) -> Any:
         """What follows the table.
 
         Args:
             embedded: `[batch, length, hidden_dim]`, the rows of the tokens.
             ids: int32 `[batch, length]`, 0 = padding.
+            packed: Whether the tokens alone are computed, which no compiled program can.
             training: Whether dropout acts.
 
         Returns:
             float32 `[batch, dimension]`.
         """
-        outputs, tokens = self._outputs(embedded, ids, training)
+        outputs, tokens = self._outputs(embedded, ids, training, packed)
         vector = self._pool(outputs, tokens)
         if self.projection is not None:
             vector = self.projection(vector)
@@ -242,20 +246,24 @@ class SentenceBert(keras.Model):
             **config,
         )
 
-    def _outputs(self, embedded: Any, ids: Any, training: bool) -> tuple[Any, Any]:
+    def _outputs(
+        self, embedded: Any, ids: Any, training: bool, packed: bool = False
+    ) -> tuple[Any, Any]:
         """The last block's outputs, and which of them are of tokens."""
         limit = self.config.max_positions
         embedded, ids = embedded[:, :limit], ids[:, :limit]
         tokens = ops.not_equal(ids, PADDING_ID)
         positions = self.position_embedding.embeddings[: ops.shape(ids)[1]]
         x = ops.cast(embedded, "float32") + ops.cast(self._of_types(ids), "float32")
-        x = self.embedding_norm(x + ops.cast(positions, "float32"))
+        x = x + ops.cast(positions, "float32")
+        packing = Packing.of(tokens, self.config.num_heads) if packed else None
+        x = self.embedding_norm(x if packing is None else packing.pack(x))
         x = self.dropout_layer(x, training=training)
         # Added once to each score, which costs less than to choose among them in every block.
         bias = ops.expand_dims(ops.where(tokens, 0.0, EXCLUDED), (1, 2))
         for block in self.blocks:
-            x = block(x, bias=bias, training=training)
-        return x, tokens
+            x = block(x, bias=bias, packing=packing, training=training)
+        return x if packing is None else packing.unpack(x), tokens
 
     def _of_types(self, ids: Any) -> Any:
         """The rows of the token types; broadcasts to `[batch, length, hidden_dim]`."""

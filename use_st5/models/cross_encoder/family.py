@@ -61,14 +61,18 @@ class CrossEncoderFamily(Family):
         def embed_ids(ids: tf.Tensor, training: bool) -> tf.Tensor:
             return head(below.embed_ids(ids, training), training)
 
+        def embed_tokens(ids: tf.Tensor, training: bool) -> tf.Tensor:
+            return head(below.embed_tokens(ids, training), training)
+
         def embed_text(first: tf.Tensor, second: tf.Tensor, training: bool) -> tf.Tensor:
-            return embed_ids(preprocess(first, second), training)
+            return embed_tokens(preprocess(first, second), training)
 
         own = raw_variables(model.head_variables)
         trained = {id(each) for each in raw_variables(model.trainable_variables)}
         return EncoderGraph(
             embed_text=embed_text,
             embed_ids=embed_ids,
+            embed_tokens=embed_tokens,
             preprocess=preprocess,
             token_counts=None,
             dimension=1,

@@ -47,14 +47,18 @@ class EnsembleFamily(Family):
         def embed_ids(ids: Any, training: bool) -> Any:
             return model.combined([graph.embed_ids(ids, training) for graph in graphs])
 
+        def embed_tokens(ids: Any, training: bool) -> Any:
+            return model.combined([graph.embed_tokens(ids, training) for graph in graphs])
+
         def embed_text(text: Any, training: bool) -> Any:
             if first.max_length is not None:
-                return embed_ids(first.preprocess(text), training)
+                return embed_tokens(first.preprocess(text), training)
             return model.combined([graph.embed_text(text, training) for graph in graphs])
 
         return EncoderGraph(
             embed_text=embed_text,
             embed_ids=embed_ids,
+            embed_tokens=embed_tokens,
             preprocess=first.preprocess,
             token_counts=first.token_counts,
             dimension=model.dimension,

@@ -1,0 +1,69 @@
+"""The tokens of a padded batch side by side, without the padding between them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+from keras import ops
+
+
+class Packing(NamedTuple):
+    """Which places of a padded batch hold tokens, and where each is found among these.
+
+    Linear layers, norms and activations take every token by itself. They need not be computed
+    where a short text is padded to the length of a long one: of 32 sentences that is a third. Only
+    in the attention tokens meet. The number of tokens is another one with every batch, which graphs
+    of TensorFlow allow on a CPU or GPU, and compiled programs do not.
+
+    Attributes:
+        rows: int32 `[tokens]`, rising: the places, `number of the text · length + place in it`.
+        places: int32 `[batch, length]`: for each place of the batch its token, and at padding any.
+        split: int32 `[batch, heads, length]`: the same for each head of each token.
+        joined: int32 `[tokens, heads]`: for each head of each token its place in
+            `[batch, heads, length]`.
+    """
+
+    rows: Any
+    places: Any
+    split: Any
+    joined: Any
+
+    @classmethod
+    def of(cls, tokens: Any, num_heads: int) -> Self:
+        """The packing of a batch.
+
+        Args:
+            tokens: bool `[batch, length]`, True for tokens.
+            num_heads: Of the attention.
+        """
+        batch, length = ops.shape(tokens)
+        # One place at least is computed: nothing else could stand at the others.
+        flat = ops.reshape(tokens, (-1,)) | ops.equal(ops.arange(batch * length), 0)
+        rows = ops.cast(ops.nonzero(flat)[0], "int32")
+        places = ops.reshape(ops.cumsum(ops.cast(flat, "int32")) - 1, (batch, length))
+        heads = ops.arange(num_heads)
+        text, place = ops.floor_divide(rows, length), ops.mod(rows, length)
+        return cls(
+            rows,
+            places,
+            split=places[:, None, :] * num_heads + heads[:, None],
+            joined=(text[:, None] * num_heads + heads) * length + place[:, None],
+        )
+
+    def pack(self, x: Any) -> Any:
+        """`[batch, length, dim]` → `[tokens, dim]`."""
+        return ops.take(ops.reshape(x, (-1, x.shape[-1])), self.rows, axis=0)
+
+    def unpack(self, x: Any) -> Any:
+        """`[tokens, dim]` → `[batch, length, dim]`; at padding stands what has no meaning."""
+        return ops.take(x, self.places, axis=0)
+
+    def split_heads(self, x: Any, width: int) -> Any:
+        """`[tokens, heads · width]` → `[batch, heads, length, width]`."""
+        return ops.take(ops.reshape(x, (-1, width)), self.split, axis=0)
+
+    def join_heads(self, x: Any) -> Any:
+        """`[batch, heads, length, width]` → `[tokens, heads · width]`."""
+        width = x.shape[-1]
+        rows = ops.take(ops.reshape(x, (-1, width)), self.joined, axis=0)
+        return ops.reshape(rows, (-1, self.joined.shape[-1] * width))
