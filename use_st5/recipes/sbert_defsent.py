@@ -69,8 +69,8 @@ DEFSENT_K: Mapping[str, Mapping[Pooling, int]] = {
 }
 # Steps of SBERT to one of DefSent.
 TURNS = 19
-# Seven minutes each for MiniLM on two cores: 1.5 and 0.5 seconds of CPU time a step.
-SBERT_STEPS, DEFSENT_STEPS = 570, 1_500
+# Three minutes each for MiniLM on two cores: 1.5 and 0.5 seconds of CPU time a step.
+SBERT_STEPS, DEFSENT_STEPS = 190, 500
 IDS = PreparedColumn("token_ids", max_tokens=128)
 BUCKETS = (16, 32, 64, 128)
 # XLA takes minutes on a CPU for the program of each width of batches.

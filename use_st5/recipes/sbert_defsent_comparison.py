@@ -10,9 +10,10 @@ that the two of a pair share (Figure 3), the transfer tasks (Table 4) and the pr
 5), as far as their files are in DATA. Transfer and probing take SentEval's quick settings (five
 folds, RMSProp, batches of 128), which its authors keep for prototypes.
 
-The seeds come one after the other, all methods of the first before the second. What is complete is
-not repeated, and the same command goes on where it was interrupted. `tables.md` and the plots are
-written after each method, with mean and standard deviation over the seeds that are there.
+The seeds come one after the other, all methods of the first before the second, trained and scored
+on STS; then the transfer and probing tasks, which take longer, in the same order. What is complete
+is not repeated, and the same command goes on where it was interrupted. `tables.md` and the plots
+are written after each method, with mean and standard deviation over the seeds that are there.
 
 `--seeds N` is their number, `--methods sbert,s_d` names some rows, `--model` trains with the
 paper's settings for a model instead of those for two cores. No test set is looked at in training.
@@ -33,6 +34,7 @@ from use_st5._files import atomic_path, sole_writer
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.encoder import SentenceEncoder
 from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.registry import groups, select_tasks
 from use_st5.evaluation.runner import evaluate
 from use_st5.evaluation.senteval.tasks import TransferTask
@@ -91,16 +93,15 @@ def run(
         tasks = tasks_at_hand(data)
         known = METHODS if model is None else published(model)
         options = {"steps": steps, "resume": resume, "pretrained": pretrained}
-        for each in range(seed, seed + seeds):
-            for name in methods:
-                folder = _folder(output, name, each)
-                if not (resume and (folder / "scores.json").exists()):
-                    _train(name, known[name], data, output, each, options)
-                record = folder / "evaluation.json"
-                if not (resume and record.exists()):
-                    encoder = SentenceEncoder(folder / "model")
-                    evaluate(encoder, tasks, data, command=" ".join(sys.argv)).write(record)
-                write_results(output)
+        runs = [(name, each) for each in range(seed, seed + seeds) for name in methods]
+        for name, each in runs:
+            folder = _folder(output, name, each)
+            if not (resume and (folder / "scores.json").exists()):
+                (folder / "evaluation.json").unlink(missing_ok=True)
+                _train(name, known[name], data, output, each, options)
+            _evaluate(folder, [task for task in tasks if task.group == "sts"], data)
+        for name, each in runs:
+            _evaluate(_folder(output, name, each), tasks, data)
     return {
         f"{name}/{task}": float(np.mean([scores[task] for scores in runs]))
         for name, runs in main_scores(records_of(output)).items()
@@ -128,6 +129,16 @@ def tasks_at_hand(data: Path) -> list[EvaluationTask]:
     if not found:
         raise MissingDataError(f"{data}: expected the STS sets or others to compare on, found none")
     return found
+
+
+def _evaluate(folder: Path, tasks: Sequence[EvaluationTask], data: Path) -> None:
+    """Scores a run on tasks, unless its record has them; the tables follow."""
+    record = folder / "evaluation.json"
+    known = EvaluationRecord.read(record).tasks if record.exists() else {}
+    if {task.name for task in tasks} - {*known}:
+        encoder, command = SentenceEncoder(folder / "model"), " ".join(sys.argv)
+        evaluate(encoder, tasks, data, cache=folder / "cache", command=command).write(record)
+    write_results(folder.parent)
 
 
 def _folder(output: Path, name: str, seed: int) -> Path:
