@@ -37,17 +37,32 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # Where pytest's cache keeps the tests that the last run left out, so that another environment can
 # run just these.
 LEFT_OUT = "use_st5/left_out"
+# Bytes that the process may grow before what it has freed is given back, and what it had then.
+_GROWTH = 200_000_000
+_clean_memory = [0]
 _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `(\w+)` is not installed")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _memory_given_back() -> Iterator[None]:
-    """What a file of tests has freed goes back to the system; glibc would keep gigabytes."""
+    """What files of tests have freed goes back to the system; glibc would keep gigabytes.
+
+    Looking through all objects takes a second or two, so it waits until there is something to gain.
+    """
     yield
+    if (resident := _resident_memory()) and resident < _clean_memory[0] + _GROWTH:
+        return
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
+    _clean_memory[0] = _resident_memory()
+
+
+def _resident_memory() -> int:
+    """Bytes of this process in memory; 0 where the system does not say."""
+    pages = Path("/proc/self/statm")
+    return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if pages.exists() else 0
 
 
 @pytest.fixture(scope="session")

@@ -180,7 +180,8 @@ def main(seconds: float) -> int:
                     continue
                 if process is not None and process.exitcode:
                     deaths.append(f"{part}: a process ended with {process.exitcode} {_at(part)}")
-                if process is not None and (not process.exitcode or time.time() > end):
+                over = time.time() > end or len(deaths) >= _MOST_FAILURES
+                if process is not None and (not process.exitcode or over):
                     todo.remove(part)
                     continue
                 running[part] = context.Process(target=_process, args=(part, end))
