@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 
 from use_st5.export.encoder_graph import EncoderGraph
-from use_st5.layers.lora_dense import LoRADense
+from use_st5.models.compound_family import CompoundFamily, described, restored_member
 from use_st5.models.ensemble.ensemble import Ensemble
-from use_st5.models.family import Family, family_named, family_of, text_stage_of_any
+from use_st5.models.family import family_of
 from use_st5.text.vectorizer import Vectorizer
 
 
-class EnsembleFamily(Family):
+class EnsembleFamily(CompoundFamily):
     """Several encoders of one text stage (`Ensemble`), each of any family."""
 
     name = "ensemble"
     model_types = (Ensemble,)
-    presets: ClassVar = {}
-    vectorizers: ClassVar = {}
-    storages = ("float32", "int8")
-    lora_targets: ClassVar = {
-        "query_value": ("query", "value"),
-        "all_linear": ("query", "key", "value", "output", "inner", "linear", "outer"),
-    }
-
-    def text_stage(self, kind: str) -> type[Vectorizer]:
-        """The text stage of a kind, which may be that of any family."""
-        return text_stage_of_any(kind)
 
     def graph(
         self, model: Ensemble, vectorizer: Vectorizer, *, storage: str, max_length: int | None
@@ -68,11 +57,6 @@ class EnsembleFamily(Family):
             tracked={"vectorizer": vectorizer},
         )
 
-    def longest(self, model: Ensemble) -> int | None:
-        """What the member reads that reads the least."""
-        limits = [family_of(member).longest(member) for member in model.members]
-        return min((limit for limit in limits if limit is not None), default=None)
-
     def _graph_of(
         self, member: keras.Model, vectorizer: Vectorizer, storage: str, max_length: int | None
     ) -> EncoderGraph:
@@ -84,48 +68,22 @@ class EnsembleFamily(Family):
             )
         return family.graph(member, vectorizer, storage=storage, max_length=max_length)
 
+    def members(self, model: Ensemble) -> dict[str, keras.Model]:
+        """The members by number."""
+        return {f"member_{number}": member for number, member in enumerate(model.members)}
+
     def config(self, model: Ensemble) -> dict[str, Any]:
         """Mode, and each member's family and configuration."""
-        members = [(family_of(member), member) for member in model.members]
         return {
             "mode": model.mode,
             "normalize": model.normalize,
-            "members": [
-                {"family": family.name, "config": family.config(member)}
-                for family, member in members
-            ],
+            "members": [described(member) for member in model.members],
         }
 
-    def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> Ensemble:
+    def restored(self, config: Mapping[str, Any], dtype: Any) -> Ensemble:
         """The members by their families, and the ensemble of them."""
-        try:
-            members = [
-                family_named(each["family"]).restore(each["config"], dtype=dtype)
-                for each in config["members"]
-            ]
-            model = Ensemble(members, mode=config["mode"], normalize=config["normalize"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"Expected the configuration of an Ensemble, received {dict(config)} "
-                f"({type(error).__name__}: {error}). Export the model again."
-            ) from error
-        model.build()
-        return model
-
-    def lora_layers(self, model: Ensemble) -> dict[str, LoRADense]:
-        """Those of all members, each below its number."""
-        return {
-            f"member_{number}/{path}": layer
-            for number, member in enumerate(model.members)
-            for path, layer in family_of(member).lora_layers(member).items()
-        }
-
-    def lora_base(self, model: Ensemble) -> dict[str, Any]:
-        """What each member says of itself."""
-        return {
-            f"member_{number}": family_of(member).lora_base(member)
-            for number, member in enumerate(model.members)
-        }
+        members = [restored_member(each, dtype) for each in config["members"]]
+        return Ensemble(members, mode=config["mode"], normalize=config["normalize"])
 
 
 def _the_same(name: str, values: list[Any]) -> Any:
