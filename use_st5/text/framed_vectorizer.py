@@ -33,10 +33,12 @@ class FramedVectorizer(tf.Module, abc.ABC):
         separator: The id behind it.
         unknown: The id of what the vocabulary cannot spell, if there is one.
         between: Separators between the two texts of a pair.
+        mask: The id that stands for a hidden word, if there is one.
 
     Attributes:
         vocabulary: What tells this vocabulary from another.
         separator: The id behind a text.
+        mask: The id that stands for a hidden word; None: the vocabulary has none.
     """
 
     vocabulary: Vocabulary
@@ -44,9 +46,12 @@ class FramedVectorizer(tf.Module, abc.ABC):
     # Whether a piece may begin with the space before it, which is then no mere separator.
     keeps_spaces: ClassVar[bool]
 
-    def __init__(self, *, start: int, separator: int, unknown: int | None, between: int) -> None:
+    def __init__(
+        self, *, start: int, separator: int, unknown: int | None, between: int, mask: int | None
+    ) -> None:
         super().__init__()
         self.separator = separator
+        self.mask = mask
         self._start = start
         self._unknown = unknown
         self._between = between

@@ -166,8 +166,9 @@ class _Course:
         data = ArrayData(arrays)
         batch_size = min(lesson.batch_size, len(data))
         per_call = self._options.get("steps_per_call", 10)
+        wanted = lesson.steps or lesson.epochs * len(data) / batch_size
         # What a call makes divides all numbers of steps.
-        steps = per_call * max(1, round(lesson.epochs * len(data) / batch_size / per_call))
+        steps = per_call * max(1, round(wanted / per_call))
         every = min(steps, per_call * max(1, self._course.evaluate_every // per_call))
         optimizer = keras.optimizers.AdamW(
             LinearWarmup(lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
