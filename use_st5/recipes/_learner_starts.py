@@ -20,6 +20,7 @@ from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.linear_warmup import LinearWarmup
 from use_st5.training.pair_scores import Kind, PairIds
 from use_st5.training.task import Task
+from use_st5.training.teaching import strategy_scope
 from use_st5.training.trans_encoder import BI_LENGTH, CROSS_LENGTH, Learner
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
@@ -208,7 +209,11 @@ def _train_unsupervised(
     settings = start.unsupervised
     assert settings is not None
     keras.utils.set_random_seed(seed)
-    model = _bi(prepared, None)
+    with strategy_scope(options):
+        model = _bi(prepared, None)
+        optimizer = keras.optimizers.Adam(
+            LinearWarmup(settings.learning_rate, settings.steps, warmup_share=0.0)
+        )
     mask = int(np.load(prepared / "mask_id.npy"))
     loss = SimCSELoss(
         temperature=settings.temperature,
@@ -219,9 +224,6 @@ def _train_unsupervised(
     sentences = np.unique(np.concatenate([pairs.first, pairs.second]), axis=0)
     data = ArrayData({"sentence": sentences})
     batch_size = min(settings.batch_size, len(data))
-    optimizer = keras.optimizers.Adam(
-        LinearWarmup(settings.learning_rate, settings.steps, warmup_share=0.0)
-    )
     home = _begun(checkpoints, start)
     backend_trainer(
         model,

@@ -140,19 +140,18 @@ class PairDistillation:
                 "with --part prepare, and bring the output folder here."
             )
         checkpoints = output / "checkpoints"
-        with device.scope():
-            learners = [
-                learner_of(start, prepared / start.name, checkpoints, seed + number, options)
-                for number, start in enumerate(self.starts)
-            ]
-            taught = teach(
-                learners,
-                np.load(prepared / _GOLD),
-                checkpoints,
-                course=_in_steps(self.course, steps),
-                seed=seed,
-                **options,
-            )
+        learners = [
+            learner_of(start, prepared / start.name, checkpoints, seed + number, options)
+            for number, start in enumerate(self.starts)
+        ]
+        taught = teach(
+            learners,
+            np.load(prepared / _GOLD),
+            checkpoints,
+            course=_in_steps(self.course, steps),
+            seed=seed,
+            **options,
+        )
         rows = [dataclasses.asdict(each) for each in taught]
         for row in rows:
             row["weights"] = row["weights"] and str(row["weights"].relative_to(output))
