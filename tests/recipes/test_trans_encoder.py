@@ -87,7 +87,7 @@ def test_both_kinds_are_exported_and_scored(mutual: tuple[Path, dict[str, float]
     facts = ModelManifest.read(output / "model").metadata
     assert (facts["recipe"], facts["seed"]) == ("trans_encoder_mutual", 3)
     models = {name.split("/")[0] for name in scores}
-    assert models == {f"{who}_{what}" for who in ("minilm", "second")
+    assert models == {f"{who}_{what}" for who in ("minilm", "second", "ensemble")
                       for what in ("start", "bi", "cross")}  # fmt: skip
     sets = {name.split("/")[1] for name in scores}
     assert sets == {"sts12", "sts13", "sts15", "stsb", "sickr", "pairs_mrpc"}
@@ -153,6 +153,7 @@ def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Pat
     scores = small("dan_and_minilm").run(data, tmp_path, pretrained=bert)
     assert {name.split("/")[0] for name in scores} == {
         *("minilm_start", "minilm_bi", "minilm_cross", "use_dan_en_start", "use_dan_en_bi"),
+        *("ensemble_start", "ensemble_bi"),
     }
     # The family of the better one is the exported one's.
     assert ModelManifest.read(tmp_path / "model").family in ("bert", "use_dan")

@@ -162,25 +162,26 @@ class PairDistillation:
 
         taught = _taught(output)
         sets, missing = scoring.test_sets(data)
-        scores: dict[str, dict[str, float]] = {}
+        said: dict[str, Mapping[str, np.ndarray]] = {}
         best_of: dict[Kind, tuple[float, Any]] = {}
         for start in self.starts:
             prefix = f"{start.name}_" if len(self.starts) > 1 else ""
             opened = Opened.of(start, folders)
             opened.begin(output / "checkpoints")
-            said = scoring.similar(opened.bi, kind="bi")
-            scores[f"{prefix}start"] = scoring.scores_of(sets, said)
-            for kind in ("bi", "cross"):
-                if kind == "cross" and (opened.cross is None or self.course.standard):
-                    continue
+            said[f"{prefix}start"] = scoring.said_of(sets, opened.bi, kind="bi")
+            for kind in self._kinds(start):
                 chosen = best(taught, start.name, kind)
                 encoder = opened.taught(kind, chosen.weights)
-                said = scoring.similar(encoder, kind=kind)
-                scores[f"{prefix}{kind}"] = scoring.scores_of(sets, said)
+                said[f"{prefix}{kind}"] = scoring.said_of(sets, encoder, kind=kind)
                 encoder.name = self.name
                 encoder.metadata |= {"recipe": self.name, "seed": seed, "cycle": chosen.cycle}
                 if kind not in best_of or chosen.spearman > best_of[kind][0]:
                     best_of[kind] = chosen.spearman, encoder
+        for what in ("start", "bi", "cross"):
+            members = [each for name, each in said.items() if name.endswith(f"_{what}")]
+            if len(members) > 1:
+                said[f"ensemble_{what}"] = scoring.ensemble_said(members)
+        scores = {name: scoring.scores_of(sets, each) for name, each in said.items()}
         for kind, (_, encoder) in best_of.items():
             encoder.export(output / _FOLDERS[kind])
         pool = _pairs(output / "prepared" / _PAIRS)
@@ -192,6 +193,10 @@ class PairDistillation:
         }
         write_json(output / "scores.json", flat)
         return flat
+
+    def _kinds(self, start: Start) -> Sequence[Kind]:
+        """Of which kinds a learner has models."""
+        return ("bi", "cross") if start.cross and not self.course.standard else ("bi",)
 
 
 def stsb_dev(data: Path) -> Sequence[Any]:

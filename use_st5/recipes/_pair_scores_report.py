@@ -24,6 +24,8 @@ from use_st5.vector_store import VectorCache
 
 # First texts, second texts → how alike they are `[pairs]`.
 Similar = Callable[[list[str], list[str]], np.ndarray]
+# Set → similarities of its pairs.
+Said = Mapping[str, np.ndarray]
 # In the paper's order; choices are made on STS-B dev, which is no test.
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 _PAIRS = ("pairs_qqp", "pairs_qnli", "pairs_mrpc")
@@ -80,20 +82,35 @@ def _test_set(task: Any, folder: DataFolder) -> TestSet:
 
 
 def similar(encoder: TrainableEncoder, *, kind: str) -> Similar:
-    """What an encoder says of pairs: the cosine of a bi-encoder, a cross-encoder's logit."""
+    """What an encoder says of pairs: the cosine of a bi-encoder, a cross-encoder's score."""
     if kind == "cross":
-        return lambda first, second: encoder.encode(zip(first, second, strict=True))[:, 0]
+
+        def score(first: list[str], second: list[str]) -> np.ndarray:
+            logits = encoder.encode(zip(first, second, strict=True))[:, 0]
+            # Of float32 high scores would tie.
+            return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
+
+        return score
     embed = VectorCache(encoder.encode)
     return lambda first, second: cosine(embed(first), embed(second))
 
 
-def scores_of(sets: Sequence[TestSet], said: Similar) -> dict[str, float]:
+def said_of(sets: Sequence[TestSet], encoder: TrainableEncoder, *, kind: str) -> Said:
+    """What an encoder says of the pairs of each set."""
+    say = similar(encoder, kind=kind)
+    return {
+        each.name: say(*(list(texts) for texts in zip(*each.pairs, strict=True))) for each in sets
+    }
+
+
+def ensemble_said(members: Sequence[Said]) -> Said:
+    """The means of what several encoders of one kind say: the paper's ensembles."""
+    return {name: np.mean([each[name] for each in members], axis=0) for name in members[0]}
+
+
+def scores_of(sets: Sequence[TestSet], said: Said) -> dict[str, float]:
     """Set → score."""
-    found = {}
-    for each in sets:
-        first, second = (list(texts) for texts in zip(*each.pairs, strict=True))
-        found[each.name] = each.score(said(first, second))
-    return found
+    return {each.name: each.score(said[each.name]) for each in sets}
 
 
 def report(

@@ -17,6 +17,20 @@ from use_st5.text.long_texts import beginnings, counted
 from use_st5.text.vectorizer import Vocabulary
 
 
+def written_assets(owner: tf.Module, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
+    """The files of a text stage as a SavedModel tracks them.
+
+    Args:
+        owner: They must be there when a SavedModel is written: they live as long as this object.
+        contents: By their names.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(content.encode())
+    return [tf.saved_model.Asset(str(folder / name)) for name in contents]
+
+
 class FramedVectorizer(tf.Module, abc.ABC):
     """Maps texts, and pairs of texts, to the ids of their pieces between special tokens.
 
@@ -165,12 +179,7 @@ class FramedVectorizer(tf.Module, abc.ABC):
 
     def _written(self, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
         """The files of this text stage by their names, as a SavedModel tracks them."""
-        # They must be there when a SavedModel is written: they live as long as this object.
-        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        for name, content in contents.items():
-            (folder / name).write_bytes(content.encode())
-        return [tf.saved_model.Asset(str(folder / name)) for name in contents]
+        return written_assets(self, contents)
 
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
         """The pieces of each text, of a very long one at least the first `room` of them."""

@@ -2,52 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import keras
 
-from use_st5.export.encoder_graph import EncoderGraph
+from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
 from use_st5.models.compound_family import CompoundFamily, described, restored_member
 from use_st5.models.ensemble.ensemble import Ensemble
+from use_st5.models.ensemble.joined_vectorizer import JoinedVectorizer
 from use_st5.models.family import family_of
 from use_st5.text.vectorizer import Vectorizer
 
 
 class EnsembleFamily(CompoundFamily):
-    """Several encoders of one text stage (`Ensemble`), each of any family."""
+    """Several encoders (`Ensemble`), each of any family, of one text stage or of several."""
 
     name = "ensemble"
-    model_types = (Ensemble,)
+    model_types: ClassVar[tuple[type[Ensemble], ...]] = (Ensemble,)
+    vectorizers: ClassVar = {JoinedVectorizer.kind: JoinedVectorizer}
 
     def graph(
         self, model: Ensemble, vectorizer: Vectorizer, *, storage: str, max_length: int | None
     ) -> EncoderGraph:
         """The members' graphs, whose vectors are combined.
 
-        Texts that are cut are turned into ids once. Where they are not, each member reads them in
-        its own way: that of a USE-DAN takes little memory for long ones.
+        Texts that are cut are turned into ids once, and so are those of several text stages. Where
+        they are not, each member reads them in its own way: that of a USE-DAN takes little memory
+        for long ones.
         """
         graphs = [
-            self._graph_of(member, vectorizer, storage, max_length) for member in model.members
+            self._graph_of(member, stage, storage, limit)
+            for member, stage, limit in _readers(model, vectorizer, max_length)
         ]
         first = graphs[0]
+        preprocess, token_counts = first.preprocess, first.token_counts
+        if model.stages is not None:
+            preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), TEXTS[1])
+            token_counts = None if max_length is None else vectorizer.token_counts
+        else:
+            max_length = _the_same("max_length", [graph.max_length for graph in graphs])
 
         def embed_ids(ids: Any, training: bool) -> Any:
-            return model.combined([graph.embed_ids(ids, training) for graph in graphs])
+            parts = zip(graphs, model.parts(ids), strict=True)
+            return model.combined([graph.embed_ids(part, training) for graph, part in parts])
 
-        def embed_text(text: Any, training: bool) -> Any:
-            if first.max_length is not None:
-                return embed_ids(first.preprocess(text), training)
-            return model.combined([graph.embed_text(text, training) for graph in graphs])
+        def embed_text(*given: Any) -> Any:
+            if max_length is not None or model.stages is not None:
+                return embed_ids(preprocess(*given[:-1]), given[-1])
+            return model.combined([graph.embed_text(*given) for graph in graphs])
 
         return EncoderGraph(
             embed_text=embed_text,
             embed_ids=embed_ids,
-            preprocess=first.preprocess,
-            token_counts=first.token_counts,
+            preprocess=preprocess,
+            token_counts=token_counts,
             dimension=model.dimension,
-            max_length=_the_same("max_length", [graph.max_length for graph in graphs]),
+            max_length=max_length,
             storage=_the_same("storage", [graph.storage for graph in graphs]),
             variables=[each for graph in graphs for each in graph.variables],
             trainable_variables=[each for graph in graphs for each in graph.trainable_variables],
@@ -55,6 +66,7 @@ class EnsembleFamily(CompoundFamily):
                 each for graph in graphs for each in graph.regularization_losses
             ],
             tracked={"vectorizer": vectorizer},
+            texts=self.texts,
         )
 
     def _graph_of(
@@ -77,13 +89,46 @@ class EnsembleFamily(CompoundFamily):
         return {
             "mode": model.mode,
             "normalize": model.normalize,
+            "unit_members": model.unit_members,
+            "stages": model.stages,
             "members": [described(member) for member in model.members],
         }
 
     def restored(self, config: Mapping[str, Any], dtype: Any) -> Ensemble:
         """The members by their families, and the ensemble of them."""
         members = [restored_member(each, dtype) for each in config["members"]]
-        return Ensemble(members, mode=config["mode"], normalize=config["normalize"])
+        return self.model_types[0](
+            members,
+            mode=config["mode"],
+            normalize=config["normalize"],
+            # Not in models that were exported before there were such ensembles.
+            unit_members=config.get("unit_members", False),
+            stages=config.get("stages"),
+        )
+
+
+def _readers(
+    model: Ensemble, vectorizer: Vectorizer, max_length: int | None
+) -> Iterator[tuple[keras.Model, Vectorizer, int | None]]:
+    """Each member, its text stage, and where it cuts texts by itself.
+
+    Raises:
+        ValueError: The text stage is not that of the members.
+    """
+    stages = vectorizer.stages if isinstance(vectorizer, JoinedVectorizer) else ()
+    if len(stages) != (max(model.stages) + 1 if model.stages else 0):
+        raise ValueError(
+            f"Expected the text stage that joined_stage gives for the members' stages "
+            f"{model.stages}, received a {type(vectorizer).__name__}."
+        )
+    for number, member in enumerate(model.members):
+        if model.stages is None:
+            yield member, vectorizer, max_length
+            continue
+        # What reads texts of any length has no limit of its own; its ids are cut before.
+        longest = family_of(member).longest(member)
+        limit = longest if longest is None or max_length is None else min(longest, max_length)
+        yield member, stages[model.stages[number]], limit
 
 
 def _the_same(name: str, values: list[Any]) -> Any:
