@@ -61,6 +61,8 @@ HELD_ELSEWHERE = {
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
     "use_st5/recipes/_combination.py": "tests/recipes/test_sbert_defsent.py",
     "use_st5/recipes/_comparison_results.py": "tests/recipes/test_sbert_defsent_comparison.py",
+    "use_st5/recipes/_learner_starts.py": "tests/recipes/test_trans_encoder.py",
+    "use_st5/recipes/_pair_distillation.py": "tests/recipes/test_trans_encoder.py",
     "use_st5/models/inference.py": "tests/test_trainable_encoder.py",
     "use_st5/training/pair_scores.py": "tests/training/test_teaching.py",
     "use_st5/training/trans_encoder.py": "tests/training/test_teaching.py",

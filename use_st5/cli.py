@@ -1,4 +1,4 @@
-"""The command line: `use-st5 embed`, `similarity`, `evaluate`, `report`, `train` and others.
+"""The command line: `use-st5 embed`, `similarity`, `rank`, `evaluate`, `train` and others.
 
 The commands live in `use_st5/_cli/`; nothing imports TensorFlow before a command needs it.
 """
@@ -21,6 +21,7 @@ from use_st5._cli import (
     evaluate,
     export,
     info,
+    rank,
     report,
     similarity,
     train,
@@ -60,6 +61,7 @@ app = typer.Typer(
 )
 app.command("embed", help=embed.HELP)(embed.embed)
 app.command("similarity", help=similarity.HELP)(similarity.similarity)
+app.command("rank", help=rank.HELP)(rank.rank)
 app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
 app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)

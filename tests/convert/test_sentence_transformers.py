@@ -86,8 +86,17 @@ def test_other_modules_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"modules.json: expected a file"):
         read_modules(tmp_path)
     backwards = ("Transformer", "Pooling", "Normalize", "Dense")
-    for kinds in (("Pooling",), (), backwards):
+    for kinds in (("Pooling",), (), ("Transformer",), backwards):
         write(tmp_path, *kinds)
         found = ", ".join(kinds) or "nothing"
         with pytest.raises(ValueError, match=f"expected Transformer, Pooling.*found {found}"):
             read_modules(tmp_path)
+
+
+def test_a_transformer_that_classifies_stands_alone(tmp_path: Path) -> None:
+    write(tmp_path, "Transformer")
+    settings = {"transformer_task": "sequence-classification", "max_seq_length": 20}
+    write_json(tmp_path / "Transformer" / "sentence_bert_config.json", settings)
+    modules = read_modules(tmp_path)
+    assert (modules.pooling, modules.max_length) == (None, 20)
+    assert modules.transformer == tmp_path / "Transformer"

@@ -133,11 +133,21 @@ def test_ids_of_texts_are_cut_and_joined() -> None:
         def padded_pairs(self, first: list[str], second: list[str], limit: int) -> np.ndarray:
             return self.token_ids([a + b for a, b in zip(first, second, strict=True)], limit)
 
+    class Ones:
+        """Reads through another text stage, of single texts."""
+
+        def token_ids(self, texts: list[str], limit: int) -> np.ndarray:
+            return np.ones((len(texts), limit), np.int32)
+
     ids = PairIds.of_texts(Letters(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8)
     assert ids.first.tolist() == [[2, *map(ord, "ab"), 3]]
     assert ids.second.tolist() == [[2, *map(ord, "cd"), 3]]
     assert ids.joined.tolist() == [[2, *map(ord, "abcdef"), 3]]
     assert ids.turned.tolist() == [[2, *map(ord, "cdefab"), 3]]
+    other = PairIds.of_texts(
+        Ones(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8, pair_vectorizer=Letters()
+    )
+    assert (other.first.tolist(), other.joined.tolist()) == ([[1] * 4], ids.joined.tolist())
     del Letters.padded_pairs
     alone = PairIds.of_texts(Letters(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8)
     assert (alone.joined.shape, alone.turned.shape, len(alone)) == ((1, 0), (1, 0), 1)
@@ -159,6 +169,16 @@ def test_models_are_made_by_turns(whole: tuple[Path, list[Taught]]) -> None:
         assert _correlates(model, each.kind) == pytest.approx(each.spearman, abs=1e-6)
     assert best(taught, "one", "bi").spearman == max(taught[i].spearman for i in (0, 2, 4))
     assert (folder / "course.json").is_file()
+
+
+def test_steps_stand_in_place_of_epochs(tmp_path: Path) -> None:
+    lessons = {
+        name: dataclasses.replace(getattr(SMALL, name), steps=6) for name in ("to_cross", "to_bi")
+    }
+    course = dataclasses.replace(SMALL, cycles=1, **lessons)
+    teach([learner()], GOLD, tmp_path, course=course, **OPTIONS)
+    states = [int(path.name[-9:]) for path in tmp_path.rglob("checkpoint-*")]
+    assert max(states) == 6
 
 
 def _correlates(model: keras.Model, kind: Any) -> float:

@@ -27,7 +27,8 @@ HELP = manual(
     of the Model Garden's, with vocab.txt beside it.
 
     Of a plain BERT or RoBERTa an encoder is made whose vectors are pooled: --pooling mean, cls or
-    max. Of a plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or
+    max. One that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. Of a
+    plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or
     decoder, without projection. T5X and TensorFlow checkpoints hold no configuration, which their
     tensors' shapes give, and no vocabulary: --vocabulary names it, and T5's own is taken where the
     table has its 32,128 rows.

@@ -75,7 +75,7 @@ class Checkpoint:
         Raises:
             ValueError: The checkpoint says it, and something is asked for.
         """
-        if self.modules is None:
+        if self.modules is None or self.modules.pooling is None:
             return asked
         if asked is not None:
             raise ValueError(

@@ -82,7 +82,8 @@ class SentenceModules:
 
     Attributes:
         transformer: The folder of the Transformer.
-        pooling: "mean", "cls", "max" and so on, several with "+".
+        pooling: "mean", "cls", "max" and so on, several with "+"; None: a cross-encoder, which is
+            a Transformer alone.
         pooling_file: Where that is said.
         dense: The dense layer, where there is one.
         normalize: Whether vectors are scaled to length 1 at the end.
@@ -91,7 +92,7 @@ class SentenceModules:
     """
 
     transformer: Path
-    pooling: str
+    pooling: str | None
     pooling_file: Path
     dense: DenseModule | None
     normalize: bool
@@ -113,6 +114,7 @@ class _Dense(msgspec.Struct):
 class _Transformer(msgspec.Struct):
     max_seq_length: Positive | None = None
     do_lower_case: bool = False
+    transformer_task: str | None = None
 
 
 class _Tokenizer(msgspec.Struct):
@@ -123,7 +125,8 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     """Reads which modules a folder has and what they are set to.
 
     Expected are a Transformer, the pooling, and where there are any a dense layer and the
-    normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`).
+    normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`); or a Transformer that
+    classifies sequences, alone: a cross-encoder.
 
     Args:
         folder: The folder with `modules.json`.
@@ -135,6 +138,8 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     path = Path(folder, MODULES)
     entries = _read(path, list[_Module])
     kinds = [entry.type.split(".")[-1] for entry in entries]
+    if kinds == ["Transformer"] and (cross := _cross_encoder(path.parent / entries[0].path)):
+        return cross
     if kinds not in _KINDS:
         raise ValueError(
             f"{path}: expected Transformer, Pooling and perhaps Dense and Normalize, in this "
@@ -150,6 +155,22 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
         normalize="Normalize" in homes,
         max_length=_max_length(homes["Transformer"]),
         lower_case=any(each.do_lower_case for each in _settings(homes["Transformer"])),
+    )
+
+
+def _cross_encoder(folder: Path) -> SentenceModules | None:
+    """What version 6 writes of a cross-encoder; None: the Transformer is of another kind."""
+    settings = _settings(folder)
+    if not any(each.transformer_task == "sequence-classification" for each in settings):
+        return None
+    return SentenceModules(
+        transformer=folder,
+        pooling=None,
+        pooling_file=folder / "config.json",
+        dense=None,
+        normalize=False,
+        max_length=_max_length(folder),
+        lower_case=any(each.do_lower_case for each in settings),
     )
 
 

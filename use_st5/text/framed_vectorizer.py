@@ -17,6 +17,20 @@ from use_st5.text.long_texts import beginnings, counted
 from use_st5.text.vectorizer import Vocabulary
 
 
+def written_assets(owner: tf.Module, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
+    """The files of a text stage as a SavedModel tracks them.
+
+    Args:
+        owner: They must be there when a SavedModel is written: they live as long as this object.
+        contents: By their names.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(content.encode())
+    return [tf.saved_model.Asset(str(folder / name)) for name in contents]
+
+
 class FramedVectorizer(tf.Module, abc.ABC):
     """Maps texts, and pairs of texts, to the ids of their pieces between special tokens.
 
@@ -33,10 +47,12 @@ class FramedVectorizer(tf.Module, abc.ABC):
         separator: The id behind it.
         unknown: The id of what the vocabulary cannot spell, if there is one.
         between: Separators between the two texts of a pair.
+        mask: The id that stands for a hidden word, if there is one.
 
     Attributes:
         vocabulary: What tells this vocabulary from another.
         separator: The id behind a text.
+        mask: The id that stands for a hidden word; None: the vocabulary has none.
     """
 
     vocabulary: Vocabulary
@@ -44,9 +60,12 @@ class FramedVectorizer(tf.Module, abc.ABC):
     # Whether a piece may begin with the space before it, which is then no mere separator.
     keeps_spaces: ClassVar[bool]
 
-    def __init__(self, *, start: int, separator: int, unknown: int | None, between: int) -> None:
+    def __init__(
+        self, *, start: int, separator: int, unknown: int | None, between: int, mask: int | None
+    ) -> None:
         super().__init__()
         self.separator = separator
+        self.mask = mask
         self._start = start
         self._unknown = unknown
         self._between = between
@@ -160,12 +179,7 @@ class FramedVectorizer(tf.Module, abc.ABC):
 
     def _written(self, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
         """The files of this text stage by their names, as a SavedModel tracks them."""
-        # They must be there when a SavedModel is written: they live as long as this object.
-        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        for name, content in contents.items():
-            (folder / name).write_bytes(content.encode())
-        return [tf.saved_model.Asset(str(folder / name)) for name in contents]
+        return written_assets(self, contents)
 
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
         """The pieces of each text, of a very long one at least the first `room` of them."""

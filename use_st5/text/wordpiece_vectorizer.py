@@ -123,7 +123,11 @@ class WordPieceVectorizer(FramedVectorizer):
         ids = {word: number for number, word in enumerate(words)}
         self._unknown_id = ids[_UNKNOWN]
         super().__init__(
-            start=ids[_START], separator=ids[_SEPARATOR], unknown=self._unknown_id, between=1
+            start=ids[_START],
+            separator=ids[_SEPARATOR],
+            unknown=self._unknown_id,
+            between=1,
+            mask=ids.get("[MASK]"),
         )
         strips = lower_case if strip_accents is None else strip_accents
         content = "".join(f"{word}\n" for word in words).encode()

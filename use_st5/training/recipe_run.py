@@ -46,7 +46,7 @@ def run_recipe(
         BlockingIOError: Another process is writing there.
     """
     wanted = parts_to_run(part, PARTS)
-    device = _Device(strategy, part)
+    device = Device(strategy, part)
     with sole_writer(run.output, inside=True) if device.writes else contextlib.nullcontext():
         checkpoints = checkpoints_folder(run.output, resume=resume)
         if "train" in wanted:
@@ -107,7 +107,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
         temporary.write_text(json.dumps(dict(value), indent=2) + "\n", encoding="utf-8")
 
 
-class _Device:
+class Device:
     """Where the training runs, and whether this process writes.
 
     Args:
@@ -145,7 +145,7 @@ def _prepare(run: Run) -> None:
                 prepare(examples(), columns, run.vectorizer, run.prepared / name, reuse=True)
 
 
-def _train(run: Run, checkpoints: Path, steps: int | None, device: _Device) -> None:
+def _train(run: Run, checkpoints: Path, steps: int | None, device: Device) -> None:
     # All data is looked for before any of it is trained on.
     data = {task.name: _open(run, task) for stage in run.recipe.stages for task in stage.tasks}
     keras.utils.set_random_seed(run.seed)
@@ -187,7 +187,7 @@ def _train_stage(
     data: Mapping[str, dict[str, ArrayData]],
     checkpoints: Path,
     steps: int | None,
-    device: _Device,
+    device: Device,
 ) -> None:
     with device.scope():
         tasks = [each for task in stage.tasks for each in built_tasks(task, data[task.name])]

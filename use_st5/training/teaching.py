@@ -9,9 +9,10 @@ every backend and strategy that a training runs on.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -72,6 +73,12 @@ def teach(
         _check_same_course(folder, learners, course, seed)
         run = _Course(learners, gold, folder, course, seed, {"progress": progress, **options})
         return run.all()
+
+
+def strategy_scope(options: Mapping[str, Any]) -> contextlib.AbstractContextManager:
+    """Where models and optimizers are to be made, by the options of a trainer."""
+    strategy = options.get("strategy")
+    return contextlib.nullcontext() if strategy is None else strategy.scope()
 
 
 class _Model(NamedTuple):
@@ -145,7 +152,8 @@ class _Course:
     def _made(self, learner: Learner, kind: Kind, cycle: int = 0) -> keras.Model:
         make = learner.cross if kind == "cross" and learner.cross else learner.bi
         keras.utils.set_random_seed(self._draw(cycle, kind, self._learners.index(learner)))
-        return make()
+        with strategy_scope(self._options):
+            return make()
 
     def _draw(self, cycle: int, kind: Kind, number: int) -> int:
         """A seed of its own for each training."""
@@ -166,14 +174,16 @@ class _Course:
         data = ArrayData(arrays)
         batch_size = min(lesson.batch_size, len(data))
         per_call = self._options.get("steps_per_call", 10)
+        wanted = lesson.steps or lesson.epochs * len(data) / batch_size
         # What a call makes divides all numbers of steps.
-        steps = per_call * max(1, round(lesson.epochs * len(data) / batch_size / per_call))
+        steps = per_call * max(1, round(wanted / per_call))
         every = min(steps, per_call * max(1, self._course.evaluate_every // per_call))
-        optimizer = keras.optimizers.AdamW(
-            LinearWarmup(lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
-            weight_decay=0.01,
-            global_clipnorm=1.0,
-        )
+        with strategy_scope(self._options):
+            optimizer = keras.optimizers.AdamW(
+                LinearWarmup(lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
+                weight_decay=0.01,
+                global_clipnorm=1.0,
+            )
         optimizer.exclude_from_weight_decay(var_names=["bias", "norm"])
         trainer = backend_trainer(
             model.keras,

@@ -30,6 +30,7 @@ class Lesson:
         learning_rate: The highest rate of AdamW.
         batch_size: Pairs of a step.
         epochs: Passes over the pairs.
+        steps: Steps in place of the epochs; None: those of the epochs.
         warmup_share: Share of the steps in which the rate rises; then it falls in a line to 0.
         both_orders: Whether each pair is learned in both orders.
     """
@@ -38,6 +39,7 @@ class Lesson:
     learning_rate: float
     batch_size: int
     epochs: float
+    steps: int | None = None
     warmup_share: float = 0.0
     both_orders: bool = False
 

@@ -62,12 +62,32 @@ def test_refusals() -> None:
         Ensemble([first, member(1)], mode="sum")
 
 
-def test_members_read_the_same_ids() -> None:
+def test_members_of_unit_vectors_have_the_mean_of_their_cosines() -> None:
+    members = [member(0, 8), member(1, 6)]
+    model = Ensemble(members, mode="concat", unit_members=True)
+    vectors = [np.asarray(each(IDS), np.float64) for each in (*members, model)]
+    *apart, both = [(one @ other) / np.linalg.norm(one) / np.linalg.norm(other)
+                    for one, other in vectors]  # fmt: skip
+    assert both == pytest.approx(np.mean(apart), abs=1e-6)
+
+
+def test_members_of_one_text_stage_read_the_same_ids() -> None:
     encoders = [TrainableEncoder(member(seed), TrigramVectorizer()) for seed in (0, 1)]
-    assert Ensemble.of_encoders(encoders, mode="concat").dimension == 16
-    fewer = TrainableEncoder(member(2), TrigramVectorizer(30))
-    with pytest.raises(ValueError, match=r"member 1 \(trigrams, 30 ids\) is another than that of"):
-        Ensemble.of_encoders([encoders[0], fewer])
+    model = Ensemble.of_encoders(encoders, mode="concat")
+    assert (model.dimension, model.stages) == (16, None)
+    assert [part is IDS for part in model.parts(IDS)] == [True, True]
+
+
+def test_members_of_several_text_stages_read_a_part_each() -> None:
     words = TrainableEncoder(member(2), NGramVectorizer(NGramVocabulary(("a", "cat"))))
-    with pytest.raises(ValueError, match=r"member 1 \(ngrams?, "):
-        Ensemble.of_encoders([encoders[0], words])
+    letters = [TrainableEncoder(member(seed), TrigramVectorizer()) for seed in (0, 1)]
+    model = Ensemble.of_encoders([letters[0], words, letters[1]])
+    assert model.stages == [0, 1, 0]
+    parts = [IDS, IDS[::-1], IDS]
+    joined = np.concatenate([IDS, IDS[::-1]], axis=1)
+    for got, expected in zip(model.parts(joined), parts, strict=True):
+        np.testing.assert_array_equal(got, expected)
+    expected = np.mean([each(part) for each, part in zip(model.members, parts, strict=True)], 0)
+    np.testing.assert_allclose(model(joined), expected, atol=1e-6)
+    with pytest.raises(ValueError, match=r"stages: expected one for each of 2 members"):
+        Ensemble(model.members[:2], stages=[0, 1, 0])

@@ -127,7 +127,7 @@ def test_adapted() -> None:
 
 def test_refusals(tmp_path: Path) -> None:
     family = family_named("ensemble")
-    with pytest.raises(ValueError, match="Expected the configuration of an Ensemble"):
+    with pytest.raises(ValueError, match="configuration of the family .ensemble."):
         family.restore({"mode": "concat"})
     with pytest.raises(ValueError, match="one of the text stages"):
         family.text_stage("letters")

@@ -12,7 +12,7 @@ the ROC curve of the cosine of the two embeddings says whether positive pairs co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import stats
@@ -181,6 +181,26 @@ def pair_auc(encode: Encode, pairs: LabelledTexts, *, positive: int = 1) -> floa
         ValueError: There are no pairs, the positive or all other classes are missing, or the
             encoder gives something unusable.
     """
+    embed = as_cache(encode)
+    return similarity_auc(lambda: cosine(*pairs.embedded(embed)), pairs, positive=positive)
+
+
+def similarity_auc(
+    similarities: Callable[[], np.ndarray], pairs: LabelledTexts, *, positive: int = 1
+) -> float:
+    """As `pair_auc`, of similarities that any model gives.
+
+    Args:
+        similarities: Gives them, `[pairs]`; not called where the pairs are none.
+        pairs: Two columns of sentences with class numbers.
+        positive: The class whose pairs should be the most similar ones.
+
+    Returns:
+        The area under the ROC curve, in 0 … 1.
+
+    Raises:
+        ValueError: There are no pairs, or the positive or all other classes are missing.
+    """
     if len(pairs.columns) != 2:
         raise ValueError(f"Expected two columns of sentences, received {len(pairs.columns)}.")
     hits = pairs.labels == positive
@@ -189,8 +209,7 @@ def pair_auc(encode: Encode, pairs: LabelledTexts, *, positive: int = 1) -> floa
             f"An AUC needs pairs of class {positive} and of another one; received "
             f"{int(hits.sum())} and {int((~hits).sum())}."
         )
-    similarities = cosine(*pairs.embedded(as_cache(encode)))
-    return float(require("sklearn.metrics", "evaluation").roc_auc_score(hits, similarities))
+    return float(require("sklearn.metrics", "evaluation").roc_auc_score(hits, similarities()))
 
 
 def without_first(pairs: LabelledTexts, count: int) -> LabelledTexts:

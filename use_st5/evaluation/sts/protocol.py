@@ -81,9 +81,8 @@ def evaluate_sts(
     similarities = [similarity_by_name(metric) for metric in metrics]
     pairs = data.pairs
     first, second = embed_pairs(as_cache(encode), pairs)
-    gold = np.array([pair.score for pair in pairs])
     return [
-        _score(data, metric, similarity(first, second), gold)
+        score_similarities(data, similarity(first, second), metric=metric)
         for metric, similarity in zip(metrics, similarities, strict=True)
     ]
 
@@ -106,7 +105,15 @@ def embed_pairs(embed: VectorCache, pairs: Sequence[STSPair]) -> tuple[np.ndarra
     return vectors[::2], vectors[1::2]
 
 
-def _score(data: STSSet, metric: str, similarity: np.ndarray, gold: np.ndarray) -> STSScore:
+def score_similarities(data: STSSet, similarity: np.ndarray, *, metric: str) -> STSScore:
+    """The correlations of similarities that any model gave to the pairs of a set.
+
+    Args:
+        data: The set.
+        similarity: `[pairs]`, in the order of `data.pairs`.
+        metric: What the similarities are, for the score's name.
+    """
+    gold = np.array([pair.score for pair in data.pairs])
     sizes = [len(subset) for subset in data.subsets.values()]
     ends = np.cumsum(sizes)
     parts = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]

@@ -194,14 +194,19 @@ def _stsb(part: str) -> DataSource:
     )
 
 
+def _sick(part: str) -> DataSource:
+    file = "SICK_test_annotated.txt" if part == "test" else f"SICK_{part}.txt"
+    return DataSource(
+        f"SICK-R {part}",
+        (f"sick2014/{file}", f"SICK/{file}"),
+        "SemEval-2014 task 1, http://marcobaroni.org/composes/sick.html",
+        "CC BY-NC-SA 3.0",
+    )
+
+
 STS12, STS13, STS14, STS15, STS16 = map(_semeval, _SEMEVAL)
 STSB_TRAIN, STSB_DEV, STSB_TEST = map(_stsb, ("train", "dev", "test"))
-SICK_TEST = DataSource(
-    "SICK-R test",
-    ("sick2014/SICK_test_annotated.txt", "SICK/SICK_test_annotated.txt"),
-    "SemEval-2014 task 1, http://marcobaroni.org/composes/sick.html",
-    "CC BY-NC-SA 3.0",
-)
+SICK_TRAIN, SICK_TRIAL, SICK_TEST = map(_sick, ("train", "trial", "test"))
 
 _READERS: dict[DataSource, Callable[..., STSSet]] = {
     STS12: read_semeval_sts,
@@ -212,10 +217,12 @@ _READERS: dict[DataSource, Callable[..., STSSet]] = {
     STSB_TRAIN: read_stsb,
     STSB_DEV: read_stsb,
     STSB_TEST: read_stsb,
+    SICK_TRAIN: read_sick,
+    SICK_TRIAL: read_sick,
     SICK_TEST: read_sick,
 }
 # Pairs that models are trained on are no test set.
-_SUITE = tuple(source for source in _READERS if source != STSB_TRAIN)
+_SUITE = tuple(source for source in _READERS if source not in (STSB_TRAIN, SICK_TRAIN, SICK_TRIAL))
 
 
 def read_sts(folder: DataFolder, source: DataSource) -> STSSet:

@@ -188,10 +188,24 @@ class SentenceBert(keras.Model):
         """
         if not 0 <= number <= self.config.num_layers:
             raise ValueError(f"Expected 0 to {self.config.num_layers} blocks, received {number}.")
-        config = dataclasses.replace(self.config, num_layers=number)
-        model = SentenceBert(
-            config, pooling=self.pooling, normalize=self.normalize, dtype=self.dtype_policy
+        return self._blocks_in(
+            dataclasses.replace(self.config, num_layers=number),
+            pooling=self.pooling,
+            normalize=self.normalize,
         )
+
+    def pooled(self, pooling: Pooling) -> SentenceBert:
+        """A model of the same weights, pooled otherwise and neither projected nor scaled.
+
+        A cross-encoder is begun with it.
+
+        Raises:
+            ValueError: The pooling is unknown.
+        """
+        return self._blocks_in(self.config, pooling=pooling, normalize=False)
+
+    def _blocks_in(self, config: BertConfig, *, pooling: Pooling, normalize: bool) -> SentenceBert:
+        model = SentenceBert(config, pooling=pooling, normalize=normalize, dtype=self.dtype_policy)
         with without_initial_values():
             model.build()
         for part in ("embedding", "position_embedding", "type_embedding", "embedding_norm"):

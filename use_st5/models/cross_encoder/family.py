@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
+import keras
 import tensorflow as tf
 
+from use_st5.convert.checkpoint import Checkpoint
 from use_st5.export.embedding_tables import raw_variables
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of, network_of
-from use_st5.layers.lora_dense import LoRADense
+from use_st5.models.compound_family import CompoundFamily, described, restored_member
+from use_st5.models.cross_encoder import checkpoints
 from use_st5.models.cross_encoder.model import CrossEncoderModel
-from use_st5.models.family import Family, family_named, family_of, text_stage_of_any
+from use_st5.models.family import family_of
 from use_st5.text.vectorizer import PairVectorizer, Vectorizer
 
 
-class CrossEncoderFamily(Family):
+class CrossEncoderFamily(CompoundFamily):
     """An encoder of any family that reads a pair of texts as one row of ids, and gives a number."""
 
     name = "cross_encoder"
     model_types = (CrossEncoderModel,)
-    presets: ClassVar = {}
-    vectorizers: ClassVar = {}
-    storages = ("float32", "int8")
     texts = 2
-    lora_targets: ClassVar = {
-        "query_value": ("query", "value"),
-        "all_linear": ("query", "key", "value", "output", "inner", "linear", "outer"),
-    }
-
-    def text_stage(self, kind: str) -> type[Vectorizer]:
-        """The text stage of a kind, which may be that of any family."""
-        return text_stage_of_any(kind)
+    poolings = (checkpoints.POOLING,)
 
     def graph(
         self,
@@ -88,38 +82,34 @@ class CrossEncoderFamily(Family):
             texts=2,
         )
 
-    def longest(self, model: CrossEncoderModel) -> int | None:
-        """What the encoder reads, of both texts together."""
-        return family_of(model.encoder).longest(model.encoder)
+    def members(self, model: CrossEncoderModel) -> dict[str, keras.Model]:
+        """The encoder; the head is trained whole where that is adapted."""
+        return {"": model.encoder}
 
     def config(self, model: CrossEncoderModel) -> dict[str, Any]:
         """The head's dropout, and the encoder's family and configuration."""
-        family = family_of(model.encoder)
-        encoder = {"family": family.name, "config": family.config(model.encoder)}
-        return {"encoder": encoder, "dropout": model.dropout}
+        return {"encoder": described(model.encoder), "dropout": model.dropout}
 
-    def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> CrossEncoderModel:
+    def restored(self, config: Mapping[str, Any], dtype: Any) -> CrossEncoderModel:
         """The encoder by its family, and the head on it."""
-        try:
-            encoder = config["encoder"]
-            family = family_named(encoder["family"])
-            below = family.restore(encoder["config"], dtype=dtype)
-            model = CrossEncoderModel(below, dropout=config["dropout"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"Expected the configuration of a CrossEncoderModel, received {dict(config)} "
-                f"({type(error).__name__}: {error}). Export the model again."
-            ) from error
-        model.build()
-        return model
+        encoder = restored_member(config["encoder"], dtype)
+        return CrossEncoderModel(encoder, dropout=config["dropout"])
 
-    def lora_layers(self, model: CrossEncoderModel) -> dict[str, LoRADense]:
-        """Those of the encoder; the head is trained whole."""
-        return family_of(model.encoder).lora_layers(model.encoder)
+    def knows(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint is of a BERT or RoBERTa that classifies texts."""
+        return checkpoints.knows(checkpoint)
 
-    def lora_base(self, model: CrossEncoderModel) -> dict[str, Any]:
-        """What the encoder says of itself."""
-        return family_of(model.encoder).lora_base(model.encoder)
+    def read(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        pooling: str | None = None,
+        vocabulary: Path | None = None,
+        dtype: Any = None,
+        on_tensor: Callable[[str], None] = lambda name: None,
+    ) -> tuple[CrossEncoderModel, Vectorizer]:
+        """A cross-encoder, which has one pooling."""
+        return checkpoints.read(checkpoint, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor)
 
 
 FAMILY = CrossEncoderFamily()

@@ -1,4 +1,4 @@
-"""Several encoders of one text stage that answer as one: the average of their vectors, or all."""
+"""Several encoders that answer as one: the average of their vectors, or all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.models.ensemble.joined_vectorizer import distinct_stages, same_ids
 from use_st5.text.vectorizer import Vectorizer
 
 Mode = Literal["average", "concat"]
@@ -29,12 +30,17 @@ class Ensemble(keras.Model):
     SBERT and a DefSent that were fine-tuned apart. As there, the members' vectors are taken as they
     are: of members that scale them to length 1 each counts the same; of raw ones a longer vector
     counts more, in an average and in the cosine of a concatenation. The result is not scaled either
-    unless `normalize` says so, for searches by dot product.
+    unless `normalize` says so, for searches by dot product. With `unit_members` the cosine of two
+    concatenations is the mean of the members' cosines, the ensemble of Trans-Encoder (Liu et al.
+    2022, arXiv 2109.13059, section 2.4).
 
     Args:
-        members: Two or more encoders of any families, built, which read the same ids.
+        members: Two or more encoders of any families, built.
         mode: "average" or "concat".
         normalize: Whether the vectors are scaled to length 1 at the end.
+        unit_members: Whether each member's vectors are scaled to length 1 first.
+        stages: The part of a row of ids that each member reads, by number, where these come from
+            several text stages (`JoinedVectorizer`); None: all members read the whole row.
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding.
@@ -44,8 +50,8 @@ class Ensemble(keras.Model):
         float32 `[batch, dimension]`.
 
     Raises:
-        ValueError: There are fewer than two members, one is there twice, the mode is unknown, or
-            their dimensions differ and are to be averaged.
+        ValueError: There are fewer than two members, one is there twice, the mode is unknown,
+            their dimensions differ and are to be averaged, or the stages are not one for each.
 
     Example:
         >>> sbert, defsent = (TrainableEncoder.load(folder) for folder in ("sbert", "defsent"))
@@ -59,6 +65,8 @@ class Ensemble(keras.Model):
         *,
         mode: Mode = "average",
         normalize: bool = False,
+        unit_members: bool = False,
+        stages: Sequence[int] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -75,35 +83,38 @@ class Ensemble(keras.Model):
                 f"Expected members of one dimension to average, received {dimensions}. Use "
                 'mode="concat".'
             )
+        if stages is not None and len(stages) != len(members):
+            raise ValueError(
+                f"stages: expected one for each of {len(members)} members, received {stages}."
+            )
         self.members = list(members)
+        self.unit_members = unit_members
+        self.stages = None if stages is None else [*stages]
         self.mode = mode
         self.normalize = normalize
         self.dimension = dimensions[0] if mode == "average" else sum(dimensions)
 
     @classmethod
     def of_encoders(
-        cls, encoders: Sequence[Encoder], *, mode: Mode = "average", normalize: bool = False
+        cls, encoders: Sequence[Encoder], *, mode: Mode = "average", **settings: bool
     ) -> Self:
-        """The ensemble of encoders whose text stages are held against each other.
+        """The ensemble of encoders; its text stage is `joined_stage(encoders)`.
 
         Args:
-            encoders: Two or more with the same text stage.
+            encoders: Two or more; text stages that give the same ids are one.
             mode: As in the constructor.
-            normalize: As in the constructor.
+            **settings: As in the constructor: `normalize`, `unit_members`.
 
         Raises:
-            ValueError: Text stages or vocabularies differ, or as in the constructor.
+            ValueError: As in the constructor.
         """
-        stages = [encoder.vectorizer for encoder in encoders]
-        for number, stage in enumerate(stages[1:], start=1):
-            if (stage.kind, stage.vocabulary) != (stages[0].kind, stages[0].vocabulary):
-                raise ValueError(
-                    "Expected members that read the same ids, but the text stage of member "
-                    f"{number} ({stage.kind}, {stage.vocabulary.size:,} ids) is another than that "
-                    f"of member 0 ({stages[0].kind}, {stages[0].vocabulary.size:,} ids)."
-                )
+        there = distinct_stages(encoders)
+        stages = [
+            next(i for i, stage in enumerate(there) if same_ids(stage, encoder.vectorizer))
+            for encoder in encoders
+        ]
         models = [encoder.model for encoder in encoders]
-        return cls(models, mode=mode, normalize=normalize)
+        return cls(models, mode=mode, stages=stages if len(there) > 1 else None, **settings)
 
     def build(self, _input_shape: Any = None) -> None:
         for member in self.members:
@@ -112,7 +123,23 @@ class Ensemble(keras.Model):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        return self.combined([member(ids, training=training) for member in self.members])
+        return self.combined(
+            [
+                member(part, training=training)
+                for member, part in zip(self.members, self.parts(ids), strict=True)
+            ]
+        )
+
+    def parts(self, ids: Any) -> list[Any]:
+        """What each member reads of rows of ids.
+
+        Args:
+            ids: int32 `[batch, length]`; `length` a multiple of the number of stages.
+        """
+        if self.stages is None:
+            return [ids] * len(self.members)
+        width = ops.shape(ids)[1] // (max(self.stages) + 1)
+        return [ids[:, stage * width : (stage + 1) * width] for stage in self.stages]
 
     def combined(self, vectors: Sequence[Any]) -> Any:
         """What the members' vectors become.
@@ -123,6 +150,8 @@ class Ensemble(keras.Model):
         Returns:
             float32 `[batch, dimension]`.
         """
+        if self.unit_members:
+            vectors = [l2_normalize(each) for each in vectors]
         if self.mode == "average":
             vector = sum(vectors[1:], start=vectors[0]) / len(vectors)
         else:
@@ -138,6 +167,8 @@ class Ensemble(keras.Model):
             "members": [keras.saving.serialize_keras_object(each) for each in self.members],
             "mode": self.mode,
             "normalize": self.normalize,
+            "unit_members": self.unit_members,
+            "stages": self.stages,
         }
 
     @classmethod

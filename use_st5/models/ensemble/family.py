@@ -2,67 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import keras
 
-from use_st5.export.encoder_graph import EncoderGraph
-from use_st5.layers.lora_dense import LoRADense
+from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
+from use_st5.models.compound_family import CompoundFamily, described, restored_member
 from use_st5.models.ensemble.ensemble import Ensemble
-from use_st5.models.family import Family, family_named, family_of, text_stage_of_any
+from use_st5.models.ensemble.joined_vectorizer import JoinedVectorizer
+from use_st5.models.family import family_of
 from use_st5.text.vectorizer import Vectorizer
 
 
-class EnsembleFamily(Family):
-    """Several encoders of one text stage (`Ensemble`), each of any family."""
+class EnsembleFamily(CompoundFamily):
+    """Several encoders (`Ensemble`), each of any family, of one text stage or of several."""
 
     name = "ensemble"
-    model_types = (Ensemble,)
-    presets: ClassVar = {}
-    vectorizers: ClassVar = {}
-    storages = ("float32", "int8")
-    lora_targets: ClassVar = {
-        "query_value": ("query", "value"),
-        "all_linear": ("query", "key", "value", "output", "inner", "linear", "outer"),
-    }
-
-    def text_stage(self, kind: str) -> type[Vectorizer]:
-        """The text stage of a kind, which may be that of any family."""
-        return text_stage_of_any(kind)
+    model_types: ClassVar[tuple[type[Ensemble], ...]] = (Ensemble,)
+    vectorizers: ClassVar = {JoinedVectorizer.kind: JoinedVectorizer}
 
     def graph(
         self, model: Ensemble, vectorizer: Vectorizer, *, storage: str, max_length: int | None
     ) -> EncoderGraph:
         """The members' graphs, whose vectors are combined.
 
-        Texts that are cut are turned into ids once. Where they are not, each member reads them in
-        its own way: that of a USE-DAN takes little memory for long ones.
+        Texts that are cut are turned into ids once, and so are those of several text stages. Where
+        they are not, each member reads them in its own way: that of a USE-DAN takes little memory
+        for long ones.
         """
         graphs = [
-            self._graph_of(member, vectorizer, storage, max_length) for member in model.members
+            self._graph_of(member, stage, storage, limit)
+            for member, stage, limit in _readers(model, vectorizer, max_length)
         ]
         first = graphs[0]
+        preprocess, token_counts = first.preprocess, first.token_counts
+        if model.stages is not None:
+            preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), TEXTS[1])
+            token_counts = None if max_length is None else vectorizer.token_counts
+        else:
+            max_length = _the_same("max_length", [graph.max_length for graph in graphs])
 
         def embed_ids(ids: Any, training: bool) -> Any:
-            return model.combined([graph.embed_ids(ids, training) for graph in graphs])
+            parts = zip(graphs, model.parts(ids), strict=True)
+            return model.combined([graph.embed_ids(part, training) for graph, part in parts])
 
         def embed_tokens(ids: Any, training: bool) -> Any:
-            return model.combined([graph.embed_tokens(ids, training) for graph in graphs])
+            parts = zip(graphs, model.parts(ids), strict=True)
+            return model.combined([graph.embed_tokens(part, training) for graph, part in parts])
 
-        def embed_text(text: Any, training: bool) -> Any:
-            if first.max_length is not None:
-                return embed_tokens(first.preprocess(text), training)
-            return model.combined([graph.embed_text(text, training) for graph in graphs])
+        def embed_text(*given: Any) -> Any:
+            if max_length is not None or model.stages is not None:
+                return embed_tokens(preprocess(*given[:-1]), given[-1])
+            return model.combined([graph.embed_text(*given) for graph in graphs])
 
         return EncoderGraph(
             embed_text=embed_text,
             embed_ids=embed_ids,
             embed_tokens=embed_tokens,
-            preprocess=first.preprocess,
-            token_counts=first.token_counts,
+            preprocess=preprocess,
+            token_counts=token_counts,
             dimension=model.dimension,
-            max_length=_the_same("max_length", [graph.max_length for graph in graphs]),
+            max_length=max_length,
             storage=_the_same("storage", [graph.storage for graph in graphs]),
             variables=[each for graph in graphs for each in graph.variables],
             trainable_variables=[each for graph in graphs for each in graph.trainable_variables],
@@ -70,12 +71,8 @@ class EnsembleFamily(Family):
                 each for graph in graphs for each in graph.regularization_losses
             ],
             tracked={"vectorizer": vectorizer},
+            texts=self.texts,
         )
-
-    def longest(self, model: Ensemble) -> int | None:
-        """What the member reads that reads the least."""
-        limits = [family_of(member).longest(member) for member in model.members]
-        return min((limit for limit in limits if limit is not None), default=None)
 
     def _graph_of(
         self, member: keras.Model, vectorizer: Vectorizer, storage: str, max_length: int | None
@@ -88,48 +85,55 @@ class EnsembleFamily(Family):
             )
         return family.graph(member, vectorizer, storage=storage, max_length=max_length)
 
+    def members(self, model: Ensemble) -> dict[str, keras.Model]:
+        """The members by number."""
+        return {f"member_{number}": member for number, member in enumerate(model.members)}
+
     def config(self, model: Ensemble) -> dict[str, Any]:
         """Mode, and each member's family and configuration."""
-        members = [(family_of(member), member) for member in model.members]
         return {
             "mode": model.mode,
             "normalize": model.normalize,
-            "members": [
-                {"family": family.name, "config": family.config(member)}
-                for family, member in members
-            ],
+            "unit_members": model.unit_members,
+            "stages": model.stages,
+            "members": [described(member) for member in model.members],
         }
 
-    def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> Ensemble:
+    def restored(self, config: Mapping[str, Any], dtype: Any) -> Ensemble:
         """The members by their families, and the ensemble of them."""
-        try:
-            members = [
-                family_named(each["family"]).restore(each["config"], dtype=dtype)
-                for each in config["members"]
-            ]
-            model = Ensemble(members, mode=config["mode"], normalize=config["normalize"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"Expected the configuration of an Ensemble, received {dict(config)} "
-                f"({type(error).__name__}: {error}). Export the model again."
-            ) from error
-        model.build()
-        return model
+        members = [restored_member(each, dtype) for each in config["members"]]
+        return self.model_types[0](
+            members,
+            mode=config["mode"],
+            normalize=config["normalize"],
+            # Not in models that were exported before there were such ensembles.
+            unit_members=config.get("unit_members", False),
+            stages=config.get("stages"),
+        )
 
-    def lora_layers(self, model: Ensemble) -> dict[str, LoRADense]:
-        """Those of all members, each below its number."""
-        return {
-            f"member_{number}/{path}": layer
-            for number, member in enumerate(model.members)
-            for path, layer in family_of(member).lora_layers(member).items()
-        }
 
-    def lora_base(self, model: Ensemble) -> dict[str, Any]:
-        """What each member says of itself."""
-        return {
-            f"member_{number}": family_of(member).lora_base(member)
-            for number, member in enumerate(model.members)
-        }
+def _readers(
+    model: Ensemble, vectorizer: Vectorizer, max_length: int | None
+) -> Iterator[tuple[keras.Model, Vectorizer, int | None]]:
+    """Each member, its text stage, and where it cuts texts by itself.
+
+    Raises:
+        ValueError: The text stage is not that of the members.
+    """
+    stages = vectorizer.stages if isinstance(vectorizer, JoinedVectorizer) else ()
+    if len(stages) != (max(model.stages) + 1 if model.stages else 0):
+        raise ValueError(
+            f"Expected the text stage that joined_stage gives for the members' stages "
+            f"{model.stages}, received a {type(vectorizer).__name__}."
+        )
+    for number, member in enumerate(model.members):
+        if model.stages is None:
+            yield member, vectorizer, max_length
+            continue
+        # What reads texts of any length has no limit of its own; its ids are cut before.
+        longest = family_of(member).longest(member)
+        limit = longest if longest is None or max_length is None else min(longest, max_length)
+        yield member, stages[model.stages[number]], limit
 
 
 def _the_same(name: str, values: list[Any]) -> Any:

@@ -1,0 +1,88 @@
+"""`use-st5 rank`: files, standard input, tables and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5._cli import rank
+from use_st5.cross_encoder import CrossEncoder
+
+
+@pytest.fixture(autouse=True)
+def shared_letters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A judge by the letters that two texts share; gives the sizes of its batches."""
+    sizes: list[int] = []
+
+    def judge(first: list[str], second: list[str]) -> np.ndarray:
+        sizes.append(len(first))
+        shared = [len({*a} & {*b}) for a, b in zip(first, second, strict=True)]
+        return np.array(shared, np.float32)
+
+    def load(folder: str) -> CrossEncoder:
+        if folder == "absent":
+            raise FileNotFoundError("Expected a model, found none.")
+        return CrossEncoder(judge, name=folder)
+
+    monkeypatch.setattr(rank, "start_tensorflow", lambda: None)
+    monkeypatch.setattr(CrossEncoder, "load", load)
+    return sizes
+
+
+def test_texts_of_files_with_their_places(use: Callable, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("xyz\nabx\n")
+    (tmp_path / "b.txt").write_text("abc\n")
+    lines = use("rank", "judge", "--query", "abc", "a.txt", "b.txt").stdout.splitlines()
+    assert lines[0].split("\t") == ["score", "place", "text"]
+    scores = [1 / (1 + np.exp(-shared)) for shared in (3, 2, 0)]
+    assert [line.split("\t") for line in lines[1:]] == [
+        [f"{scores[0]:.4f}", "b.txt:1", "abc"],
+        [f"{scores[1]:.4f}", "a.txt:2", "abx"],
+        [f"{scores[2]:.4f}", "a.txt:1", "xyz"],
+    ]
+
+
+def test_standard_input_as_json(use: Callable, shared_letters: list[int]) -> None:
+    options = ("-q", "abc", "--top-k", "2", "--batch-size", "2", "--json")
+    for file in ((), ("-",)):
+        result = use("rank", "judge", *file, *options, input="b\n\nabc, née\nb\n")
+        assert result.exit_code == 0, result.stderr
+        found = json.loads(result.stdout)
+        assert (found["model"], found["query"], found["texts"]) == ("judge", "abc", 4)
+        assert [(each["line"], each["text"]) for each in found["ranked"]] == [
+            (3, "abc, née"),
+            (1, "b"),
+        ]
+        assert found["ranked"][0]["file"] == "-"
+        assert found["ranked"][0]["score"] == pytest.approx(1 / (1 + np.exp(-3)))
+    assert shared_letters == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("judge",), 2, "--query"),
+        (("judge", "-q", "a", "none.txt"), 1, "found no none.txt"),
+        (("judge", "-q", "a", "--top-k", "0"), 2, "--top-k"),
+        (("absent", "-q", "a"), 1, "found none"),
+    ],
+)
+def test_errors_are_one_line(
+    use: Callable, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    result = use("rank", *arguments, input="a\n")
+    assert (result.exit_code, result.stderr.count("\n")) == (code, 1)
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+
+
+def test_nothing_to_rank_is_said(use: Callable) -> None:
+    result = use("rank", "judge", "-q", "a", input="")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "error: expected texts to rank, one a line, received none\n",
+    )

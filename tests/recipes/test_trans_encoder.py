@@ -1,0 +1,216 @@
+"""Trans-Encoder's experiments end to end on a tiny BERT, and the paper's settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.recipes.pair_sets import some_pairs, write_sets
+from tests.recipes.tiny_bert import write_tiny_bert
+from use_st5._model_manifest import ModelManifest
+from use_st5.recipes import trans_encoder
+from use_st5.recipes._learner_starts import Opened, Start
+from use_st5.recipes._pair_distillation import PairDistillation
+from use_st5.recipes.trans_encoder import VARIANTS
+from use_st5.training.trainer import Trainer
+from use_st5.training.trans_encoder import TransEncoder
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
+
+PAIRS = [("the man runs", "the dog"), ("", "a cat"), ("the child eats", "the child reads")]
+FIRST, SECOND = (list(each) for each in zip(*PAIRS, strict=True))
+
+
+def small(name: str) -> PairDistillation:
+    """A variant with small batches, short trainings and SimCSE's short."""
+    variant = VARIANTS[name]
+    course = variant.course
+    lessons = {
+        each: dataclasses.replace(
+            getattr(course, each), batch_size=8, epochs=1, steps=4, learning_rate=1e-2
+        )
+        for each in ("to_cross", "to_bi")
+    }
+    starts = tuple(
+        dataclasses.replace(
+            start,
+            unsupervised=start.unsupervised
+            and dataclasses.replace(start.unsupervised, steps=2, batch_size=4, masked_span=1),
+        )
+        for start in variant.starts
+    )
+    return dataclasses.replace(
+        variant,
+        starts=starts,
+        course=dataclasses.replace(course, cycles=1, evaluate_every=2, **lessons),
+        options={**variant.options, "steps_per_call": 2, "progress": False},
+    )
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sets(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_bert(tmp_path_factory.mktemp("tiny") / "bert", head=False)
+
+
+@pytest.fixture(scope="module")
+def mutual(
+    data: Path, bert: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, float]]:
+    output = tmp_path_factory.mktemp("mutual")
+    return output, small("mutual").run(data, output, pretrained=bert, seed=3)
+
+
+def weights_of(folder: Path) -> dict[str, bytes]:
+    found = sorted((folder / "checkpoints").rglob("model.weights.h5"))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_both_kinds_are_exported_and_scored(mutual: tuple[Path, dict[str, float]]) -> None:
+    output, scores = mutual
+    vectors = tf.saved_model.load(str(output / "model"))(FIRST).numpy()
+    assert vectors.shape == (3, 8)
+    judge = tf.saved_model.load(str(output / "cross_encoder")).signatures["serving_default"]
+    given = judge(first=tf.constant(FIRST), second=tf.constant(SECOND))
+    assert given["scores"].shape == (3,)
+    facts = ModelManifest.read(output / "model").metadata
+    assert (facts["recipe"], facts["seed"]) == ("trans_encoder_mutual", 3)
+    models = {name.split("/")[0] for name in scores}
+    assert models == {f"{who}_{what}" for who in ("minilm", "second", "ensemble")
+                      for what in ("start", "bi", "cross")}  # fmt: skip
+    sets = {name.split("/")[1] for name in scores}
+    assert sets == {"sts12", "sts13", "sts15", "stsb", "sickr", "pairs_mrpc"}
+    assert json.loads((output / "scores.json").read_text()) == scores
+
+
+def test_the_exported_encoders_are_the_best_of_their_kinds(
+    data: Path, bert: Path, mutual: tuple[Path, dict[str, float]]
+) -> None:
+    output, scores = mutual
+    rows = json.loads((output / "taught.json").read_text())["taught"]
+    best = max((row for row in rows if row["kind"] == "bi"), key=lambda row: row["spearman"])
+    opened = Opened.of(Start(name="x"), {"pretrained": bert})
+    if best["weights"]:
+        opened = dataclasses.replace(opened, bi=opened.taught("bi", output / best["weights"]))
+        vectors = tf.saved_model.load(str(output / "model"))(FIRST).numpy()
+        np.testing.assert_allclose(opened.bi.encode(FIRST), vectors, atol=1e-5)
+
+
+def test_the_report_says_what_was_among_the_pairs(mutual: tuple[Path, dict[str, float]]) -> None:
+    text = (mutual[0] / "report.md").read_text()
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines()}
+    assert "transductive: 100% of pairs, 100% of sentences" in rows["STS13"]
+    # Half of STS-B's test pairs are STS12's, and left out of what is learnt from.
+    assert "| 8 | inductive |" in rows["STS-B test"]
+    assert "transductive: 50% of pairs" in rows["STS12"]
+    assert "Not in the data folder: STS14, STS16, QQP, QNLI." in text
+    assert rows["0"] != rows["1"]
+    assert "| 1 | second, cross |" in text
+    assert "mean of those without a pair in the pool" in text
+
+
+@pytest.mark.parametrize("at", [1, 6])
+def test_a_killed_run_ends_with_the_same_weights(
+    data: Path,
+    bert: Path,
+    mutual: tuple[Path, dict[str, float]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    at: int,
+) -> None:
+    """In SimCSE's start, and in the middle of the course."""
+    train, calls = Trainer._train, iter(range(1, 99))
+
+    def killed(self: Trainer, name: str, first: int) -> Any:
+        if next(calls) == at:
+            raise KeyboardInterrupt
+        return train(self, name, first)
+
+    run = dict(pretrained=bert, seed=3)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "_train", killed)
+        small("mutual").run(data, tmp_path, part="prepare", **run)
+        small("mutual").run(data, tmp_path, part="train", **run)
+    small("mutual").run(data, tmp_path, part="train", strategy="mirrored", **run)
+    rows = [json.loads((each / "taught.json").read_text()) for each in (tmp_path, mutual[0])]
+    assert rows[0] == rows[1]
+    assert weights_of(tmp_path).keys() == weights_of(mutual[0]).keys()
+
+
+def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Path) -> None:
+    """Of two text stages, of which one knows no pairs."""
+    scores = small("dan_and_minilm").run(data, tmp_path, pretrained=bert)
+    assert {name.split("/")[0] for name in scores} == {
+        *("minilm_start", "minilm_bi", "minilm_cross", "use_dan_en_start", "use_dan_en_bi"),
+        *("ensemble_start", "ensemble_bi"),
+    }
+    # The family of the better one is the exported one's.
+    assert ModelManifest.read(tmp_path / "model").family in ("bert", "use_dan")
+
+
+def test_a_bundled_encoder_is_taught_by_a_cross_encoder_of_a_bert(
+    data: Path, bert: Path, tmp_path: Path
+) -> None:
+    """And by pairs of a user's own."""
+    lines = "".join(f"{a}\t{b}\n" for a, b in some_pairs(9, 0))
+    (tmp_path / "mine.tsv").write_text(lines)
+    given = {"pretrained": bert, "pairs": tmp_path / "mine.tsv"}
+    scores = small("use_dan_en").run(data, tmp_path / "run", **given)
+    assert {name.split("/")[0] for name in scores} == {"start", "bi", "cross"}
+    assert "9 pairs without labels" in (tmp_path / "run/report.md").read_text()
+    assert ModelManifest.read(tmp_path / "run/model").family == "use_dan"
+    with pytest.raises(ValueError, match="expected what the run was begun with"):
+        small("use_dan_en").run(data, tmp_path / "run", pretrained=bert)
+
+
+def test_what_does_not_go_together_is_refused(data: Path, bert: Path, tmp_path: Path) -> None:
+    recipe = trans_encoder.RECIPE
+    with pytest.raises(ValueError, match="--pairs or --text"):
+        recipe.run(data, tmp_path, pretrained=bert, pairs=bert, text=bert)
+    with pytest.raises(ValueError, match="one machine, received multi_worker"):
+        recipe.run(data, tmp_path, strategy="multi_worker", part="train")
+    with pytest.raises(FileNotFoundError, match="--part prepare"):
+        recipe.run(data, tmp_path, part="train")
+    with pytest.raises(FileNotFoundError, match="STS-B dev"):
+        recipe.run(tmp_path, tmp_path / "none")
+
+
+def test_published_has_the_papers_settings_and_pairs() -> None:
+    published = VARIANTS["published"]
+    assert published.course == TransEncoder()
+    assert [source.name for source in published.pool.sources] == [
+        *("STS12", "STS13", "STS14", "STS15", "STS16"),
+        *("STS-B train", "STS-B dev", "STS-B test", "SICK-R train", "SICK-R trial", "SICK-R test"),
+    ]
+    assert published.pool.without == ()
+    assert published.starts[0].pooling == "cls"
+    assert len(VARIANTS["published_mutual"].starts) == 2
+
+
+def test_ablations_are_those_of_the_papers_tables() -> None:
+    usual = trans_encoder.RECIPE.course
+    losses = {
+        name: (VARIANTS[name].course.to_cross.objective, VARIANTS[name].course.to_bi.objective)
+        for name in ("self", "bi_bce", "cross_mse", "exchanged")
+    }
+    assert losses == {
+        "self": ("bce", "mse"),
+        "bi_bce": ("bce", "bce"),
+        "cross_mse": ("mse", "mse"),
+        "exchanged": ("mse", "bce"),
+    }
+    assert (VARIANTS["sequential"].course.refresh, usual.refresh) == (False, True)
+    assert (VARIANTS["standard"].course.standard, usual.standard) == (True, False)
+    names = [variant.name for variant in VARIANTS.values()]
+    assert len({*names}) == len(names)

@@ -1,0 +1,126 @@
+"""Cross-encoders out of folders of Hugging Face and sentence-transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from use_st5._records import Positive
+from use_st5.convert.assignment import Target, assign_weights, check_shapes, listed
+from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.weight_source import RenamedSource, WeightSource
+from use_st5.models.cross_encoder.model import CrossEncoderModel
+from use_st5.models.family import family_that_knows
+from use_st5.text.vectorizer import Vectorizer
+
+# Both of transformers' heads begin at the first token.
+POOLING = "cls"
+_CLASS = "ForSequenceClassification"
+_REMEDY = "Give the folder of a classifier of pairs as transformers saves it."
+
+
+class _Head(NamedTuple):
+    """The layers of the head: that of tanh, and the last."""
+
+    hidden: str
+    logit: str
+
+
+# By `model_type`.
+_HEADS = {
+    "bert": _Head("bert.pooler.dense", "classifier"),
+    "roberta": _Head("classifier.dense", "classifier.out_proj"),
+}
+
+
+class _Settings(msgspec.Struct):
+    """What a classifier says of its head in `config.json`, with the defaults of transformers."""
+
+    hidden_size: Positive
+    hidden_dropout_prob: float = 0.1
+    classifier_dropout: float | None = None
+    id2label: dict[str, Any] = {}
+
+    @property
+    def dropout(self) -> float:
+        """Before the last layer."""
+        given = self.classifier_dropout
+        return self.hidden_dropout_prob if given is None else given
+
+
+def knows(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint is a classifier of texts: a BERT or RoBERTa with a head."""
+    head = _HEADS.get(str(checkpoint.settings.get("model_type")))
+    named = checkpoint.settings.get("architectures") or [_CLASS]
+    if head is None or not any(str(each).endswith(_CLASS) for each in named):
+        return False
+    return {f"{layer}.weight" for layer in head} <= checkpoint.source.shapes().keys()
+
+
+def read(
+    checkpoint: Checkpoint,
+    *,
+    vocabulary: Path | None = None,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> tuple[CrossEncoderModel, Vectorizer]:
+    """A cross-encoder with the weights of a checkpoint, and its text stage.
+
+    `BertForSequenceClassification` with one label: the pooler, a layer of tanh over the first
+    token, and the classifier behind it; `RobertaForSequenceClassification`, whose head has both.
+
+    Args:
+        checkpoint: One that is known.
+        vocabulary: As for a sentence encoder.
+        dtype: Keras dtype policy of the encoder; the head stays float32.
+        on_tensor: Called with the name of each tensor that is in place.
+
+    Raises:
+        ValueError: It has more than one label, or tensors, settings or vocabulary do not fit.
+    """
+    settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
+    head = _HEADS[checkpoint.settings["model_type"]]
+    names = {f"{layer}.{part}" for layer in head for part in ("weight", "bias")}
+    own = _only(checkpoint.source, names.__contains__)
+    _check_one_label(checkpoint, settings, own.shapes()[f"{head.logit}.weight"])
+    check_shapes(_stored_shapes(head, settings.hidden_size), own)
+    rest = replace(checkpoint, source=_only(checkpoint.source, lambda name: name not in names))
+    encoder, vectorizer = family_that_knows(rest, POOLING).read(
+        rest, pooling=POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
+    )
+    model = CrossEncoderModel(encoder, dropout=settings.dropout)
+    model.build()
+    assign_weights(_targets(head, model), own, on_tensor=on_tensor)
+    return model, vectorizer
+
+
+def _only(source: WeightSource, wanted: Callable[[str], bool]) -> WeightSource:
+    return RenamedSource(source, {name: name for name in source.shapes() if wanted(name)})
+
+
+def _stored_shapes(head: _Head, width: int) -> dict[str, tuple[int, ...]]:
+    outputs = {head.hidden: width, head.logit: 1}
+    return {f"{layer}.weight": (size, width) for layer, size in outputs.items()} | {
+        f"{layer}.bias": (size,) for layer, size in outputs.items()
+    }
+
+
+def _targets(head: _Head, model: CrossEncoderModel) -> Mapping[str, Target]:
+    layers = {head.hidden: model.hidden, head.logit: model.logit}
+    return {
+        f"{name}.weight": Target(layer.kernel, transposed=True) for name, layer in layers.items()
+    } | {f"{name}.bias": Target(layer.bias) for name, layer in layers.items()}
+
+
+def _check_one_label(checkpoint: Checkpoint, settings: _Settings, shape: tuple[int, ...]) -> None:
+    labels = shape[0] if shape else 0
+    if labels != 1:
+        raise ValueError(
+            f"{checkpoint.where}: expected a classifier of pairs with one label, whose number is "
+            f"the score, found {labels} labels ({listed(map(str, settings.id2label.values()))}). "
+            "Give a cross-encoder for similarity or relevance, such as those for MS MARCO or STS."
+        )

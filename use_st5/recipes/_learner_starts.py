@@ -1,0 +1,239 @@
+"""What the learners of Trans-Encoder begin with: encoders at hand, or made so without a label."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import keras
+import numpy as np
+
+from use_st5._files import atomic_path
+from use_st5.losses.simcse_loss import SimCSELoss
+from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.cross_encoder.model import CrossEncoderModel
+from use_st5.training.array_data import ArrayData
+from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.linear_warmup import LinearWarmup
+from use_st5.training.pair_scores import Kind, PairIds
+from use_st5.training.task import Task
+from use_st5.training.teaching import strategy_scope
+from use_st5.training.trans_encoder import BI_LENGTH, CROSS_LENGTH, Learner
+
+if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
+    from use_st5.trainable_encoder import TrainableEncoder
+
+Pairs = Sequence[tuple[str, str]]
+_BI, _CROSS, _WEIGHTS = "bi.keras", "cross.keras", "model.weights.h5"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unsupervised:
+    """A training without a label before the course: SimCSE's, or Mirror-BERT's.
+
+    Attributes:
+        steps: Optimizer steps over the sentences of the pairs.
+        learning_rate: Of Adam, falling in a line to 0.
+        batch_size: Sentences of a step.
+        temperature: As in `SimCSELoss`.
+        masked_span: As in `SimCSELoss`; more than 0 is Mirror-BERT's.
+    """
+
+    steps: int
+    learning_rate: float = 3e-5
+    batch_size: int = 64
+    temperature: float = 0.05
+    masked_span: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Start:
+    """One of the learners: its bi-encoder, and the cross-encoder of its kind.
+
+    Attributes:
+        name: Short name in files and tables.
+        base: Which of the pre-trained BERTs that the run is given: "pretrained" or "second".
+        bi: A bundled model or a folder; None: that BERT.
+        cross: Whether a cross-encoder takes part, made of that BERT; else it learns from others'.
+        pooling: Of a checkpoint that does not say it; None: the family's usual one.
+        unsupervised: What the bi-encoder is trained by before the course.
+    """
+
+    name: str
+    base: Literal["pretrained", "second"] = "pretrained"
+    bi: str | None = None
+    cross: bool = True
+    pooling: str | None = None
+    unsupervised: Unsupervised | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """A start with its weights and text stages.
+
+    Attributes:
+        start: What was opened.
+        bi: The bi-encoder.
+        cross: The encoder below a cross-encoder's head, and what puts pairs into rows; None where
+            none takes part.
+    """
+
+    start: Start
+    bi: TrainableEncoder
+    cross: TrainableEncoder | None
+
+    @classmethod
+    def of(cls, start: Start, folders: Mapping[str, Path | None]) -> Opened:
+        """Loads what a start names.
+
+        Args:
+            start: Its settings.
+            folders: Base → the folder of a BERT or RoBERTa; None: MiniLM's.
+
+        Raises:
+            ValueError: A cross-encoder is to be made of what is no BERT or RoBERTa.
+        """
+        from use_st5.convert.checkpoint import open_checkpoint
+        from use_st5.distillation.minilm import given_or_minilm
+        from use_st5.trainable_encoder import TrainableEncoder
+
+        bi = None if start.bi is None else TrainableEncoder.load(start.bi)
+        if bi is not None and not start.cross:
+            return cls(start, bi, None)
+        folder = given_or_minilm(folders[start.base])
+        checkpoint = open_checkpoint(folder)
+        pooling = start.pooling if checkpoint.modules is None else None
+        base = TrainableEncoder.of_checkpoint(checkpoint, pooling=pooling)
+        if not start.cross:
+            return cls(start, base, None)
+        if not isinstance(base.model, SentenceBert):
+            raise ValueError(
+                f"{folder}: expected a BERT or RoBERTa, of which a cross-encoder can be made, "
+                f"found a {type(base.model).__name__}."
+            )
+        below = TrainableEncoder(base.model.pooled("cls"), base.vectorizer)
+        return cls(start, bi or base, below)
+
+    def begin(self, checkpoints: Path) -> None:
+        """Puts the weights into the bi-encoder that it began the course with."""
+        if self.start.unsupervised is not None:
+            self.bi.model.load_weights(_begun(checkpoints, self.start) / _WEIGHTS)
+
+    def taught(self, kind: Kind, weights: Path | None) -> TrainableEncoder:
+        """The encoder of a kind with other weights; None: those that it has."""
+        from use_st5.trainable_encoder import TrainableEncoder
+
+        encoder = self.bi
+        if kind == "cross":
+            assert self.cross is not None
+            model = CrossEncoderModel(self.cross.model)
+            encoder = TrainableEncoder(
+                model, self.cross.vectorizer, metadata=dict(self.bi.metadata)
+            )
+        if weights is not None:
+            encoder.model.load_weights(weights)
+        return encoder
+
+
+def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) -> None:
+    """Writes models and ids, so that training needs neither text nor TensorFlow."""
+    folder.mkdir()
+    opened.bi.model.save(folder / _BI)
+    if opened.cross is not None:
+        opened.cross.model.save(folder / _CROSS)
+    for name, texts in (("pairs", pairs), ("development", development)):
+        first, second = (list(each) for each in zip(*texts, strict=True))
+        ids = PairIds.of_texts(
+            opened.bi.vectorizer,
+            first,
+            second,
+            max_tokens=BI_LENGTH,
+            max_pair_tokens=CROSS_LENGTH,
+            pair_vectorizer=None if opened.cross is None else opened.cross.vectorizer,
+        )
+        fields = (each.name for each in dataclasses.fields(ids))
+        np.savez(folder / f"{name}.npz", **{each: getattr(ids, each) for each in fields})
+    mask = getattr(opened.bi.vectorizer, "mask", None)
+    np.save(folder / "mask_id.npy", -1 if mask is None else mask)
+
+
+def learner_of(
+    start: Start, prepared: Path, checkpoints: Path, seed: int, options: Mapping[str, Any]
+) -> Learner:
+    """The learner of what `write_start` wrote, trained without labels first where that is asked."""
+    pairs, development = (
+        PairIds(**np.load(prepared / f"{name}.npz")) for name in ("pairs", "development")
+    )
+    weights = None
+    if start.unsupervised is not None:
+        weights = _begun(checkpoints, start) / _WEIGHTS
+        if not weights.exists():
+            _train_unsupervised(start, prepared, pairs, checkpoints, seed, options)
+    return Learner(
+        name=start.name,
+        bi=functools.partial(_bi, prepared, weights),
+        cross=functools.partial(_cross, prepared) if start.cross else None,
+        pairs=pairs,
+        development=development,
+    )
+
+
+def _begun(checkpoints: Path, start: Start) -> Path:
+    return checkpoints / "starts" / start.name
+
+
+def _bi(prepared: Path, weights: Path | None) -> keras.Model:
+    model = keras.saving.load_model(prepared / _BI, compile=False)
+    if weights is not None:
+        model.load_weights(weights)
+    return model
+
+
+def _cross(prepared: Path) -> CrossEncoderModel:
+    model = CrossEncoderModel(keras.saving.load_model(prepared / _CROSS, compile=False))
+    model.build()
+    return model
+
+
+def _train_unsupervised(
+    start: Start,
+    prepared: Path,
+    pairs: PairIds,
+    checkpoints: Path,
+    seed: int,
+    options: Mapping[str, Any],
+) -> None:
+    settings = start.unsupervised
+    assert settings is not None
+    keras.utils.set_random_seed(seed)
+    with strategy_scope(options):
+        model = _bi(prepared, None)
+        optimizer = keras.optimizers.Adam(
+            LinearWarmup(settings.learning_rate, settings.steps, warmup_share=0.0)
+        )
+    mask = int(np.load(prepared / "mask_id.npy"))
+    loss = SimCSELoss(
+        temperature=settings.temperature,
+        masked_span=settings.masked_span,
+        mask_id=None if mask < 0 else mask,
+        seed=seed,
+    )
+    sentences = np.unique(np.concatenate([pairs.first, pairs.second]), axis=0)
+    data = ArrayData({"sentence": sentences})
+    batch_size = min(settings.batch_size, len(data))
+    home = _begun(checkpoints, start)
+    backend_trainer(
+        model,
+        [Task("simcse", loss, data, batch_size=batch_size)],
+        optimizer,
+        folder=home.with_name(f"{home.name}_checkpoints"),
+        seed=seed,
+        checkpoint_every=min(settings.steps, 100),
+        **options,
+    ).run(settings.steps)
+    with atomic_path(home) as temporary:
+        temporary.mkdir()
+        model.save_weights(temporary / _WEIGHTS)

