@@ -22,8 +22,8 @@ from use_st5._cli import (
     export,
     info,
     report,
+    reproduce,
     similarity,
-    train,
 )
 from use_st5._cli.native_stderr import native_stderr_unheard
 from use_st5._cli.one_line_errors import (
@@ -64,7 +64,9 @@ app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
 app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
 app.add_typer(data.app, name="data")
-app.command("train", help=train.HELP, context_settings=train.CONTEXT)(train.train)
+app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT)(
+    reproduce.reproduce
+)
 app.command("export", help=export.HELP)(export.export)
 app.command("convert", help=convert.HELP)(convert.convert)
 app.command("info", help=info.HELP)(info.info)

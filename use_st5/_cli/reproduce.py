@@ -1,4 +1,4 @@
-"""`use-st5 train`: runs a recipe."""
+"""`use-st5 reproduce`: runs a recipe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEFAULTS = {
 }
 
 HELP = manual(
-    f"""Train a model by a recipe.
+    f"""Run an experiment again: train a model by a recipe.
 
     A recipe is one experiment: its data, model, tasks and settings. --list shows those there are;
     the head of each recipe's file says what it costs and which scores to expect.
@@ -48,12 +48,12 @@ HELP = manual(
     A recipe that has parts can train on another machine than the one that reads the data and
     exports the model: --part prepare, then --part train, which needs no TensorFlow where
     KERAS_BACKEND is jax, then --part export, the output folder carried along.""",
-    "use-st5 train --list",
-    "use-st5 train --corpora",
-    "use-st5 train use_dan_en --data data --teacher teacher --out runs/use_dan_en",
-    "use-st5 train use_dan_en --data data --steps 200 --seed 1 --out runs/short",
-    "use-st5 train sentence_t5 --variant published --data data --strategy mirrored",
-    "use-st5 train transfer_tables --data data --tasks trec,sst2 --repeats 3",
+    "use-st5 reproduce --list",
+    "use-st5 reproduce --corpora",
+    "use-st5 reproduce use_dan_en --data data --teacher teacher --out runs/use_dan_en",
+    "use-st5 reproduce use_dan_en --data data --steps 200 --seed 1 --out runs/short",
+    "use-st5 reproduce sentence_t5 --variant published --data data --strategy mirrored",
+    "use-st5 reproduce transfer_tables --data data --tasks trec,sst2 --repeats 3",
 )
 # Options that only a recipe knows pass the command's parser and come to `_own_settings`.
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -69,7 +69,7 @@ class Experiment(Protocol):
     run: Callable[..., dict[str, float]]
 
 
-def train(
+def reproduce(
     context: typer.Context,
     recipe: Annotated[
         str | None, typer.Argument(metavar="[RECIPE]", help="The name of a recipe.")
@@ -101,7 +101,7 @@ def train(
         typer.Option("--corpora", help="Show the corpora, their places and licences, and end."),
     ] = False,
 ) -> None:
-    """Trains a model by a recipe."""
+    """Runs a recipe."""
     if list_recipes or list_corpora:
         print_table(*(_listed_recipes() if list_recipes else _listed_corpora()))
         return
@@ -233,7 +233,7 @@ def _own_settings(recipe: Experiment, name: str, arguments: list[str]) -> dict[s
             known = ", ".join(f"--{each}" for each in own) or "none"
             raise typer.BadParameter(
                 f"{name} has no {option}; its own options: {known}; for those of all recipes "
-                "see use-st5 train --help."
+                "see use-st5 reproduce --help."
             )
         if value is None:
             raise typer.BadParameter("give a value.", param_hint=option)

@@ -1,4 +1,4 @@
-"""`use-st5 train`: finding recipes and handing them their options."""
+"""`use-st5 reproduce`: finding recipes and handing them their options."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def stub_recipes(
 
 
 def test_list_shows_first_lines_without_importing(use: Callable) -> None:
-    result = use("train", "--list")
+    result = use("reproduce", "--list")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert "stub_full\tCounts to three." in lines
@@ -121,28 +121,29 @@ def test_recipes_of_the_package_can_be_run_from_here(file: Path) -> None:
 
 
 def test_a_variant_is_another_value(use: Callable) -> None:
-    whole = use("train", "stub_varied", "--data", ".", "--tasks", "a,b", "--strategy", "mirrored")
+    options = ("--tasks", "a,b", "--strategy", "mirrored")
+    whole = use("reproduce", "stub_varied", "--data", ".", *options)
     assert whole.stdout.splitlines()[1] == "('a', 'b') mirrored\t0.5000"
-    published = use("train", "stub_varied", "--data", ".", "--variant", "published")
+    published = use("reproduce", "stub_varied", "--data", ".", "--variant", "published")
     assert published.stdout.splitlines()[1] == "None None\t0.2500"
 
 
 def test_the_expected_scores_stand_beside_those_of_the_whole_recipe(use: Callable) -> None:
-    whole = use("train", "stub_varied", "--data", ".").stdout.splitlines()
+    whole = use("reproduce", "stub_varied", "--data", ".").stdout.splitlines()
     assert whole == ["score\tvalue\texpected", "None None\t0.5000\t0.7500"]
-    other = use("train", "stub_varied", "--data", ".", "--tasks", "a").stdout.splitlines()
+    other = use("reproduce", "stub_varied", "--data", ".", "--tasks", "a").stdout.splitlines()
     assert other[0] == "score\tvalue", "of other tasks nothing is expected"
 
 
 def test_corpora_are_listed_with_place_and_licence(use: Callable) -> None:
-    lines = use("train", "--corpora").stdout.splitlines()
+    lines = use("reproduce", "--corpora").stdout.splitlines()
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
     assert rows["medquad"][1:] == ["medquad_qa.jsonl", "CC BY 4.0"]
 
 
 def test_options_reach_the_recipe_and_scores_are_printed(use: Callable, tmp_path: Path) -> None:
     result = use(
-        *("train", "stub_full", "--data", ".", "--out", "runs/one", "--steps", "7"),
+        *("reproduce", "stub_full", "--data", ".", "--out", "runs/one", "--steps", "7"),
         *("--seed", "3", "--teacher", "teacher", "--no-resume"),
     )
     assert result.exit_code == 0, result.stderr
@@ -155,15 +156,15 @@ def test_defaults_and_the_data_variable(
     use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("USE_ST5_DATA", str(tmp_path))
-    assert use("train", "stub_full").exit_code == 0
+    assert use("reproduce", "stub_full").exit_code == 0
     got = json.loads((tmp_path / "runs/stub_full/got.json").read_text())
     assert got == [str(tmp_path), 0, None, "None", True]
-    assert use("train", "stub_small", "--seed", "5").stdout.splitlines()[1] == "seed\t5.0000"
+    assert use("reproduce", "stub_small", "--seed", "5").stdout.splitlines()[1] == "seed\t5.0000"
 
 
 def test_settings_of_a_recipes_own(use: Callable) -> None:
     result = use(
-        *("train", "stub_own", "--repeats", "3", "--data", ".", "--rate=0.25", "--seed", "2"),
+        *("reproduce", "stub_own", "--repeats", "3", "--data", ".", "--rate=0.25", "--seed", "2"),
         *("--tasks", "a,b", "--given-vectors", "some/file"),
     )
     assert result.exit_code == 0, result.stderr
@@ -177,14 +178,14 @@ def test_settings_of_a_recipes_own(use: Callable) -> None:
 def test_a_part_and_a_preset_reach_the_recipe_and_training_needs_no_data(
     use: Callable,
 ) -> None:
-    arguments = ("train", "stub_parted", "--part", "train", "--preset", "large")
+    arguments = ("reproduce", "stub_parted", "--part", "train", "--preset", "large")
     assert use(*arguments).stdout.splitlines()[1] == ". large train\t1.0000"
-    whole = use("train", "stub_parted", "--data", ".")
+    whole = use("reproduce", "stub_parted", "--data", ".")
     assert whole.stdout.splitlines()[1] == ". mini None\t1.0000"
 
 
 def test_interruption_says_how_to_continue(use: Callable) -> None:
-    result = use("train", "stub_full", "--data", ".", "--steps", "99")
+    result = use("reproduce", "stub_full", "--data", ".", "--steps", "99")
     assert result.exit_code == 130
     assert "the same command continues" in result.stderr
 
@@ -210,7 +211,7 @@ def test_interruption_says_how_to_continue(use: Callable) -> None:
         (("stub_full", "--data", ".", "--steps", "0"), 2, "--steps"),
         (("stub_full", "--data", ".", "--rate", "1"), 2, "stub_full has no --rate"),
         (("stub_own", "--data", ".", "--rat", "1"), 2, "--repeats, --rate, --tasks"),
-        (("stub_own", "--data", ".", "--sed", "1"), 2, "see use-st5 train --help"),
+        (("stub_own", "--data", ".", "--sed", "1"), 2, "see use-st5 reproduce --help"),
         (("stub_own", "--data", ".", "more"), 2, "stub_own has no more"),
         (("stub_own", "--data", ".", "--factors", "2"), 2, "stub_own has no --factors"),
         (("stub_own", "--data", ".", "--rate"), 2, "give a value"),
@@ -220,7 +221,7 @@ def test_interruption_says_how_to_continue(use: Callable) -> None:
 def test_errors_are_one_line(
     use: Callable, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    result = use("train", *arguments)
+    result = use("reproduce", *arguments)
     assert result.exit_code == code
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
