@@ -24,6 +24,7 @@ from use_st5._cli import (
     report,
     reproduce,
     similarity,
+    train,
 )
 from use_st5._cli.native_stderr import native_stderr_unheard
 from use_st5._cli.one_line_errors import (
@@ -64,6 +65,7 @@ app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
 app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
 app.add_typer(data.app, name="data")
+app.command("train", help=train.HELP)(train.train)
 app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT)(
     reproduce.reproduce
 )
