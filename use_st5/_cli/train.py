@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,72 +42,86 @@ HELP = manual(
 )
 
 
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--train", metavar="FILE[=RATE]", help="What it learns from; may be repeated."),
+]
+To = Annotated[Path | None, typer.Option("--to", help="The folder to write.")]
+Dev = Annotated[
+    list[str] | None, typer.Option("--dev", metavar="FILE", help="What it is measured on.")
+]
+Task = Annotated[
+    str | None, typer.Option(help="What the files teach. Default: as their columns say.")
+]
+Column = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
+]
+Named = Annotated[
+    str | None, typer.Option(help="Of a paper: sentence_t5, sbert, simcse, defsent, use.")
+]
+Loss = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A setting of the loss, as temperature=0.05."),
+]
+Epochs = Annotated[float | None, typer.Option(help="Passes over the files. Default: 3.")]
+Steps = Annotated[int | None, typer.Option(help="Steps, instead of epochs.")]
+Batch = Annotated[int | None, typer.Option("--batch", help="Examples of a step. Default: 64.")]
+MicroBatch = Annotated[
+    int | None, typer.Option(help="Examples that are encoded at once (GradCache).")
+]
+Rate = Annotated[
+    float | None, typer.Option("--rate", help="Peak learning rate. Default: the family's.")
+]
+LoraRank = Annotated[
+    int | None, typer.Option("--lora", metavar="RANK", help="Train adapters of this rank.")
+]
+Freeze = Annotated[
+    list[str] | None, typer.Option(help="embedding or encoder: what stays as it is.")
+]
+Matryoshka = Annotated[
+    str | None, typer.Option(metavar="64,256,…", help="Lengths that shall do by themselves.")
+]
+Dropout = Annotated[float | None, typer.Option(help="Of the encoder in training.")]
+MaxTokens = Annotated[int | None, typer.Option(help="Tokens of a text that training reads.")]
+Keep = Annotated[
+    float | None,
+    typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
+]
+Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. Default: 10.")]
+Patience = Annotated[
+    int | None, typer.Option(help="Measurements without a better one that end the run.")
+]
+Storage = Annotated[str | None, typer.Option(help="Of the export: float32 (default) or int8.")]
+Seed = Annotated[int | None, typer.Option(help="Of everything random. Default: 0.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever was there.")]
+
+
 def train(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="What learns.")],
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--train", metavar="FILE[=RATE]", help="What it learns from; may be repeated."
-        ),
-    ] = None,
-    to: Annotated[Path | None, typer.Option("--to", help="The folder to write.")] = None,
-    dev: Annotated[
-        list[str] | None, typer.Option("--dev", metavar="FILE", help="What it is measured on.")
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option(help="What the files teach. Default: as their columns say.")
-    ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
-    ] = None,
-    settings: Annotated[
-        str | None, typer.Option(help="Of a paper: sentence_t5, sbert, simcse, defsent, use.")
-    ] = None,
-    loss: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A setting of the loss, as temperature=0.05."),
-    ] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes over the files. Default: 3.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps, instead of epochs.")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option("--batch", help="Examples of a step. Default: 64.")
-    ] = None,
-    micro_batch: Annotated[
-        int | None, typer.Option(help="Examples that are encoded at once (GradCache).")
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option("--rate", help="Peak learning rate. Default: the family's.")
-    ] = None,
-    lora_rank: Annotated[
-        int | None, typer.Option("--lora", metavar="RANK", help="Train adapters of this rank.")
-    ] = None,
-    freeze: Annotated[
-        list[str] | None, typer.Option(help="embedding or encoder: what stays as it is.")
-    ] = None,
-    matryoshka: Annotated[
-        str | None, typer.Option(metavar="64,256,…", help="Lengths that shall do by themselves.")
-    ] = None,
-    dropout: Annotated[float | None, typer.Option(help="Of the encoder in training.")] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of a text that training reads.")
-    ] = None,
-    keep: Annotated[
-        float | None,
-        typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
-    ] = None,
-    evaluations: Annotated[
-        int | None, typer.Option(help="Measurements on the way. Default: 10.")
-    ] = None,
-    patience: Annotated[
-        int | None, typer.Option(help="Measurements without a better one that end the run.")
-    ] = None,
-    storage: Annotated[
-        str | None, typer.Option(help="Of the export: float32 (default) or int8.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything random. Default: 0.")] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin anew, whatever was there.")
-    ] = False,
+    files: Files = None,
+    to: To = None,
+    dev: Dev = None,
+    task: Task = None,
+    column: Column = None,
+    settings: Named = None,
+    loss: Loss = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
+    batch_size: Batch = None,
+    micro_batch: MicroBatch = None,
+    learning_rate: Rate = None,
+    lora_rank: LoraRank = None,
+    freeze: Freeze = None,
+    matryoshka: Matryoshka = None,
+    dropout: Dropout = None,
+    max_tokens: MaxTokens = None,
+    keep: Keep = None,
+    evaluations: Evaluations = None,
+    patience: Patience = None,
+    storage: Storage = None,
+    seed: Seed = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Trains an encoder on one's own files."""
     if not files or to is None:
@@ -115,40 +129,34 @@ def train(
             "give your files with --train FILE and the folder to write with --to DIR; a recipe of "
             "the papers is run by `use-st5 reproduce`."
         )
-    options: dict[str, Any] = {
-        "epochs": epochs, "steps": steps, "batch_size": batch_size, "micro_batch": micro_batch,
-        "learning_rate": learning_rate, "lora_rank": lora_rank, "dropout": dropout,
-        "max_tokens": max_tokens, "keep": keep, "evaluations": evaluations, "patience": patience,
-        "storage": storage, "seed": seed, "freeze": tuple(freeze) if freeze else None,
-        "matryoshka": _numbers(matryoshka),
-        "loss": {name: _value(text) for name, text in _named("--loss", loss).items()} or None,
-    }  # fmt: skip
+    options, columns = _options(context.params), _named("--column", column)
     start_tensorflow()
     from use_st5.own_data.training import train as train_on_files
 
+    named = {"task": task, "columns": columns, "settings": settings, "overwrite": overwrite}
     try:
-        trained = train_on_files(
-            model,
-            files,
-            to,
-            dev=dev or (),
-            task=task,
-            columns=_named("--column", column),
-            settings=settings,
-            overwrite=overwrite,
-            on_news=say,
-            # What was not given is as the settings have it.
-            **{name: value for name, value in options.items() if value is not None},
-        )
+        trained = train_on_files(model, files, to, dev=dev or (), on_news=say, **named, **options)
     except KeyboardInterrupt as interrupt:
         say("interrupted; the same command continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
-    rows = [
-        (name, f"{100 * trained.before[name]:.2f}", f"{100 * value:.2f}")
-        for name, value in trained.after.items()
-    ]
+    before, after = trained.before, trained.after
+    rows = [(name, f"{100 * before[name]:.2f}", f"{100 * after[name]:.2f}") for name in after]
     print_table(["score", "before", "after"], rows)
     say(f"written: {to}")
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that were given; what was not is as the named settings have it."""
+    named = ("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank")
+    named += ("dropout", "max_tokens", "keep", "evaluations", "patience", "storage", "seed")
+    options = {name: given[name] for name in named if given[name] is not None}
+    if given["freeze"]:
+        options["freeze"] = tuple(given["freeze"])
+    if given["matryoshka"] is not None:
+        options["matryoshka"] = _numbers(given["matryoshka"])
+    if given["loss"]:
+        options["loss"] = {n: _value(text) for n, text in _named("--loss", given["loss"]).items()}
+    return options
 
 
 def _named(option: str, given: Sequence[str] | None) -> dict[str, str]:
@@ -171,9 +179,7 @@ def _value(text: str) -> Any:
     return text
 
 
-def _numbers(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
+def _numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(each) for each in text.split(","))
     except ValueError as error:

@@ -73,9 +73,10 @@ def recipe_task(
         column: numbers[column] if column in values else PreparedColumn("ids", width, key)
         for column, key in keys.items()
     }
-    if found.source.kind is NEIGHBOURS:
-        decoded = dict.fromkeys(("previous", "next"))
-        columns |= {each: PreparedColumn("token_ids", _DECODED) for each in decoded}
+    widths = buckets(encoder, width)
+    if found.source.kind is NEIGHBOURS:  # Its decoder reads rows of one width.
+        columns |= {each: PreparedColumn("token_ids", _DECODED) for each in ("previous", "next")}
+        widths = ()
 
     def read(_data: Path) -> Iterator[Row]:
         for row in _usable(found, sets, encoder):
@@ -84,7 +85,7 @@ def recipe_task(
     return RecipeTask(
         name=name,
         loss=partial(_made, loss, settings),
-        data=Examples(read, columns, buckets=buckets(encoder, width)),
+        data=Examples(read, columns, buckets=widths),
         batch_size=settings.batch_size,
         rate=rate,
     )

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -182,7 +182,7 @@ def training_rows(found: Survey, sets: Collection[DevelopmentSet]) -> Iterator[R
 
 
 def held_out_rows(found: Survey) -> list[Row]:
-    """The rows that develop where no file does: by their first texts, none of which trains.
+    """The rows that develop where no file does: by their first texts, none of which then trains.
 
     Raises:
         ValueError: There are too few.
@@ -193,14 +193,28 @@ def held_out_rows(found: Survey) -> list[Row]:
         start = found.rows - max(2, round(share * found.rows))
         rows = list(itertools.islice(found.source, max(0, start), None))
     else:
-        first = found.source.kind.texts[0]
-        rows = [row for row in found.source if _key(row[first]) / 2**64 < share]
+        kind, wanted = found.source.kind, max(2, round(share * found.rows))
+        rows = _held_out(found, wanted, lambda row: _key(row[kind.texts[0]]))
+        # Few texts that begin many rows each cannot be kept apart.
+        rows = rows or _held_out(found, wanted, lambda row: row_key(row, kind))
     if len(rows) < 2:
         raise ValueError(
             f"{found.source.name}: expected rows enough to hold some out for measuring, found "
             f"{found.rows}. Give more, or a file of their own with --dev."
         )
     return rows
+
+
+def _held_out(found: Survey, wanted: int, group: Callable[[Row], int]) -> list[Row]:
+    """Whole groups of rows, about as many as are wanted, chosen by the hashes of the groups."""
+    counts = Counter(group(row) for row in found.source)
+    chosen: set[int] = set()
+    count = 0
+    for key in sorted(counts):
+        if count < wanted and count + counts[key] <= 2 * wanted:
+            chosen.add(key)
+            count += counts[key]
+    return [row for row in found.source if group(row) in chosen] if count >= 2 else []
 
 
 def development_set(found: Survey, rows: Sequence[Row], name: str) -> DevelopmentSet:

@@ -72,22 +72,20 @@ def train(
 ) -> Trained:
     """Trains an encoder on files whose columns say what they teach, and exports the best step.
 
-    The encoder is measured before the first step, and exported as it was where no step was better
-    on the development rows. A run that was interrupted goes on when it is called again with the
-    same arguments, from the last checkpoint in the folder `TO.run`.
+    The encoder is measured before the first step, and exported as it was where no step was better.
+    A run that was interrupted goes on when it is called again with the same arguments, from the
+    last checkpoint in the folder `TO.run`.
 
     Args:
         model: The name of a bundled model, a folder that use_st5 exported, a checkpoint of another
             library, `fresh:PRESET` (a named shape whose vocabulary is that of the files), or an
             encoder, which is trained itself.
         files: One or several: tables with named columns (.tsv, .csv, .jsonl, .parquet), text
-            (.txt), or names of TensorFlow data sets, `NAME[SPLIT]`. Several are a mixture, by their
-            numbers of examples or, with `=RATE` behind the name, by rates.
+            (.txt), TensorFlow data sets, `NAME[SPLIT]`. Several are a mixture, by their sizes or, with `=RATE` behind a name, by rates.
         to: The folder to write: a SavedModel that takes strings.
         dev: Files that measure, each by its own columns; without one a share of the training rows
             is held out.
-        task: What all files teach, where their columns shall not say it: a name of
-            `use_st5.own_data.columns.TASK_KINDS`.
+        task: What all files teach, instead of what their columns say: a name in `TASK_KINDS`.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
         overwrite: Whether what is in `to`, and a run that was begun with other arguments, goes.

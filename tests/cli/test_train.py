@@ -1,0 +1,98 @@
+"""`use-st5 train`: what the command line hands to the library, and what it shows."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from use_st5._cli import train
+from use_st5.own_data.training import Trained
+
+# The package offers the function under the name of its module's room.
+training = importlib.import_module("use_st5.own_data.training")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """What the library was asked for; it trains nothing."""
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def noted(*arguments: Any, **options: Any) -> Trained:
+        calls.append((arguments, options))
+        if options.get("seed") == 99:
+            raise KeyboardInterrupt
+        options["on_news"]("something new")
+        return Trained(Path("m"), Path("m.run"), {"mrr": 0.25}, {"mrr": 0.5}, "mrr", 3, 9)
+
+    monkeypatch.setattr(training, "train", noted)
+    monkeypatch.setattr(train, "start_tensorflow", lambda: None)
+    return calls
+
+
+def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked: list) -> None:
+    result = use(
+        *("train", "use_dan_en", "--train", "a.tsv", "--train", "b.csv=0.5", "--to", "m"),
+        *("--dev", "d.tsv", "--column", "anchor=title", "--loss", "temperature=0.02"),
+        *("--loss", "bidirectional=true", "--loss", "hidden_dims=512,512", "--batch", "128"),
+        *("--rate", "1e-4", "--lora", "8", "--matryoshka", "64,512", "--freeze", "embedding"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines() == ["score\tbefore\tafter", "mrr\t25.00\t50.00"]
+    assert "something new" in result.stderr
+    ((arguments, options),) = asked
+    assert arguments == ("use_dan_en", ["a.tsv", "b.csv=0.5"], Path("m"))
+    del options["on_news"]
+    assert options == {
+        **{"dev": ["d.tsv"], "task": None, "settings": None, "overwrite": False},
+        **{"columns": {"anchor": "title"}, "batch_size": 128, "learning_rate": 1e-4},
+        **{"lora_rank": 8, "matryoshka": (64, 512), "freeze": ("embedding",)},
+        "loss": {"temperature": 0.02, "bidirectional": True, "hidden_dims": (512, 512)},
+    }
+
+
+def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None:
+    result = use("train", "m", "--train", "a.tsv", "--to", "m", "--seed", "99")
+    assert result.exit_code == 130
+    assert "the same command continues" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("use_dan_en",), 2, "use-st5 reproduce"),
+        (("use_dan_en", "--train", "a.tsv"), 2, "--to DIR"),
+        (("m", "--train", "a", "--to", "m", "--loss", "0.3"), 2, "expected NAME=VALUE"),
+        (("m", "--train", "a", "--to", "m", "--matryoshka", "few"), 2, "numbers with commas"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    use: Callable, arguments: tuple[str, ...], code: int, message: str, asked: list
+) -> None:
+    result = use("train", *arguments)
+    assert (result.exit_code, asked) == (code, [])
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "found an empty file"),
+        ("a\tb\n1\t2\n", "no task fits the columns that were found, 'a', 'b'. Known are: anchor"),
+        ("sentence1\tsentence2\tscore\tlabel\nx\ty\t1\tn\n", "say which one: --task"),
+    ],
+)
+def test_a_file_that_teaches_nothing_is_one_line(
+    content: str, message: str, use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "start_tensorflow", lambda: None)
+    (tmp_path / "a.tsv").write_text(content)
+    result = use("train", "use_dan_en", "--train", "a.tsv", "--to", "tuned")
+    assert result.exit_code == 1
+    assert message.casefold() in result.stderr.casefold()
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "tuned").exists()
