@@ -21,6 +21,7 @@ from use_st5._cli import (
     evaluate,
     export,
     info,
+    mine,
     report,
     reproduce,
     similarity,
@@ -66,6 +67,7 @@ app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
 app.add_typer(data.app, name="data")
 app.command("train", help=train.HELP)(train.train)
+app.command("mine", help=mine.HELP)(mine.mine)
 app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT)(
     reproduce.reproduce
 )

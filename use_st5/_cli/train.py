@@ -129,7 +129,7 @@ def train(
             "give your files with --train FILE and the folder to write with --to DIR; a recipe of "
             "the papers is run by `use-st5 reproduce`."
         )
-    options, columns = _options(context.params), _named("--column", column)
+    options, columns = _options(context.params), named_words("--column", column)
     start_tensorflow()
     from use_st5.own_data.training import train as train_on_files
 
@@ -155,11 +155,13 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     if given["matryoshka"] is not None:
         options["matryoshka"] = _numbers(given["matryoshka"])
     if given["loss"]:
-        options["loss"] = {n: _value(text) for n, text in _named("--loss", given["loss"]).items()}
+        options["loss"] = {
+            n: _value(text) for n, text in named_words("--loss", given["loss"]).items()
+        }
     return options
 
 
-def _named(option: str, given: Sequence[str] | None) -> dict[str, str]:
+def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:
     """`NAME=VALUE` words by name."""
     found = {}
     for word in given or ():

@@ -81,10 +81,10 @@ def train(
             library, `fresh:PRESET` (a named shape whose vocabulary is that of the files), or an
             encoder, which is trained itself.
         files: One or several: tables with named columns (.tsv, .csv, .jsonl, .parquet), text
-            (.txt), TensorFlow data sets, `NAME[SPLIT]`. Several are a mixture, by their sizes or, with `=RATE` behind a name, by rates.
-        to: The folder to write: a SavedModel that takes strings.
-        dev: Files that measure, each by its own columns; without one a share of the training rows
-            is held out.
+            (.txt), or TensorFlow data sets, `NAME[SPLIT]`. Several are a mixture, by their sizes
+            or, with `=RATE` behind a name, by rates.
+        to: The folder to write, a SavedModel that takes strings.
+        dev: Files that measure, by their own columns; none: rows of `files` are held out.
         task: What all files teach, instead of what their columns say: a name in `TASK_KINDS`.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
