@@ -224,6 +224,16 @@ def test_options_that_cannot_be(
     assert not (tmp_path / "tuned").exists()
 
 
+def test_pairs_that_say_nothing_more_are_refused_with_a_way_out(tmp_path: Path) -> None:
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "two.csv", [{"Sentence1": "a", "sentence2": "b"}])
+    with pytest.raises(ValueError, match="--column anchor=Sentence1 --column positive=sentence2"):
+        train("use_dan_en", path, tmp_path / "tuned")
+    with pytest.raises(ValueError, match="at least one file to learn from, received none"):
+        train("use_dan_en", [], tmp_path / "tuned")
+
+
 @pytest.mark.process
 def test_a_killed_run_exports_the_weights_of_one_never_killed(
     start: str, tmp_path: Path, fresh_python: Callable[..., str], repository: Path

@@ -15,6 +15,7 @@ from typing import Any
 from use_st5._files import sole_writer
 from use_st5._model_manifest import check_replaceable
 from use_st5._records import read_record
+from use_st5.own_data.columns import UNSCORED_PAIRS
 from use_st5.own_data.course import Course, plan
 from use_st5.own_data.learner import open_learner
 from use_st5.own_data.report import card, draw_run
@@ -103,9 +104,7 @@ def train(
     """
     chosen = make_settings(settings, **options)
     target = Path(to)
-    sources = [open_source(each, task=task, columns=columns) for each in _listed(files)]
-    if not sources:
-        raise ValueError("Expected at least one file to learn from, received none.")
+    sources = _sources(files, task, columns)
     measured = [_development_source(each, task, columns) for each in _listed(dev)]
     request = _request(model, sources, measured, chosen)
     with _writing(target, request, overwrite=overwrite) as work:
@@ -155,6 +154,22 @@ def _history(work: Path) -> History:
 
 def _listed(files: Files) -> list[str | os.PathLike[str]]:
     return [files] if isinstance(files, str | os.PathLike) else [*files]
+
+
+def _sources(files: Files, task: str | None, columns: Mapping[str, str] | None) -> list[Source]:
+    """What is learnt from."""
+    sources = [open_source(each, task=task, columns=columns) for each in _listed(files)]
+    if not sources:
+        raise ValueError("Expected at least one file to learn from, received none.")
+    for source in sources:
+        if source.kind is UNSCORED_PAIRS:
+            first, second = (source.columns[key] for key in UNSCORED_PAIRS.needed)
+            raise ValueError(
+                f"{source.name}: pairs without a score are what Trans-Encoder learns from, with a "
+                "cross-encoder beside the encoder: use_st5.training.teach. Where the two texts "
+                f"belong together: --column anchor={first} --column positive={second}."
+            )
+    return sources
 
 
 def _development_source(
