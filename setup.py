@@ -19,8 +19,8 @@ EXTRAS = {
     "hub": ["tensorflow-hub>=0.16.1", "tf-keras>=2.20,<2.22", PKG_RESOURCES],
     # It requires the TensorFlow of its own minor version, so that the pair always fits.
     "text": [f"tensorflow-text>=2.20,<2.22; {NOT_WINDOWS}"],
-    # Its downloads need importlib-resources, which it does not declare.
-    "data": ["tensorflow-datasets>=4.9.9", "importlib-resources>=6"],
+    # Its downloads need importlib-resources, which it does not declare; pyarrow reads parquet.
+    "data": ["tensorflow-datasets>=4.9.9", "importlib-resources>=6", "pyarrow>=16"],
     # Brings TensorFlow 2.20, whatever is installed. pip 23 or older builds its seqeval alone with
     # --use-pep517.
     "tfmodels": [f"tf-models-official>=2.20,<2.21; {NOT_WINDOWS}", PKG_RESOURCES],

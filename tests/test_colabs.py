@@ -59,3 +59,30 @@ def test_quickstart_runs_on_the_bundled_model(tmp_path: Path) -> None:
     # Three topics: a guess would reach a third.
     assert float(shown[-1].data["text/plain"]) >= 0.75
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.process
+@pytest.mark.skipif(
+    "use_transformer_en" not in bundled_names(), reason="use_transformer_en is not bundled yet"
+)
+def test_own_pairs_tune_the_bundled_transformer(tmp_path: Path) -> None:
+    """A user's file to an encoder, and on to hub.load and hub.KerasLayer."""
+    for module in ("tensorflow_hub", "tf_keras"):
+        pytest.importorskip(module, reason="the extra `hub` is not installed")
+    content = run(next(path for path in NOTEBOOKS if path.name == "own_pairs.ipynb"), tmp_path)
+    shown = outputs(content)
+    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    assert "question as anchor, answer as positive → pairs" in printed
+    before, after = (
+        float(word)
+        for word in next(line for line in printed.splitlines() if line.startswith("mrr "))
+        .replace("before,", "")
+        .split()
+        if word[0].isdigit()
+    )
+    assert after >= before
+    loss = next(line for line in printed.splitlines() if line.startswith("loss: "))
+    first, last = (float(word) for word in loss.replace(",", "").split() if word[0].isdigit())
+    assert last < first
+    assert "parcel" in printed.rpartition("loss: ")[0].splitlines()[-3], "the nearest answer"
+    assert list(tmp_path.iterdir()) == []

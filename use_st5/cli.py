@@ -21,8 +21,10 @@ from use_st5._cli import (
     evaluate,
     export,
     info,
+    mine,
     rank,
     report,
+    reproduce,
     similarity,
     train,
 )
@@ -66,7 +68,11 @@ app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
 app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
 app.add_typer(data.app, name="data")
-app.command("train", help=train.HELP, context_settings=train.CONTEXT)(train.train)
+app.command("train", help=train.HELP)(train.train)
+app.command("mine", help=mine.HELP)(mine.mine)
+app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT)(
+    reproduce.reproduce
+)
 app.command("export", help=export.HELP)(export.export)
 app.command("convert", help=convert.HELP)(convert.convert)
 app.command("info", help=info.HELP)(info.info)

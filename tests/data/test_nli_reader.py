@@ -203,7 +203,7 @@ def test_empty_missing_and_wrong_files(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one file"):
         NLIReader([])
     with pytest.raises(ValueError, match=r"expected a name that ends in one of \.jsonl"):
-        list(NLIReader(write(tmp_path / "a.parquet", "x")))
+        list(NLIReader(write(tmp_path / "a.xml", "x")))
     with pytest.raises(ValueError, match=r"expected a share in \[0, 1\], received 5"):
         NLIReader(empty, max_malformed=5)
     with pytest.raises(ValueError, match=r"expected keys among .* received \['text'\]"):

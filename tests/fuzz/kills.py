@@ -214,9 +214,9 @@ COMMANDS = {
         _figures,
         is_part=_first_visits,
     ),
-    "train": Command(
+    "reproduce": Command(
         "toy_recipe",
-        ("train", "toy_training", "--data", ".", "--out", "run"),
+        ("reproduce", "toy_training", "--data", ".", "--out", "run"),
         lambda folder: None,
         "run",
         _bytes("run/digest.txt"),

@@ -69,6 +69,19 @@ def test_a_hard_negative_with_the_ids_of_the_positive_is_none() -> None:
     assert float(value) == pytest.approx(cost(rows), abs=1e-5)
 
 
+def test_several_negatives_of_a_row_are_candidates_of_all_rows() -> None:
+    first, second = (
+        np.array(ids, np.int32) for ids in ([[8], [9], [10], [11]], [[9], [0], [1], [2]])
+    )
+    loss = ContrastiveLoss(temperature=0.5, hard_negatives=2)
+    assert [feature.name for feature in loss.features][2:] == ["negative", "negative_2"]
+    value, _ = loss(FixedEncoder(TABLE), {**BATCH, "negative": first, "negative_2": second})
+    rows = [A @ P.T, *(A @ unit(TABLE[ids[:, 0]]).T for ids in (first, second))]
+    assert float(value) == pytest.approx(cost(np.hstack(rows) / 0.5), abs=1e-5)
+    with pytest.raises(ValueError, match="hard_negatives: expected 0 or more, received -1"):
+        ContrastiveLoss(hard_negatives=-1)
+
+
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_replicas_share_their_candidates(replicas: int) -> None:
     loss = ContrastiveLoss(temperature=0.5, margin=0.1, hard_negatives=True, bidirectional=True)

@@ -107,3 +107,28 @@ def test_a_callback_may_stop_it_between_two_calls() -> None:
             self.model.stop_training = batch >= 29
 
     assert loop(callbacks=[Stop()]).run(100).step == 30
+
+
+def test_the_start_is_measured_too_and_may_be_the_best(tmp_path: Path) -> None:
+    scores = iter([0.5, 0.4, 0.3])
+    options = {"evaluate": lambda: {"score": next(scores)}, "evaluate_every": 10}
+    run = loop(folder=tmp_path, evaluate_start=True, **options)
+    run.encoder.table.embeddings.assign(run.encoder.table.embeddings * 2)
+    before = run.encoder.get_weights()
+    history = run.run(20)
+    assert [each["step"] for each in history.evaluations] == [0, 10, 20]
+    assert history.best_step == 0
+    run.encoder.table.embeddings.assign(run.encoder.table.embeddings * 0)
+    run.restore_best()
+    for weight, expected in zip(run.encoder.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_a_run_that_has_waited_ends_and_does_not_begin_again(tmp_path: Path) -> None:
+    scores = iter([0.5, 0.6, 0.4, 0.6, 0.9])  # As good as the best is no better.
+    options = {"evaluate": lambda: {"score": next(scores)}, "evaluate_every": 10, "patience": 2}
+    assert loop(folder=tmp_path, **options).run(100).step == 40
+    again = loop(folder=tmp_path, **options)
+    assert (again.run(100).step, again.asked) == (40, [])
+    with pytest.raises(ValueError, match="patience of 1 evaluation or more. Received: 0"):
+        loop(**{**options, "patience": 0})

@@ -47,6 +47,8 @@ class Reader(ABC):
 
     # What a file should hold, for error messages.
     expects = "rows"
+    # Whether a pass that left rows out says so in the log; who shows the report need not.
+    warns = True
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class Reader(ABC):
             if _seen(report) == before:
                 raise ValueError(f"{path}: the file has no rows. Expected {self.expects}.")
         self._check_share(report)
-        if report.malformed_rows:
+        if report.malformed_rows and self.warns:
             _log.warning("%s: left out malformed rows\n%s", self._names(), report)
         if not report.examples:
             raise ValueError(

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from use_st5._lines import read_lines
+from use_st5._imports import require
+from use_st5._lines import check_file, read_lines
 from use_st5.data._reader import MalformedRowError, SkippedRowError
 
 Row = list[str] | dict[str, Any] | MalformedRowError | SkippedRowError
@@ -21,12 +22,13 @@ _FORMATS = {
     ".tsv": "tsv",
     ".txt": "tsv",
     ".csv": "csv",
+    ".parquet": "parquet",
 }
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def format_of(path: Path) -> str:
-    """The format by the file's name: "jsonl", "tsv" or "csv"; `.gz` at the end is ignored.
+    """The format by the file's name, such as "jsonl"; `.gz` at the end is ignored.
 
     Raises:
         ValueError: The name ends in none of the known suffixes.
@@ -36,7 +38,7 @@ def format_of(path: Path) -> str:
     if suffix not in _FORMATS:
         raise ValueError(
             f"{path}: expected a name that ends in one of {', '.join(_FORMATS)} (.gz may follow), "
-            f"received {suffix!r}. Name the format: 'jsonl', 'tsv' or 'csv'."
+            f"received {suffix!r}. Name the format: 'jsonl', 'tsv', 'csv' or 'parquet'."
         )
     return _FORMATS[suffix]
 
@@ -47,7 +49,8 @@ def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterato
     Args:
         path: The file.
         file_format: "jsonl", "tsv" (no quoting: a quote is a character) or "csv" (RFC 4180, a
-            quoted field may span lines; the number is that of the record's first line).
+            quoted field may span lines; the number is that of the record's first line) or "parquet"
+            (a record is an object, its number that of the row).
         encoding: Name of a codec in which a line feed is one byte, as in ASCII (not UTF-16).
     """
     if file_format == "jsonl":
@@ -56,7 +59,22 @@ def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterato
         return _line_records(path, encoding, _tab_separated)
     if file_format == "csv":
         return _csv(path, encoding)
-    raise ValueError(f"Expected the format 'jsonl', 'tsv' or 'csv', received {file_format!r}.")
+    if file_format == "parquet":
+        return _parquet(path)
+    raise ValueError(
+        f"Expected the format 'jsonl', 'tsv', 'csv' or 'parquet', received {file_format!r}."
+    )
+
+
+def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
+    parquet = require("pyarrow.parquet", "data")
+    check_file(path)
+    try:
+        with parquet.ParquetFile(path) as file:
+            rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
+            yield from enumerate(rows, start=1)
+    except ValueError as error:  # Arrow's kind for a file that is none of it is one.
+        raise ValueError(f"{path}: expected a parquet file ({error}).") from error
 
 
 def _decode(line: bytes, encoding: str) -> str | MalformedRowError:

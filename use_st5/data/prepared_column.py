@@ -70,7 +70,9 @@ class PreparedColumn:
         to_ids: Callable[..., Any] = (
             vectorizer.padded if self.kind == "ids" else vectorizer.token_ids
         )
-        return np.asarray(to_ids(values, self.max_tokens)).astype(self.dtype, copy=False)
+        ids = np.asarray(to_ids(values, self.max_tokens)).astype(self.dtype, copy=False)
+        # What an encoder reads may be as wide as the longest of these texts alone.
+        return np.pad(ids, [(0, 0), (0, max(0, (self.max_tokens or 0) - ids.shape[1]))])
 
 
 def _labels(values: list[Any], dtype: np.dtype) -> np.ndarray:

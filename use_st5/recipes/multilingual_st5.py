@@ -1,7 +1,7 @@
 """m-ST5: mT5's encoder, LoRA, and inference triplets whose sentences are of different languages.
 
-    use-st5 train multilingual_st5 --data DATA --out runs/multilingual_st5
-    use-st5 train multilingual_st5 --variant large_en_nli --data DATA --out OUT
+    use-st5 reproduce multilingual_st5 --data DATA --out runs/multilingual_st5
+    use-st5 reproduce multilingual_st5 --variant large_en_nli --data DATA --out OUT
 
 The recipe of Yano et al. 2024 (arXiv 2403.17528) in its three sizes: mean pooling over the
 encoder's outputs, neither projection nor normalisation; adapters of rank 8 on query and value (in

@@ -1,6 +1,6 @@
 """m-ST5's pipeline from text to table at a size that any machine runs; its scores mean nothing.
 
-    use-st5 train multilingual_st5_reduced --data DATA --out runs/multilingual_st5_reduced
+    use-st5 reproduce multilingual_st5_reduced --data DATA --out runs/multilingual_st5_reduced
 
 The data at hand hold neither mT5's weights nor XNLI's training set. What is left shows that the
 steps of `multilingual_st5` fit together: triplets of XNLI's development set in 15 languages, no two

@@ -1,6 +1,6 @@
 """A small T5 pre-trained by span corruption: what `sentence_t5` starts from.
 
-    use-st5 train pretrain_t5 --data DATA --out runs/pretrain_t5
+    use-st5 reproduce pretrain_t5 --data DATA --out runs/pretrain_t5
 
 T5's own objective (Raffel et al. 2020, section 3.1.4: 15 % of the tokens, spans of 3 on average)
 and its optimizer: Adafactor with the rate min(0.01, 1/√step), which falls to 0 here, since the run
@@ -17,8 +17,9 @@ sentences is in `sentence_t5_ablation`.
 Where there is an accelerator with JAX and no TensorFlow, the same recipe trains a larger one, on
 what this machine prepared:
 
-    use-st5 train pretrain_t5 --part prepare --data DATA --out runs/t5_small
-    KERAS_BACKEND=jax use-st5 train pretrain_t5 --part train --variant t5_small --out runs/t5_small
+    use-st5 reproduce pretrain_t5 --part prepare --data DATA --out runs/t5_small
+    export KERAS_BACKEND=jax
+    use-st5 reproduce pretrain_t5 --part train --variant t5_small --out runs/t5_small
 
 Each variant is a preset with T5's vocabulary.
 """

@@ -1,8 +1,8 @@
 """SBERT, DefSent, and the two put together in five ways, on a pre-trained BERT.
 
-    use-st5 train sbert_defsent --variant sbert --data DATA --out runs/sbert
-    use-st5 train sbert_defsent --variant s_d --pretrained bert-base-uncased --data DATA
-    use-st5 train sbert_defsent --variant s_d_bert_base --pretrained bert-base-uncased --data DATA
+    use-st5 reproduce sbert_defsent --variant sbert --data DATA --out runs/sbert
+    use-st5 reproduce sbert_defsent --variant s_d --pretrained bert-base-uncased --data DATA
+    use-st5 reproduce sbert_defsent --variant s_d_bert_base --pretrained bert-base-uncased
 
 Tsukagoshi, Sasano and Takeda (*SEM 2022): Sentence-BERT learns from labelled pairs (a softmax over
 `[u; v; |u − v|]`), DefSent names the word that a definition defines, through the head that

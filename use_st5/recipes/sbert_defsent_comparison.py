@@ -1,7 +1,7 @@
 """SBERT, DefSent and their five combinations side by side: STS, transfer and probing.
 
-    use-st5 train sbert_defsent_comparison --data DATA --out runs/comparison
-    use-st5 train sbert_defsent_comparison --pretrained FOLDER --model bert_base --data DATA
+    use-st5 reproduce sbert_defsent_comparison --data DATA --out runs/comparison
+    use-st5 reproduce sbert_defsent_comparison --pretrained FOLDER --model bert_base --data DATA
 
 The experiment of Tsukagoshi, Sasano and Takeda (*SEM 2022) on one pre-trained model: each method
 of `sbert_defsent`, and the model without fine-tuning, with three seeds; then the correlations of

@@ -1,7 +1,7 @@
 """Sentence-T5 in its two stages, answered questions and then inference triplets.
 
-    use-st5 train pretrain_t5 --data DATA --out runs/pretrain_t5
-    use-st5 train sentence_t5 --data DATA --out runs/sentence_t5
+    use-st5 reproduce pretrain_t5 --data DATA --out runs/pretrain_t5
+    use-st5 reproduce sentence_t5 --data DATA --out runs/sentence_t5
 
 The recipe of Ni et al. 2021 (section 4.3) on the T5 that `pretrain_t5` left beside the output
 folder: Adafactor with decay rate 0.8 and a rate that falls in a line to 0 after a tenth of the
@@ -16,9 +16,9 @@ folder with a `t5.keras` (`--pretrained FOLDER`). The other variants are the row
 Table 3. The stages run under JAX too, where there is no TensorFlow, between what a machine with
 TensorFlow does:
 
-    use-st5 train sentence_t5 --part prepare --data DATA --out runs/sentence_t5
-    KERAS_BACKEND=jax use-st5 train sentence_t5 --part train --out runs/sentence_t5
-    use-st5 train sentence_t5 --part export --data DATA --out runs/sentence_t5
+    use-st5 reproduce sentence_t5 --part prepare --data DATA --out runs/sentence_t5
+    KERAS_BACKEND=jax use-st5 reproduce sentence_t5 --part train --out runs/sentence_t5
+    use-st5 reproduce sentence_t5 --part export --data DATA --out runs/sentence_t5
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def pretrained_folder(run: Run) -> Path:
     folder = run.pretrained or run.output.parent / "pretrain_t5"
     if not (folder / MODEL_NAME).exists():
         raise FileNotFoundError(
-            f"Expected a pre-trained T5, {folder / MODEL_NAME}. Make one: use-st5 train "
+            f"Expected a pre-trained T5, {folder / MODEL_NAME}. Make one: use-st5 reproduce "
             f"pretrain_t5 --data DATA --out {folder}"
         )
     return folder

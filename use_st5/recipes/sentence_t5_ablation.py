@@ -1,7 +1,7 @@
 """Sentence-T5 raw, on inference triplets, and on answers before them: Table 3 of the paper.
 
-    use-st5 train pretrain_t5 --data DATA --out runs/pretrain_t5
-    use-st5 train sentence_t5_ablation --data DATA --out runs/sentence_t5_ablation
+    use-st5 reproduce pretrain_t5 --data DATA --out runs/pretrain_t5
+    use-st5 reproduce sentence_t5_ablation --data DATA --out runs/sentence_t5_ablation
 
 The six rows of Ni et al. 2021, Table 3, on one pre-trained T5, with three seeds each. `table.md`
 gives mean and standard deviation over the seeds on the development split of the STS Benchmark.

@@ -6,7 +6,7 @@ A T5 encoder of four layers over T5's own pieces, mean pooling and the projectio
 `use_transformer_en` and its related ones, with hints for these alone, beside Sentence-T5's own loss
 (equation 2) on trivia with its wrong answers and on inference triplets.
 
-    use-st5 train st5_small_en --data DATA --teacher TEACHER --out runs/st5_small_en
+    use-st5 reproduce st5_small_en --data DATA --teacher TEACHER --out runs/st5_small_en
 
 DATA holds what it does for `use_dan_en`.
 

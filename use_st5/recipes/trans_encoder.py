@@ -1,9 +1,9 @@
 """Trans-Encoder: bi- and cross-encoders make each other better by pairs without labels.
 
-    use-st5 train trans_encoder --data DATA --out runs/trans_encoder
-    use-st5 train trans_encoder --variant mutual --data DATA --out runs/mutual
-    use-st5 train trans_encoder --pairs my_pairs.tsv --pretrained my_encoder --data DATA
-    use-st5 train trans_encoder --variant published --pretrained unsup-simcse-bert-base --data DATA
+    use-st5 reproduce trans_encoder --data DATA --out runs/trans_encoder
+    use-st5 reproduce trans_encoder --variant mutual --data DATA --out runs/mutual
+    use-st5 reproduce trans_encoder --pairs my_pairs.tsv --pretrained my_encoder --data DATA
+    use-st5 reproduce trans_encoder --variant published --pretrained unsup-simcse-bert-base --data DATA
 
 Liu et al. (ICLR 2022): a bi-encoder scores pairs, a cross-encoder learns the scores and scores the
 pairs anew, the bi-encoder learns these. The variants:

@@ -1,8 +1,8 @@
 """Trans-Encoder's variants side by side, with several seeds: what each gains over its start.
 
-    use-st5 train trans_encoder_comparison --data DATA --out runs/trans_encoder
-    use-st5 train trans_encoder_comparison --variants bi_bce,cross_mse,exchanged --data DATA
-    use-st5 train trans_encoder_comparison --pretrained FOLDER --second FOLDER --data DATA
+    use-st5 reproduce trans_encoder_comparison --data DATA --out runs/trans_encoder
+    use-st5 reproduce trans_encoder_comparison --variants bi_bce,cross_mse,exchanged --data DATA
+    use-st5 reproduce trans_encoder_comparison --pretrained FOLDER --second FOLDER --data DATA
 
 Runs variants of `trans_encoder`, all of the first seed before the second, and writes `tables.md`
 after each: Spearman's correlation by set, and the area under the ROC curve, of the start, the best

@@ -1,7 +1,7 @@
 """Tables 2 and 3 of the USE paper: transfer from sentences, from words, and from both.
 
-    use-st5 train transfer_tables --data DATA --out runs/transfer_tables
-    use-st5 train transfer_tables --data DATA --tasks trec --rows use_dan_en,cnn_lrn --repeats 3
+    use-st5 reproduce transfer_tables --data DATA --out runs/transfer_tables
+    use-st5 reproduce transfer_tables --data DATA --tasks trec --rows use_dan_en,cnn_lrn --repeats 3
 
 Accuracy of transfer models (`use_st5.models.transfer`) on MR, CR, SUBJ, MPQA, TREC and binary SST,
 and on SST from 1,000 to 32,000 training phrases; tasks whose data is not in DATA are left out.

@@ -1,6 +1,6 @@
 """USE-DAN untrained, by each task alone, by all three, and with the teacher: what each contributes.
 
-    use-st5 train use_dan_ablation --data DATA --teacher TEACHER --out runs/use_dan_ablation
+    use-st5 reproduce use_dan_ablation --data DATA --teacher TEACHER --out runs/use_dan_ablation
 
 Mixtures of the tasks of `use_dan_en`, three seeds each, the same model, vocabulary, batch
 sizes and number of steps, without calibration. `table.md` gives mean and standard deviation over

@@ -4,7 +4,7 @@ The three tasks are the USE paper's (section "Encoders"): Skip-Thought-like on n
 input-response on dialogues, classification on inference pairs. The fourth learns from
 all-MiniLM-L6-v2.
 
-    use-st5 train use_dan_en --data DATA --teacher TEACHER --out runs/use_dan_en
+    use-st5 reproduce use_dan_en --data DATA --teacher TEACHER --out runs/use_dan_en
 
 `use_st5.distillation.minilm` says what the teacher needs and where it may run. DATA holds the
 English corpora of `use_st5.data.corpora` and the test sets, whose sentences are left out of the

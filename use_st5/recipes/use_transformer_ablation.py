@@ -1,6 +1,6 @@
 """USE Transformer untrained, by three tasks, by the teacher and by all: what each contributes.
 
-    use-st5 train use_transformer_ablation --data DATA --teacher TEACHER --out runs/ablation
+    use-st5 reproduce use_transformer_ablation --data DATA --teacher TEACHER --out runs/ablation
 
 Mixtures of the tasks of `use_transformer_en`, three seeds each, the same model, vocabulary, batch
 sizes and number of steps. `table.md` gives mean and standard deviation over the seeds on the

@@ -17,7 +17,7 @@ Transformer (section "Transformer"), small enough for 40 MB. Five things are its
   on TREC reads less from 320 components than from 512 (86.0 against 88.7 %;
   `python benchmarks/training_splits.py --data DATA --teacher` gave these figures).
 
-    use-st5 train use_transformer_en --data DATA --teacher TEACHER --out runs/use_transformer_en
+    use-st5 reproduce use_transformer_en --data DATA --teacher TEACHER --out runs/use_transformer_en
 
 DATA holds what it does for `use_dan_en`, and `vocab/bert-base-uncased/vocab.txt`.
 

@@ -55,6 +55,12 @@ class History:
         self.best_step, self.best_score = self.step, score
         return True
 
+    def has_waited(self, patience: int | None) -> bool:
+        """Whether so many evaluations in a row brought nothing better; never where it is None."""
+        best = -1 if self.best_step is None else self.best_step
+        later = [each for each in self.evaluations if each["step"] > best]
+        return patience is not None and len(later) >= patience
+
     def to_state(self) -> dict[str, Any]:
         """What a checkpoint keeps, as JSON values."""
         state = dataclasses.asdict(self)

@@ -165,6 +165,7 @@ class Recipe:
         storage: Of the exported encoder, "float32" or "int8".
         max_length: Where the exported encoder cuts texts; None: its own limit, if it has one.
         metadata: Facts for `use_st5.json`, beside the seed and the tasks.
+        card: The model card, Markdown, out of the run and the scores of what is exported.
         expected: The scores that the recipe had when it was run; its file says where.
 
     Raises:
@@ -186,6 +187,7 @@ class Recipe:
     storage: str = "float32"
     max_length: int | None = None
     metadata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    card: Callable[[Run, Scores], str] = lambda run, scores: ""
     expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -229,6 +231,7 @@ class Recipe:
         teacher: Path | None = None,
         pretrained: Path | None = None,
         prepared: Path | None = None,
+        exported: Path | None = None,
     ) -> Scores:
         """Prepares the data, trains, exports and scores.
 
@@ -241,12 +244,11 @@ class Recipe:
             part: "prepare" writes the arrays; "train" makes the model out of them; "export" does
                 what is left. None: all.
             tasks: Which tasks to train on; all by default.
-            strategy: Where to train, as in `strategy_by_name`; None: the device that TensorFlow or
-                JAX chooses.
-            teacher: Folder of a teacher's vectors; those that are missing are computed. By default
-                `teacher` in `output`.
+            strategy: Where to train, as in `strategy_by_name`; None: the backend's own device.
+            teacher: Folder of a teacher's vectors, made if missing; `teacher` in `output` if None.
             pretrained: Folder of what the model starts from; by default what the recipe names.
             prepared: Folder of vocabulary and arrays, shared by runs; in `output` by default.
+            exported: Where the encoder is exported to; `model` in `output` by default.
 
         Returns:
             Scores by name; nothing where nothing is exported.
@@ -260,7 +262,7 @@ class Recipe:
         from use_st5.training.recipe_run import run_recipe
 
         recipe = self if tasks is None else self.only(tasks)
-        run = Run(recipe, data, output, seed, teacher, pretrained, prepared)
+        run = Run(recipe, data, output, seed, teacher, pretrained, prepared, exported)
         return run_recipe(run, steps=steps, resume=resume, part=part, strategy=strategy)
 
 
@@ -280,6 +282,7 @@ class Run:
     teacher_given: Path | None = None
     pretrained: Path | None = None
     prepared_given: Path | None = None
+    exported_given: Path | None = None
 
     @property
     def teacher(self) -> Path:
@@ -290,6 +293,11 @@ class Run:
     def prepared(self) -> Path:
         """Folder of vocabulary and arrays."""
         return self.prepared_given or self.output / "prepared"
+
+    @property
+    def exported(self) -> Path:
+        """Folder of the exported encoder."""
+        return self.exported_given or self.output / "model"
 
     @cached_property
     def material(self) -> Any:

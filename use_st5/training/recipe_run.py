@@ -18,11 +18,13 @@ from use_st5.data.prepared import open_prepared, prepare
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.frozen_parts import frozen_parts
+from use_st5.training.history import History
 from use_st5.training.recipe import Part, RecipeTask, Run, Scores, Stage, StrategyName
 from use_st5.training.task import Task
 from use_st5.training.training_loop import STEPS_PER_CALL
 
 PARTS: tuple[Part, ...] = ("prepare", "train", "export")
+HISTORY = "history.json"
 _TRAINING = "training.json"
 
 
@@ -37,8 +39,8 @@ def run_recipe(
     """Runs a recipe; the arguments are those of `Recipe.run`.
 
     Written into the output folder are `prepared/`, `checkpoints/`, `encoder.keras` (or what the
-    recipe keeps) and `training.json` (how it was trained), `model/` (the SavedModel) and
-    `scores.json`.
+    recipe keeps), `training.json` (how it was trained) and `history.json` (each stage's steps and
+    measurements), `model/` (the SavedModel, unless it goes elsewhere) and `scores.json`.
 
     Raises:
         ValueError: The part or the strategy does not go with Keras's backend.
@@ -48,7 +50,7 @@ def run_recipe(
     wanted = parts_to_run(part, PARTS)
     device = Device(strategy, part)
     with sole_writer(run.output, inside=True) if device.writes else contextlib.nullcontext():
-        checkpoints = checkpoints_folder(run.output, resume=resume)
+        checkpoints = checkpoints_folder(run.output, resume=resume, exported=run.exported)
         if "train" in wanted:
             run.recipe.check(run)
         if "prepare" in wanted:
@@ -87,14 +89,19 @@ def parts_to_run(part: Part | None, parts: tuple[Part, ...]) -> tuple[Part, ...]
     return parts if part is None else (part,)
 
 
-def checkpoints_folder(output: Path, *, resume: bool) -> Path:
+def checkpoints_folder(output: Path, *, resume: bool, exported: Path | None = None) -> Path:
     """The folder of a run's checkpoints.
+
+    Args:
+        output: The run's folder.
+        resume: Whether the run may continue from checkpoints.
+        exported: Where it exports to; `model` in `output` by default.
 
     Raises:
         FileExistsError: It exists, and the run shall not continue from it; or what the run would
             export to is there and holds anything but a model.
     """
-    check_replaceable(output / "model")
+    check_replaceable(exported or output / "model")
     checkpoints = output / "checkpoints"
     if not resume and checkpoints.exists():
         raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
@@ -151,13 +158,18 @@ def _train(run: Run, checkpoints: Path, steps: int | None, device: Device) -> No
     keras.utils.set_random_seed(run.seed)
     with device.scope():
         model = run.recipe.model(run)
-    for stage in run.recipe.stages:
-        if stage.tasks:
-            _train_stage(run, stage, model, data, checkpoints / stage.name, steps, device)
+    histories = {
+        stage.name: _train_stage(
+            run, stage, model, data, checkpoints / stage.name, steps, device
+        ).to_state()
+        for stage in run.recipe.stages
+        if stage.tasks
+    }
     if device.writes:
         run.recipe.keep(run, model)
         stages = [stage.name for stage in run.recipe.stages if stage.tasks and stage.name]
         facts = {**run.recipe.metadata, "seed": run.seed, "tasks": run.recipe.tasks}
+        write_json(run.output / HISTORY, histories)
         write_json(run.output / _TRAINING, facts | ({"stages": stages} if stages else {}))
 
 
@@ -188,7 +200,7 @@ def _train_stage(
     checkpoints: Path,
     steps: int | None,
     device: Device,
-) -> None:
+) -> History:
     with device.scope():
         tasks = [each for task in stage.tasks for each in built_tasks(task, data[task.name])]
         steps = steps or stage.steps or _steps_of_a_pass(tasks, stage)
@@ -205,9 +217,10 @@ def _train_stage(
             **stage.options,
             **device.options,
         )
-        trainer.run(steps)
+        history = trainer.run(steps)
         if stage.best:
             trainer.restore_best()
+    return history
 
 
 def _steps_of_a_pass(tasks: list[Task], stage: Stage) -> int:
@@ -246,7 +259,7 @@ def _measuring(run: Run, stage: Stage, model: keras.Model, steps: int) -> dict[s
         return {}
     from use_st5.trainable_encoder import TrainableEncoder
 
-    encode = TrainableEncoder(model, run.vectorizer).encode
+    encode = TrainableEncoder(model, run.vectorizer, max_length=run.recipe.max_length).encode
     every = min(stage.evaluate_every, steps)
     return {
         "evaluate": lambda: run.measure(encode),
@@ -268,8 +281,9 @@ def _export(run: Run) -> Scores:
         max_length=run.recipe.max_length,
         metadata=facts,
     )
-    encoder.export(run.output / "model", storage=run.recipe.storage)
     scores = measure(encoder.encode)
+    encoder.card = run.recipe.card(run, scores)
+    encoder.export(run.exported, storage=run.recipe.storage)
     write_json(run.output / "scores.json", scores)
     return scores
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
+import time
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -38,6 +40,7 @@ class Reporter:
             rich.progress.BarColumn(),
             rich.progress.MofNCompleteColumn(),
             rich.progress.TextColumn("{task.fields[losses]}"),
+            rich.progress.TextColumn("{task.fields[speed]}"),
             rich.progress.TimeRemainingColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
@@ -49,7 +52,8 @@ class Reporter:
     def showing(self, step: int, steps: int) -> Iterator[None]:
         """Shows a run that stands at `step` of `steps`; at its end writes what is buffered."""
         self.bar.start()
-        self.row = self.bar.add_task("training", total=steps, completed=step, losses="")
+        self.row = self.bar.add_task("training", total=steps, completed=step, losses="", speed="")
+        self._began, self._first, self._steps = time.monotonic(), step, steps
         try:
             yield
         finally:
@@ -61,7 +65,7 @@ class Reporter:
         """Shows one call from the host: means over its steps, ending at `step`."""
         self.losses[task] = values["loss"]
         shown = "  ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
-        self.bar.update(self.row, completed=step, losses=shown)
+        self.bar.update(self.row, completed=step, losses=shown, speed=self._speed(step))
         scalars = {f"{task}/{name}": value for name, value in values.items()}
         self._write(step, {**scalars, "learning_rate": learning_rate})
 
@@ -69,12 +73,26 @@ class Reporter:
         """Shows the metrics of an evaluation."""
         shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
         losses = "  ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
+        left = self._time_left(step)
         self.console.print(
-            f"step {step}  {shown}{' (best)' if best else ''}  losses: {losses}",
+            f"step {step}  {shown}{' (best)' if best else ''}  losses: {losses}{left}",
             highlight=False,
             soft_wrap=True,
         )
         self._write(step, {f"development/{name}": value for name, value in metrics.items()})
+
+    def _speed(self, step: int) -> str:
+        """Steps a second of this process, measurements included; "" before the first."""
+        per_second = (step - self._first) / max(time.monotonic() - self._began, 1e-9)
+        return f"{per_second:.3g} steps/s" if step > self._first else ""
+
+    def _time_left(self, step: int) -> str:
+        """The speed, and what it says of the rest of the run; "" before the first step."""
+        if step == self._first:
+            return ""
+        passed = time.monotonic() - self._began
+        left = passed / (step - self._first) * max(0, self._steps - step)
+        return f"  {self._speed(step)}, {datetime.timedelta(seconds=round(left))} left"
 
     def _write(self, step: int, scalars: dict[str, float]) -> None:
         if self.writer is not None:

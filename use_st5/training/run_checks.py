@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,25 @@ def check_multiple(name: str, number: int | None, *, of: int) -> None:
         raise ValueError(
             f"Expected {name} to be a positive multiple of steps_per_call, {of}. Received: {number}"
         )
+
+
+def check_measuring(
+    evaluate: Callable[[], Mapping[str, float]] | None,
+    every: int | None,
+    patience: int | None,
+    mode: str,
+) -> None:
+    """Checks that what is asked of measurements can be had.
+
+    Raises:
+        ValueError: There is nothing to measure with, no such mode, or no patience at all.
+    """
+    if every is not None and evaluate is None:
+        raise ValueError("evaluate_every needs a function to evaluate with: set evaluate.")
+    if patience is not None and patience < 1:
+        raise ValueError(f"Expected a patience of 1 evaluation or more. Received: {patience}")
+    if mode not in ("max", "min"):
+        raise ValueError(f"Expected mode 'max' or 'min'. Received: {mode!r}")
 
 
 def check_built(encoder: keras.Model) -> None:

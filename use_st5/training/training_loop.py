@@ -18,6 +18,7 @@ from use_st5.training.run_checks import (
     check_built,
     check_finite,
     check_finite_loss,
+    check_measuring,
     check_multiple,
     check_optimizer,
     check_order,
@@ -32,17 +33,15 @@ if TYPE_CHECKING:
 
 STEPS_PER_CALL = 10
 Metrics = dict[str, float]
-Variables = dict[str, list[keras.Variable]]
 
 
 class TrainingLoop(abc.ABC):
     """Trains one encoder on several tasks, each batch of one task (USE paper, "Encoders").
 
-    Every `steps_per_call` steps run in one call from the host and belong to one task, whose turn it
-    is. The turns, and each task's batches, are functions of the seed and the step: a run
-    that is killed and started again with the same arguments continues from its last checkpoint and
-    ends with the weights of one never killed. Initial weights are the caller's affair: call
-    `keras.utils.set_random_seed` before the encoder is made.
+    Every `steps_per_call` steps run in one call from the host and belong to one task. Whose turn it
+    is, and each task's batches, are functions of the seed and the step: a run that is killed and
+    started again with the same arguments continues from its last checkpoint and ends with the
+    weights of one never killed. Who makes the encoder calls `keras.utils.set_random_seed` before.
 
     One optimizer serves all tasks; a step leaves the heads of other tasks, and their slots, alone.
     Gradients are clipped by the optimizer's own `clipnorm`, `global_clipnorm` or `clipvalue`.
@@ -66,15 +65,15 @@ class TrainingLoop(abc.ABC):
             the other and twice (Gao et al. 2021): the memory of a small batch, the loss and the
             gradients of the large one. The losses must be each a `VectorLoss`.
         evaluate: Gives development metrics of the encoder as it stands.
-        evaluate_every: Steps between evaluations; there is one at the end in any case.
+        evaluate_every: Steps between evaluations; there is always one at the end.
+        evaluate_start: Whether the encoder is evaluated as it comes, too, and may be the best.
+        patience: Evaluations in a row without a better one that end the run; None: nothing does.
         monitor: The metric whose best checkpoint is kept; may be left out where there is just one.
         mode: Whether more of it is better, `"max"`, or less, `"min"`.
-        checkpoint_every: Steps between checkpoints. There is one at each evaluation that improves,
-            and at the end, in any case.
+        checkpoint_every: Steps between checkpoints, beside those of better evaluations and the end.
         keep_checkpoints: How many of the newest to keep beside the best.
-        callbacks: Keras callbacks; a "batch" is a call from the host, an "epoch" the time between
-            two evaluations, the model is the encoder. What they hold themselves is not in
-            checkpoints, and the encoder has no `optimizer`: use Keras's schedules.
+        callbacks: Keras callbacks; a "batch" is a call from the host, an "epoch" lies between two
+            evaluations. What they hold is not in checkpoints; the encoder has no `optimizer`.
         progress: Whether to show progress on the standard error output.
 
     Raises:
@@ -95,6 +94,8 @@ class TrainingLoop(abc.ABC):
         gradient_cache: int = 1,
         evaluate: Callable[[], Metrics] | None = None,
         evaluate_every: int | None = None,
+        evaluate_start: bool = False,
+        patience: int | None = None,
         monitor: str | None = None,
         mode: Literal["max", "min"] = "max",
         checkpoint_every: int | None = None,
@@ -113,6 +114,8 @@ class TrainingLoop(abc.ABC):
         self.gradient_cache = gradient_cache
         self.evaluate = evaluate
         self.evaluate_every = evaluate_every
+        self.evaluate_start = evaluate_start
+        self.patience = patience
         self.monitor = monitor
         self.mode = mode
         self.checkpoint_every = checkpoint_every
@@ -122,7 +125,10 @@ class TrainingLoop(abc.ABC):
         with self._scope():
             self._build()
         self.configuration = self._configuration()
-        self._checkpoints = None if folder is None else self._open(folder, keep_checkpoints)
+        self._checkpoints: Checkpoints | None = None
+        if folder is not None:
+            changing, writes = self._changing_variables(), self._is_chief
+            self._checkpoints = Checkpoints(folder, changing, keep=keep_checkpoints, writes=writes)
         self._saved_step: int | None = None
         self._reporter = Reporter(self._writer(), progress=progress and self._is_chief)
 
@@ -136,8 +142,8 @@ class TrainingLoop(abc.ABC):
             The run's history; `history.best_step` is the best checkpoint's step.
 
         Raises:
-            ValueError: `steps` is no multiple of `steps_per_call`, or the checkpoint is of a run
-                with other settings or another frozen base (they are listed).
+            ValueError: `steps` is no multiple of `steps_per_call`, or the checkpoint is of another
+                run (the differences are listed).
             FloatingPointError: The loss is no longer finite.
             BlockingIOError: Another process is training into the folder.
         """
@@ -146,7 +152,7 @@ class TrainingLoop(abc.ABC):
         with contextlib.nullcontext() if folder is None else sole_writer(folder, inside=True):
             if self.history.step == 0:
                 self._resume()
-            self.encoder.stop_training = False
+            self.encoder.stop_training = self.history.has_waited(self.patience)
             calls_per_epoch = (self.evaluate_every or steps) // self.steps_per_call
             callbacks = keras.callbacks.CallbackList(
                 self.callbacks, model=self.encoder, steps=calls_per_epoch
@@ -193,12 +199,13 @@ class TrainingLoop(abc.ABC):
         return contextlib.nullcontext()
 
     def _writer(self) -> ScalarWriter | None:
-        """What keeps the losses beside the terminal."""
         return None
 
     def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
         callbacks.on_train_begin()
         logs: Metrics = {}
+        if self.evaluate_start and self.history.step == 0 and not self.history.evaluations:
+            self._evaluate()
         epoch_begins = True
         while self.history.step < steps and not self.encoder.stop_training:
             if epoch_begins:
@@ -239,6 +246,7 @@ class TrainingLoop(abc.ABC):
             best = self.history.improve(metrics, monitor=self.monitor, mode=self.mode)
             self.history.evaluations.append({"step": self.history.step, **metrics})
             self._reporter.evaluation(self.history.step, metrics, best)
+            self.encoder.stop_training |= self.history.has_waited(self.patience)
         if best or self._due(self.checkpoint_every):
             self._save()
         return metrics
@@ -261,9 +269,6 @@ class TrainingLoop(abc.ABC):
         self._checkpoints.restore(steps[-1])
         self.history = saved.history()
         self._saved_step = self.history.step
-
-    def _open(self, folder: str | os.PathLike[str], keep: int) -> Checkpoints:
-        return Checkpoints(folder, self._changing_variables(), keep=keep, writes=self._is_chief)
 
     def _build(self) -> None:
         """Builds every head and the optimizer."""
@@ -292,7 +297,7 @@ class TrainingLoop(abc.ABC):
         # Tasks may share a loss: its variables count once.
         return [*{id(v): v for v in [*self.encoder.trainable_variables, *heads]}.values()]
 
-    def _changing_variables(self) -> Variables:
+    def _changing_variables(self) -> dict[str, list[keras.Variable]]:
         """What a checkpoint holds, by group."""
         heads = {f"head_{name}": task.loss for name, task in self.tasks.items()}
         layers = {**heads, "encoder": self.encoder}
@@ -310,9 +315,6 @@ class TrainingLoop(abc.ABC):
         check_order(self.order, tasks, steps_per_call=self.steps_per_call)
         check_optimizer(self.optimizer)
         check_built(self.encoder)
-        if self.evaluate_every is not None and self.evaluate is None:
-            raise ValueError("evaluate_every needs a function to evaluate with: set evaluate.")
-        if self.mode not in ("max", "min"):
-            raise ValueError(f"Expected mode 'max' or 'min'. Received: {self.mode!r}")
-        for name in ("evaluate_every", "checkpoint_every"):
-            check_multiple(name, getattr(self, name), of=self.steps_per_call)
+        check_measuring(self.evaluate, self.evaluate_every, self.patience, self.mode)
+        check_multiple("evaluate_every", self.evaluate_every, of=self.steps_per_call)
+        check_multiple("checkpoint_every", self.checkpoint_every, of=self.steps_per_call)

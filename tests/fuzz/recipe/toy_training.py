@@ -1,4 +1,4 @@
-"""Trains a toy encoder with the library's own trainer, for the kills of `use-st5 train`."""
+"""Trains a toy encoder with the library's own trainer, for the kills of `use-st5 reproduce`."""
 
 from __future__ import annotations
 

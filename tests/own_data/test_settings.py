@@ -1,0 +1,62 @@
+"""Defaults, and the settings of the papers by name: their numbers are the papers'."""
+
+from __future__ import annotations
+
+import pytest
+
+from use_st5.own_data.settings import NAMED_SETTINGS, make_settings, usual_rate
+
+
+def test_the_settings_of_the_papers() -> None:
+    st5 = make_settings("sentence_t5")
+    assert (st5.batch_size, st5.learning_rate, st5.optimizer) == (512, 1e-3, "adafactor")
+    assert st5.loss == {"temperature": 0.01, "bidirectional": True}
+    sbert = make_settings("sbert")
+    assert (sbert.batch_size, sbert.learning_rate, sbert.epochs) == (16, 2e-5, 1.0)
+    assert sbert.loss["parts"] == ("u", "v", "difference")
+    simcse = make_settings("simcse")
+    assert (simcse.batch_size, simcse.learning_rate, simcse.loss) == (
+        64,
+        3e-5,
+        {"temperature": 0.05},
+    )
+    assert set(NAMED_SETTINGS) == {"sentence_t5", "sbert", "simcse", "defsent", "use"}
+
+
+def test_what_is_said_differs_from_the_named_settings() -> None:
+    changed = make_settings("sentence_t5", batch_size=64, loss={"temperature": 0.05})
+    assert (changed.batch_size, changed.learning_rate) == (64, 1e-3)
+    assert changed.loss == {"temperature": 0.05, "bidirectional": True}
+    assert make_settings("sentence_t5").loss["temperature"] == 0.01, "the paper's stay"
+
+
+def test_the_optimizer_has_the_rate_and_the_schedule() -> None:
+    adam = make_settings().make_optimizer(1e-3)(100)
+    assert float(adam.learning_rate) < 1e-3, "it is warmed up"
+    adafactor = make_settings("sentence_t5").make_optimizer(1e-3)(100)
+    assert float(adafactor.learning_rate) == pytest.approx(1e-3)
+    assert type(adafactor).__name__ == "Adafactor"
+
+
+def test_the_usual_rate_is_of_what_learns() -> None:
+    rates = [
+        usual_rate("use_dan", "scored_pairs", lora=False, fresh=False),
+        usual_rate("use_dan", "scored_pairs", lora=True, fresh=False),
+        usual_rate("use_dan", "scored_pairs", lora=False, fresh=True),
+        usual_rate(None, "pairs", lora=False, fresh=False),
+    ]
+    assert rates == [3e-5, 3e-4, 1e-3, 3e-5]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"patience": 0}, "patience: expected a number above 0, received 0"),
+        ({"learning_rate": float("inf")}, "learning_rate: expected a number above 0"),
+        ({"optimizer": "sgd"}, "optimizer: expected adam or adafactor, received 'sgd'"),
+        ({"keep": -1}, "keep: expected a weight of 0 or more"),
+    ],
+)
+def test_values_that_cannot_be(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_settings(**changes)

@@ -1,0 +1,129 @@
+"""Files as rows of one task each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from use_st5.own_data.sources import open_source
+
+PAIRS = [{"anchor": f"a {n}", "positive": f"p {n}"} for n in range(5)]
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])
+def test_the_same_rows_out_of_every_format(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"pairs.{suffix}"
+    if suffix == "parquet":
+        pyarrow = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(PAIRS), path)
+    elif suffix == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in PAIRS))
+    else:
+        comma = "," if suffix == "csv" else "\t"
+        lines = [comma.join(row.values()) for row in PAIRS]
+        path.write_text("\n".join([comma.join(PAIRS[0]), *lines]) + "\n")
+    source = open_source(path)
+    assert (source.kind.name, list(source), list(source)) == ("pairs", PAIRS, PAIRS)
+
+
+def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    (tmp_path / "a.parquet").write_text("anchor,positive\n")
+    with pytest.raises(ValueError, match=r"a\.parquet: expected a parquet file"):
+        open_source(tmp_path / "a.parquet")
+
+
+def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "sts.tsv"
+    good = [f"a {n}\tb {n}\t{n / 10}" for n in range(30)]
+    path.write_text(
+        "\n".join(["sentence1\tsentence2\tscore", *good, "a\tb\tmuch", "\tb\t1"]) + "\n"
+    )
+    source = open_source(path)
+    rows = list(source)
+    assert (len(rows), rows[3]["score"]) == (30, 0.3)
+    assert source.report.offences == [
+        f"{path}:32: 'score' is no number: 'much'",
+        f"{path}:33: no text in 'sentence1'",
+    ]
+    path.write_text("sentence1\tsentence2\tscore\na\tb\t1\nc\td\tnan\n")
+    with pytest.raises(ValueError, match="50.00% of the rows are malformed"):
+        list(open_source(path))
+
+
+def test_labels_are_words_or_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "topics.jsonl"
+    path.write_text('{"text": "a b", "label": 1}\n{"text": "c", "label": "two"}\n')
+    assert [row["label"] for row in open_source(path)] == ["1", "two"]
+
+
+def test_own_names_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "faq.csv"
+    path.write_text("Title,body,id\nOne?,Yes.,1\n")
+    source = open_source(path, columns={"anchor": "title", "positive": "body"})
+    assert list(source) == [{"anchor": "One?", "positive": "Yes."}]
+    with pytest.raises(
+        ValueError, match="no task fits the columns that were found, 'Title', 'body'"
+    ):
+        open_source(path)
+
+
+def test_a_text_runs_on_or_is_a_sentence_a_line(tmp_path: Path) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("One sentence here.\nAnother one there.\nAnd a third one.\n")
+    source = open_source(lines)
+    assert source.kind.name == "texts"
+    assert [row["text"] for row in source][1] == "Another one there."
+    novel = tmp_path / "novel.txt"
+    novel.write_text("It was dark. She came in. He left. Nobody knew.\n\nThe end came. It did.\n")
+    source = open_source(novel)
+    assert source.kind.name == "neighbours"
+    first = next(iter(source))
+    assert first == {"previous": "It was dark.", "text": "She came in.", "next": "He left."}
+    assert open_source(novel, task="texts").kind.name == "texts"
+
+
+def test_a_column_of_text_runs_on_or_is_single(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "It rained. We stayed. Then we left."}\n')
+    source = open_source(path)
+    assert source.kind.name == "neighbours"
+    assert list(source) == [
+        {"previous": "It rained.", "text": "We stayed.", "next": "Then we left."}
+    ]
+    path.write_text('{"text": "A title"}\n{"text": "Another title."}\n')
+    assert open_source(path).kind.name == "texts"
+
+
+def test_rates_stand_behind_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "pairs=2.jsonl"
+    path.write_text(json.dumps(PAIRS[0]) + "\n")
+    assert open_source(path).rate is None
+    assert open_source(f"{path}=0.5").rate == 0.5
+    with pytest.raises(ValueError, match="expected a positive rate behind '=', received -1"):
+        open_source(f"{path}=-1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.tsv", "", "expected rows with named columns, found an empty file"),
+        ("blank.csv", "\n\n", "expected rows with named columns, found an empty file"),
+        ("a.xml", "<a/>", "expected a name that ends in one of"),
+        ("empty.txt", "", "expected running text, found no sentence"),
+    ],
+)
+def test_files_that_teach_nothing(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        open_source(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["absent.tsv", "absent.txt", "Absent folder"])
+def test_a_file_that_is_not_there(name: str) -> None:
+    with pytest.raises(FileNotFoundError, match="expected a file"):
+        open_source(name)

@@ -1,0 +1,272 @@
+"""From the files of a user to an exported encoder, on a toy."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.toy_encoders import WORDS, Toy
+
+SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
+FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 2}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Rows as a csv with a header."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, [*rows[0]])
+        table.writeheader()
+        table.writerows(rows)
+    return path
+
+
+def scored(count: int = 60, start: int = 0) -> list[dict[str, Any]]:
+    """Pairs of sentences; the score, 0 … 5, is how many words they share."""
+    pairs = [*itertools.combinations(SENTENCES[start : start + 40], 2)][:count]
+    return [
+        {"sentence1": a, "sentence2": b, "score": 5 * len({*a.split()} & {*b.split()}) / 3}
+        for a, b in pairs
+    ]
+
+
+def paired(count: int = 60) -> list[dict[str, Any]]:
+    rows = zip(SENTENCES, SENTENCES[1:], SENTENCES[7:], strict=False)
+    return [dict(zip(("anchor", "positive", "negative"), row, strict=True)) for row in rows][:count]
+
+
+def labelled(count: int = 60) -> list[dict[str, Any]]:
+    return [{"text": text, "label": text.split()[0]} for text in SENTENCES[:count]]
+
+
+@pytest.fixture
+def start(toy_use_dan: Toy) -> str:
+    """The folder of a model that was exported."""
+    return str(toy_use_dan.folders["float32"])
+
+
+def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) -> None:
+    """Each file is a task by its columns, and what comes out is used without the library."""
+    import tensorflow as tf
+
+    from use_st5.own_data.training import train
+
+    pairs = [(row["anchor"], row["positive"]) for row in paired()]
+    labels = ("entailment", "neutral", "contradiction")
+    names = ("premise", "hypothesis", "label")
+    inference = [
+        dict(zip(names, (*pair, label), strict=True))
+        for pair, label in zip(pairs, labels * 20, strict=True)
+    ]
+    files = {
+        "sts": scored(),
+        "triplets": paired(),
+        "topics": labelled(),
+        "nli": inference,
+        "talk": [dict(zip(("input", "response"), pair, strict=True)) for pair in pairs],
+        "single": [{"text": text} for text in SENTENCES[:60]],
+        "prose": [
+            {"text": ". ".join(s.capitalize() for s in SENTENCES[n : n + 5]) + "."}
+            for n in range(30)
+        ],
+    }
+    given = [write(tmp_path / f"{name}.csv", rows) for name, rows in files.items()]
+    said: list[str] = []
+    trained = train(
+        start, given, tmp_path / "tuned", keep=0.5, on_news=said.append, **{**FEW, "steps": 20}
+    )
+    record = json.loads((tmp_path / "tuned.run/history.json").read_text())[""]
+    assert set(record["task_steps"]) == {*files, "start"}
+    kinds = [line.split(" → ")[1].split()[0] for line in said if " → " in line]
+    assert kinds == [
+        *("scored_pairs", "pairs", "labels", "inference", "responses", "texts", "neighbours")
+    ]
+    assert {"mean", "sts_spearman", "triplets_mrr", "topics_accuracy"} <= set(trained.after)
+    assert any("held out to measure by" in line for line in said)
+    vectors = tf.saved_model.load(str(trained.folder))(tf.constant(["the cat sat"]))
+    np.testing.assert_allclose(vectors, trained.encoder.encode(["the cat sat"]), atol=1e-5)
+
+
+def test_what_was_exported_goes_on_in_hub_and_keras(start: str, tmp_path: Path) -> None:
+    """The vectors of the best step, as a layer that learns further."""
+    hub = pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
+    import tensorflow as tf
+    import tf_keras
+
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "sts.csv", scored())
+    trained = train(start, path, tmp_path / "tuned", learning_rate=0.01, **{**FEW, "steps": 12})
+    texts = ["the cat sat", "how old are you"]
+    expected = trained.encoder.encode(texts)
+    assert trained.best_step > 0
+    assert trained.after["spearman"] > trained.before["spearman"]
+    np.testing.assert_allclose(
+        hub.load(str(trained.folder))(tf.constant(texts)), expected, atol=1e-5
+    )
+    layer = hub.KerasLayer(str(trained.folder), input_shape=[], dtype=tf.string, trainable=True)
+    model = tf_keras.Sequential([layer, tf_keras.layers.Dense(2)])
+    model.compile("adam", tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    np.testing.assert_allclose(layer(tf.constant(texts)), expected, atol=1e-5)
+    history = model.fit(tf.constant(texts * 8), np.array([0, 1] * 8), epochs=3, verbose=0)
+    assert history.history["loss"][-1] < history.history["loss"][0]
+
+
+def test_the_start_is_exported_where_nothing_is_better(start: str, tmp_path: Path) -> None:
+    """Nothing can be nearer to its own similarities; the card says what was done."""
+    import use_st5
+
+    encoder, measured = use_st5.load(start), scored(40, start=60)
+    for row in measured:
+        row["score"] = float(encoder.similarity(row["sentence1"], row["sentence2"]).item())
+    files = write(tmp_path / "sts.csv", scored()), write(tmp_path / "dev.csv", measured)
+    said: list[str] = []
+    trained = use_st5.train(
+        start, files[0], tmp_path / "t", dev=files[1], learning_rate=0.5, on_news=said.append, **FEW
+    )
+    assert trained.best_step == 0
+    assert trained.after == pytest.approx(trained.before, abs=1e-6)
+    assert any("no step was better than the start" in line for line in said)
+    texts = SENTENCES[:5]
+    expected = encoder.encode(texts)
+    np.testing.assert_allclose(use_st5.load(trained.folder).encode(texts), expected, atol=1e-6)
+    card = (trained.folder / "README.md").read_text()
+    assert "this is the start itself" in card
+    assert "| spearman |" in card
+    assert "use-st5 train" in card
+
+
+def test_what_is_frozen_stays_and_adapters_are_merged(
+    start: str, toy_use_transformer: Toy, tmp_path: Path
+) -> None:
+    from use_st5.own_data.training import train
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    path = write(tmp_path / "pairs.csv", paired())
+    options = {**FEW, "learning_rate": 0.05, "matryoshka": (4, 16), "micro_batch": 4}
+    trained = train(start, path, tmp_path / "frozen", freeze=("embedding",), **options)
+    table = TrainableEncoder.load(start).model.embedding.get_weights()[0]
+    np.testing.assert_array_equal(trained.encoder.model.embedding.get_weights()[0], table)
+    folder = str(toy_use_transformer.folders["float32"])
+    adapted = train(folder, path, tmp_path / "adapted", lora_rank=2, storage="int8", **options)
+    assert adapted.encoder.model.count_params() == toy_use_transformer.model.count_params()
+
+
+def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    trained = train("fresh:use_dan_en", path, tmp_path / "mine", **{**FEW, "steps": 1})
+    words = trained.encoder.vectorizer.vocabulary.unigrams
+    assert set(words) == {*WORDS[:6]}
+
+
+def test_rows_of_the_development_file_do_not_train(start: str, tmp_path: Path) -> None:
+    from use_st5.own_data.training import train
+
+    rows = scored()
+    files = write(tmp_path / "train.csv", rows), write(tmp_path / "dev.csv", rows[:10])
+    said: list[str] = []
+    train(start, files[0], tmp_path / "tuned", dev=files[1], on_news=said.append, **FEW)
+    assert any("10 rows stand in the development file" in line for line in said)
+    assert (tmp_path / "tuned.run/prepared/train/score.bin").stat().st_size == 4 * 50
+
+
+def test_another_run_in_the_same_place_is_refused(start: str, tmp_path: Path) -> None:
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "sts.csv", scored())
+    to = tmp_path / "tuned"
+    first = train(start, path, to, **FEW)
+    again = train(start, path, to, **FEW)
+    assert (again.after, again.steps) == (first.after, first.steps)
+    with pytest.raises(FileExistsError, match=r"begun with other arguments \(seed\).* --overwrite"):
+        train(start, path, to, seed=1, **FEW)
+    write(path, scored(50))
+    with pytest.raises(FileExistsError, match=r"begun with other arguments \(train\)"):
+        train(start, path, to, **FEW)
+    assert train(start, path, to, overwrite=True, **FEW).steps == 4
+    (to / "thesis.txt").write_text("years")
+    with pytest.raises(FileExistsError, match=r"Found thesis\.txt"):
+        train(start, path, to, overwrite=True, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": {"scale": 3}}, "loss: expected settings among .*temperature.* received scale"),
+        ({"loss": {"temperature": -1}}, "Expected a temperature above 0"),
+        ({"epoch": 3}, r"Unknown settings \['epoch'\]. Known are: epochs, steps"),
+        ({"settings": "st5"}, "expected one of sentence_t5, .* received 'st5'"),
+        ({"batch_size": 0}, "batch_size: expected a number above 0"),
+        ({"batch_size": 9, "micro_batch": 2}, "micro_batch: expected a number that divides"),
+        ({"freeze": ("head",)}, r"Expected parts of a USEDAN to freeze"),
+    ],
+)
+def test_options_that_cannot_be(
+    options: dict[str, Any], message: str, start: str, tmp_path: Path
+) -> None:
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    with pytest.raises(ValueError, match=message):
+        train(start, path, tmp_path / "tuned", **{**FEW, **options})
+    assert not (tmp_path / "tuned").exists()
+
+
+def test_pairs_that_say_nothing_more_are_refused_with_a_way_out(tmp_path: Path) -> None:
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "two.csv", [{"Sentence1": "a", "sentence2": "b"}])
+    with pytest.raises(ValueError, match="--column anchor=Sentence1 --column positive=sentence2"):
+        train("use_dan_en", path, tmp_path / "tuned")
+    with pytest.raises(ValueError, match="at least one file to learn from, received none"):
+        train("use_dan_en", [], tmp_path / "tuned")
+
+
+@pytest.mark.process
+def test_a_killed_run_exports_the_weights_of_one_never_killed(
+    start: str, tmp_path: Path, fresh_python: Callable[..., str], repository: Path
+) -> None:
+    path = write(tmp_path / "pairs.csv", paired())
+    command = ["-m", "use_st5", "train", start, "--train", str(path), "--steps", "400", "--to"]
+    options = ["--batch", "8", "--evaluations", "40", "--rate", "0.01", "--seed", "3"]
+    fresh_python(*command, tmp_path / "whole", *options)
+    killed = tmp_path / "killed"
+    process = subprocess.Popen(
+        [sys.executable, *command, killed, *options],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stderr=subprocess.DEVNULL,
+    )
+    checkpoints = killed.with_name("killed.run") / "checkpoints"
+    try:
+        while not any(path.name > "checkpoint-000000000" for path in checkpoints.glob("check*")):
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.02)
+    finally:
+        process.kill()
+        process.wait()
+    assert not killed.exists()
+    fresh_python(*command, killed, *options)
+    hashes = [
+        json.loads((folder / "use_st5.json").read_text())["files"][
+            "variables/variables.data-00000-of-00001"
+        ]
+        for folder in (tmp_path / "whole", killed)
+    ]
+    assert hashes[0] == hashes[1]
+    histories = [
+        json.loads((tmp_path / f"{name}.run/history.json").read_text())
+        for name in ("whole", "killed")
+    ]
+    assert histories[0] == histories[1]

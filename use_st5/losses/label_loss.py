@@ -1,0 +1,92 @@
+"""Texts with a label as a task: classify each by its vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from use_st5.losses.task_loss import Feature, Gather, build_stack, cross_entropy, dense_stack
+from use_st5.losses.vector_loss import VectorLoss
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class LabelLoss(VectorLoss):
+    """`−log softmax(W·h + b)[label]`, `h = layers(u)`, `u` the vector of the text.
+
+    The transfer tasks of the USE paper: the encoder's output "is provided to a task specific DNN"
+    (section 4.3), here with the encoder learning along.
+
+    Inputs:
+        | feature | kind |
+        |---|---|
+        | text | ids `[batch, length]` |
+        | label | integers `[batch]` in `0 … num_classes − 1` |
+
+    Relations:
+        `ClassificationLoss` reads pairs. Where the encoder shall stay as it is, `TransferModel`
+        trains the head alone on vectors that are computed once.
+
+    Example:
+        >>> data = ArrayData({"text": ids, "label": labels})
+        >>> task = Task("topics", LabelLoss(num_classes=3), data)
+        >>> task.check_features()
+
+    Args:
+        num_classes: Number of labels.
+        hidden_dims: Widths of the hidden layers; may be empty.
+        activation: Keras name of the hidden layers' activation.
+        dropout: Rate on the vector, and on the output of every hidden layer, in training.
+    """
+
+    metric_names = ("accuracy",)
+
+    def __init__(
+        self,
+        *,
+        num_classes: int,
+        hidden_dims: Sequence[int] = (),
+        activation: str = "relu",
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_classes = num_classes
+        self.hidden_dims = tuple(hidden_dims)
+        self.activation = activation
+        self.dropout = dropout
+        self.hidden_layers = dense_stack(self.hidden_dims, activation)
+        self.output_layer = keras.layers.Dense(num_classes, dtype="float32")
+        self.dropout_layer = keras.layers.Dropout(dropout, dtype="float32")
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The text and the label."""
+        return Feature("text", "ids"), Feature("label", "label", size=self.num_classes)
+
+    def build(self, embedding_shape: tuple[int | None, int]) -> None:
+        self.output_layer.build((None, build_stack(self.hidden_layers, embedding_shape[-1])))
+
+    def texts(self, batch: dict[str, Any]) -> list[Any]:
+        return [batch["text"]]
+
+    def from_vectors(
+        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
+    ) -> tuple[Any, dict[str, Any]]:
+        del gather  # Rows do not meet here.
+        (x,) = vectors
+        x = self.dropout_layer(x, training=training)
+        for layer in self.hidden_layers:
+            x = self.dropout_layer(layer(x), training=training)
+        labels = keras.ops.cast(batch["label"], "int32")
+        return cross_entropy(labels, self.output_layer(x))
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "hidden_dims": self.hidden_dims,
+            "activation": self.activation,
+            "dropout": self.dropout,
+        }

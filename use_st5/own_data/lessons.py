@@ -1,0 +1,231 @@
+"""What a file teaches as a task of a recipe: its loss, and the columns that the loss reads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.definition_loss import DefinitionLoss
+from use_st5.losses.input_response_loss import InputResponseLoss
+from use_st5.losses.label_loss import LabelLoss
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.scored_pair_loss import ScoredPairLoss
+from use_st5.losses.simcse_loss import SimCSELoss
+from use_st5.losses.skip_thought_loss import SkipThoughtLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.teacher_loss import TeacherLoss
+from use_st5.losses.vector_loss import VectorLoss
+from use_st5.own_data.columns import DEFINITIONS, LABELS, NEIGHBOURS, PAIRS, SCORED_PAIRS
+from use_st5.own_data.development import DevelopmentSet
+from use_st5.own_data.settings import Settings
+from use_st5.own_data.sources import Row
+from use_st5.own_data.survey import Survey, class_names, training_rows
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.recipe import Examples, RecipeTask
+
+_BUCKETS = (16, 32, 64, 128, 256)
+# Tokens of a neighbour that are predicted, and the words among which they are.
+_DECODED, _DECODER_WORDS = 20, 8000
+_KEEP = "start"
+
+_Loss = Callable[..., TaskLoss]
+# What a loss is made by, its columns' keys in a row, and a row's value for those that are no text.
+_Lesson = tuple[_Loss, Mapping[str, str], Mapping[str, Callable[[Any], Any]]]
+
+
+def recipe_task(
+    found: Survey,
+    sets: Collection[DevelopmentSet],
+    encoder: TrainableEncoder,
+    settings: Settings,
+    *,
+    name: str,
+    limit: int,
+    rate: float | None,
+) -> RecipeTask:
+    """The task of one source.
+
+    Args:
+        found: The source, read once.
+        sets: The rows that do not train.
+        encoder: What learns.
+        settings: How.
+        name: Of the task.
+        limit: Tokens of a text that are read.
+        rate: Its weight; None: its number of examples.
+
+    Raises:
+        ValueError: The encoder cannot learn it.
+    """
+    loss, keys, values = _lesson(found, encoder)
+    numbers = {"label": PreparedColumn("label"), "word": PreparedColumn("label")}
+    numbers["score"] = PreparedColumn("score")
+    width = min(limit, max(2, int(found.lengths.max())))
+    columns = {
+        column: numbers[column] if column in values else PreparedColumn("ids", width, key)
+        for column, key in keys.items()
+    }
+    widths = buckets(encoder, width)
+    if found.source.kind is NEIGHBOURS:  # Its decoder reads rows of one width.
+        columns |= {each: PreparedColumn("token_ids", _DECODED) for each in ("previous", "next")}
+        widths = ()
+
+    def read(_data: Path) -> Iterator[Row]:
+        for row in _usable(found, sets, encoder):
+            yield row | {key: change(row[keys[key]]) for key, change in values.items()}
+
+    return RecipeTask(
+        name=name,
+        loss=partial(_made, loss, settings),
+        data=Examples(read, columns, buckets=widths),
+        batch_size=settings.batch_size,
+        rate=rate,
+    )
+
+
+def check_loss_settings(tasks: Sequence[RecipeTask], settings: Settings) -> None:
+    """Refuses an argument that no task's loss has, and makes every loss once.
+
+    Raises:
+        ValueError: There is one, or a loss does not take its value.
+    """
+    known = {name for task in tasks for name in _arguments(task.loss.args[0])}  # type: ignore[attr-defined]
+    if unknown := set(settings.loss) - known:
+        raise ValueError(
+            f"loss: expected settings among {', '.join(sorted(known))}, received "
+            f"{', '.join(sorted(unknown))}."
+        )
+    for task in tasks:
+        task.loss()
+
+
+def kept_similarities(
+    encoder: TrainableEncoder,
+    surveys: Sequence[Survey],
+    sets: Collection[DevelopmentSet],
+    settings: Settings,
+    *,
+    limit: int,
+    rate: float,
+) -> RecipeTask:
+    """The similarities that the encoder gives to the training texts before the training."""
+    texts = [
+        row[key]
+        for found in surveys
+        for row in training_rows(found, sets)
+        for key in found.source.kind.texts
+        if key in row
+    ]
+    distinct = [*dict.fromkeys(texts)]
+    longest = max(int(found.lengths.max()) for found in surveys)
+    width = min(limit, max(2, longest))
+
+    def read(_data: Path) -> Iterator[Row]:
+        for text, vector in zip(distinct, encoder.encode(distinct), strict=True):
+            yield {"sentence": text, "teacher": vector}
+
+    loss = partial(
+        TeacherLoss, teacher_dim=encoder.dimension, vector_weight=0.0, similarity_weight=1.0
+    )
+    columns = {"sentence": PreparedColumn("ids", width), "teacher": PreparedColumn("vector")}
+    return RecipeTask(
+        name=_KEEP,
+        loss=loss,
+        data=Examples(read, columns, buckets=buckets(encoder, width)),
+        batch_size=settings.batch_size,
+        rate=rate,
+    )
+
+
+def buckets(encoder: TrainableEncoder, width: int) -> tuple[int, ...]:
+    """Widths of batches, up to that of the arrays of texts of so many tokens."""
+    # A USE-DAN reads bi-grams, too.
+    widest = max(width, np.asarray(encoder.vectorizer.padded([""], width)).shape[1])
+    return (*(each for each in _BUCKETS if each < widest), widest)
+
+
+def _lesson(found: Survey, encoder: TrainableEncoder) -> _Lesson:
+    kind = found.source.kind
+    same = {key: key for key in kind.columns if key in found.source.columns}
+    if kind is PAIRS:
+        negatives = len(same) - len(kind.needed)
+        renamed = dict(zip(_negative_names(negatives), [*same][2:], strict=True))
+        columns = {"anchor": "anchor", "positive": "positive", **renamed}
+        loss = partial(ContrastiveLoss, temperature=0.05)
+        return partial(loss, hard_negatives=negatives), columns, {}
+    if kind is SCORED_PAIRS:
+        columns = {"first": "sentence1", "second": "sentence2", "score": "score"}
+        return ScoredPairLoss, columns, {"score": found.unit_score}
+    if kind is DEFINITIONS:
+        return _definitions(encoder)
+    if kind.label is not None:
+        places = {name: place for place, name in enumerate(class_names(found))}
+        change = {"label": places.__getitem__}
+        if kind is LABELS:
+            return partial(LabelLoss, num_classes=len(places)), same, change
+        return partial(ClassificationLoss, num_classes=len(places)), same, change
+    if kind is NEIGHBOURS:
+        words = min(_DECODER_WORDS, encoder.vectorizer.vocabulary.size)
+        loss = partial(SkipThoughtLoss, vocabulary_size=words, hidden_dim=128, intermediate_dim=512)
+        return loss, {"sentence": "text"}, {}
+    if kind.name == "texts":
+        return SimCSELoss, {"sentence": "text"}, {}
+    # The response's own network is thrown away with the loss: whoever searches with the encoder
+    # alone has no use for it.
+    return partial(InputResponseLoss, hidden_dims=()), same, {}
+
+
+def _negative_names(count: int) -> list[str]:
+    return ["negative", *(f"negative_{n}" for n in range(2, count + 1))][:count]
+
+
+def _definitions(encoder: TrainableEncoder) -> _Lesson:
+    single_ids = getattr(encoder.vectorizer, "single_ids", None)
+    if single_ids is None or not hasattr(encoder.model, "word_logits"):
+        raise ValueError(
+            "The task definitions needs a BERT or RoBERTa, whose head names words: received a "
+            f"{type(encoder.model).__name__}. With --task pairs --column anchor=word --column "
+            "positive=definition any encoder learns from the same file."
+        )
+    change = {"word": lambda word: int(single_ids([word])[0])}
+    return DefinitionLoss, {"definition": "definition", "word": "word"}, change
+
+
+def _usable(
+    found: Survey, sets: Collection[DevelopmentSet], encoder: TrainableEncoder
+) -> Iterator[Row]:
+    """The rows that train; of definitions those whose word is one token."""
+    rows = training_rows(found, sets)
+    if found.source.kind is not DEFINITIONS:
+        return rows
+    single_ids = encoder.vectorizer.single_ids  # type: ignore[attr-defined]
+    return (row for row in rows if single_ids([row["word"]])[0])
+
+
+def _made(loss: _Loss, settings: Settings) -> TaskLoss:
+    known = _arguments(loss)
+    mine = {name: value for name, value in settings.loss.items() if name in known}
+    try:
+        made = loss(**mine)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"loss: {error}") from error
+    if settings.matryoshka and isinstance(made, VectorLoss):
+        return MatryoshkaLoss(made, dimensions=settings.matryoshka)
+    return made
+
+
+def _arguments(loss: _Loss) -> list[str]:
+    """The names of what a loss can be told."""
+    made = loss
+    while isinstance(made, partial):
+        made = made.func
+    parameters = inspect.signature(made).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]

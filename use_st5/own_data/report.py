@@ -1,0 +1,157 @@
+"""What a training leaves to be read: the card of its model and the plot of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from use_st5._files import atomic_path
+from use_st5.own_data.development import MEASURES
+from use_st5.training.history import History
+
+if TYPE_CHECKING:
+    from use_st5.own_data.course import Course
+
+_PICTURE = "run.png"
+
+
+def card(course: Course, history: History, scores: Mapping[str, float], target: Path) -> str:
+    """The model card, Markdown: data, command, scores before and after.
+
+    Args:
+        course: What was done.
+        history: How it went.
+        scores: Of what is exported.
+        target: Where it goes.
+    """
+    before = history.evaluations[0]
+    table = [f"| {name} | {100 * before[name]:.2f} | {100 * scores[name]:.2f} |" for name in scores]
+    files = [
+        f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
+        f" {found.source.rate or ''} | `{found.source.identity()[:16]}` |"
+        for found in course.surveys
+    ]
+    best = history.best_step or 0
+    chosen = (
+        f"The best of {len(history.evaluations)} measurements, step {best} of {history.step}, "
+        f"chosen by {course.monitor}."
+        if best
+        else f"No step was better than the start by {course.monitor}: this is the start itself."
+    )
+    where = "rows of the training files that were held out" if course.held_out else "the files"
+    sets = "; ".join(
+        f"{each.name}, {len(each.rows):,} rows, {MEASURES[each.kind.name][1]}"
+        for each in course.sets
+    )
+    return "\n".join(
+        [
+            f"# {target.name}",
+            "",
+            f"`{course.start}`, trained by use_st5 on {len(files)} file(s) of its user's.",
+            "",
+            "```python",
+            "import use_st5",
+            f'use_st5.load("{target.name}").encode(["How old are you?"])',
+            "```",
+            "",
+            "## Scores",
+            "",
+            f"Times 100, on {where} ({sets}), before and after the training. {chosen}",
+            "",
+            *("| score | before | after |", "|---|---|---|", *table),
+            "",
+            "## Data",
+            "",
+            *("| file | task | rows | rate | sha256 |", "|---|---|---|---|---|", *files),
+            "",
+            "## Command",
+            "",
+            "```text",
+            command_line(course, target),
+            "```",
+            "",
+        ]
+    )
+
+
+def command_line(course: Course, target: Path) -> str:
+    """The command that does the same, with all settings that are not the usual ones."""
+    from use_st5.own_data.settings import Settings
+
+    words = ["use-st5 train", course.start]
+    for found in course.surveys:
+        source = found.source
+        rate = f"={source.rate:g}" if source.rate else ""
+        words.append(f"--train {source.name}{rate}")
+    if not course.held_out:
+        words += [f"--dev {each.name}" for each in course.sets]
+    usual = Settings()
+    for name, value in vars(course.settings).items():
+        if value == getattr(usual, name):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, Mapping):
+            words += [f"{option} {key}={_word(each)}" for key, each in value.items()]
+        else:
+            words.append(f"{option} {_word(value)}")
+    return " ".join([*words, f"--to {target.name}"])
+
+
+def draw_run(history: History, work: Path, monitor: str) -> Path | None:
+    """Draws the losses and the monitored score over the steps.
+
+    Args:
+        history: The measurements.
+        work: The run's folder, whose TensorBoard files hold the losses of every process that was
+            part of the run.
+        monitor: The score to draw.
+
+    Returns:
+        The picture; None where matplotlib is missing.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    losses, path = logged_losses(work / "checkpoints" / "logs"), work / _PICTURE
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, values in losses.items():
+        steps = sorted(values)
+        left.plot(steps, [values[step] for step in steps], label=name)
+    left.set(xlabel="step", ylabel="loss", title="loss")
+    if losses:
+        left.legend()
+    measured = [each["step"] for each in history.evaluations]
+    right.plot(measured, [100 * each[monitor] for each in history.evaluations], marker="o")
+    right.axvline(history.best_step or 0, color="grey", linestyle=":", label="exported")
+    right.set(xlabel="step", ylabel=f"{monitor} x 100", title="development")
+    right.legend()
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=120)
+    return path
+
+
+def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
+    """Task → step → loss, out of TensorBoard's files; of a step made twice the later value."""
+    import tensorflow as tf
+
+    found: dict[str, dict[int, float]] = {}
+    for file in sorted(folder.glob("events.*")):
+        for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
+            event = tf.compat.v1.Event.FromString(record)
+            for value in event.summary.value:
+                task, _, name = value.tag.rpartition("/")
+                if name == "loss":
+                    number = float(np.squeeze(tf.make_ndarray(value.tensor)))
+                    found.setdefault(task, {})[int(event.step)] = number
+    return found
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return ",".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,175 @@
+"""The settings of a training on one's own data: defaults, and those of the papers by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import keras
+
+from use_st5.training.frozen_parts import ModelPart
+from use_st5.training.linear_decay import LinearDecay
+from use_st5.training.linear_warmup import LinearWarmup
+
+Optimizer = Literal["adam", "adafactor"]
+
+# By family and task; "" is any other. docs/training.md says which of them were measured.
+_RATES: Mapping[str, Mapping[str, float]] = {
+    "use_dan": {"": 3e-5},
+    "use_transformer": {"": 3e-5},
+    "bert": {"": 2e-5},
+    "t5": {"": 1e-4},
+    "": {"": 3e-5},
+}
+# Adapters begin at nothing, and a fresh model everywhere.
+_RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to train.
+
+    Attributes:
+        epochs: Passes over the examples.
+        steps: Optimizer steps, instead of epochs.
+        batch_size: Examples of a step.
+        micro_batch: Examples that are encoded at once: the memory of a small batch, the loss of
+            the large one (GradCache).
+        learning_rate: The peak; None: `usual_rate`.
+        optimizer: "adam" with a warm-up over a tenth of the steps and a linear decay, or
+            "adafactor" with Sentence-T5's schedule.
+        loss: Arguments of the tasks' losses by name.
+        matryoshka: Lengths of vectors that shall be good by themselves.
+        lora_rank: Rank of adapters that learn instead of the weights; None: none.
+        freeze: What of the model stays as it is.
+        dropout: Of the encoder in training; None: the model's own, but for single texts, which
+            need some, 0.1.
+        max_tokens: Tokens of a text that training reads; None: what the encoder reads, or 128.
+        evaluations: Measurements on the way.
+        patience: Measurements in a row without a better one that end the training; None: none do.
+        keep: Weight of the start model's own similarities, beside 1 for each file.
+        storage: Of the export, "float32" or "int8".
+        seed: Of everything random.
+    """
+
+    epochs: float = 3.0
+    steps: int | None = None
+    batch_size: int = 64
+    micro_batch: int | None = None
+    learning_rate: float | None = None
+    optimizer: Optimizer = "adam"
+    loss: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    matryoshka: tuple[int, ...] = ()
+    lora_rank: int | None = None
+    freeze: tuple[ModelPart, ...] = ()
+    dropout: float | None = None
+    max_tokens: int | None = None
+    evaluations: int = 10
+    patience: int | None = None
+    keep: float = 0.0
+    storage: str = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive = {
+            name: getattr(self, name)
+            for name in ("epochs", "steps", "batch_size", "micro_batch", "learning_rate")
+        } | {name: getattr(self, name) for name in ("max_tokens", "evaluations", "patience")}
+        for name, value in positive.items():
+            if value is not None and not 0 < value < float("inf"):
+                raise ValueError(f"{name}: expected a number above 0, received {value}.")
+        if self.optimizer not in ("adam", "adafactor"):
+            raise ValueError(f"optimizer: expected adam or adafactor, received {self.optimizer!r}.")
+        if self.keep < 0:
+            raise ValueError(f"keep: expected a weight of 0 or more, received {self.keep}.")
+        if self.micro_batch and self.batch_size % self.micro_batch:
+            raise ValueError(
+                f"micro_batch: expected a number that divides the batch size, {self.batch_size}, "
+                f"received {self.micro_batch}."
+            )
+
+    def make_optimizer(self, rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
+        """Number of steps → the optimizer with its schedule."""
+        if self.optimizer == "adafactor":
+            return lambda steps: keras.optimizers.Adafactor(
+                LinearDecay(rate, steps), beta_2_decay=-0.8
+            )
+        return lambda steps: keras.optimizers.Adam(
+            LinearWarmup(rate, steps, decay=True), epsilon=1e-8, global_clipnorm=1.0
+        )
+
+
+# The papers' own, as far as they are settings of a training; what their corpora and their numbers
+# of steps were, the recipes know (`use-st5 reproduce`).
+NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    # Ni et al. 2021, section 4.3: stage two, on triplets.
+    "sentence_t5": {
+        "batch_size": 512,
+        "learning_rate": 1e-3,
+        "optimizer": "adafactor",
+        "loss": {"temperature": 0.01, "bidirectional": True},
+    },
+    # Reimers and Gurevych 2019, section 3.1.
+    "sbert": {
+        "epochs": 1.0,
+        "batch_size": 16,
+        "learning_rate": 2e-5,
+        "loss": {"parts": ("u", "v", "difference"), "hidden_dims": ()},
+    },
+    # Gao et al. 2021, table A.1: unsupervised, BERT-base.
+    "simcse": {
+        "epochs": 1.0,
+        "batch_size": 64,
+        "learning_rate": 3e-5,
+        "dropout": 0.1,
+        "loss": {"temperature": 0.05},
+    },
+    # Tsukagoshi et al. 2021, section 4.2: BERT-base, mean pooling.
+    "defsent": {
+        "epochs": 1.0,
+        "batch_size": 16,
+        "learning_rate": 2**3.5 * 1e-6,
+        "freeze": ("embedding",),
+    },
+    # Cer et al. 2018, "Encoders": its three tasks, with the response's own network.
+    "use": {"learning_rate": 1e-3, "loss": {"hidden_dims": (512, 512)}},
+}
+
+
+def make_settings(name: str | None = None, **changes: Any) -> Settings:
+    """Settings by name, and what differs from them.
+
+    Args:
+        name: A key of `NAMED_SETTINGS`; None: the defaults.
+        **changes: Attributes of `Settings`; arguments of the loss are added to the named ones.
+
+    Raises:
+        ValueError: There are no such settings, or a value is out of its range.
+    """
+    if name is not None and name not in NAMED_SETTINGS:
+        known = ", ".join(NAMED_SETTINGS)
+        raise ValueError(f"settings: expected one of {known}, received {name!r}.")
+    named = dict(NAMED_SETTINGS[name]) if name else {}
+    fields = [field.name for field in dataclasses.fields(Settings)]
+    if unknown := set(changes) - set(fields):
+        raise ValueError(f"Unknown settings {sorted(unknown)}. Known are: {', '.join(fields)}.")
+    loss = {**named.pop("loss", {}), **changes.pop("loss", {})}
+    return Settings(**{**named, **changes, "loss": loss})
+
+
+def usual_rate(family: str | None, kind: str, *, lora: bool, fresh: bool) -> float:
+    """The learning rate where none is given.
+
+    Args:
+        family: Of the encoder.
+        kind: The name of the task.
+        lora: Whether adapters learn.
+        fresh: Whether the encoder begins with nothing.
+    """
+    if fresh:
+        return _RATE_OF_FRESH
+    if lora:
+        return _RATE_OF_ADAPTERS
+    rates = _RATES.get(family or "", _RATES[""])
+    return rates.get(kind, rates[""])
