@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 import tensorflow as tf
 
 from tests.recipes.pair_sets import some_pairs, write_sets
+from tests.recipes.small_trans_encoder import small
 from tests.recipes.tiny_bert import write_tiny_bert
 from use_st5._model_manifest import ModelManifest
 from use_st5.recipes import trans_encoder
 from use_st5.recipes._learner_starts import Opened, Start
-from use_st5.recipes._pair_distillation import PairDistillation
 from use_st5.recipes.trans_encoder import VARIANTS
 from use_st5.training.trainer import Trainer
 from use_st5.training.trans_encoder import TransEncoder
@@ -26,32 +27,6 @@ pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
 PAIRS = [("the man runs", "the dog"), ("", "a cat"), ("the child eats", "the child reads")]
 FIRST, SECOND = (list(each) for each in zip(*PAIRS, strict=True))
-
-
-def small(name: str) -> PairDistillation:
-    """A variant with small batches, short trainings and SimCSE's short."""
-    variant = VARIANTS[name]
-    course = variant.course
-    lessons = {
-        each: dataclasses.replace(
-            getattr(course, each), batch_size=8, epochs=1, steps=4, learning_rate=1e-2
-        )
-        for each in ("to_cross", "to_bi")
-    }
-    starts = tuple(
-        dataclasses.replace(
-            start,
-            unsupervised=start.unsupervised
-            and dataclasses.replace(start.unsupervised, steps=2, batch_size=4, masked_span=1),
-        )
-        for start in variant.starts
-    )
-    return dataclasses.replace(
-        variant,
-        starts=starts,
-        course=dataclasses.replace(course, cycles=1, evaluate_every=2, **lessons),
-        options={**variant.options, "steps_per_call": 2, "progress": False},
-    )
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +121,25 @@ def test_a_killed_run_ends_with_the_same_weights(
     rows = [json.loads((each / "taught.json").read_text()) for each in (tmp_path, mutual[0])]
     assert rows[0] == rows[1]
     assert weights_of(tmp_path).keys() == weights_of(mutual[0]).keys()
+
+
+@pytest.mark.process
+def test_the_training_runs_under_jax_without_tensorflow(
+    repository: Path,
+    data: Path,
+    bert: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh_python: Callable[..., str],
+) -> None:
+    pytest.importorskip("jax")
+    small("mutual").run(data, tmp_path, part="prepare", pretrained=bert)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    script = repository / "tests/recipes/small_trans_encoder.py"
+    fresh_python(repository / "tests/without_tensorflow.py", script, tmp_path, timeout=900)
+    scores = small("mutual").run(data, tmp_path, part="export", pretrained=bert)
+    assert np.isfinite([*scores.values()]).all()
+    assert (tmp_path / "cross_encoder/saved_model.pb").is_file()
 
 
 def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from use_st5.models.family import known_family
-
 
 def inference(model: keras.Model) -> Callable[[Any], Any]:
     """A model without dropout, compiled: int32 `[batch, length]` → `[batch, dimension]`.
@@ -26,7 +24,7 @@ def inference(model: keras.Model) -> Callable[[Any], Any]:
 
 def texts_at_once(model: keras.Model) -> int:
     """How many texts a model reads at once: 1, or 2 where it compares a pair."""
-    family = known_family(model)
+    family = _family(model)
     return 1 if family is None else family.texts
 
 
@@ -36,7 +34,7 @@ def checked_length(model: keras.Model, asked: int | None) -> int | None:
     Raises:
         ValueError: It is more than the model reads.
     """
-    family = known_family(model)
+    family = _family(model)
     longest = None if family is None else family.longest(model)
     if asked is None or longest is None:
         return longest if asked is None else asked
@@ -46,3 +44,10 @@ def checked_length(model: keras.Model, asked: int | None) -> int | None:
             f"{type(model).__name__} reads, received {asked:,}."
         )
     return asked
+
+
+def _family(model: keras.Model) -> Any:
+    # Imported here: families read checkpoints with TensorFlow, and models are run without it.
+    from use_st5.models.family import known_family
+
+    return known_family(model)
