@@ -87,6 +87,16 @@ def test_a_text_runs_on_or_is_a_sentence_a_line(tmp_path: Path) -> None:
     assert open_source(novel, task="texts").kind.name == "texts"
 
 
+def test_a_published_table_may_be_called_txt(tmp_path: Path) -> None:
+    path = tmp_path / "SICK_train.txt"
+    names = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+    path.write_text(f"{names}\n1\tA dog runs\tA dog sits\t3.5\tNEUTRAL\n")
+    with pytest.raises(ValueError, match="fit the tasks scored_pairs and inference"):
+        open_source(path)
+    rows = [*open_source(path, task="inference")]
+    assert rows == [{"premise": "A dog runs", "hypothesis": "A dog sits", "label": "NEUTRAL"}]
+
+
 def test_a_column_of_text_runs_on_or_is_single(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "It rained. We stayed. Then we left."}\n')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ _BUCKETS = (16, 32, 64, 128, 256)
 # Tokens of a neighbour that are predicted, and the words among which they are.
 _DECODED, _DECODER_WORDS = 20, 8000
 _KEEP = "start"
+_AT_ONCE = 2048
 
 _Loss = Callable[..., TaskLoss]
 # What a loss is made by, its columns' keys in a row, and a row's value for those that are no text.
@@ -188,15 +190,13 @@ def _negative_names(count: int) -> list[str]:
 
 
 def _definitions(encoder: TrainableEncoder) -> _Lesson:
-    single_ids = getattr(encoder.vectorizer, "single_ids", None)
-    if single_ids is None or not hasattr(encoder.model, "word_logits"):
+    if not hasattr(encoder.vectorizer, "single_ids") or not hasattr(encoder.model, "word_logits"):
         raise ValueError(
             "The task definitions needs a BERT or RoBERTa, whose head names words: received a "
             f"{type(encoder.model).__name__}. With --task pairs --column anchor=word --column "
             "positive=definition any encoder learns from the same file."
         )
-    change = {"word": lambda word: int(single_ids([word])[0])}
-    return DefinitionLoss, {"definition": "definition", "word": "word"}, change
+    return DefinitionLoss, {"definition": "definition", "word": "word"}, {"word": int}
 
 
 def _usable(
@@ -206,8 +206,16 @@ def _usable(
     rows = training_rows(found, sets)
     if found.source.kind is not DEFINITIONS:
         return rows
-    single_ids = encoder.vectorizer.single_ids  # type: ignore[attr-defined]
-    return (row for row in rows if single_ids([row["word"]])[0])
+    return _single_tokens(rows, encoder.vectorizer.single_ids)  # type: ignore[attr-defined]
+
+
+def _single_tokens(
+    rows: Iterator[Row], single_ids: Callable[[Sequence[str]], Any]
+) -> Iterator[Row]:
+    """The rows whose word is one token, with its id."""
+    while chunk := list(itertools.islice(rows, _AT_ONCE)):
+        words = single_ids([row["word"] for row in chunk])
+        yield from (row | {"word": int(w)} for row, w in zip(chunk, words, strict=True) if w)
 
 
 def _made(loss: _Loss, settings: Settings) -> TaskLoss:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from use_st5._files import file_sha256
+from use_st5._lines import read_lines
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import format_of, records
 from use_st5.data.read_report import ReadReport
@@ -52,11 +53,16 @@ class Source:
     @cached_property
     def reader(self) -> Iterable[Row]:
         """What reads it anew in each pass."""
-        if _TEXT.search(self.name):
+        if self.is_text:
             return _TextFile(self.name, running=self.kind is NEIGHBOURS)
         if not Path(self.name).exists():
             return _DataSet(self.name, self.kind, self.columns)
         return _Table(self.name, self.kind, self.columns)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a plain text, and no table."""
+        return _is_text(self.name)
 
     @property
     def report(self) -> ReadReport:
@@ -68,7 +74,7 @@ class Source:
 
         Of running text "previous", "text" and "next".
         """
-        if self.kind is NEIGHBOURS and not _TEXT.search(self.name):
+        if self.kind is NEIGHBOURS and not self.is_text:
             return itertools.chain.from_iterable(map(_neighbours, self.reader))
         return iter(self.reader)
 
@@ -96,9 +102,7 @@ def open_source(
         ValueError: It is empty, of no known format, or no task fits its columns.
     """
     name, rate = _split_rate(os.fspath(given))
-    if _TEXT.search(name):
-        if not Path(name).is_file():
-            raise FileNotFoundError(f"{name}: expected a file, found none.")
+    if _is_text(name):
         running = _runs_on(TextReader(name))
         kind = kind_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
         return Source(name, kind, {"text": "text"}, rate)
@@ -111,6 +115,18 @@ def open_source(
     if kind is NEIGHBOURS and task is None and not _rows_run_on(source):
         return dataclasses.replace(source, kind=TEXTS)
     return source
+
+
+def _is_text(name: str) -> bool:
+    """Whether a file is a plain text: published tables are called .txt as well.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    if not _TEXT.search(name):
+        return False
+    first = next((line for _, line in read_lines(Path(name))), b"")
+    return b"\t" not in first
 
 
 def _split_rate(given: str) -> tuple[str, float | None]:
