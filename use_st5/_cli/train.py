@@ -87,6 +87,9 @@ Keep = Annotated[
     float | None,
     typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
 ]
+Teacher = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="An encoder whose vectors are learnt, too.")
+]
 Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. Default: 10.")]
 Patience = Annotated[
     int | None, typer.Option(help="Measurements without a better one that end the run.")
@@ -117,6 +120,7 @@ def train(
     dropout: Dropout = None,
     max_tokens: MaxTokens = None,
     keep: Keep = None,
+    teacher: Teacher = None,
     evaluations: Evaluations = None,
     patience: Patience = None,
     storage: Storage = None,
@@ -153,7 +157,7 @@ def train(
 # Settings that are given as they are.
 _PLAIN = (
     *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "dropout"),
-    *("max_tokens", "keep", "evaluations", "patience", "storage", "seed"),
+    *("max_tokens", "keep", "teacher", "evaluations", "patience", "storage", "seed"),
 )
 
 
