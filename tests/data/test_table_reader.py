@@ -106,7 +106,7 @@ def test_encoding_by_name(tmp_path: Path) -> None:
 def test_the_format_may_be_named(tmp_path: Path) -> None:
     path = write(tmp_path / "sts-dev.csv", "a, b\tc\n")
     assert list(TableReader(path, {"x": 0}, file_format="tsv")) == [{"x": "a, b"}]
-    with pytest.raises(ValueError, match="Expected the format 'jsonl', 'tsv' or 'csv', received"):
+    with pytest.raises(ValueError, match="'jsonl', 'tsv', 'csv' or 'parquet', received"):
         list(TableReader(path, {"x": 0}, file_format="xml"))
 
 

@@ -162,6 +162,31 @@ def test_what_is_frozen_stays_and_adapters_are_merged(
     assert adapted.encoder.model.count_params() == toy_use_transformer.model.count_params()
 
 
+def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_path: Path) -> None:
+    """Of texts alone a teacher's vectors are learnt, and nothing else."""
+    from use_st5.own_data.training import train
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    teacher = TrainableEncoder.load(toy_use_transformer.folders["float32"])
+    measured = scored(60)
+    for row in measured:
+        one, other = teacher.encode([row["sentence1"], row["sentence2"]])
+        row["score"] = float(one @ other)
+    files = (
+        write(tmp_path / "texts.csv", [{"text": text} for text in SENTENCES]),
+        write(tmp_path / "dev.csv", measured),
+    )
+    trained = train(
+        *(start, files[0], tmp_path / "taught"),
+        dev=files[1],
+        teacher=str(toy_use_transformer.folders["float32"]),
+        **{**FEW, "steps": 60, "learning_rate": 0.01},
+    )
+    assert trained.after["spearman"] > trained.before["spearman"]
+    record = json.loads((tmp_path / "taught.run/history.json").read_text())[""]
+    assert list(record["task_steps"]) == ["teacher"]
+
+
 def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
     from use_st5.own_data.training import train
 

@@ -87,6 +87,9 @@ Keep = Annotated[
     float | None,
     typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
 ]
+Teacher = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="An encoder whose vectors are learnt, too.")
+]
 Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. Default: 10.")]
 Patience = Annotated[
     int | None, typer.Option(help="Measurements without a better one that end the run.")
@@ -117,6 +120,7 @@ def train(
     dropout: Dropout = None,
     max_tokens: MaxTokens = None,
     keep: Keep = None,
+    teacher: Teacher = None,
     evaluations: Evaluations = None,
     patience: Patience = None,
     storage: Storage = None,
@@ -133,7 +137,12 @@ def train(
     start_tensorflow()
     from use_st5.own_data.training import train as train_on_files
 
-    named = {"task": task, "columns": columns, "settings": settings, "overwrite": overwrite}
+    named: dict[str, Any] = {
+        "task": task,
+        "columns": columns,
+        "settings": settings,
+        "overwrite": overwrite,
+    }
     try:
         trained = train_on_files(model, files, to, dev=dev or (), on_news=say, **named, **options)
     except KeyboardInterrupt as interrupt:
@@ -145,11 +154,16 @@ def train(
     say(f"written: {to}")
 
 
+# Settings that are given as they are.
+_PLAIN = (
+    *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "dropout"),
+    *("max_tokens", "keep", "teacher", "evaluations", "patience", "storage", "seed"),
+)
+
+
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that were given; what was not is as the named settings have it."""
-    named = ("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank")
-    named += ("dropout", "max_tokens", "keep", "evaluations", "patience", "storage", "seed")
-    options = {name: given[name] for name in named if given[name] is not None}
+    options = {name: given[name] for name in _PLAIN if given[name] is not None}
     if given["freeze"]:
         options["freeze"] = tuple(given["freeze"])
     if given["matryoshka"] is not None:

@@ -15,9 +15,10 @@ import keras
 
 from use_st5.models.lora import apply_lora
 from use_st5.models.lora_adapters import LoRAAdapters
+from use_st5.own_data.columns import NEIGHBOURS, TEXTS
 from use_st5.own_data.development import MEASURES, DevelopmentSet, measure
 from use_st5.own_data.learner import FRESH, family_name, token_limit
-from use_st5.own_data.lessons import check_loss_settings, kept_similarities, recipe_task
+from use_st5.own_data.lessons import check_loss_settings, recipe_task, taught_vectors
 from use_st5.own_data.settings import Settings, usual_rate
 from use_st5.own_data.sources import Source
 from use_st5.own_data.survey import (
@@ -37,7 +38,7 @@ from use_st5.training.training_loop import STEPS_PER_CALL
 _FEW_STEPS = 100
 # More rows of a development file are not measured: each measurement would take minutes.
 _MOST_MEASURED = 5 * MOST_DEVELOPMENT_ROWS
-# Texts that are encoded to guess the time; a step takes about as long as three readings.
+# Texts that are encoded to guess the time; a step takes as long as three readings.
 _TIMED, _READINGS = 128, 3
 
 
@@ -81,6 +82,8 @@ class Course:
             f"{self.encoder.dimension} dimensions, {parameters:,} weights"
         )
         loss = ", ".join(f"{name} {value}" for name, value in self.settings.loss.items())
+        if self.settings.teacher:
+            yield f"teacher: {self.settings.teacher}"
         yield (
             f"training: {self.steps:,} steps of {self.settings.batch_size}, learning rate "
             f"{self.rate:.3g}" + (f", loss with {loss}" if loss else "")
@@ -119,8 +122,7 @@ class Course:
         began = time.monotonic()
         self.encoder.encode(texts)
         each = (time.monotonic() - began) / _TIMED
-        of_row = max(len(found.source.kind.texts) for found in self.surveys)
-        of_row = min(of_row, 3)
+        of_row = min(3, max(len(found.source.kind.texts) for found in self.surveys))
         measured = sum(len(one.texts()) for one in self.sets) * (self.settings.evaluations + 2)
         return each * (self.steps * self.settings.batch_size * of_row * _READINGS + measured)
 
@@ -230,11 +232,12 @@ def _tasks(
     settings: Settings,
     names: Sequence[str],
 ) -> list[RecipeTask]:
-    limit = token_limit(encoder, settings)
-    total = sum(found.kept for found in surveys)
-    weighed = settings.keep or any(found.source.rate for found in surveys)
+    limit, total = token_limit(encoder, settings), sum(found.kept for found in surveys)
+    weighed = settings.keep or settings.teacher or any(found.source.rate for found in surveys)
     tasks = []
     for found, name in zip(surveys, names, strict=True):
+        if settings.teacher and found.source.kind in (TEXTS, NEIGHBOURS):
+            continue  # The teacher says more of them than they do themselves.
         share = len(surveys) * found.kept / total
         rate = (found.source.rate or share) if weighed else None
         kept = min(settings.batch_size, found.kept)
@@ -242,9 +245,16 @@ def _tasks(
         task = recipe_task(found, sets, encoder, settings, name=name, limit=limit, rate=rate)
         tasks.append(dataclasses.replace(task, batch_size=max(1, kept)))
     check_loss_settings(tasks, settings)
-    if settings.keep:
-        weight = settings.keep * len(surveys)
-        tasks.append(kept_similarities(encoder, surveys, sets, settings, limit=limit, rate=weight))
+    teachers = [("start", encoder, settings.keep)] if settings.keep else []
+    if settings.teacher:
+        teachers.append(("teacher", TrainableEncoder.load(settings.teacher), 1.0))
+    for name, teacher, weight in teachers:
+        rate = weight * len(surveys)
+        tasks.append(
+            taught_vectors(
+                teacher, encoder, surveys, sets, settings, name=name, limit=limit, rate=rate
+            )
+        )
     return tasks
 
 

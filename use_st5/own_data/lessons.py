@@ -35,7 +35,11 @@ from use_st5.training.recipe import Examples, RecipeTask
 _BUCKETS = (16, 32, 64, 128, 256)
 # Tokens of a neighbour that are predicted, and the words among which they are.
 _DECODED, _DECODER_WORDS = 20, 8000
-_KEEP = "start"
+# The start's own similarities; and a teacher, as in the recipe `use_dan_en`.
+_OWN_WEIGHTS: dict[str, Any] = {"vector_weight": 0.0, "similarity_weight": 1.0}
+_TEACHER_WEIGHTS: dict[str, Any] = {
+    **{"similarity_weight": 10.0, "ranking_weight": 1.0, "temperature": 0.1}
+}
 _AT_ONCE = 2048
 
 _Loss = Callable[..., TaskLoss]
@@ -109,16 +113,29 @@ def check_loss_settings(tasks: Sequence[RecipeTask], settings: Settings) -> None
         task.loss()
 
 
-def kept_similarities(
+def taught_vectors(
+    teacher: TrainableEncoder,
     encoder: TrainableEncoder,
     surveys: Sequence[Survey],
     sets: Collection[DevelopmentSet],
     settings: Settings,
     *,
+    name: str,
     limit: int,
     rate: float,
 ) -> RecipeTask:
-    """The similarities that the encoder gives to the training texts before the training."""
+    """What an encoder says of the training texts, before the first step.
+
+    Args:
+        teacher: The encoder; where it is the learner itself, its similarities are kept.
+        encoder: What learns.
+        surveys: Whose texts.
+        sets: The rows that do not train.
+        settings: How.
+        name: Of the task.
+        limit: Tokens of a text that are read.
+        rate: Its weight.
+    """
     texts = [
         row[key]
         for found in surveys
@@ -127,20 +144,17 @@ def kept_similarities(
         if key in row
     ]
     distinct = [*dict.fromkeys(texts)]
-    longest = max(int(found.lengths.max()) for found in surveys)
-    width = min(limit, max(2, longest))
+    width = min(limit, max(2, *(int(found.lengths.max()) for found in surveys)))
 
     def read(_data: Path) -> Iterator[Row]:
-        for text, vector in zip(distinct, encoder.encode(distinct), strict=True):
+        for text, vector in zip(distinct, teacher.encode(distinct), strict=True):
             yield {"sentence": text, "teacher": vector}
 
-    loss = partial(
-        TeacherLoss, teacher_dim=encoder.dimension, vector_weight=0.0, similarity_weight=1.0
-    )
+    weights = _OWN_WEIGHTS if teacher is encoder else _TEACHER_WEIGHTS
     columns = {"sentence": PreparedColumn("ids", width), "teacher": PreparedColumn("vector")}
     return RecipeTask(
-        name=_KEEP,
-        loss=loss,
+        name=name,
+        loss=partial(TeacherLoss, teacher_dim=teacher.dimension, **weights),
         data=Examples(read, columns, buckets=buckets(encoder, width)),
         batch_size=settings.batch_size,
         rate=rate,

@@ -49,6 +49,8 @@ class Settings:
         evaluations: Measurements on the way.
         patience: Measurements in a row without a better one that end the training; None: none do.
         keep: Weight of the start model's own similarities, beside 1 for each file.
+        teacher: An encoder whose vectors of the training texts are learnt as well; of texts
+            without anything else, they alone. A bundled name, a folder or a checkpoint.
         storage: Of the export, "float32" or "int8".
         seed: Of everything random.
     """
@@ -68,6 +70,7 @@ class Settings:
     evaluations: int = 10
     patience: int | None = None
     keep: float = 0.0
+    teacher: str | None = None
     storage: str = "float32"
     seed: int = 0
 

@@ -15,6 +15,7 @@ from typing import Any
 from use_st5._files import sole_writer
 from use_st5._model_manifest import check_replaceable
 from use_st5._records import read_record
+from use_st5.own_data.classifier import write_classifiers
 from use_st5.own_data.columns import UNSCORED_PAIRS
 from use_st5.own_data.course import Course, plan
 from use_st5.own_data.learner import open_learner
@@ -134,6 +135,9 @@ def _finish(
     picture = draw_run(history, work, course.monitor)
     if picture is not None:
         on_news(f"plot of the run: {picture}; TensorBoard: {work / 'checkpoints' / 'logs'}")
+    seed = course.settings.seed
+    for each in write_classifiers(course.surveys, course.sets, target.absolute(), work, seed=seed):
+        on_news(f"classifier, for keras.models.load_model(…, safe_mode=False): {each}")
     start, end = before[course.monitor], after[course.monitor]
     if trained.best_step == 0:
         on_news(
