@@ -3,7 +3,7 @@
     use-st5 reproduce trans_encoder --data DATA --out runs/trans_encoder
     use-st5 reproduce trans_encoder --variant mutual --data DATA --out runs/mutual
     use-st5 reproduce trans_encoder --pairs my_pairs.tsv --pretrained my_encoder --data DATA
-    use-st5 reproduce trans_encoder --variant published --pretrained unsup-simcse-bert-base --data DATA
+    use-st5 reproduce trans_encoder --variant published --pretrained unsup-simcse-bert --data DATA
 
 Liu et al. (ICLR 2022): a bi-encoder scores pairs, a cross-encoder learns the scores and scores the
 pairs anew, the bi-encoder learns these. The variants:
