@@ -134,7 +134,7 @@ def test_the_stages_run_under_jax_between_preparation_and_export(
 def test_what_is_missing_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"prepared/medical. .* --part prepare"):
         RECIPE.run(corpora, tmp_path / "run", part="train", pretrained=pretrained)
-    with pytest.raises(FileNotFoundError, match="train pretrain_t5"):
+    with pytest.raises(FileNotFoundError, match="reproduce pretrain_t5"):
         RECIPE.run(corpora, tmp_path / "run")
 
 

@@ -47,7 +47,6 @@ from use_st5.data.corpora import SIMCSE_NLI, XNLI_MT, Example, xnli_mt
 from use_st5.data.data_folder import DataFolder
 from use_st5.data.held_out import without_held_out
 from use_st5.data.prepared_column import PreparedColumn
-from use_st5.encoder import SentenceEncoder
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.report import markdown_tables
@@ -150,16 +149,16 @@ def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
 
 
 def multilingual_scores(run: Run) -> Callable[[Encode], Scores]:
-    """The main score of each evaluation set that is in the data folder, by the exported model.
+    """The main score of each evaluation set that is in the data folder.
 
     Written are `record.json` (what `use-st5 report` reads) and `table.md`.
     """
     folder = DataFolder(run.data)
 
-    def scores(_encode: Encode) -> Scores:
+    def scores(encode: Encode) -> Scores:
         tasks = [task for task in select_tasks(EVALUATED) if all(map(folder.has, task.sources))]
-        encoder = SentenceEncoder(run.output / "model")
-        record = evaluate(encoder, tasks, run.data, command=" ".join(sys.argv))
+        name, command = run.recipe.name, " ".join(sys.argv)
+        record = evaluate(encode, tasks, run.data, name=name, command=command)
         record.write(run.output / "record.json")
         with atomic_path(run.output / "table.md") as temporary:
             temporary.write_text(markdown_tables([record]), encoding="utf-8")
