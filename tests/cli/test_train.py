@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from use_st5._cli import train
+from use_st5.cli import app
+from use_st5.own_data.settings import Settings
 from use_st5.own_data.training import Trained
 
 # The package offers the function under the name of its module's room.
@@ -96,3 +100,10 @@ def test_a_file_that_teaches_nothing_is_one_line(
     assert message.casefold() in result.stderr.casefold()
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "tuned").exists()
+
+
+def test_every_setting_is_an_option_of_its_name() -> None:
+    """The command on a model's card names settings so."""
+    options = {name for each in get_command(app).commands["train"].params for name in each.opts}
+    wanted = {f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(Settings)}
+    assert wanted <= options

@@ -65,15 +65,20 @@ Loss = Annotated[
 ]
 Epochs = Annotated[float | None, typer.Option(help="Passes over the files. Default: 3.")]
 Steps = Annotated[int | None, typer.Option(help="Steps, instead of epochs.")]
-Batch = Annotated[int | None, typer.Option("--batch", help="Examples of a step. Default: 64.")]
+Batch = Annotated[
+    int | None, typer.Option("--batch", "--batch-size", help="Examples of a step. Default: 64.")
+]
 MicroBatch = Annotated[
     int | None, typer.Option(help="Examples that are encoded at once (GradCache).")
 ]
 Rate = Annotated[
-    float | None, typer.Option("--rate", help="Peak learning rate. Default: the family's.")
+    float | None,
+    typer.Option("--rate", "--learning-rate", help="Peak learning rate. Default: the family's."),
 ]
+Optimizer = Annotated[str | None, typer.Option(help="adam (default) or adafactor.")]
 LoraRank = Annotated[
-    int | None, typer.Option("--lora", metavar="RANK", help="Train adapters of this rank.")
+    int | None,
+    typer.Option("--lora", "--lora-rank", metavar="RANK", help="Train adapters of this rank."),
 ]
 Freeze = Annotated[
     list[str] | None, typer.Option(help="embedding or encoder: what stays as it is.")
@@ -114,6 +119,7 @@ def train(
     batch_size: Batch = None,
     micro_batch: MicroBatch = None,
     learning_rate: Rate = None,
+    optimizer: Optimizer = None,
     lora_rank: LoraRank = None,
     freeze: Freeze = None,
     matryoshka: Matryoshka = None,
@@ -156,7 +162,16 @@ def train(
 
 # Settings that are given as they are.
 _PLAIN = (
-    *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "dropout"),
+    *(
+        "epochs",
+        "steps",
+        "batch_size",
+        "micro_batch",
+        "learning_rate",
+        "lora_rank",
+        "optimizer",
+        "dropout",
+    ),
     *("max_tokens", "keep", "teacher", "evaluations", "patience", "storage", "seed"),
 )
 

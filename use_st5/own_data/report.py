@@ -93,7 +93,9 @@ def command_line(course: Course, target: Path) -> str:
         if value == getattr(usual, name):
             continue
         option = f"--{name.replace('_', '-')}"
-        if isinstance(value, Mapping):
+        if name == "freeze":
+            words += [f"{option} {part}" for part in value]
+        elif isinstance(value, Mapping):
             words += [f"{option} {key}={_word(each)}" for key, each in value.items()]
         else:
             words.append(f"{option} {_word(value)}")
