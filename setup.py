@@ -45,6 +45,7 @@ EXTRAS["dev"] = [
     "nbclient>=0.10",
     "nltk>=3.9",
     "pytest>=8.3",
+    "pytest-xdist>=3.8",
     "ruff>=0.14",
     "sentencepiece>=0.2",
     "setuptools>=70.1,<82",

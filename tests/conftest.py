@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,11 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # Where pytest's cache keeps the tests that the last run left out, so that another environment can
 # run just these.
 LEFT_OUT = "use_st5/left_out"
+# Folders of the files that take minutes.
+_LONG = ("training", "recipes", "models", "export")
+# Where the processes of pytest-xdist say what memory they took, and where the first one keeps it.
+_PEAK = "use_st5_peak_memory"
+_PEAKS = pytest.StashKey[list[float]]()
 # Bytes that the process may grow before what it has freed is given back, and what it had then.
 _GROWTH = 200_000_000
 _clean_memory = [0]
@@ -50,6 +56,7 @@ def _memory_given_back() -> Iterator[None]:
     Looking through all objects takes a second or two, so it waits until there is something to gain.
     """
     yield
+    _forget_custom_gradients()
     if (resident := _resident_memory()) and resident < _clean_memory[0] + _GROWTH:
         return
     gc.collect()
@@ -57,6 +64,14 @@ def _memory_given_back() -> Iterator[None]:
     if trim is not None:
         trim(0)
     _clean_memory[0] = _resident_memory()
+
+
+def _forget_custom_gradients() -> None:
+    """TensorFlow keeps these for good, and with each its graph: every step that ever trained."""
+    if (framework := sys.modules.get("tensorflow.python.framework.ops")) is not None:
+        gradients = framework.gradient_registry._registry
+        for name in [each for each in gradients if each.startswith("CustomGradient-")]:
+            del gradients[name]
 
 
 def _resident_memory() -> int:
@@ -134,6 +149,25 @@ def written_elsewhere() -> Iterator[Callable[..., int]]:
         yield start
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the files, the longest come first: none is waited for alone."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.path.parent.name not in _LONG)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One of several processes says to the first what it took."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput[_PEAK] = _peak_memory()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The first process keeps what each of several says at its end; none where it crashed."""
+    if peak := getattr(node, "workeroutput", {}).get(_PEAK):
+        node.config.stash.setdefault(_PEAKS, []).append(peak)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says in a few lines which optional parts were not tested, and keeps the list of the tests."""
     skipped = terminalreporter.stats.get("skipped", [])
@@ -144,8 +178,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("left out")
         for line in _left_out(_reason(report) for report in skipped):
             terminalreporter.write_line(line)
-    if peak := _peak_memory():
-        terminalreporter.write_line(f"peak memory of the tests' own process: {peak:.1f} GB")
+    stash = getattr(terminalreporter.config, "stash", {})
+    peaks = stash.get(_PEAKS, None) or [_peak_memory()]
+    if all(peaks):
+        each = " and ".join(f"{peak:.1f}" for peak in peaks)
+        terminalreporter.write_line(f"peak memory of the tests' own process: {each} GB")
 
 
 def _peak_memory() -> float | None:

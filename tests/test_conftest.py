@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import os
 import re
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import pytest_terminal_summary
+from tests.conftest import (
+    LEFT_OUT,
+    _forget_custom_gradients,
+    pytest_collection_modifyitems,
+    pytest_terminal_summary,
+)
 
 
 class Reporter:
@@ -32,3 +45,54 @@ def test_a_run_without_a_cache_has_a_summary() -> None:
     *lines, peak = reporter.lines
     assert lines == ["left out", "1 do not fit this machine: no such device"]
     assert re.fullmatch(r"peak memory of the tests' own process: \d+\.\d GB", peak)
+
+
+def test_one_of_several_processes_begins_with_the_long_files() -> None:
+    paths = [Path("tests", name) for name in ("cli/test_a.py", "training/test_b.py", "test_c.py")]
+    items = [SimpleNamespace(path=path) for path in paths]
+    pytest_collection_modifyitems(SimpleNamespace(), items)
+    assert [item.path for item in items] == paths
+    pytest_collection_modifyitems(SimpleNamespace(workerinput={}), items)
+    assert [item.path.name for item in items] == ["test_b.py", "test_a.py", "test_c.py"]
+
+
+def test_a_graph_with_a_gradient_of_its_own_is_given_back() -> None:
+    import tensorflow as tf
+
+    def graph() -> weakref.ref:
+        function = tf.function(tf.custom_gradient(lambda x: (x, lambda upstream: upstream)))
+        return weakref.ref(function.get_concrete_function(tf.TensorSpec([])).graph)
+
+    kept = graph()
+    gc.collect()
+    assert kept() is not None  # by TensorFlow, for good
+    _forget_custom_gradients()
+    gc.collect()
+    assert kept() is None
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_one_process_or_two_say_and_keep_the_same(
+    repository: Path, tmp_path: Path, processes: str
+) -> None:
+    skip = "import pytest\ndef test_{}(): pytest.skip('needs real data: none')\n"
+    for name in ("evaluation", "training"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"test_{name}.py").write_text(skip.format(name) + "def test(): pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "--rootdir", tmp_path]
+        + ["-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", tmp_path],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        check=False,
+    )
+    *_, before, peak, closing = done.stdout.splitlines()
+    assert before == "2 need real data: USE_ST5_DATA names the folder it is unpacked in"
+    each = r" and ".join([r"\d+\.\d"] * max(int(processes), 1))
+    assert re.fullmatch(rf"peak memory of the tests' own process: {each} GB", peak), peak
+    assert re.match("=+ 2 passed, 2 skipped in", closing)
+    kept = json.loads((tmp_path / ".pytest_cache" / "v" / LEFT_OUT).read_text())
+    assert kept == [f"{name}/test_{name}.py::test_{name}" for name in ("evaluation", "training")]

@@ -90,16 +90,17 @@ def glob(
     include: Iterable[str], exclude: Iterable[str] = (), *, allow_empty: bool = False
 ) -> list[str]:
     """Bazel's `glob`: the files that a pattern of `include` gives and none of `exclude`."""
-    found = {file for pattern in include for file in ROOT.glob(_files_below(pattern))}
-    found -= {file for pattern in exclude for file in ROOT.glob(_files_below(pattern))}
+    found = set[Path]().union(*map(_files_of, include)).difference(*map(_files_of, exclude))
     names = sorted(file.relative_to(ROOT).as_posix() for file in found if file.is_file())
     assert names or allow_empty, f"BUILD: nothing fits {include}"
     return names
 
 
-def _files_below(pattern: str) -> str:
-    """A pattern that ends in `**` means files to Bazel, folders alone to Python before 3.13."""
-    return f"{pattern}/*" if pattern.endswith("**") else pattern
+@functools.cache
+def _files_of(pattern: str) -> frozenset[Path]:
+    """The files of one pattern, looked for once: `**` goes through the virtual environment, too."""
+    # A pattern that ends in `**` means files to Bazel, folders alone to Python before 3.13.
+    return frozenset(ROOT.glob(f"{pattern}/*" if pattern.endswith("**") else pattern))
 
 
 def read_build() -> dict[str, dict]:
