@@ -14,6 +14,8 @@ from use_st5.models.bert.config import BertConfig
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.inference import inference
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.training import teaching
 from use_st5.training.array_data import ArrayData
 from use_st5.training.pair_scores import PairIds, scores
@@ -131,18 +133,18 @@ def test_ids_of_texts_are_cut_and_joined() -> None:
     class Letters:
         """An id a letter, between 2 and 3."""
 
-        def token_ids(self, texts: list[str], limit: int) -> np.ndarray:
+        def padded(self, texts: list[str], limit: int) -> np.ndarray:
             return np.array(
                 [[2, *map(ord, text[: limit - 2].ljust(limit - 2)), 3] for text in texts]
             )
 
         def padded_pairs(self, first: list[str], second: list[str], limit: int) -> np.ndarray:
-            return self.token_ids([a + b for a, b in zip(first, second, strict=True)], limit)
+            return self.padded([a + b for a, b in zip(first, second, strict=True)], limit)
 
     class Ones:
         """Reads through another text stage, of single texts."""
 
-        def token_ids(self, texts: list[str], limit: int) -> np.ndarray:
+        def padded(self, texts: list[str], limit: int) -> np.ndarray:
             return np.ones((len(texts), limit), np.int32)
 
     ids = PairIds.of_texts(Letters(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8)
@@ -201,6 +203,14 @@ def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (of_cross.buckets, of_bi.buckets) == ((8, 16), (8,))
     found = {of_cross.batch(step, 8, 0)["pair"].shape[1] for step in range(8)}
     assert found == {8, of_cross.arrays["pair"].shape[1]}
+
+
+def test_a_dan_reads_bigrams_too() -> None:
+    vocabulary = NGramVocabulary(("a", "cat"), bigrams=("a cat",))
+    vectorizer = NGramVectorizer(vocabulary)
+    ids = PairIds.of_texts(vectorizer, ["a cat"], ["cat"], max_tokens=4, max_pair_tokens=8)
+    np.testing.assert_array_equal(ids.first, vectorizer.padded(["a cat"], 4))
+    assert np.count_nonzero(ids.first) == 3
 
 
 def drawn_by(seed: int, make: Callable[[], keras.Model]) -> Callable[[], keras.Model]:

@@ -59,13 +59,13 @@ class PairIds:
             vectorizer: Gives those of single texts.
             first: The first texts.
             second: The second texts.
-            max_tokens: Ids of a text, the rest is cut.
+            max_tokens: Tokens of a text, the rest is cut.
             max_pair_tokens: Ids of both texts together.
             pair_vectorizer: Gives those of pairs, where the cross-encoder reads through another
                 text stage than the bi-encoder; None: `vectorizer`. One that cannot join two texts
                 leaves `joined` and `turned` without columns, for models of single texts alone.
         """
-        one, two = (np.asarray(vectorizer.token_ids(each, max_tokens)) for each in (first, second))
+        one, two = (np.asarray(vectorizer.padded(each, max_tokens)) for each in (first, second))
         join = getattr(pair_vectorizer or vectorizer, "padded_pairs", None)
         if join is None:
             none = np.zeros((len(first), 0), np.int32)
