@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import tensorflow as tf
@@ -30,30 +30,50 @@ class TokenLimit:
     time, and the others run through the tokenizer alone.
 
     Args:
-        model: The loaded SavedModel; those that cut texts can count tokens, but for those that
-            older versions wrote.
-        manifest: Its description; None for a SavedModel of another origin.
+        max_length: The most tokens of a text, or of a pair of texts, that are read; None: all, or
+            no one knows.
+        token_counts: Strings `[batch]`, of pairs two of these → int32 `[batch]`; None where the
+            model cannot count them.
+        known: Whether it is known which texts are cut.
     """
 
-    def __init__(self, model: Any, manifest: ModelManifest | None) -> None:
-        self.max_length = manifest.max_length if manifest else None
-        self._token_counts: Any = getattr(model, "token_counts", None)
-        unlimited = manifest is not None and self.max_length is None
-        counted = self.max_length is not None and self._token_counts is not None
-        self._known = unlimited or counted
+    def __init__(
+        self, max_length: int | None, token_counts: Callable[..., Any] | None, *, known: bool = True
+    ) -> None:
+        self.max_length = max_length
+        self._token_counts: Any = token_counts
+        self._known = known and (max_length is None or token_counts is not None)
 
-    def longer(self, texts: Sequence[str]) -> np.ndarray:
-        """Indices of the texts that are cut, ascending int64; none where that is not known."""
+    @classmethod
+    def of_model(cls, model: Any, manifest: ModelManifest | None) -> Self:
+        """That of a SavedModel.
+
+        Args:
+            model: Loaded; those that cut texts can count tokens, but for those that older versions
+                wrote.
+            manifest: Its description; None for a SavedModel of another origin.
+        """
+        limit = manifest.max_length if manifest else None
+        return cls(limit, getattr(model, "token_counts", None), known=manifest is not None)
+
+    def longer(self, *texts: Sequence[str]) -> np.ndarray:
+        """Indices of the texts that are cut, ascending int64; none where that is not known.
+
+        Args:
+            *texts: The texts; of pairs the first and the second ones.
+        """
         if self.max_length is None or not self._known:
             return np.zeros(0, np.int64)
-        short = self.max_length - _ADDED_TOKENS
+        short = self.max_length - _ADDED_TOKENS * len(texts)
+        rows = list(map("".join, zip(*texts, strict=True)))
         asked = np.array(
-            [i for i, text in enumerate(texts) if len(text) > short or not text.isascii()], np.int64
+            [i for i, row in enumerate(rows) if len(row) > short or not row.isascii()], np.int64
         )
-        chosen = [texts[i] for i in asked]
+        chosen = [rows[i] for i in asked]
         counts = np.zeros(len(chosen), np.int32)
         for batch in length_sorted_batches(chosen, sentences=_TEXTS, characters=_CHARACTERS):
-            counts[batch] = self._token_counts(tf.constant([chosen[i] for i in batch])).numpy()
+            given = [tf.constant([column[i] for i in asked[batch]]) for column in texts]
+            counts[batch] = self._token_counts(*given).numpy()
         return asked[counts > self.max_length]
 
     def report(self, texts: Sequence[str], on_truncation: OnTruncation) -> None:
@@ -83,7 +103,7 @@ class TokenLimit:
         )
 
 
-def truncation_news(count: int, total: int, max_length: int) -> str:
+def truncation_news(count: int, total: int, max_length: int, *, what: str = "texts") -> str:
     """How many texts a model does not read to their end, as the beginning of a sentence."""
     verb = "is" if count == 1 else "are"
-    return f"{count:,} of {total:,} texts {verb} longer than {max_length:,} tokens"
+    return f"{count:,} of {total:,} {what} {verb} longer than {max_length:,} tokens"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from use_st5._sentences import (
     check_sentences,
     length_sorted_batches,
 )
+
+if TYPE_CHECKING:
+    from use_st5._token_limit import TokenLimit
 
 # First texts, second texts → float32 logits `[batch]`.
 Judge = Callable[[list[str], list[str]], np.ndarray]
@@ -45,6 +48,7 @@ class CrossEncoder:
     Args:
         judge: First texts, second texts → float32 logits `[batch]`.
         name: Its name.
+        limit: How many tokens of a pair it reads; None: all.
 
     Example:
         >>> judge = CrossEncoder.load("my_cross_encoder")
@@ -52,9 +56,15 @@ class CrossEncoder:
         >>> judge.rank("How old are you?", ["I am six.", "What is your age?"])[0].text
     """
 
-    def __init__(self, judge: Judge, *, name: str) -> None:
+    def __init__(self, judge: Judge, *, name: str, limit: TokenLimit | None = None) -> None:
         self._judge = judge
+        self._limit = limit
         self.name = name
+
+    @property
+    def max_length(self) -> int | None:
+        """The most tokens of a pair that are read; None: all, or no one knows."""
+        return self._limit.max_length if self._limit else None
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -70,8 +80,9 @@ class CrossEncoder:
             ValueError: It holds no model that compares pairs, or is damaged.
             ImportError: It needs a package that is not installed.
         """
-        judge = _of_saved_model if Path(folder, SAVED_MODEL_FILE).is_file() else _of_checkpoint
-        return cls(judge(Path(folder)), name=Path(folder).resolve().name)
+        opened = _of_saved_model if Path(folder, SAVED_MODEL_FILE).is_file() else _of_checkpoint
+        judge, limit = opened(Path(folder))
+        return cls(judge, name=Path(folder).resolve().name, limit=limit)
 
     def predict(
         self,
@@ -105,6 +116,19 @@ class CrossEncoder:
         for batch in with_progress(batches, len(joined), show_progress):
             numbers[batch] = self._judge([first[i] for i in batch], [second[i] for i in batch])
         return numbers if logits else _sigmoid(numbers)
+
+    def truncated(self, pairs: Iterable[Sequence[str | bytes]]) -> np.ndarray:
+        """Which pairs are longer than `max_length` tokens, so that `predict` cuts them.
+
+        Args:
+            pairs: As for `predict`.
+
+        Returns:
+            Their indices, ascending int64; none for a model that an older version wrote, which
+            cannot tell.
+        """
+        first, second = check_pairs(pairs)
+        return self._limit.longer(first, second) if self._limit else np.zeros(0, np.int64)
 
     def rank(
         self,
@@ -140,11 +164,12 @@ def _sigmoid(logits: np.ndarray) -> np.ndarray:
     return np.exp(-np.logaddexp(np.float32(0), -logits))
 
 
-def _of_saved_model(folder: Path) -> Judge:
+def _of_saved_model(folder: Path) -> tuple[Judge, TokenLimit]:
     import tensorflow as tf
 
     from use_st5._loading import load_saved_model
     from use_st5._model_manifest import ModelManifest
+    from use_st5._token_limit import TokenLimit
 
     manifest = ModelManifest.read(folder)
     if manifest is None or manifest.texts != 2:
@@ -162,10 +187,11 @@ def _of_saved_model(folder: Path) -> Judge:
 
     # The signature alone does not keep the variables alive.
     judge.model = loaded  # type: ignore[attr-defined]
-    return judge
+    return judge, TokenLimit.of_model(loaded, manifest)
 
 
-def _of_checkpoint(folder: Path) -> Judge:
+def _of_checkpoint(folder: Path) -> tuple[Judge, TokenLimit]:
+    from use_st5._token_limit import TokenLimit
     from use_st5.models.family import family_of
     from use_st5.trainable_encoder import TrainableEncoder
 
@@ -179,4 +205,5 @@ def _of_checkpoint(folder: Path) -> Judge:
     def judge(first: list[str], second: list[str]) -> np.ndarray:
         return encoder.encode(zip(first, second, strict=True), batch_size=len(first))[:, 0]
 
-    return judge
+    counts = getattr(encoder.vectorizer, "pair_token_counts", None)
+    return judge, TokenLimit(encoder.max_length, counts)

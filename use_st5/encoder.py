@@ -74,7 +74,7 @@ class SentenceEncoder(SentenceTransformersNames):
                     "pairs of texts. Load it by use_st5.CrossEncoder.load."
                 )
         self.model = load_saved_model(self.folder)
-        self._limit = TokenLimit(self.model, self.manifest)
+        self._limit = TokenLimit.of_model(self.model, self.manifest)
         self._embed = text_function(self.model)
         static = self._embed.structured_outputs.shape
         self._dimension = static[1] if static.rank and static[1] else self._run(["a"]).shape[1]

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from use_st5._cli import rank
+from use_st5._token_limit import TokenLimit
 from use_st5.cross_encoder import CrossEncoder
 
 
@@ -26,7 +28,9 @@ def shared_letters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def load(folder: str) -> CrossEncoder:
         if folder == "absent":
             raise FileNotFoundError("Expected a model, found none.")
-        return CrossEncoder(judge, name=folder)
+        # It reads six letters of a pair.
+        limit = TokenLimit(6, lambda first, second: tf.strings.length(first + second))
+        return CrossEncoder(judge, name=folder, limit=limit)
 
     monkeypatch.setattr(rank, "start_tensorflow", lambda: None)
     monkeypatch.setattr(CrossEncoder, "load", load)
@@ -44,6 +48,15 @@ def test_texts_of_files_with_their_places(use: Callable, tmp_path: Path) -> None
         [f"{scores[1]:.4f}", "a.txt:2", "abx"],
         [f"{scores[2]:.4f}", "a.txt:1", "xyz"],
     ]
+
+
+def test_pairs_that_were_cut_are_counted(use: Callable) -> None:
+    result = use("rank", "judge", "-q", "abc", input="abc\nabcd\nx\nyyyyy\n")
+    assert result.stderr == (
+        "2 of 4 pairs of the query and a text are longer than 6 tokens; the rest of them was not "
+        "read\n"
+    )
+    assert use("rank", "judge", "-q", "abc", input="abc\n").stderr == ""
 
 
 def test_standard_input_as_json(use: Callable, shared_letters: list[int]) -> None:

@@ -164,7 +164,9 @@ def test_a_bundled_encoder_is_taught_by_a_cross_encoder_of_a_bert(
     assert {name.split("/")[0] for name in scores} == {"start", "bi", "cross"}
     assert "9 pairs without labels" in (tmp_path / "run/report.md").read_text()
     assert ModelManifest.read(tmp_path / "run/model").family == "use_dan"
-    with pytest.raises(ValueError, match="expected what the run was begun with"):
+    with pytest.raises(
+        ValueError, match=r"Expected the settings of .*facts.json.*\n.*pairs: it was begun with"
+    ):
         small("use_dan_en").run(data, tmp_path / "run", pretrained=bert)
 
 
@@ -172,7 +174,7 @@ def test_what_does_not_go_together_is_refused(data: Path, bert: Path, tmp_path: 
     recipe = trans_encoder.RECIPE
     with pytest.raises(ValueError, match="--pairs or --text"):
         recipe.run(data, tmp_path, pretrained=bert, pairs=bert, text=bert)
-    with pytest.raises(ValueError, match="one machine, received multi_worker"):
+    with pytest.raises(ValueError, match="one machine, received multi_worker: in a course"):
         recipe.run(data, tmp_path, strategy="multi_worker", part="train")
     with pytest.raises(FileNotFoundError, match="--part prepare"):
         recipe.run(data, tmp_path, part="train")
@@ -190,6 +192,25 @@ def test_published_has_the_papers_settings_and_pairs() -> None:
     assert published.pool.without == ()
     assert published.starts[0].pooling == "cls"
     assert len(VARIANTS["published_mutual"].starts) == 2
+
+
+def test_reduced_variants_are_the_others_with_less_of_it() -> None:
+    for name, variant in VARIANTS.items():
+        if not name.startswith("reduced_"):
+            continue
+        usual = VARIANTS[name.removeprefix("reduced_")]
+        for each in ("cycles", "refresh", "standard"):
+            assert getattr(variant.course, each) == getattr(usual.course, each)
+        for each in ("to_cross", "to_bi"):
+            lesson, of_usual = getattr(variant.course, each), getattr(usual.course, each)
+            assert lesson.objective == of_usual.objective
+            assert lesson.freeze == ("embedding",)
+            assert of_usual.freeze == ()
+        assert [start.name for start in variant.starts] == [start.name for start in usual.starts]
+    assert VARIANTS["reduced_self"].pool.limit == 4_000
+    assert VARIANTS["reduced_inductive"].pool.sentences == 2_000
+    assert {"reduced_mutual", "reduced_use_transformer_en", "reduced_sequential"} <= {*VARIANTS}
+    assert "reduced_published" not in VARIANTS
 
 
 def test_ablations_are_those_of_the_papers_tables() -> None:

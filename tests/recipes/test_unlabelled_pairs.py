@@ -33,6 +33,18 @@ def test_sets_give_each_pair_once_and_none_that_is_tested(tmp_path: Path) -> Non
         SetPool((sets.STS12,)).pairs(tmp_path, letters, 0)
 
 
+def test_of_a_limit_so_many_are_drawn_by_the_seed(tmp_path: Path) -> None:
+    every = [(f"one {i}", f"two {i}") for i in range(40)]
+    write_stsb(tmp_path, "train", every)
+    few = SetPool((sets.STSB_TRAIN,), limit=10)
+    drawn = few.pairs(tmp_path, letters, 0)
+    assert len(drawn) == 10
+    assert drawn == [pair for pair in every if pair in drawn], "in the order of the set"
+    assert drawn == few.pairs(tmp_path, letters, 0) != few.pairs(tmp_path, letters, 1)
+    more = SetPool((sets.STSB_TRAIN,), limit=99)
+    assert more.pairs(tmp_path, letters, 0) == every
+
+
 def test_pairs_are_mined_without_what_is_tested(tmp_path: Path) -> None:
     held = "the dog sees a cat"
     write_stsb(tmp_path, "dev", [(held, "x y z")])

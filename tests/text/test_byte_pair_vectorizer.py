@@ -83,6 +83,8 @@ def test_pairs_by_hand(small: BytePairVectorizer) -> None:
     assert rows(small.padded_pairs(["the cat cat"], ["the cat"], 7)) == [
         [START, the, cat, END, END, the, END]
     ]
+    counts = small.pair_token_counts(tf.constant(["the cat cat", ""]), tf.constant(["the", "the"]))
+    assert counts.numpy().tolist() == [8, 5]
     with pytest.raises(ValueError, match="at least 6, received 5"):
         small.padded_pairs(["a"], ["b"], 5)
 

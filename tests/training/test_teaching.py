@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ from use_st5.models.bert.config import BertConfig
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.inference import inference
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.training import teaching
+from use_st5.training.array_data import ArrayData
 from use_st5.training.pair_scores import PairIds, scores
 from use_st5.training.teaching import teach
 from use_st5.training.trans_encoder import (
@@ -43,13 +47,17 @@ OPTIONS: dict[str, Any] = {"steps_per_call": 2, "progress": False, "jit_compile"
 
 
 def some_pairs(count: int, seed: int) -> PairIds:
+    """Of 1 to 6 tokens each, so that batches have several widths."""
     rng = np.random.default_rng(seed)
-    first, second = (rng.integers(4, 40, (count, 4)).astype(np.int32) for _ in range(2))
+    first, second = (
+        [rng.integers(4, 40, length).tolist() for length in rng.integers(1, 7, count)]
+        for _ in range(2)
+    )
 
-    def framed(*texts: np.ndarray) -> np.ndarray:
-        ends = np.full((count, 1), 3, np.int32)
-        parts = [part for text in texts for part in (text, ends)]
-        return np.concatenate([np.full((count, 1), 2, np.int32), *parts], axis=1)
+    def framed(*texts: list[list[int]]) -> np.ndarray:
+        rows = [[2, *(i for text in row for i in (*text, 3))] for row in zip(*texts, strict=True)]
+        width = max(map(len, rows))
+        return np.array([row + [0] * (width - len(row)) for row in rows], np.int32)
 
     return PairIds(
         first=framed(first),
@@ -125,18 +133,18 @@ def test_ids_of_texts_are_cut_and_joined() -> None:
     class Letters:
         """An id a letter, between 2 and 3."""
 
-        def token_ids(self, texts: list[str], limit: int) -> np.ndarray:
+        def padded(self, texts: list[str], limit: int) -> np.ndarray:
             return np.array(
                 [[2, *map(ord, text[: limit - 2].ljust(limit - 2)), 3] for text in texts]
             )
 
         def padded_pairs(self, first: list[str], second: list[str], limit: int) -> np.ndarray:
-            return self.token_ids([a + b for a, b in zip(first, second, strict=True)], limit)
+            return self.padded([a + b for a, b in zip(first, second, strict=True)], limit)
 
     class Ones:
         """Reads through another text stage, of single texts."""
 
-        def token_ids(self, texts: list[str], limit: int) -> np.ndarray:
+        def padded(self, texts: list[str], limit: int) -> np.ndarray:
             return np.ones((len(texts), limit), np.int32)
 
     ids = PairIds.of_texts(Letters(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8)
@@ -179,6 +187,75 @@ def test_steps_stand_in_place_of_epochs(tmp_path: Path) -> None:
     teach([learner()], GOLD, tmp_path, course=course, **OPTIONS)
     states = [int(path.name[-9:]) for path in tmp_path.rglob("checkpoint-*")]
     assert max(states) == 6
+
+
+def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[ArrayData] = []
+    real = teaching.backend_trainer
+
+    def trainer(model: Any, tasks: Any, *rest: Any, **options: Any) -> Any:
+        given.append(tasks[0].data)
+        return real(model, tasks, *rest, **options)
+
+    monkeypatch.setattr(teaching, "backend_trainer", trainer)
+    teach([learner()], GOLD, tmp_path, course=dataclasses.replace(SMALL, cycles=1), **OPTIONS)
+    of_cross, of_bi = given
+    assert (of_cross.buckets, of_bi.buckets) == ((8, 16), (8,))
+    found = {of_cross.batch(step, 8, 0)["pair"].shape[1] for step in range(8)}
+    assert found == {8, of_cross.arrays["pair"].shape[1]}
+
+
+def test_a_dan_reads_bigrams_too() -> None:
+    vocabulary = NGramVocabulary(("a", "cat"), bigrams=("a cat",))
+    vectorizer = NGramVectorizer(vocabulary)
+    ids = PairIds.of_texts(vectorizer, ["a cat"], ["cat"], max_tokens=4, max_pair_tokens=8)
+    np.testing.assert_array_equal(ids.first, vectorizer.padded(["a cat"], 4))
+    assert np.count_nonzero(ids.first) == 3
+
+
+def drawn_by(seed: int, make: Callable[[], keras.Model]) -> Callable[[], keras.Model]:
+    """Makes a model of always the same weights."""
+
+    def made() -> keras.Model:
+        keras.utils.set_random_seed(seed)
+        return make()
+
+    return made
+
+
+def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
+    starts = {"bi": drawn_by(1, bi), "cross": drawn_by(2, cross)}
+    lessons = {
+        name: dataclasses.replace(getattr(SMALL, name), freeze=("embedding",))
+        for name in ("to_cross", "to_bi")
+    }
+    course = dataclasses.replace(SMALL, cycles=1, **lessons)
+    # By these scores the first bi-encoder is as bad as can be, and what it becomes is kept.
+    gold = -scores(inference(starts["bi"]()), "bi", DEVELOPMENT)
+    taught = teach([learner(**starts)], gold, tmp_path, course=course, **OPTIONS)
+    for each in taught[1:]:
+        start, model = starts[each.kind](), starts[each.kind]()
+        model.load_weights(each.weights)
+        tables = [getattr(one, "encoder", one).embedding.get_weights()[0] for one in (start, model)]
+        np.testing.assert_array_equal(*tables)
+        same = [
+            (a == b).all() for a, b in zip(start.get_weights(), model.get_weights(), strict=True)
+        ]
+        assert sum(same) < len(same) / 2
+
+
+def test_no_bi_encoder_is_worse_than_it_began(tmp_path: Path) -> None:
+    start = drawn_by(1, bi)
+    gold = scores(inference(start()), "bi", DEVELOPMENT)
+    taught = teach([learner(bi=start)], gold, tmp_path, course=SMALL, **OPTIONS)
+    kept = [each for each in taught if each.kind == "bi"]
+    assert [each.spearman for each in kept] == pytest.approx([1.0] * 3)
+    for each in kept[1:]:
+        model = start()
+        model.load_weights(each.weights)
+        assert each.step == 0
+        for here, there in zip(model.get_weights(), start().get_weights(), strict=True):
+            np.testing.assert_array_equal(here, there)
 
 
 def _correlates(model: keras.Model, kind: Any) -> float:
@@ -324,5 +401,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, wrong: dict[str, Any], sai
 def test_a_folder_with_another_course_is_refused(
     whole: tuple[Path, list[Taught]],
 ) -> None:
-    with pytest.raises(ValueError, match="expected the course that it was begun with"):
+    with pytest.raises(
+        ValueError, match=r"course.json, .*\n  seed: it was begun with 0, this run 3"
+    ):
         teach([learner()], GOLD, whole[0], course=SMALL, seed=3, **OPTIONS)

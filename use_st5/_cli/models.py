@@ -15,6 +15,7 @@ from use_st5._cli.output import say, waiting
 if TYPE_CHECKING:
     import numpy as np
 
+    from use_st5.cross_encoder import CrossEncoder
     from use_st5.encoder import SentenceEncoder
 
 DEFAULT_MODEL = "use_dan_en"
@@ -64,12 +65,14 @@ def encode_counting(
     return vectors, len(encoder.truncated(texts))
 
 
-def say_truncated(encoder: SentenceEncoder, count: int, total: int) -> None:
+def say_truncated(
+    encoder: SentenceEncoder | CrossEncoder, count: int, total: int, *, what: str = "texts"
+) -> None:
     """One line for all texts of a command, if there is anything to say."""
     if count and encoder.max_length is not None:
         from use_st5._token_limit import truncation_news  # With TensorFlow, which is there by now.
 
-        news = truncation_news(count, total, encoder.max_length)
+        news = truncation_news(count, total, encoder.max_length, what=what)
         say(f"{news}; the rest of them was not read")
 
 

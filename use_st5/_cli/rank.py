@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._cli.lines import STDIN, open_input, read_lines
-from use_st5._cli.models import start_tensorflow
+from use_st5._cli.models import say_truncated, start_tensorflow
 from use_st5._cli.output import manual, print_table, waiting
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ HELP = manual(
     exported of one, or a checkpoint of Hugging Face or sentence-transformers with a BERT or RoBERTa
     that classifies pairs and has one label (those for MS MARCO, for STS). It reads each pair anew:
     it ranks again what an encoder or a search has found, some hundred texts, not a whole corpus.
+    Of a pair that is longer than it reads, the longer text is cut; standard error says how many.
 
     The texts are the lines of files, or of standard input (-, or no file). Scores are from 0 to 1;
     of equal ones the earlier text comes first. In a pipe the result is lines with tabs: score,
@@ -53,6 +54,8 @@ def rank(
         raise ValueError("expected texts to rank, one a line, received none")
     places, texts = zip(*found, strict=True)
     judge = _load(model)
+    cut = judge.truncated([(query, text) for text in texts])
+    say_truncated(judge, len(cut), len(texts), what="pairs of the query and a text")
     ranked = judge.rank(query, texts, top_k=top_k, batch_size=batch_size)
     if as_json:
         rows = [

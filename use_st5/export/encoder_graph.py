@@ -39,8 +39,8 @@ class EncoderGraph:
             ops and of hash tables; of a fixed shape where the ids are.
         embed_tokens: The same with padding left out, whose shapes follow the ids.
         preprocess: string `[batch]`, or two of these → int32 `[batch, length]`, 0 = padding.
-        token_counts: string `[batch]` → int32 `[batch]`, tokens before any is cut; None where none
-            is.
+        token_counts: string `[batch]`, or two of these → int32 `[batch]`, tokens before any is cut;
+            None where none is.
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
         storage: "float32", "bfloat16" or "int8".
@@ -57,7 +57,7 @@ class EncoderGraph:
     embed_ids: Callable[[tf.Tensor, bool], tf.Tensor]
     embed_tokens: Callable[[tf.Tensor, bool], tf.Tensor]
     preprocess: Callable[..., tf.Tensor]
-    token_counts: Callable[[tf.Tensor], tf.Tensor] | None
+    token_counts: Callable[..., tf.Tensor] | None
     dimension: int
     max_length: int | None
     storage: str

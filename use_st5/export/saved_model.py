@@ -85,7 +85,7 @@ def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     root.encode_ids = encode_ids
     root.preprocess = tf.function(graph.preprocess, input_signature=TEXTS[graph.texts])
     if graph.token_counts is not None:
-        root.token_counts = tf.function(graph.token_counts, input_signature=TEXTS[1])
+        root.token_counts = tf.function(graph.token_counts, input_signature=TEXTS[graph.texts])
     root.variables = list(graph.variables)
     root.trainable_variables = list(graph.trainable_variables)
     root.regularization_losses = [

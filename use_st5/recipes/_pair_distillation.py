@@ -17,6 +17,7 @@ from use_st5.recipes._learner_starts import Opened, Start, learner_of, write_sta
 from use_st5.training.pair_scores import Kind
 from use_st5.training.recipe import Part, Scores, StrategyName
 from use_st5.training.recipe_run import PARTS, Device, checkpoints_folder, parts_to_run, write_json
+from use_st5.training.run_checks import check_begun_with
 from use_st5.training.teaching import teach
 from use_st5.training.trans_encoder import Taught, TransEncoder, best
 
@@ -91,7 +92,11 @@ class PairDistillation:
         """
         wanted = parts_to_run(part, PARTS)
         if strategy == "multi_worker":
-            raise ValueError("Expected a strategy of one machine, received multi_worker.")
+            raise ValueError(
+                "Expected a strategy of one machine, received multi_worker: in a course each model "
+                "is made of files that the one before wrote, for which several machines do not "
+                "wait. mirrored trains on all GPUs of a machine."
+            )
         device = Device(strategy, part)
         folders = {"pretrained": pretrained, "second": second or pretrained}
         with sole_writer(output, inside=True):
@@ -117,7 +122,7 @@ class PairDistillation:
         }
         prepared = output / "prepared"
         if prepared.exists():
-            _check_same(prepared / _FACTS, facts)
+            check_begun_with(prepared / _FACTS, facts)
             return
         development = stsb_dev(data)
         opened = [Opened.of(start, folders) for start in self.starts]
@@ -172,7 +177,11 @@ class PairDistillation:
             for kind in self._kinds(start):
                 chosen = best(taught, start.name, kind)
                 encoder = opened.taught(kind, chosen.weights)
-                said[f"{prefix}{kind}"] = scoring.said_of(sets, encoder, kind=kind)
+                said[f"{prefix}{kind}"] = (
+                    scoring.said_of(sets, encoder, kind=kind)
+                    if chosen.weights
+                    else said[f"{prefix}start"]
+                )
                 encoder.name = self.name
                 encoder.metadata |= {"recipe": self.name, "seed": seed, "cycle": chosen.cycle}
                 if kind not in best_of or chosen.spearman > best_of[kind][0]:
@@ -219,15 +228,6 @@ def _in_steps(course: TransEncoder, steps: int | None) -> TransEncoder:
         to_cross=dataclasses.replace(course.to_cross, steps=steps),
         to_bi=dataclasses.replace(course.to_bi, steps=steps),
     )
-
-
-def _check_same(path: Path, facts: Mapping[str, Any]) -> None:
-    found = read_record(path, dict[str, Any], remedy="Give another folder.")
-    if found != facts:
-        raise ValueError(
-            f"{path}: expected what the run was begun with, {found}, received {facts}. Give "
-            "another output folder."
-        )
 
 
 def _taught(output: Path) -> list[Taught]:

@@ -30,10 +30,12 @@ class SetPool:
         sources: The sets.
         without: Sets that are tested on: their pairs are left out, since the STS Benchmark and SICK
             share pairs with others. Those that are not in the data folder are no matter.
+        limit: How many are drawn; None: all.
     """
 
     sources: tuple[DataSource, ...]
     without: tuple[DataSource, ...] = ()
+    limit: int | None = None
 
     def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
         """The pairs in the order of the sets.
@@ -41,7 +43,7 @@ class SetPool:
         Raises:
             MissingDataError: A set is not in the folder.
         """
-        del embed, seed  # Nothing is searched or drawn.
+        del embed  # Nothing is searched.
         folder = DataFolder(data)
         tested = {
             unordered(pair)
@@ -50,7 +52,11 @@ class SetPool:
             for pair in _pairs_of(folder, source)
         }
         found = itertools.chain(*(_pairs_of(folder, source) for source in self.sources))
-        return [*distinct(pair for pair in found if unordered(pair) not in tested)]
+        pairs = [*distinct(pair for pair in found if unordered(pair) not in tested)]
+        if self.limit is None or self.limit >= len(pairs):
+            return pairs
+        drawn = np.random.default_rng(seed).choice(len(pairs), self.limit, replace=False)
+        return [pairs[i] for i in sorted(drawn)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -162,6 +162,19 @@ class FramedVectorizer(tf.Module, abc.ABC):
 
         return counted(text, number, keep_spaces=self.keeps_spaces) + 2
 
+    def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+        """How many ids each pair of texts has uncut, the special ones among them.
+
+        Args:
+            first: string `[batch]`.
+            second: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`.
+        """
+        # Counted alone each has its own start and separator.
+        return self.token_counts(first) + self.token_counts(second) + self._between - 2
+
     def single_ids(self, words: Sequence[str]) -> np.ndarray:
         """The id of each word that is exactly one piece of the vocabulary, 0 of every other.
 

@@ -109,3 +109,15 @@ class PairVectorizer(Vectorizer, Protocol):
             int32 `[batch, length]`.
         """
         ...
+
+    def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+        """How many ids each pair has, uncut.
+
+        Args:
+            first: string `[batch]`.
+            second: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`.
+        """
+        ...

@@ -11,6 +11,11 @@ from use_st5.training.distinct_batches import DistinctBatches, row_keys
 _MEASURED_AT_ONCE = 2**16
 
 
+def row_lengths(ids: np.ndarray) -> np.ndarray:
+    """Where the padding behind the ids of each row begins: `[rows, length]` → int `[rows]`."""
+    return ((ids != 0) * np.arange(1, ids.shape[1] + 1)).max(axis=1, initial=0)
+
+
 class ArrayData:
     """Equal-length arrays (or memory maps) as an endless, shuffled, resumable stream of batches.
 
@@ -160,8 +165,7 @@ class ArrayData:
         for start in range(0, self.size, _MEASURED_AT_ONCE):
             rows = slice(start, start + _MEASURED_AT_ONCE)
             for ids in (self.arrays[name][rows] for name in self._ids):
-                lengths = ((ids != 0) * np.arange(1, ids.shape[1] + 1)).max(axis=1, initial=0)
-                longest[rows] = np.maximum(longest[rows], lengths)
+                longest[rows] = np.maximum(longest[rows], row_lengths(ids))
         widths = list(self.buckets)
         alone = not self.distinct and self.group_size == 1
         if not alone or widths != sorted({*widths}) or widths[0] < 1 or longest.max() > widths[-1]:

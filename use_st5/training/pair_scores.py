@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import keras
 import numpy as np
 
+from use_st5.training.array_data import row_lengths
+
 if TYPE_CHECKING:  # It needs TensorFlow, and scoring under JAX does not.
     from use_st5.text.vectorizer import Vectorizer
 
@@ -16,7 +18,9 @@ Kind = Literal["bi", "cross"]
 # Ids `[batch, length]` → vectors `[batch, dimension]`.
 Embed = Callable[[np.ndarray], Any]
 
-_BATCH, _WIDTHS = 256, 16
+_BATCH = 256
+# Of batches of like lengths; under JAX each is a program of its own.
+_WIDTHS = (8, 16, 24, 32, 48, 64)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,13 +59,13 @@ class PairIds:
             vectorizer: Gives those of single texts.
             first: The first texts.
             second: The second texts.
-            max_tokens: Ids of a text, the rest is cut.
+            max_tokens: Tokens of a text, the rest is cut.
             max_pair_tokens: Ids of both texts together.
             pair_vectorizer: Gives those of pairs, where the cross-encoder reads through another
                 text stage than the bi-encoder; None: `vectorizer`. One that cannot join two texts
                 leaves `joined` and `turned` without columns, for models of single texts alone.
         """
-        one, two = (np.asarray(vectorizer.token_ids(each, max_tokens)) for each in (first, second))
+        one, two = (np.asarray(vectorizer.padded(each, max_tokens)) for each in (first, second))
         join = getattr(pair_vectorizer or vectorizer, "padded_pairs", None)
         if join is None:
             none = np.zeros((len(first), 0), np.int32)
@@ -85,19 +89,32 @@ def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
     """
     if kind == "cross":
         return np.exp(-np.logaddexp(np.float32(0), -_vectors(embed, pairs.joined)[:, 0]))
-    u, v = _vectors(embed, pairs.first), _vectors(embed, pairs.second)
+    # Many a text stands in several pairs.
+    texts, places = np.unique(stacked(pairs.first, pairs.second), axis=0, return_inverse=True)
+    u, v = np.split(_vectors(embed, texts)[places.reshape(-1)], 2)
     lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
     return (u * v).sum(axis=1) / np.maximum(lengths, 1e-12)
 
 
+def stacked(*ids: np.ndarray) -> np.ndarray:
+    """Ids of several arrays below each other, padded to the widest."""
+    width = max(each.shape[1] for each in ids)
+    return np.concatenate([np.pad(each, [(0, 0), (0, width - each.shape[1])]) for each in ids])
+
+
+def widths(longest: int) -> tuple[int, ...]:
+    """The widths of batches of like lengths, up to one that holds the longest row."""
+    known = [width for width in _WIDTHS if width < longest]
+    return (*known, next((width for width in _WIDTHS if width >= longest), longest))
+
+
 def _vectors(embed: Embed, ids: np.ndarray) -> np.ndarray:
     """What a model gives for rows of ids, in batches of like lengths: float32 `[rows, width]`."""
-    lengths = np.count_nonzero(ids, axis=1)
+    lengths = row_lengths(ids)
     order = np.argsort(lengths, kind="stable")
     parts = []
     for start in range(0, len(order), _BATCH):
         rows = order[start : start + _BATCH]
-        # Few widths: each is a program of its own under JAX.
-        width = -(-max(1, int(lengths[rows].max())) // _WIDTHS) * _WIDTHS
+        width = widths(int(lengths[rows].max()))[-1]
         parts.append(keras.ops.convert_to_numpy(embed(ids[rows, :width])))
     return np.concatenate(parts)[np.argsort(order)]

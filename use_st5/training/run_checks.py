@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5._records import read_record
 from use_st5.losses.vector_loss import VectorLoss
 from use_st5.training.checkpoints import fingerprint, frozen_weights
 from use_st5.training.task import ORDERS, Order, Task
@@ -225,13 +226,7 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
     Raises:
         ValueError: They differ; each difference is listed.
     """
-    missing = "nothing"
-    lines = [
-        f"{name}: the checkpoint has {saved.get(name, missing)}, "
-        f"this run {current.get(name, missing)}"
-        for name in sorted({*saved, *current})
-        if saved.get(name) != current.get(name)
-    ]
+    lines = _differences(saved, current, "the checkpoint has")
     orders = [_task_order(each) for each in (saved, current)]
     if not lines and orders[0] != orders[1]:
         # The draw of tasks and the optimizer's variables go by their positions.
@@ -241,6 +236,34 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
             f"Expected the settings of the checkpoint in {folder}, to continue from it. Use them, "
             "or choose another folder. The differences:\n  " + "\n  ".join(lines)
         )
+
+
+def check_begun_with(path: Path, facts: Mapping[str, Any]) -> None:
+    """Checks that a run is what the facts of a file say that it was begun with.
+
+    Args:
+        path: The file, of JSON.
+        facts: What is asked for now.
+
+    Raises:
+        ValueError: They differ; each difference is listed.
+    """
+    found = read_record(path, dict[str, Any], remedy="Give another folder.")
+    saved, current = (dict(_flat(each, "")) for each in (found, facts))
+    if differences := _differences(saved, current, "it was begun with"):
+        raise ValueError(
+            f"Expected the settings of {path}, to go on with the run. Use them, or give another "
+            "folder. The differences:\n  " + "\n  ".join(differences)
+        )
+
+
+def _differences(saved: Mapping[str, str], current: Mapping[str, str], said: str) -> list[str]:
+    missing = "nothing"
+    return [
+        f"{name}: {said} {saved.get(name, missing)}, this run {current.get(name, missing)}"
+        for name in sorted({*saved, *current})
+        if saved.get(name) != current.get(name)
+    ]
 
 
 def _dtype(variable: keras.Variable) -> str:

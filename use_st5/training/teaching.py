@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -27,9 +26,11 @@ from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.inference import inference
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.linear_warmup import LinearWarmup
-from use_st5.training.pair_scores import Embed, Kind, PairIds, scores
+from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, widths
 from use_st5.training.recipe_run import write_json
+from use_st5.training.run_checks import check_begun_with
 from use_st5.training.task import Task
 from use_st5.training.trans_encoder import Learner, Lesson, Taught, TransEncoder
 
@@ -171,7 +172,8 @@ class _Course:
     ) -> None:
         lesson = self._course.to_cross if kind == "cross" else self._course.to_bi
         loss, arrays = _material(kind, lesson, learner.pairs, labels)
-        data = ArrayData(arrays)
+        longest = max(each.shape[1] for each in arrays.values() if each.ndim > 1)
+        data = ArrayData(arrays, buckets=widths(longest))
         batch_size = min(lesson.batch_size, len(data))
         per_call = self._options.get("steps_per_call", 10)
         wanted = lesson.steps or lesson.epochs * len(data) / batch_size
@@ -179,34 +181,45 @@ class _Course:
         steps = per_call * max(1, round(wanted / per_call))
         every = min(steps, per_call * max(1, self._course.evaluate_every // per_call))
         with strategy_scope(self._options):
-            optimizer = keras.optimizers.AdamW(
-                LinearWarmup(lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
-                weight_decay=0.01,
-                global_clipnorm=1.0,
+            optimizer = _optimizer(lesson, steps)
+        below = model.keras.encoder if kind == "cross" else model.keras
+        with frozen_parts(below, lesson.freeze):
+            trainer = backend_trainer(
+                model.keras,
+                [Task(f"{kind}_{learner.name}", loss, data, batch_size=batch_size)],
+                optimizer,
+                folder=home / _CHECKPOINTS,
+                seed=seed,
+                evaluate=lambda: {
+                    _METRIC: _correlation(
+                        scores(model.embed, kind, learner.development), self._gold
+                    )
+                },
+                evaluate_every=every,
+                # No bi-encoder is handed on that is worse than what it began with.
+                evaluate_start=kind == "bi",
+                checkpoint_every=every,
+                monitor=_METRIC,
+                keep_checkpoints=1,
+                **self._options,
             )
-        optimizer.exclude_from_weight_decay(var_names=["bias", "norm"])
-        trainer = backend_trainer(
-            model.keras,
-            [Task(f"{kind}_{learner.name}", loss, data, batch_size=batch_size)],
-            optimizer,
-            folder=home / _CHECKPOINTS,
-            seed=seed,
-            evaluate=lambda: {
-                _METRIC: _correlation(scores(model.embed, kind, learner.development), self._gold)
-            },
-            evaluate_every=every,
-            checkpoint_every=every,
-            monitor=_METRIC,
-            keep_checkpoints=1,
-            **self._options,
-        )
-        history = trainer.run(steps)
-        trainer.restore_best()
+            history = trainer.run(steps)
+            trainer.restore_best()
         facts = {_METRIC: history.best_score, "step": history.best_step}
         with atomic_path(home / _BEST) as temporary:
             temporary.mkdir()
             model.keras.save_weights(temporary / _WEIGHTS)
             write_json(temporary / _FACTS, facts)
+
+
+def _optimizer(lesson: Lesson, steps: int) -> keras.optimizers.Optimizer:
+    optimizer = keras.optimizers.AdamW(
+        LinearWarmup(lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
+        weight_decay=0.01,
+        global_clipnorm=1.0,
+    )
+    optimizer.exclude_from_weight_decay(var_names=["bias", "norm"])
+    return optimizer
 
 
 def _taught(best: Path, learner: str, kind: Kind, cycle: int) -> Taught:
@@ -223,14 +236,11 @@ def _material(
         return ScoredPairLoss(objective=lesson.objective), arrays
     if not lesson.both_orders:
         return PairLogitLoss(objective=lesson.objective), {"pair": pairs.joined, "score": labels}
-    width = max(pairs.joined.shape[1], pairs.turned.shape[1])
-    rows = [_padded(ids, width) for ids in (pairs.joined, pairs.turned)]
-    arrays = {"pair": np.concatenate(rows), "score": np.concatenate([labels, labels])}
+    arrays = {
+        "pair": stacked(pairs.joined, pairs.turned),
+        "score": np.concatenate([labels, labels]),
+    }
     return PairLogitLoss(objective=lesson.objective), arrays
-
-
-def _padded(ids: np.ndarray, width: int) -> np.ndarray:
-    return np.pad(ids, [(0, 0), (0, width - ids.shape[1])])
 
 
 def _continue(model: keras.Model, kind: Kind, teacher: keras.Model) -> None:
@@ -282,12 +292,7 @@ def _check_same_course(
         "pairs": len(learners[0].pairs),
         "seed": seed,
     }
-    if not path.exists():
+    if path.exists():
+        check_begun_with(path, facts)
+    else:
         write_json(path, facts)
-        return
-    found = read_record(path, dict[str, Any], remedy="Give another folder.")
-    if found != json.loads(json.dumps(facts)):
-        raise ValueError(
-            f"{folder}: expected the course that it was begun with, {found}, received {facts}. "
-            "Give another folder."
-        )

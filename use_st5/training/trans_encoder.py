@@ -12,6 +12,7 @@ from typing import Literal
 
 import keras
 
+from use_st5.training.frozen_parts import ModelPart
 from use_st5.training.pair_scores import Kind, PairIds
 
 Objective = Literal["bce", "mse"]
@@ -33,6 +34,8 @@ class Lesson:
         steps: Steps in place of the epochs; None: those of the epochs.
         warmup_share: Share of the steps in which the rate rises; then it falls in a line to 0.
         both_orders: Whether each pair is learned in both orders.
+        freeze: What of the model stays as it is, as in `frozen_parts`; of a cross-encoder, what of
+            the encoder below its head.
     """
 
     objective: Objective
@@ -42,6 +45,7 @@ class Lesson:
     steps: int | None = None
     warmup_share: float = 0.0
     both_orders: bool = False
+    freeze: tuple[ModelPart, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -103,6 +103,22 @@ def test_its_face_scores_the_same(exported: Path) -> None:
     assert judge.name == exported.name
 
 
+def test_it_says_which_pairs_it_cuts(encoder: TrainableEncoder, exported: Path) -> None:
+    judge = CrossEncoder.load(exported)
+    whole = ("a " * 10, "the " * 11)  # And three special tokens: 24.
+    pairs = [*PAIRS, whole, ("a " * 11, "the " * 11), ("ü", "a")]
+    assert judge.max_length == 24
+    assert judge.truncated(pairs).tolist() == [2, 4]
+    ids = encoder.vectorizer.padded_pairs(*(list(each) for each in zip(*pairs, strict=True)))
+    lengths = np.count_nonzero(ids, axis=1)
+    counted = tf.saved_model.load(str(exported)).token_counts
+    assert counted(*(list(each) for each in zip(*pairs, strict=True))).numpy().tolist() == [
+        *lengths
+    ]
+    assert np.flatnonzero(lengths > 24).tolist() == [2, 4]
+    assert CrossEncoder(lambda first, second: np.zeros(1), name="x").truncated(pairs).size == 0
+
+
 def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
     with pytest.raises(ValueError, match="CrossEncoder.load"):
         use_st5.load(exported)

@@ -84,10 +84,13 @@ def test_members_of_several_text_stages_read_a_part_each() -> None:
     model = Ensemble.of_encoders([letters[0], words, letters[1]])
     assert model.stages == [0, 1, 0]
     parts = [IDS, IDS[::-1], IDS]
-    joined = np.concatenate([IDS, IDS[::-1]], axis=1)
+    joined = np.stack([IDS, IDS[::-1]], axis=2).reshape(len(IDS), -1)
     for got, expected in zip(model.parts(joined), parts, strict=True):
         np.testing.assert_array_equal(got, expected)
     expected = np.mean([each(part) for each, part in zip(model.members, parts, strict=True)], 0)
     np.testing.assert_allclose(model(joined), expected, atol=1e-6)
+    # Cut behind the last id, wherever that is, as in batches of like lengths.
+    np.testing.assert_allclose(model(joined[:, :6]), expected, atol=1e-6)
+    np.testing.assert_allclose(model(joined[:1, :5]), expected[:1], atol=1e-6)
     with pytest.raises(ValueError, match=r"stages: expected one for each of 2 members"):
         Ensemble(model.members[:2], stages=[0, 1, 0])

@@ -68,7 +68,7 @@ class CrossEncoderFamily(CompoundFamily):
             embed_ids=embed_ids,
             embed_tokens=embed_tokens,
             preprocess=preprocess,
-            token_counts=None,
+            token_counts=None if below.max_length is None else vectorizer.pair_token_counts,
             dimension=1,
             max_length=below.max_length,
             storage=below.storage,

@@ -134,12 +134,11 @@ class Ensemble(keras.Model):
         """What each member reads of rows of ids.
 
         Args:
-            ids: int32 `[batch, length]`; `length` a multiple of the number of stages.
+            ids: int32 `[batch, length]`, those of the stages by turns.
         """
         if self.stages is None:
             return [ids] * len(self.members)
-        width = ops.shape(ids)[1] // (max(self.stages) + 1)
-        return [ids[:, stage * width : (stage + 1) * width] for stage in self.stages]
+        return [ids[:, stage :: max(self.stages) + 1] for stage in self.stages]
 
     def combined(self, vectors: Sequence[Any]) -> Any:
         """What the members' vectors become.

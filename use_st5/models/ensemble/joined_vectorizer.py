@@ -36,9 +36,9 @@ class JoinedVocabulary:
 
 
 class JoinedVectorizer(tf.Module):
-    """A row of ids has as many parts of one width as there are stages, one after the other.
+    """A row of ids has those of all stages by turns: the first of each, then the second of each.
 
-    `Ensemble` takes it apart again: each member reads its stage's part.
+    `Ensemble` takes them apart again: each member reads those of its stage.
 
     Args:
         stages: Two or more, whose files have different names: of several word-piece vocabularies
@@ -78,19 +78,24 @@ class JoinedVectorizer(tf.Module):
         return cls([text_stage_of_any(kind).from_assets(folder) for kind in facts["kinds"]])
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """The ids of all stages, each padded to the longest row of any: int32 `[batch, length]`."""
+        """The ids of all stages by turns, those of one padded to the longest: `[batch, length]`."""
         parts = [stage.padded(text, max_tokens) for stage in self.stages]
         width = functools.reduce(tf.maximum, [tf.shape(part)[1] for part in parts])
         filled = [tf.pad(part, [[0, 0], [0, width - tf.shape(part)[1]]]) for part in parts]
-        return tf.concat(filled, axis=1)
+        return _by_turns(filled)
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
         """The same in rows of `max_tokens` ids for each stage."""
-        return tf.concat([stage.token_ids(text, max_tokens) for stage in self.stages], axis=1)
+        return _by_turns([stage.token_ids(text, max_tokens) for stage in self.stages])
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
         """The tokens of each text by the stage that makes most of it: int32 `[batch]`."""
         return functools.reduce(tf.maximum, [stage.token_counts(text) for stage in self.stages])
+
+
+def _by_turns(parts: Sequence[tf.Tensor]) -> tf.Tensor:
+    """The first ids of all parts, then the second ones: a row may be cut behind its last id."""
+    return tf.reshape(tf.stack(parts, axis=2), [tf.shape(parts[0])[0], -1])
 
 
 def joined_stage(encoders: Sequence[Any]) -> Vectorizer:
