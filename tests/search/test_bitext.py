@@ -78,3 +78,13 @@ def test_no_row_is_used_twice_and_margins_fall() -> None:
 def test_a_zero_vector_and_an_opposite_one_pair_with_nothing() -> None:
     pairs, _ = mine_bitext(np.array([[0.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     assert pairs.shape == (0, 2)
+
+
+def test_what_is_far_from_everything_pairs_with_nothing() -> None:
+    """The second row of the second text has a negative cosine and a negative mean with all."""
+    first, second = (
+        np.stack([np.cos(np.radians(angles)), np.sin(np.radians(angles))], axis=1)
+        for angles in ([0, 90], [94, 200, 5])
+    )
+    pairs, _ = mine_bitext(first, second, k=2)
+    assert sorted(pairs.tolist()) == [[0, 2], [1, 0]]

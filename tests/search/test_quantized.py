@@ -35,11 +35,11 @@ def test_int8_is_off_by_half_a_step_at_most(vectors: np.ndarray) -> None:
 def test_binary_by_hand() -> None:
     codes = BinaryRows.encoded(np.array([[1.0, -1, 0, 2, -3, 1, 1, -1, 5]]))
     assert codes.tolist() == [[0b10010110, 0b10000000]]
-    signs = BinaryRows(codes, 9)[0:1] * 3
+    signs = BinaryRows(codes, 9)[0:1]
     assert signs.tolist() == [[1, -1, -1, 1, -1, 1, 1, -1, 1]]
 
 
-def test_binary_rows_have_length_one(vectors: np.ndarray) -> None:
+def test_binary_rows_have_one_length(vectors: np.ndarray) -> None:
     rows = BinaryRows(BinaryRows.encoded(vectors), 13)
     assert rows.shape == vectors.shape
     np.testing.assert_array_equal(rows[3:20] > 0, vectors[3:20] > 0)

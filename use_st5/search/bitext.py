@@ -53,8 +53,9 @@ def _best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each query's neighbours the one with the largest margin, and that margin."""
     means = (own_means[:, None] + their_means[rows]) / 2
-    # Both means are 0 where a vector is: no neighbour is nearer than another.
-    margins = np.divide(cosines, means, out=np.zeros(means.shape), where=means != 0)
+    # Means of 0 or less, as of a zero vector, say that nothing is near: two such negative numbers
+    # would make a margin above 0.
+    margins = np.divide(cosines, means, out=np.zeros(means.shape), where=means > 0)
     best = margins.argmax(axis=1)
     queries = np.arange(len(rows))
     return rows[queries, best], margins[queries, best]

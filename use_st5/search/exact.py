@@ -8,7 +8,7 @@ import numpy as np
 
 # Queries and rows that are multiplied at a time: 16 MB of products in float32.
 _BLOCK = (1024, 4096)
-# The same for few queries, where it is the rows that take the memory.
+# The same for few queries and an array, whose rows are not copied.
 _BLOCK_OF_FEW = (256, 16384)
 # How many of a block's products are summed anew, one by one; beyond it, all of them at once.
 _SPARSE = 1 / 16
@@ -67,7 +67,8 @@ def exact_search(
     queries = np.asarray(queries)
     if not hasattr(corpus, "shape"):
         corpus = np.asarray(corpus)
-    block = block or (_BLOCK_OF_FEW if len(queries) <= _BLOCK_OF_FEW[0] else _BLOCK)
+    few = len(queries) <= _BLOCK_OF_FEW[0] and isinstance(corpus, np.ndarray)
+    block = block or (_BLOCK_OF_FEW if few else _BLOCK)
     _check(queries, corpus, k, block)
     scores = np.full((len(queries), k), -np.inf, np.float32)
     rows = np.zeros((len(queries), k), np.int64)

@@ -31,7 +31,9 @@ class Int8Rows:
 
     def __getitem__(self, rows: slice, /) -> np.ndarray:
         """Some rows, float32 `[n, dim]`."""
-        return self._codes[rows] * self._scales[rows, None]
+        decoded = self._codes[rows].astype(np.float32)
+        decoded *= self._scales[rows, None]
+        return decoded
 
     @staticmethod
     def encoded(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +44,7 @@ class Int8Rows:
 
 
 class BinaryRows:
-    """A matrix of one bit a number, which a search reads as ±1/√dim.
+    """A matrix of one bit a number, which a search reads as ±1.
 
     The queries keep all their digits: the product of numbers with signs orders the rows better
     than a count of the signs that differ.
@@ -52,8 +54,6 @@ class BinaryRows:
         dimension: Numbers in a row.
     """
 
-    longest = 1.0
-
     def __init__(self, codes: np.ndarray, dimension: int) -> None:
         self._codes, self._dimension = codes, dimension
 
@@ -62,11 +62,15 @@ class BinaryRows:
         """`(rows, dim)`."""
         return len(self._codes), self._dimension
 
+    @property
+    def longest(self) -> float:
+        """The length of every row."""
+        return self._dimension**0.5
+
     def __getitem__(self, rows: slice, /) -> np.ndarray:
         """Some rows, float32 `[n, dim]`."""
         codes = self._codes[rows]
-        signs = _SIGNS[codes].reshape(len(codes), -1)[:, : self._dimension]
-        return signs * np.float32(self._dimension**-0.5)
+        return _SIGNS.take(codes, axis=0).reshape(len(codes), -1)[:, : self._dimension]
 
     @staticmethod
     def encoded(vectors: np.ndarray) -> np.ndarray:
