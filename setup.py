@@ -34,6 +34,8 @@ EXTRAS = {
     "plots": ["matplotlib>=3.9"],
     # Classifiers and statistics, and the page that `use-st5 report` writes.
     "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],
+    # Graphs of near vectors (`use-st5 index --kind hnsw`).
+    "search": ["faiss-cpu>=1.9"],
     # The recipe `transfer_tables`: skip-gram vectors and the search for hyper-parameters. Transfer
     # models themselves, and files of word vectors, need neither.
     "transfer": ["gensim>=4.4", "keras-tuner>=1.4.7"],

@@ -51,7 +51,8 @@ def test_rooms_offer_what_one_builds_with() -> None:
 def test_star_gives_the_public_names() -> None:
     names: dict[str, object] = {}
     exec("from use_st5.search import *", names)
-    assert {"exact_search", "mine_hard_negatives"} == set(names) - {"__builtins__"}
+    expected = {"VectorIndex", "exact_search", "mine_bitext", "mine_hard_negatives"}
+    assert expected == set(names) - {"__builtins__"}
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

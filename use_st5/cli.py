@@ -1,4 +1,4 @@
-"""The command line: `use-st5 embed`, `similarity`, `rank`, `evaluate`, `train` and others.
+"""The command line: `use-st5 embed`, `similarity`, `search`, `evaluate`, `train` and others.
 
 The commands live in `use_st5/_cli/`; nothing imports TensorFlow before a command needs it.
 """
@@ -14,17 +14,20 @@ import typer
 import use_st5
 from use_st5._cli import (
     benchmark,
+    bitext,
     convert,
     data,
     doctor,
     embed,
     evaluate,
     export,
+    index,
     info,
     mine,
     rank,
     report,
     reproduce,
+    search,
     similarity,
     train,
 )
@@ -64,12 +67,15 @@ app = typer.Typer(
 app.command("embed", help=embed.HELP)(embed.embed)
 app.command("similarity", help=similarity.HELP)(similarity.similarity)
 app.command("rank", help=rank.HELP)(rank.rank)
+app.command("index", help=index.HELP)(index.index)
+app.command("search", help=search.HELP)(search.search)
 app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
 app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
 app.add_typer(data.app, name="data")
 app.command("train", help=train.HELP)(train.train)
 app.command("mine", help=mine.HELP)(mine.mine)
+app.command("bitext", help=bitext.HELP)(bitext.bitext)
 app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT)(
     reproduce.reproduce
 )

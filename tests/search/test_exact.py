@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
 
+from use_st5._vectors import unit_rows
 from use_st5.search import exact_search
+from use_st5.search.exact import rescored
 
 
 def peer(queries: np.ndarray, corpus: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +91,9 @@ def test_memory_is_that_of_a_block(fresh_python: Callable[..., str]) -> None:
     code = """
 import resource, sys
 import numpy as np
+from use_st5._vectors import unit_rows
 from use_st5.search import exact_search
+from use_st5.search.exact import rescored
 vectors = np.random.default_rng(0).standard_normal((20_000, 8)).astype(np.float32)
 exact_search(vectors[:100], vectors, k=4)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -99,3 +104,69 @@ print(peak() - before, "tensorflow" in sys.modules)
     grown, tensorflow = fresh_python("-c", code).split()
     assert int(grown) < 150
     assert tensorflow == "False"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [
+        (np.float16, 1.0),
+        *product((np.float32, np.float64), (1e-30, 1e-20, 1.0, 1e15, 1e25)),
+    ],
+)
+def test_near_ties_are_told_apart_in_float64(scale: float, dtype: type) -> None:
+    """Rows that differ by less than a sum in float32 can say, at every size of numbers."""
+    generator = np.random.default_rng(0)
+    common = generator.standard_normal(300)
+    noise = 1e-6 * generator.standard_normal((500, 300))
+    corpus = (scale * (common + noise)).astype(dtype)
+    queries = np.stack([common, -common, noise[0]]).astype(dtype)
+    with np.errstate(over="ignore"):
+        found = exact_search(queries, corpus, k=20, block=(2, 64))
+        wanted = peer(queries, corpus, 20)
+    np.testing.assert_array_equal(found[1], wanted[1])
+    np.testing.assert_array_equal(found[0], wanted[0])
+
+
+@pytest.mark.parametrize("rows", [3000, 6000])
+def test_many_equal_rows_and_a_rising_corpus(rows: int) -> None:
+    """What makes the most candidates: half the rows are one, the others come nearer and nearer."""
+    generator = np.random.default_rng(0)
+    rising = np.linspace(-1, 1, rows // 2)[:, None] * np.ones(16)
+    same = np.repeat(generator.standard_normal((1, 16)), rows // 2, axis=0)
+    corpus = np.concatenate([rising, same]).astype(np.float32)
+    queries = np.concatenate([np.ones((2, 16)), same[:2]]).astype(np.float32)
+    found = exact_search(queries, corpus, k=5, block=(3, 1000))
+    wanted = peer(queries, corpus, 5)
+    np.testing.assert_array_equal(found[1], wanted[1])
+    np.testing.assert_array_equal(found[0], wanted[0])
+
+
+def test_a_bound_of_the_lengths_changes_nothing(vectors: tuple[np.ndarray, np.ndarray]) -> None:
+    longest = float(np.linalg.norm(vectors[1], axis=1).max())
+    found = exact_search(*vectors, k=9, longest=longest)
+    np.testing.assert_array_equal(found, exact_search(*vectors, k=9))
+
+
+def test_rescoring_by_hand() -> None:
+    vectors = np.array([[1.0, 0], [0, 1], [2, 0], [1, 0]], np.float32)
+    candidates = np.array([[3, 0, 2], [1, -1, -1]])
+    scores, rows = rescored(np.array([[1.0, 0], [0, 3]]), vectors, candidates, k=3)
+    assert rows.tolist() == [[2, 0, 3], [1, -1, -1]]
+    assert scores.tolist() == [[2, 1, 1], [3, -np.inf, -np.inf]]
+
+
+def test_it_finds_what_sentence_transformers_finds() -> None:
+    torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
+    util = pytest.importorskip("sentence_transformers.util")
+    generator = np.random.default_rng(0)
+    queries, corpus = (generator.standard_normal((n, 96)).astype(np.float32) for n in (120, 9000))
+    for unit, score in ((False, util.dot_score), (True, util.cos_sim)):
+        if unit:
+            queries, corpus = unit_rows(queries), unit_rows(corpus)
+        scores, rows = exact_search(queries, corpus, k=10)
+        found = util.semantic_search(
+            torch.from_numpy(queries), torch.from_numpy(corpus), top_k=10, score_function=score
+        )
+        assert [[hit["corpus_id"] for hit in line] for line in found] == rows.tolist()
+        wanted = [[hit["score"] for hit in line] for line in found]
+        np.testing.assert_allclose(scores, wanted, rtol=1e-5, atol=1e-5)

@@ -96,7 +96,7 @@ def embed(
         if output.exists() and not overwrite:
             raise FileExistsError(f"{output} exists; give --overwrite to replace it")
         with open_seekable(source, beside=output.absolute()) as stream:
-            _to_file(stream, source, output, model, layout, options)
+            embed_to_file(stream, source, output, model, layout, options)
 
 
 def _format_by_suffix(output: Path) -> Format:
@@ -110,7 +110,7 @@ def _format_by_suffix(output: Path) -> Format:
     )
 
 
-def _to_file(
+def embed_to_file(
     stream: IO[bytes],
     source: str,
     output: Path,

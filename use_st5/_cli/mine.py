@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +9,9 @@ import typer
 
 from use_st5._cli.destination import sole_file
 from use_st5._cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
-from use_st5._cli.output import manual, say, waiting
-from use_st5._files import atomic_path
+from use_st5._cli.output import check_table_name, manual, say, waiting, write_table
 
 _COLUMNS = ("anchor", "positive", "negative")
-_SUFFIXES = (".tsv", ".csv", ".jsonl")
 
 HELP = manual(
     """Find hard negatives for a file of pairs, and write a file of triplets.
@@ -51,11 +46,7 @@ def mine(
     from use_st5.own_data.sources import open_source
     from use_st5.search.hard_negatives import mine_hard_negatives
 
-    if to.suffix.lower() not in _SUFFIXES:
-        raise typer.BadParameter(
-            f"expected a file that ends in {', '.join(_SUFFIXES)}, received {to}.",
-            param_hint="--to",
-        )
+    check_table_name(to, option="--to")
     with sole_file(to):
         source = open_source(file, task="pairs", columns=named_words("--column", column))
         pairs = [(row["anchor"], row["positive"]) for row in source]
@@ -75,23 +66,9 @@ def mine(
                 f"{file}: expected texts that may be negatives, found none within the ranks and "
                 "the margin. Widen --rank-to, or lower --margin."
             )
-        _write(found, to)
+        write_table(to, _COLUMNS, found)
     with_one = len({triplet[:2] for triplet in found})
     say(
         f"{to}: {len(found):,} triplets; of {len(set(pairs)):,} pairs "
         f"{len(set(pairs)) - with_one:,} have no negative that is far enough"
     )
-
-
-def _write(triplets: Sequence[tuple[str, str, str]], path: Path) -> None:
-    """The triplets in the format that the suffix says."""
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        if path.suffix.lower() == ".jsonl":
-            for triplet in triplets:
-                row = dict(zip(_COLUMNS, triplet, strict=True))
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        elif path.suffix.lower() == ".csv":
-            csv.writer(file, lineterminator="\n").writerows([_COLUMNS, *triplets])
-        else:  # A tab or a line break would end a field.
-            for triplet in (_COLUMNS, *triplets):
-                file.write("\t".join(" ".join(text.split()) for text in triplet) + "\n")

@@ -87,6 +87,16 @@ class CountingEncoder:
         self._encoder = encoder
         self._total = self._truncated = 0
 
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self._encoder.name
+
+    @property
+    def identity(self) -> str:
+        """The model's."""
+        return self._encoder.identity
+
     def encode(self, texts: list[str], **options: Any) -> np.ndarray:
         """Vectors of texts `[texts, dimension]`; `options` are those of the model's `encode`."""
         vectors, truncated = encode_counting(self._encoder, texts, **options)

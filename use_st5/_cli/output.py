@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
+
+from use_st5._files import atomic_path
+
+_TABLES = (".tsv", ".csv", ".jsonl")
 
 
 def say(message: str) -> None:
@@ -37,6 +44,33 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def check_table_name(path: Path, *, option: str) -> None:
+    """Checks that a file to write says by its suffix which kind of table it shall be.
+
+    Raises:
+        typer.BadParameter: It does not; names the option.
+    """
+    if path.suffix.lower() not in _TABLES:
+        raise typer.BadParameter(
+            f"expected a file that ends in {', '.join(_TABLES)}, received {path}.",
+            param_hint=option,
+        )
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Writes a table in the format that the suffix says, as `use-st5 train` reads it."""
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        if path.suffix.lower() == ".jsonl":
+            for row in rows:
+                named = dict(zip(columns, row, strict=True))
+                file.write(json.dumps(named, ensure_ascii=False) + "\n")
+        elif path.suffix.lower() == ".csv":
+            csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+        else:  # A tab or a line break would end a field.
+            for row in (columns, *rows):
+                file.write("\t".join(" ".join(cell.split()) for cell in row) + "\n")
 
 
 @contextmanager

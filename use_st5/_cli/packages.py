@@ -29,6 +29,7 @@ USES = {
     "litert": "models for LiteRT",
     "plots": "heat maps",
     "evaluation": "evaluate and report",
+    "search": "graphs of near vectors",
     "transfer": "the recipe transfer_tables",
 }
 # They import pkg_resources without saying so; setuptools 82 removed it.

@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
-from itertools import product
+from typing import Protocol
 
 import numpy as np
 
-# 4,096 × 1,024 inner products at a time: 32 MB in float64 and 16 MB in float32.
-_BLOCK = (4096, 1024)
+# Queries and rows that are multiplied at a time: 16 MB of products in float32.
+_BLOCK = (1024, 4096)
+# The same for few queries and an array, whose rows are not copied.
+_BLOCK_OF_FEW = (256, 16384)
+# How many of a block's products are summed anew, one by one; beyond it, all of them at once.
+_SPARSE = 1 / 16
+# Rows of more candidates than so many times `k` are looked through for their own k-th first.
+_MANY = 4
+# What is gathered or sorted at a time, in numbers.
+_AT_ONCE = 2**20
+
+
+class Rows(Protocol):
+    """A matrix `[rows, dim]` that is read a slice of rows at a time: an array, or a decoder."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """`(rows, dim)`."""
+
+    def __getitem__(self, rows: slice, /) -> np.ndarray:
+        """Numbers `[n, dim]` of some rows."""
 
 
 def exact_search(
-    queries: np.ndarray, corpus: np.ndarray, *, k: int, block: tuple[int, int] = _BLOCK
+    queries: np.ndarray,
+    corpus: np.ndarray | Rows,
+    *,
+    k: int,
+    longest: float | None = None,
+    block: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds the `k` rows of `corpus` with the largest inner products with each query.
 
     Give rows of length 1 to search by cosine. Beside its arguments and its result it needs the
-    memory of one block, whatever the sizes.
+    memory of some blocks, whatever the sizes, and it reads the corpus once: an array that lies on
+    the disk (`numpy.load(file, mmap_mode="r")`) need not fit into memory.
 
     Inner products are summed in float64 and rounded to float32. In float32 alone the sum of the
     same two rows depends on where in a block they stand, so that equal rows would not tie; so
-    neither ties nor the result depend on the blocks.
+    neither ties nor the result depend on the blocks. float32 only rules out, by its error bound,
+    what cannot be among the best.
 
     Args:
         queries: `[queries, dim]`, finite.
         corpus: `[rows, dim]`, finite.
         k: How many rows to find for each query.
-        block: How many queries are multiplied with how many rows at a time.
+        longest: What no row of the corpus is longer than, 1 for rows of length 1, where it is
+            known: it spares a look at each number, which counts where queries are few.
+        block: How many queries are multiplied with how many rows at a time. None: 4 million.
 
     Returns:
         The inner products, float32 `[queries, k]`, the largest first, and the rows that they
@@ -36,54 +64,188 @@ def exact_search(
         ValueError: The shapes do not fit, numbers are not finite, or `k` or `block` is too small
             or too large.
     """
-    queries, corpus = np.asarray(queries), np.asarray(corpus)
+    queries = np.asarray(queries)
+    if not hasattr(corpus, "shape"):
+        corpus = np.asarray(corpus)
+    few = len(queries) <= _BLOCK_OF_FEW[0] and isinstance(corpus, np.ndarray)
+    block = block or (_BLOCK_OF_FEW if few else _BLOCK)
     _check(queries, corpus, k, block)
     scores = np.full((len(queries), k), -np.inf, np.float32)
     rows = np.zeros((len(queries), k), np.int64)
-    starts = product(range(0, len(queries), block[0]), range(0, len(corpus), block[1]))
-    for first, start in starts:
-        part = slice(first, first + block[0])
-        some = corpus[start : start + block[1]].astype(np.float64)
-        products = (queries[part].astype(np.float64) @ some.T).astype(np.float32)
-        _merge(scores[part], rows[part], products, start)
+    for start in range(0, corpus.shape[0], block[1]):
+        some = _Block(corpus[start : start + block[1]], start, longest)
+        for first in range(0, len(queries), block[0]):
+            part = slice(first, first + block[0])
+            _search_block(_Block(queries[part], first), some, scores[part], rows[part])
     return scores, rows
 
 
-def _merge(scores: np.ndarray, rows: np.ndarray, products: np.ndarray, start: int) -> None:
-    """Puts what a block has to add into the best found so far, both `[queries, k]`, in place.
+def rescored(
+    queries: np.ndarray, vectors: np.ndarray, candidates: np.ndarray, *, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best of some rows for each query, by the products that `exact_search` gives.
 
-    Taking one maximum after another is fast where `k` is small and few queries find something new
-    in a block, which is so in all but the first. It also keeps the order of equal products:
-    `argmax` gives the lowest row, and a later one displaces only what is less than it.
+    Args:
+        queries: `[queries, dim]`, finite.
+        vectors: `[rows, dim]`, finite; only the candidates are read.
+        candidates: Rows for each query, int64 `[queries, c]` with c at least `k`; −1 is none.
+        k: How many of them to find.
+
+    Returns:
+        As `exact_search`; −inf and −1 where a query has fewer than `k` candidates.
     """
-    open_queries = np.arange(len(products))
-    for _ in range(scores.shape[1]):
-        columns = products.argmax(axis=1)
-        best = products[np.arange(len(products)), columns]
-        better = best > scores[open_queries, -1]
-        if not better.any():
+    candidates = np.sort(candidates, axis=1)
+    known = candidates >= 0
+    found = np.full(candidates.shape, -np.inf, np.float32)
+    which, columns = np.nonzero(known)
+    found[known] = _products(queries, vectors, which, candidates[which, columns])
+    order = np.argsort(-found, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(found, order, axis=1), np.take_along_axis(candidates, order, axis=1)
+
+
+class _Block:
+    """Some rows of a matrix, the first of which is row `start`.
+
+    Attributes:
+        vectors: As they were given, `[n, dim]`.
+        narrow: The same in float32.
+        lengths: float64 `[n]` or `[1]`, bounds; infinite where float32 does not hold them.
+    """
+
+    def __init__(self, vectors: np.ndarray, start: int, longest: float | None = None) -> None:
+        self.vectors = vectors
+        self.start = start
+        with np.errstate(over="ignore"):
+            self.narrow = np.asarray(vectors, np.float32)
+            if longest is not None:
+                # What is rounded to float32 may become longer.
+                self.lengths = np.array([1.001 * longest])
+                return
+            squares = np.einsum("nd,nd->n", self.narrow, self.narrow)
+        self.lengths = np.sqrt(squares.astype(np.float64))
+        if not np.isfinite(self.lengths).all() and not np.isfinite(vectors).all():
+            raise ValueError(
+                "corpus: expected finite numbers, received NaN or infinity in rows "
+                f"{start} to {start + len(vectors) - 1}."
+            )
+
+
+def _search_block(queries: _Block, corpus: _Block, scores: np.ndarray, rows: np.ndarray) -> None:
+    """Puts what a block of the corpus has to add into the best found so far, in place."""
+    error = _error_bound(queries, corpus)
+    if error is not None:
+        which, columns = _candidates(queries.narrow @ corpus.narrow.T, scores, error)
+        if len(which) <= _SPARSE * len(queries.vectors) * len(corpus.vectors):
+            found = _products(queries.vectors, corpus.vectors, which, columns)
+            _merge(scores, rows, *_padded(which, columns + corpus.start, found, len(scores)))
             return
-        if not better.all():
-            products, open_queries = products[better], open_queries[better]
-            columns, best = columns[better], best[better]
-        products[np.arange(len(products)), columns] = -np.inf
-        found, found_rows = scores[open_queries], rows[open_queries]
-        found[:, -1], found_rows[:, -1] = best, columns + start
-        order = np.argsort(-found, axis=1, kind="stable")
-        scores[open_queries] = np.take_along_axis(found, order, axis=1)
-        rows[open_queries] = np.take_along_axis(found_rows, order, axis=1)
+    numbers = corpus.start + np.arange(len(corpus.vectors))
+    whole = np.asarray(corpus.vectors, np.float64)
+    size = max(1, _AT_ONCE // len(numbers))
+    for first in range(0, len(scores), size):
+        part = slice(first, first + size)
+        found = (np.asarray(queries.vectors[part], np.float64) @ whole.T).astype(np.float32)
+        found_rows = np.broadcast_to(numbers, found.shape)
+        _merge(scores[part], rows[part], np.arange(len(found)), found, found_rows)
 
 
-def _check(queries: np.ndarray, corpus: np.ndarray, k: int, block: tuple[int, int]) -> None:
-    if queries.ndim != 2 or corpus.ndim != 2 or queries.shape[1] != corpus.shape[1]:
+def _error_bound(queries: _Block, corpus: _Block) -> np.ndarray | None:
+    """By how much a query's products in float32 may be wrong, `[queries]`; None: by any number.
+
+    Higham's bound for a sum of `dim` products in any order, and what underflows. Twice of it,
+    which holds the rounding of the bound itself.
+    """
+    dim, longest = corpus.vectors.shape[1], corpus.lengths.max()
+    if not queries.lengths.max() * longest < 1e37:
+        return None
+    underflow = dim + np.sqrt(dim) * (queries.lengths + longest)
+    return (dim + 8) * 2.0**-23 * queries.lengths * longest + 2.0**-125 * underflow
+
+
+def _candidates(
+    products: np.ndarray, scores: np.ndarray, error: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Queries and columns of all products that may be better than a query's `k` best so far."""
+    k = scores.shape[1]
+    limits = scores[:, -1] - error.astype(np.float32)
+    near = products >= limits[:, None]
+    if k < products.shape[1] and np.count_nonzero(near) > _MANY * k * len(near):
+        many = np.flatnonzero(np.count_nonzero(near, axis=1) > _MANY * k)
+        # In parts: each is a copy.
+        for part in np.array_split(many, max(1, products.size // _AT_ONCE)):
+            kth = np.partition(products[part], -k, axis=1)[:, -k]
+            own = kth - 2 * error[part].astype(np.float32)
+            near[part] = products[part] >= np.maximum(own, limits[part])[:, None]
+    return np.divmod(np.flatnonzero(near), products.shape[1])
+
+
+def _products(
+    queries: np.ndarray, vectors: np.ndarray, which: np.ndarray, rows: np.ndarray
+) -> np.ndarray:
+    """The inner products of some queries with some rows, pair by pair, `[pairs]`."""
+    found = np.empty(len(which), np.float32)
+    size = max(1, _AT_ONCE // vectors.shape[1])
+    for start in range(0, len(which), size):
+        part = slice(start, start + size)
+        some = np.asarray(queries[which[part]], np.float64)
+        others = np.asarray(vectors[rows[part]], np.float64)
+        found[part] = np.einsum("nd,nd->n", some, others)
+    return found
+
+
+def _padded(
+    which: np.ndarray, rows: np.ndarray, found: np.ndarray, queries: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The queries that found something, and for each a line of products and rows.
+
+    Args:
+        which: The query of each product, not falling.
+        rows: The row of each.
+        found: The products.
+        queries: How many there are.
+    """
+    counts = np.bincount(which, minlength=queries)
+    touched = np.flatnonzero(counts)
+    counts = counts[touched]
+    starts = np.cumsum(counts) - counts
+    lines = np.repeat(np.arange(len(touched)), counts)
+    places = np.arange(len(which)) - starts[lines]
+    width = counts.max(initial=0)
+    products = np.full((len(touched), width), -np.inf, np.float32)
+    numbers = np.zeros((len(touched), width), np.int64)
+    products[lines, places], numbers[lines, places] = found, rows
+    return touched, products, numbers
+
+
+def _merge(
+    scores: np.ndarray,
+    rows: np.ndarray,
+    touched: np.ndarray,
+    found: np.ndarray,
+    found_rows: np.ndarray,
+) -> None:
+    """Puts products of higher rows into the best so far, both `[queries, k]`, in place.
+
+    A stable sort keeps the order of equal ones: what was found before has lower rows.
+    """
+    better = found.max(axis=1, initial=-np.inf) > scores[touched, -1]
+    touched, found, found_rows = touched[better], found[better], found_rows[better]
+    every = np.concatenate([scores[touched], found], axis=1)
+    every_row = np.concatenate([rows[touched], found_rows], axis=1)
+    order = np.argsort(-every, axis=1, kind="stable")[:, : scores.shape[1]]
+    scores[touched] = np.take_along_axis(every, order, axis=1)
+    rows[touched] = np.take_along_axis(every_row, order, axis=1)
+
+
+def _check(queries: np.ndarray, corpus: np.ndarray | Rows, k: int, block: tuple[int, int]) -> None:
+    if queries.ndim != 2 or len(corpus.shape) != 2 or queries.shape[1] != corpus.shape[1]:
         raise ValueError(
             "Expected queries [queries, dim] and corpus [rows, dim] of one dim, received "
             f"{list(queries.shape)} and {list(corpus.shape)}."
         )
-    if not 1 <= k <= len(corpus):
-        raise ValueError(f"k: expected 1 to {len(corpus)}, the rows of corpus; received {k}.")
+    if not 1 <= k <= corpus.shape[0]:
+        raise ValueError(f"k: expected 1 to {corpus.shape[0]}, the rows of corpus; received {k}.")
     if min(block) < 1:
         raise ValueError(f"block: expected two numbers of at least 1, received {block}.")
-    for name, vectors in (("queries", queries), ("corpus", corpus)):
-        if not np.isfinite(vectors).all():
-            raise ValueError(f"{name}: expected finite numbers, received NaN or infinity.")
+    if not np.isfinite(queries).all():
+        raise ValueError("queries: expected finite numbers, received NaN or infinity.")

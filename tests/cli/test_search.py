@@ -1,0 +1,97 @@
+"""`use-st5 search`: in an index and in a text file, as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+TEXTS = ["alpha", "beta", "", "gamma, née"]
+
+
+@pytest.fixture(autouse=True)
+def texts(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+
+
+@pytest.mark.parametrize("where", ["texts.txt", "texts.index"])
+def test_the_nearest_texts_with_their_lines(where: str, use: Callable, fake: Any) -> None:
+    assert use("index", "texts.txt", "--to", "texts.index", "-m", "fake").exit_code == 0
+    vectors, asked = fake.encode(TEXTS), fake.encode(["beta"])[0]
+    order = np.argsort(-(vectors @ asked), kind="stable")[:3]
+    result = use("search", where, "beta", "-m", "fake", "--top-k", "3")
+    assert result.exit_code == 0, result.stderr
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert lines[0] == ["score", "line", "text"]
+    assert [(line[1], line[2]) for line in lines[1:]] == [(str(i + 1), TEXTS[i]) for i in order]
+    assert lines[1] == ["1.0000", "2", "beta"]
+
+
+@pytest.mark.parametrize("where", ["texts.txt", "texts.index"])
+def test_several_queries_of_a_file(where: str, use: Callable, fake: Any) -> None:
+    use("index", "texts.txt", "--to", "texts.index", "-m", "fake", "--kind", "int8")
+    options = ("-m", "fake", "-k", "1")
+    table = use("search", where, "--file", "-", *options, input="gamma, née\nalpha\n").stdout
+    rows = [line.split("\t") for line in table.splitlines()]
+    assert rows[0] == ["query", "score", "line", "text"]
+    assert [row[::3] for row in rows[1:]] == [["gamma, née"] * 2, ["alpha"] * 2]
+    found = json.loads(use("search", where, "alpha", "-m", "fake", "--json").stdout)
+    assert (found["model"], found["texts"]) == ("fake", 4)
+    assert found["queries"][0]["query"] == "alpha"
+    hits = found["queries"][0]["found"]
+    assert len(hits) == 4
+    assert (hits[0]["line"], hits[0]["text"]) == (1, "alpha")
+    assert hits[0]["score"] == pytest.approx(1.0)
+
+
+def test_a_bundled_model_is_found_by_the_name_in_the_index(
+    use: Callable, fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
+    result = use("search", "texts.index", "beta")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "made by fake, which is no bundled model; give its folder with --model" in result.stderr
+    monkeypatch.setattr("use_st5._cli.search.bundled_names", lambda: ["fake"])
+    assert use("search", "texts.index", "beta").exit_code == 0
+
+
+def test_queries_that_were_cut_are_counted(use: Callable, fake: Any) -> None:
+    use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
+    fake.max_length = 5
+    result = use("search", "texts.index", "beta", "a longer one", "-m", "fake")
+    said = "1 of 2 texts is longer than 5 tokens; the rest of them was not read\n"
+    assert result.stderr == said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("texts.index",), 2, "give queries after WHERE, or --file"),
+        (("texts.index", "a", "--file", "-"), 2, "give queries after WHERE, or --file"),
+        (("texts.index", "a", "--top-k", "0"), 2, "--top-k"),
+        (("texts.txt", "a", "--breadth", "2"), 2, "goes with an index alone"),
+        (("absent.txt", "a"), 1, "found no absent.txt"),
+        (("empty.txt", "a"), 1, "expected texts, one a line, received none"),
+        (("texts.txt", "--file", "empty.txt"), 1, "expected queries, one a line, received none"),
+        ((".", "a"), 1, "found no index.json"),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: tuple[str, ...], code: int, message: str, use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.txt").touch()
+    result = use("search", *arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (code, 1)
+    assert message in result.stderr
+
+
+def test_another_model_than_the_index_names_is_refused(use: Callable, fake: Any) -> None:
+    use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
+    fake.identity = "1"
+    result = use("search", "texts.index", "beta", "-m", "fake")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "their vectors cannot be compared" in result.stderr

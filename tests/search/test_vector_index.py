@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5._vectors import cosine
+from use_st5.search import VectorIndex, exact_search
+
+TEXTS = [f"text {number}, naïve" for number in range(300)] + ["", "two\nlines", "\ud800"]
+
+
+@dataclass
+class Hashed:
+    """An encoder whose vectors the text decides, of a length that must not matter."""
+
+    name: str = "hashed"
+    identity: str = "0" * 64
+    dimension: int = 20
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        seeds = [[*text.encode("utf-8", "surrogatepass"), int(self.identity[0])] for text in texts]
+        rows = [np.random.default_rng(seed).standard_normal(self.dimension) for seed in seeds]
+        return 3 * np.array(rows, np.float32)
+
+
+def build(folder: Path, **options: object) -> VectorIndex:
+    encoder = Hashed()
+    vectors = encoder.encode(TEXTS)
+    return VectorIndex.build(folder, vectors, encoder=encoder, texts=TEXTS, **options)
+
+
+@pytest.mark.parametrize("kind", ["exact", "int8", "binary", "hnsw"])
+def test_it_finds_the_texts_with_the_largest_cosines(kind: str, tmp_path: Path) -> None:
+    if kind == "hnsw":
+        pytest.importorskip("faiss", reason="the extra `search` is not installed")
+    build(tmp_path / "index", kind=kind)
+    index, encoder = VectorIndex(tmp_path / "index"), Hashed()
+    assert (len(index), index.kind, index.model, index.dimension) == (303, kind, "hashed", 20)
+    queries = [*TEXTS[::60], "another"]
+    scores, rows = index.search(encoder, queries, k=5, breadth=303)  # every row is scored
+    vectors = encoder.encode(TEXTS).astype(float)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    asked = encoder.encode(queries).astype(float)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+    wanted_scores, wanted = exact_search(asked, unit, k=5)
+    np.testing.assert_array_equal(rows, wanted)
+    np.testing.assert_allclose(scores, wanted_scores, atol=1e-6)
+    assert [index.text(row) for row in rows[:-1, 0]] == queries[:-1]
+    assert [index.text(row) for row in (300, 301, 302)] == TEXTS[300:]
+
+
+def test_all_rows_where_more_are_asked_for(tmp_path: Path) -> None:
+    index = build(tmp_path / "index", kind="int8")
+    scores, rows = index.search(Hashed(), ["a"], k=1000)
+    assert sorted(rows[0]) == list(range(303))
+    assert np.all(np.diff(scores[0]) <= 0)
+
+
+def test_a_wider_first_look_finds_no_less(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.standard_normal((4000, 64)).astype(np.float32)
+    queries = generator.standard_normal((50, 64)).astype(np.float32)
+    built = {
+        kind: VectorIndex.build(tmp_path / kind, vectors, encoder=Hashed(), kind=kind)
+        for kind in ("exact", "int8", "binary")
+    }
+    _, true = built["exact"].search_vectors(queries)
+
+    def recall(kind: str, breadth: int | None) -> float:
+        _, rows = built[kind].search_vectors(queries, breadth=breadth)
+        return float(np.mean([len({*a} & {*b}) / 10 for a, b in zip(rows, true, strict=True)]))
+
+    assert recall("int8", 1) > 0.95
+    assert recall("int8", None) == 1.0
+    falling = [recall("binary", breadth) for breadth in (64, 16, 4, 1)]
+    assert falling == sorted(falling, reverse=True)
+    assert falling[0] > 0.98
+    assert falling[1] > 0.85
+
+
+def test_another_model_is_refused(tmp_path: Path) -> None:
+    index = build(tmp_path / "index")
+    other = Hashed("other", "1" * 64)
+    with pytest.raises(ValueError, match="the model hashed with the hash 0{12}, .* other with 1"):
+        index.search(other, ["a"])
+    with pytest.raises(ValueError, match=r"expected \[queries, 20\] as hashed gives"):
+        index.search_vectors(np.ones((1, 21)))
+
+
+def test_vectors_of_other_texts_or_of_another_model_are_refused(tmp_path: Path) -> None:
+    encoder = Hashed()
+    vectors = encoder.encode(TEXTS)
+    for wrong in (vectors[::-1], Hashed(identity="1" * 64).encode(TEXTS), vectors[:, :10]):
+        with pytest.raises(ValueError, match="expected those that hashed gives to the texts"):
+            VectorIndex.build(tmp_path / "index", wrong, encoder=encoder, texts=TEXTS)
+    with pytest.raises(ValueError, match="texts: expected 302, one for each vector, received 303"):
+        VectorIndex.build(tmp_path / "index", vectors[:-1], encoder=encoder, texts=TEXTS)
+    vectors[150, 3] = np.nan
+    with pytest.raises(ValueError, match="vectors: expected finite numbers"):
+        VectorIndex.build(tmp_path / "index", vectors, encoder=encoder)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_index_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+    build(tmp_path / "index", kind="int8")
+    assert build(tmp_path / "index").kind == "exact"
+    assert not (tmp_path / "index" / "codes.npy").exists()
+    (tmp_path / "index" / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="an index that use_st5 wrote, and nothing else"):
+        build(tmp_path / "index")
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FileExistsError, match="nothing else"):
+        build(tmp_path / "file")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def other_header(path: Path) -> None:
+    path.write_bytes(b"x" * path.stat().st_size)
+
+
+def other_kind(path: Path) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), "kind": "best"}))
+
+
+def fewer_rows(path: Path) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), "rows": 302}))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("vectors.npy", cut, "expected 24368 bytes, found 24367"),
+        ("vectors.npy", other_header, r"expected float32 \[303, 20\]"),
+        ("codes.npy", Path.unlink, "expected 6188 bytes, found no such file"),
+        ("index.json", other_kind, r"\$\.kind: expected one of the known values"),
+        ("index.json", fewer_rows, r"expected float32 \[302, 20\]"),
+        ("index.json", cut, "expected JSON"),
+    ],
+)
+def test_a_damaged_index_is_refused(
+    name: str, damage: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    build(tmp_path / "index", kind="int8")
+    path = tmp_path / "index" / name
+    if damage is cut and name == "index.json":
+        path.write_text("{")
+    else:
+        damage(path)
+    with pytest.raises(ValueError, match=message) as error:
+        VectorIndex(tmp_path / "index")
+    assert "Build the index again." in str(error.value)
+
+
+def test_errors_of_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="kind: expected one of exact, int8, binary, hnsw"):
+        build(tmp_path / "index", kind="ivf")
+    with pytest.raises(ValueError, match=r"vectors: expected \[rows, dim\], received \[0, 20\]"):
+        VectorIndex.build(tmp_path / "index", np.ones((0, 20)), encoder=Hashed())
+    with pytest.raises(FileNotFoundError, match=r"found no index\.json"):
+        VectorIndex(tmp_path)
+    index = VectorIndex.build(tmp_path / "index", np.ones((3, 20)), encoder=Hashed())
+    assert not index.has_texts
+    with pytest.raises(ValueError, match="was built without texts"):
+        index.text(0)
+    with pytest.raises(ValueError, match="Expected k and breadth from 1, received 0"):
+        index.search_vectors(np.ones((1, 20)), k=0)
+    with pytest.raises(ValueError, match="queries: expected finite numbers"):
+        index.search_vectors(np.full((1, 20), np.inf))
+    with pytest.raises(IndexError, match="a row from 0 to 302, received 303"):
+        build(tmp_path / "index").text(303)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ImportError, match=r"use_st5\[search\]"):
+        build(tmp_path / "graph", kind="hnsw")
+    assert not (tmp_path / "graph").exists()
+
+
+def test_a_zero_vector_is_near_to_nothing(tmp_path: Path) -> None:
+    vectors = np.array([[0.0, 0.0], [1.0, 1.0]], np.float32)
+
+    class Zero:
+        name, identity = "zero", "0"
+
+        def encode(self, texts: list[str]) -> np.ndarray:
+            return vectors[[len(text) for text in texts]]
+
+    index = VectorIndex.build(tmp_path / "index", vectors, encoder=Zero(), texts=["", "a"])
+    scores, rows = index.search(Zero(), ["a", ""], k=2)
+    assert rows.tolist() == [[1, 0], [0, 1]]
+    np.testing.assert_allclose(scores, [[1, 0], [0, 0]], atol=1e-6)
+    np.testing.assert_allclose(cosine(vectors[:1], vectors[1:]), [0.0])
+
+
+@pytest.mark.process
+def test_a_million_vectors_need_the_memory_of_blocks(
+    fresh_python: Callable[..., str], tmp_path: Path
+) -> None:
+    """The process may have 220 MB of its own beyond its start; the vectors alone are 256 MB."""
+    code = f"""
+import resource, sys
+import numpy as np
+from use_st5.search import VectorIndex
+index = VectorIndex({str(tmp_path / "index")!r})
+data = [line for line in open("/proc/self/status") if line.startswith("VmData")][0].split()[1]
+limit = 1024 * int(data) + 220 * 2**20
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+scores, rows = index.search_vectors(np.eye(64)[:20], k=10)
+print(len(index), rows[:, 0].tolist() == list(range(20)), "tensorflow" in sys.modules)
+"""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("the limit is Linux's")
+    vectors = np.lib.format.open_memmap(tmp_path / "v.npy", "w+", np.float32, (1_000_000, 64))
+    generator = np.random.default_rng(0)
+    for start in range(0, len(vectors), 100_000):
+        vectors[start : start + 100_000] = generator.random((100_000, 64), np.float32)
+    vectors[:64] = 9 * np.eye(64)
+    VectorIndex.build(tmp_path / "index", vectors, encoder=Hashed(dimension=64))
+    assert fresh_python("-c", code).split() == ["1000000", "True", "False"]

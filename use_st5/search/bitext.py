@@ -1,0 +1,76 @@
+"""Translations among the sentences of two texts, by the margins of their vectors.
+
+Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings"
+(ACL 2019, arXiv 1811.01136), Eq. 2 with the ratio, and section 3.2's "max. score" retrieval, as
+LASER's source/mine_bitexts.py does both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from use_st5._vectors import unit_rows
+from use_st5.search.exact import exact_search
+
+
+def mine_bitext(
+    first: np.ndarray, second: np.ndarray, *, k: int = 4
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs rows one to one, those with the largest margins first.
+
+    The margin of two vectors is their cosine, divided by the mean of two means: that of each one's
+    cosines with its `k` nearest neighbours on the other side. Each row proposes the neighbour with
+    which its margin is largest. The proposals of both sides are taken by falling margin unless one
+    of their rows has been; of equal ones those of the first rows, and the lower rows, come first.
+
+    Args:
+        first: Embeddings `[first, dim]` of distinct sentences.
+        second: Embeddings `[second, dim]` of distinct sentences.
+        k: How many neighbours are considered, all where there are fewer.
+
+    Returns:
+        The rows, first and second, int64 `[pairs, 2]`, and their margins, float64 `[pairs]`,
+        which fall; only those above 0.
+    """
+    first, second = unit_rows(first), unit_rows(second)
+    forth, second_rows = exact_search(first, second, k=min(k, len(second)))
+    back, first_rows = exact_search(second, first, k=min(k, len(first)))
+    first_means = forth.mean(axis=1, dtype=np.float64)
+    second_means = back.mean(axis=1, dtype=np.float64)
+    second_best, forth_margins = _best(forth, second_rows, first_means, second_means)
+    first_best, back_margins = _best(back, first_rows, second_means, first_means)
+    pairs = np.concatenate(
+        [
+            np.stack([np.arange(len(first)), second_best], axis=1),
+            np.stack([first_best, np.arange(len(second))], axis=1),
+        ]
+    )
+    return _one_to_one(pairs, np.concatenate([forth_margins, back_margins]))
+
+
+def _best(
+    cosines: np.ndarray, rows: np.ndarray, own_means: np.ndarray, their_means: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each query's neighbours the one with the largest margin, and that margin."""
+    means = (own_means[:, None] + their_means[rows]) / 2
+    # Means of 0 or less, as of a zero vector, say that nothing is near: two such negative numbers
+    # would make a margin above 0.
+    margins = np.divide(cosines, means, out=np.zeros(means.shape), where=means > 0)
+    best = margins.argmax(axis=1)
+    queries = np.arange(len(rows))
+    return rows[queries, best], margins[queries, best]
+
+
+def _one_to_one(pairs: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    taken_first: set[int] = set()
+    taken_second: set[int] = set()
+    kept = []
+    for place in np.argsort(-margins, kind="stable"):
+        one, other = pairs[place].tolist()
+        if margins[place] <= 0:
+            break
+        if one not in taken_first and other not in taken_second:
+            taken_first.add(one)
+            taken_second.add(other)
+            kept.append(place)
+    return pairs[kept], margins[kept]
