@@ -49,10 +49,8 @@ def open_learner(
             f"{model}: expected an encoder of single texts, received a {known.name}, which "
             "compares two."
         )
-    if DEFINITIONS in kinds and hasattr(encoder.model, "word_logits"):
-        # The head reads the width of the states: as in the recipe `sbert_defsent`.
-        encoder = _changed(encoder, {"dense": None, "normalize": False, "head": True})
-    return _with_dropout(encoder, _dropout(encoder, kinds, settings))
+    encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
+    return _naming_words(encoder) if DEFINITIONS in kinds else encoder
 
 
 def family_name(encoder: TrainableEncoder) -> str | None:
@@ -65,6 +63,17 @@ def token_limit(encoder: TrainableEncoder, settings: Settings) -> int:
     """Tokens of a text that training reads."""
     usual = encoder.max_length or 128
     return min(settings.max_tokens or usual, encoder.max_length or settings.max_tokens or usual)
+
+
+def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
+    model = family_of(encoder.model).word_model(encoder.model)
+    if model is None:
+        raise ValueError(
+            "The task definitions needs a BERT or RoBERTa, whose head names words: received a "
+            f"{type(encoder.model).__name__}. With --task pairs --column anchor=word --column "
+            "positive=definition any encoder learns from the same file."
+        )
+    return _with_model(encoder, model)
 
 
 def _fresh(preset: str, sources: Sequence[Source]) -> TrainableEncoder:
@@ -109,25 +118,20 @@ def _dropout(
 def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:
     if rate is None:
         return encoder
-    config = family_of(encoder.model).config(encoder.model).get("config", {})
-    if "dropout" not in config:
-        raise ValueError(f"dropout: a {type(encoder.model).__name__} has no such setting.")
-    return _changed(encoder, {"config": {**config, "dropout": rate}})
-
-
-def _changed(encoder: TrainableEncoder, changes: Mapping[str, Any]) -> TrainableEncoder:
-    """The encoder with another configuration and, as far as it has them, its weights."""
     source = encoder.model
-    family = family_of(source)
-    model = family.restore({**family.config(source), **changes}, dtype=source.dtype_policy)
-    theirs = {layer.name: layer for layer in source.layers}
-    for layer in model.layers:
-        if layer.name in theirs:
-            layer.set_weights(theirs[layer.name].get_weights())
-    head = getattr(model, "head", None)
-    if head is not None and getattr(source, "head", None) is None:
-        # As the recipe `sbert_defsent` begins: the head reads the vectors as they are.
-        head.transform.kernel.assign(keras.ops.eye(model.config.hidden_dim))
+    config = source.get_config()
+    if "dropout" not in config.get("config", {}):
+        raise ValueError(f"dropout: a {type(source).__name__} has no such setting.")
+    config["config"] = {**config["config"], "dropout": rate}
+    model = type(source).from_config(config)
+    model.build()
+    model.set_weights(source.get_weights())
+    return _with_model(encoder, model)
+
+
+
+
+def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncoder:
     return TrainableEncoder(
         model,
         encoder.vectorizer,

@@ -181,7 +181,7 @@ def _lesson(found: Survey, encoder: TrainableEncoder) -> _Lesson:
         columns = {"first": "sentence1", "second": "sentence2", "score": "score"}
         return ScoredPairLoss, columns, {"score": found.unit_score}
     if kind is DEFINITIONS:
-        return _definitions(encoder)
+        return DefinitionLoss, {"definition": "definition", "word": "word"}, {"word": int}
     if kind.label is not None:
         places = {name: place for place, name in enumerate(class_names(found))}
         change = {"label": places.__getitem__}
@@ -201,16 +201,6 @@ def _lesson(found: Survey, encoder: TrainableEncoder) -> _Lesson:
 
 def _negative_names(count: int) -> list[str]:
     return ["negative", *(f"negative_{n}" for n in range(2, count + 1))][:count]
-
-
-def _definitions(encoder: TrainableEncoder) -> _Lesson:
-    if not hasattr(encoder.vectorizer, "single_ids") or not hasattr(encoder.model, "word_logits"):
-        raise ValueError(
-            "The task definitions needs a BERT or RoBERTa, whose head names words: received a "
-            f"{type(encoder.model).__name__}. With --task pairs --column anchor=word --column "
-            "positive=definition any encoder learns from the same file."
-        )
-    return DefinitionLoss, {"definition": "definition", "word": "word"}, {"word": int}
 
 
 def _usable(
