@@ -57,7 +57,8 @@ Column = Annotated[
     list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
 ]
 Named = Annotated[
-    str | None, typer.Option(help="Of a paper: sentence_t5, sbert, simcse, defsent, use.")
+    str | None,
+    typer.Option(help="Of a paper: sentence_t5, sbert, simcse, defsent, use, trans_encoder."),
 ]
 Loss = Annotated[
     list[str] | None,
@@ -93,7 +94,14 @@ Keep = Annotated[
     typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
 ]
 Teacher = Annotated[
-    str | None, typer.Option(metavar="MODEL", help="An encoder whose vectors are learnt, too.")
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="An encoder or a file of its vectors, which are learnt, too; or a cross-encoder.",
+    ),
+]
+Cycles = Annotated[
+    int | None, typer.Option(help="Of pairs without a score (Trans-Encoder). Default: 2.")
 ]
 Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. Default: 10.")]
 Patience = Annotated[
@@ -127,6 +135,7 @@ def train(
     max_tokens: MaxTokens = None,
     keep: Keep = None,
     teacher: Teacher = None,
+    cycles: Cycles = None,
     evaluations: Evaluations = None,
     patience: Patience = None,
     storage: Storage = None,
@@ -172,7 +181,7 @@ _PLAIN = (
         "optimizer",
         "dropout",
     ),
-    *("max_tokens", "keep", "teacher", "evaluations", "patience", "storage", "seed"),
+    *("max_tokens", "keep", "teacher", "cycles", "evaluations", "patience", "storage", "seed"),
 )
 
 

@@ -7,14 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from use_st5.models.family import family_of, family_with, known_family
 from use_st5.own_data.columns import DEFINITIONS, TEXTS, TaskKind
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Source
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.frozen_parts import frozen_parts
 
 FRESH = "fresh:"
+# Of batches of like lengths.
+_WIDTHS = (16, 32, 64, 128, 256)
 # Of a vocabulary that is built from the files.
 _UNIGRAMS, _BIGRAMS = 40_000, 40_000
 # SimCSE's: without any the two views of a text are one.
@@ -50,7 +54,9 @@ def open_learner(
             "compares two."
         )
     encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
-    return _naming_words(encoder) if DEFINITIONS in kinds else encoder
+    encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
+    with frozen_parts(encoder.model, settings.freeze):
+        return encoder  # It has these parts.
 
 
 def family_name(encoder: TrainableEncoder) -> str | None:
@@ -63,6 +69,29 @@ def token_limit(encoder: TrainableEncoder, settings: Settings) -> int:
     """Tokens of a text that training reads."""
     usual = encoder.max_length or 128
     return min(settings.max_tokens or usual, encoder.max_length or settings.max_tokens or usual)
+
+
+def batch_widths(encoder: TrainableEncoder, width: int) -> tuple[int, ...]:
+    """Widths of batches, up to that of the arrays of texts of so many tokens."""
+    # A USE-DAN reads bi-grams, too.
+    widest = max(width, np.asarray(encoder.vectorizer.padded([""], width)).shape[1])
+    return (*(each for each in _WIDTHS if each < widest), widest)
+
+
+def copy_of(model: keras.Model, **config: Any) -> keras.Model:
+    """A model of the same weights.
+
+    Args:
+        model: Of any family.
+        **config: What differs from its `config`, and has no weights.
+    """
+    given = model.get_config()
+    if config:
+        given["config"] = {**given["config"], **config}
+    copied = type(model).from_config(given)
+    copied.build()
+    copied.set_weights(model.get_weights())
+    return copied
 
 
 def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
@@ -118,17 +147,9 @@ def _dropout(
 def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:
     if rate is None:
         return encoder
-    source = encoder.model
-    config = source.get_config()
-    if "dropout" not in config.get("config", {}):
-        raise ValueError(f"dropout: a {type(source).__name__} has no such setting.")
-    config["config"] = {**config["config"], "dropout": rate}
-    model = type(source).from_config(config)
-    model.build()
-    model.set_weights(source.get_weights())
-    return _with_model(encoder, model)
-
-
+    if "dropout" not in encoder.model.get_config().get("config", {}):
+        raise ValueError(f"dropout: a {type(encoder.model).__name__} has no such setting.")
+    return _with_model(encoder, copy_of(encoder.model, dropout=rate))
 
 
 def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncoder:
