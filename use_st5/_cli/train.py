@@ -22,7 +22,8 @@ HELP = manual(
 
     What a file teaches is read from the names of its columns, and shown before the first step:
     anchor, positive \[, negative, negative_2 …] (texts that belong together); sentence1, sentence2,
-    score; premise, hypothesis, label; input, response; text, label; word, definition; text alone.
+    score; the same two without a score; premise, hypothesis, label; input, response; text, label;
+    word, definition; text alone.
     Tables are .tsv, .csv, .jsonl and .parquet files with named columns; .txt is running text, or a
     sentence a line; anything else is the name of a TensorFlow data set, NAME\[SPLIT]. Several
     files (--train again) are a mixture, by their sizes or by rates: --train a.tsv=2. --column
