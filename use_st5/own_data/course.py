@@ -7,6 +7,8 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from use_st5.own_data.development import MEASURES, DevelopmentSet
 from use_st5.own_data.learner import family_name, token_limit
 from use_st5.own_data.pair_cycles import PairCycles, course_of
@@ -15,8 +17,10 @@ from use_st5.own_data.survey import Survey
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe import Recipe
 
-# Texts that are encoded to guess the time; a step takes as long as three readings.
-_TIMED, _READINGS = 128, 3
+# Texts that are encoded to guess the time; a step takes as long as three readings, and goes over
+# weights, gradients and Adam's moments so many times, as does the writing of a checkpoint; seconds
+# in which graphs are made and the model is exported.
+_TIMED, _READINGS, _PASSES, _KEPT, _GRAPHS = 128, 3, 8, 20, 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,10 +59,9 @@ class Course:
         for found in self.surveys:
             yield from found.lines(limit)
         yield from self.measuring()
-        parameters = sum(math.prod(v.shape) for v in self.encoder.model.trainable_variables)
         yield (
             f"model: {self.start}, a {family_name(self.encoder) or 'model'} of "
-            f"{self.encoder.dimension} dimensions, {parameters:,} weights"
+            f"{self.encoder.dimension} dimensions, {self._weights:,} weights"
         )
         if self.settings.teacher:
             yield f"teacher: {self.settings.teacher}"
@@ -103,21 +106,50 @@ class Course:
         )
 
     def _seconds(self) -> float:
-        """A guess at the time of the training, by that of reading some of its texts."""
-        texts = [
+        """A guess at the time of the training: reading, updates, what is kept, and graphs."""
+        evaluations = self.settings.evaluations + 2
+        measured = sum(len(one.texts()) for one in self.sets) * evaluations
+        updates = self.texts / (texts_of_row(self.surveys) * self.settings.batch_size)
+        passes = _PASSES * updates + _KEPT * evaluations
+        reading = self._seconds_of_text() * (self.texts * _READINGS + measured)
+        return _GRAPHS + reading + passes * self._weights * _seconds_of_float()
+
+    def _seconds_of_text(self) -> float:
+        """How long the encoder takes to read a text of the files' average length."""
+        limit = token_limit(self.encoder, self.settings)
+        first = [
             row[key]
             for found in self.surveys
             for row in found.first
             for key in found.source.kind.texts
             if key in row
         ]
-        texts = (texts * _TIMED)[:_TIMED]
+        texts = (first * _TIMED)[:_TIMED]
         self.encoder.encode(texts)  # The graph is made.
         began = time.monotonic()
         self.encoder.encode(texts)
-        each = (time.monotonic() - began) / _TIMED
-        measured = sum(len(one.texts()) for one in self.sets) * (self.settings.evaluations + 2)
-        return each * (self.texts * _READINGS + measured)
+        seconds = (time.monotonic() - began) / _TIMED
+        lengths = np.concatenate([found.lengths for found in self.surveys])
+        counts = np.asarray(self.encoder.vectorizer.token_counts(texts))
+        return seconds * np.minimum(lengths, limit).mean() / np.minimum(counts, limit).mean()
+
+    @property
+    def _weights(self) -> int:
+        return sum(math.prod(v.shape) for v in self.encoder.model.trainable_variables)
+
+
+def texts_of_row(surveys: Sequence[Survey]) -> int:
+    """Texts of an example, of further negatives none."""
+    return min(3, max(len(found.source.kind.texts) for found in surveys))
+
+
+def _seconds_of_float() -> float:
+    """How long this machine takes to read two numbers of an array and to write one."""
+    array = np.ones(4_000_000, np.float32)
+    result = array * array
+    began = time.monotonic()
+    np.multiply(array, array, out=result)
+    return (time.monotonic() - began) / array.size
 
 
 def _shown_time(seconds: float) -> str:

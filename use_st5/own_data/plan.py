@@ -16,7 +16,7 @@ from use_st5.cross_encoder import CrossEncoder
 from use_st5.models.lora import apply_lora
 from use_st5.models.lora_adapters import LoRAAdapters
 from use_st5.own_data.columns import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
-from use_st5.own_data.course import Course
+from use_st5.own_data.course import Course, texts_of_row
 from use_st5.own_data.development import DevelopmentSet, Encode, Scores, measure
 from use_st5.own_data.learner import FRESH, family_name, token_limit
 from use_st5.own_data.lessons import check_loss_settings, recipe_task
@@ -135,13 +135,12 @@ def _in_steps(read: _Read, teacher: Teacher | None, names: Sequence[str]) -> Cou
         freeze=lambda run: settings.freeze,
         options=_options(settings, per_call, family_name(encoder)),
     )
-    of_row = min(3, max(len(found.source.kind.texts) for found in surveys))
     return Course(
         *read,
         monitor=monitor,
         rate=rate,
         steps=steps,
-        texts=steps * settings.batch_size * of_row,
+        texts=steps * settings.batch_size * texts_of_row(surveys),
         recipe=_recipe(read, stage, scores),
     )
 
