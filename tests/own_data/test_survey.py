@@ -47,7 +47,7 @@ def test_counts_lengths_duplicates_and_what_is_cut(table: Callable[..., Source])
     assert (found.rows, found.repeated, found.lowest, found.highest) == (13, 1, 0, 5)
     assert [found.unit_score(score) for score in (0, 2.5, 5)] == [0, 0.5, 1]
     shown = "\n".join(found.lines(limit=2))
-    assert "13 rows, 1 of them repeated" in shown
+    assert "13 rows, 1 of them repeated (1 with another score than before)" in shown
     assert (
         "26 texts of 2 tokens (median), 3 at most; 2 are read: 50.0% of the texts are cut" in shown
     )
@@ -66,6 +66,11 @@ def test_scores_between_0_and_1_stay_as_they_are(table: Callable[..., Source]) -
     [
         ("sentence1 sentence2 score", [("a", "b", 1), ("c", "d", 1)], "all of them are 1"),
         ("text label", [("a", "x"), ("b", "x")], "2 to 1,000 different labels, found 1: 'x'"),
+        (
+            "text label",
+            [("a", "x"), ("A.", "y"), ("a", "z")],
+            r"2 of 3 rows with another one than before \(A\.: x, then y\). Is 'label' the right",
+        ),
     ],
 )
 def test_a_file_that_says_nothing(

@@ -22,7 +22,8 @@ HELP = manual(
 
     What a file teaches is read from the names of its columns, and shown before the first step:
     anchor, positive \[, negative, negative_2 …] (texts that belong together); sentence1, sentence2,
-    score; premise, hypothesis, label; input, response; text, label; word, definition; text alone.
+    score; the same two without a score; premise, hypothesis, label; input, response; text, label;
+    word, definition; text alone.
     Tables are .tsv, .csv, .jsonl and .parquet files with named columns; .txt is running text, or a
     sentence a line; anything else is the name of a TensorFlow data set, NAME\[SPLIT]. Several
     files (--train again) are a mixture, by their sizes or by rates: --train a.tsv=2. --column
@@ -57,7 +58,8 @@ Column = Annotated[
     list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
 ]
 Named = Annotated[
-    str | None, typer.Option(help="Of a paper: sentence_t5, sbert, simcse, defsent, use.")
+    str | None,
+    typer.Option(help="Of a paper: sentence_t5, sbert, simcse, defsent, use, trans_encoder."),
 ]
 Loss = Annotated[
     list[str] | None,
@@ -93,7 +95,14 @@ Keep = Annotated[
     typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
 ]
 Teacher = Annotated[
-    str | None, typer.Option(metavar="MODEL", help="An encoder whose vectors are learnt, too.")
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="An encoder or a file of its vectors, which are learnt, too; or a cross-encoder.",
+    ),
+]
+Cycles = Annotated[
+    int | None, typer.Option(help="Of pairs without a score (Trans-Encoder). Default: 2.")
 ]
 Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. Default: 10.")]
 Patience = Annotated[
@@ -127,6 +136,7 @@ def train(
     max_tokens: MaxTokens = None,
     keep: Keep = None,
     teacher: Teacher = None,
+    cycles: Cycles = None,
     evaluations: Evaluations = None,
     patience: Patience = None,
     storage: Storage = None,
@@ -172,7 +182,7 @@ _PLAIN = (
         "optimizer",
         "dropout",
     ),
-    *("max_tokens", "keep", "teacher", "evaluations", "patience", "storage", "seed"),
+    *("max_tokens", "keep", "teacher", "cycles", "evaluations", "patience", "storage", "seed"),
 )
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 import keras
 from keras import ops
 
-from use_st5.losses.task_loss import Feature, Gather, build_stack, cross_entropy, dense_stack
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.label_loss import LabelLoss
+from use_st5.losses.task_loss import Feature
 
 Part = Literal["u", "v", "difference", "product"]
 _PARTS: dict[Part, Callable[[Any, Any], Any]] = {
@@ -21,7 +21,7 @@ _PARTS: dict[Part, Callable[[Any, Any], Any]] = {
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class ClassificationLoss(VectorLoss):
+class ClassificationLoss(LabelLoss):
     """`−log softmax(W·h + b)[label]`, `h = layers([u; v; |u − v|; u ⊙ v])`.
 
     The supervised task of the USE paper, on SNLI (Bowman et al. 2015); the four-part input is that
@@ -57,8 +57,6 @@ class ClassificationLoss(VectorLoss):
         ValueError: There is no part, one is unknown, or one is named twice.
     """
 
-    metric_names = ("accuracy",)
-
     def __init__(
         self,
         *,
@@ -69,20 +67,19 @@ class ClassificationLoss(VectorLoss):
         dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
         if not parts or len(set(parts)) != len(parts) or not {*parts} <= {*_PARTS}:
             raise ValueError(
                 f"Expected parts among {[*_PARTS]}, each once and at least one. "
                 f"Received: {[*parts]}"
             )
-        self.num_classes = num_classes
+        super().__init__(
+            num_classes=num_classes,
+            hidden_dims=hidden_dims,
+            activation=activation,
+            dropout=dropout,
+            **kwargs,
+        )
         self.parts = tuple(parts)
-        self.hidden_dims = tuple(hidden_dims)
-        self.activation = activation
-        self.dropout = dropout
-        self.hidden_layers = dense_stack(self.hidden_dims, activation)
-        self.output_layer = keras.layers.Dense(num_classes, dtype="float32")
-        self.dropout_layer = keras.layers.Dropout(dropout, dtype="float32")
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -93,31 +90,14 @@ class ClassificationLoss(VectorLoss):
             Feature("label", "label", size=self.num_classes),
         )
 
-    def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        width = build_stack(self.hidden_layers, len(self.parts) * embedding_shape[-1])
-        self.output_layer.build((None, width))
-
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch["premise"], batch["hypothesis"]]
 
-    def from_vectors(
-        self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
-    ) -> tuple[Any, dict[str, Any]]:
-        del gather  # Rows do not meet here.
-        u, v = vectors
-        x = ops.concatenate([_PARTS[part](u, v) for part in self.parts], axis=-1)
-        for layer in self.hidden_layers:
-            x = layer(self.dropout_layer(x, training=training))
-        logits = self.output_layer(self.dropout_layer(x, training=training))
-        labels = ops.cast(batch["label"], "int32")
-        return cross_entropy(labels, logits)
+    def input_width(self, dimension: int) -> int:
+        return len(self.parts) * dimension
+
+    def head_input(self, vectors: list[Any]) -> Any:
+        return ops.concatenate([_PARTS[part](*vectors) for part in self.parts], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "parts": self.parts,
-            "hidden_dims": self.hidden_dims,
-            "activation": self.activation,
-            "dropout": self.dropout,
-        }
+        return {**super().get_config(), "parts": self.parts}

@@ -37,7 +37,7 @@ class LabelLoss(VectorLoss):
         num_classes: Number of labels.
         hidden_dims: Widths of the hidden layers; may be empty.
         activation: Keras name of the hidden layers' activation.
-        dropout: Rate on the vector, and on the output of every hidden layer, in training.
+        dropout: Rate on the input of every hidden layer and of the output, in training.
     """
 
     metric_names = ("accuracy",)
@@ -66,7 +66,17 @@ class LabelLoss(VectorLoss):
         return Feature("text", "ids"), Feature("label", "label", size=self.num_classes)
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        self.output_layer.build((None, build_stack(self.hidden_layers, embedding_shape[-1])))
+        width = build_stack(self.hidden_layers, self.input_width(embedding_shape[-1]))
+        self.output_layer.build((None, width))
+
+    def input_width(self, dimension: int) -> int:
+        """The width of what the layers read, of vectors of a dimension."""
+        return dimension
+
+    def head_input(self, vectors: list[Any]) -> Any:
+        """What the layers read of a row's vectors, float32 `[batch, input_width]`."""
+        (vector,) = vectors
+        return vector
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch["text"]]
@@ -75,12 +85,11 @@ class LabelLoss(VectorLoss):
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
         del gather  # Rows do not meet here.
-        (x,) = vectors
-        x = self.dropout_layer(x, training=training)
+        x = self.head_input(vectors)
         for layer in self.hidden_layers:
-            x = self.dropout_layer(layer(x), training=training)
-        labels = keras.ops.cast(batch["label"], "int32")
-        return cross_entropy(labels, self.output_layer(x))
+            x = layer(self.dropout_layer(x, training=training))
+        logits = self.output_layer(self.dropout_layer(x, training=training))
+        return cross_entropy(keras.ops.cast(batch["label"], "int32"), logits)
 
     def get_config(self) -> dict[str, Any]:
         return {

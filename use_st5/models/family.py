@@ -120,6 +120,14 @@ class Family(abc.ABC):
         """The most tokens that a model reads of a text; None: any number."""
         return None
 
+    def word_model(self, model: keras.Model) -> keras.Model | None:
+        """A copy whose head names words, as `DefinitionLoss` trains it; None: there is no such."""
+        return None
+
+    def pair_model(self, model: keras.Model) -> keras.Model | None:
+        """A copy that a cross-encoder is made of; None: the family cannot read two texts."""
+        return None
+
     def config(self, model: keras.Model) -> dict[str, Any]:
         """What `restore` needs beside the weights, for `use_st5.json`: numbers, texts, lists."""
         base = keras.Model.get_config(model)

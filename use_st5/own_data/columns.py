@@ -38,7 +38,12 @@ class TaskKind:
     @property
     def texts(self) -> tuple[str, ...]:
         """The keys that hold texts."""
-        return tuple(key for key in self.columns if key not in (self.label, self.score))
+        return tuple(key for key in self.columns if key != self.gold)
+
+    @property
+    def gold(self) -> str | None:
+        """The key that holds what the texts are to be taught by, a class or a number, if any."""
+        return self.label or self.score
 
     def found_in(self, names: Sequence[str]) -> dict[str, str]:
         """Key → name of the column, for the keys that have one among a file's names."""

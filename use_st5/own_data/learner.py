@@ -7,14 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from use_st5.models.family import family_of, family_with, known_family
 from use_st5.own_data.columns import DEFINITIONS, TEXTS, TaskKind
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Source
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.frozen_parts import frozen_parts
 
 FRESH = "fresh:"
+# Of batches of like lengths.
+_WIDTHS = (16, 32, 64, 128, 256)
 # Of a vocabulary that is built from the files.
 _UNIGRAMS, _BIGRAMS = 40_000, 40_000
 # SimCSE's: without any the two views of a text are one.
@@ -49,10 +53,10 @@ def open_learner(
             f"{model}: expected an encoder of single texts, received a {known.name}, which "
             "compares two."
         )
-    if DEFINITIONS in kinds and hasattr(encoder.model, "word_logits"):
-        # The head reads the width of the states: as in the recipe `sbert_defsent`.
-        encoder = _changed(encoder, {"dense": None, "normalize": False, "head": True})
-    return _with_dropout(encoder, _dropout(encoder, kinds, settings))
+    encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
+    encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
+    with frozen_parts(encoder.model, settings.freeze):
+        return encoder  # It has these parts.
 
 
 def family_name(encoder: TrainableEncoder) -> str | None:
@@ -65,6 +69,40 @@ def token_limit(encoder: TrainableEncoder, settings: Settings) -> int:
     """Tokens of a text that training reads."""
     usual = encoder.max_length or 128
     return min(settings.max_tokens or usual, encoder.max_length or settings.max_tokens or usual)
+
+
+def batch_widths(encoder: TrainableEncoder, width: int) -> tuple[int, ...]:
+    """Widths of batches, up to that of the arrays of texts of so many tokens."""
+    # A USE-DAN reads bi-grams, too.
+    widest = max(width, np.asarray(encoder.vectorizer.padded([""], width)).shape[1])
+    return (*(each for each in _WIDTHS if each < widest), widest)
+
+
+def copy_of(model: keras.Model, **config: Any) -> keras.Model:
+    """A model of the same weights.
+
+    Args:
+        model: Of any family.
+        **config: What differs from its `config`, and has no weights.
+    """
+    given = model.get_config()
+    if config:
+        given["config"] = {**given["config"], **config}
+    copied = type(model).from_config(given)
+    copied.build()
+    copied.set_weights(model.get_weights())
+    return copied
+
+
+def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
+    model = family_of(encoder.model).word_model(encoder.model)
+    if model is None:
+        raise ValueError(
+            "The task definitions needs a BERT or RoBERTa, whose head names words: received a "
+            f"{type(encoder.model).__name__}. With --task pairs --column anchor=word --column "
+            "positive=definition any encoder learns from the same file."
+        )
+    return _with_model(encoder, model)
 
 
 def _fresh(preset: str, sources: Sequence[Source]) -> TrainableEncoder:
@@ -109,25 +147,12 @@ def _dropout(
 def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:
     if rate is None:
         return encoder
-    config = family_of(encoder.model).config(encoder.model).get("config", {})
-    if "dropout" not in config:
+    if "dropout" not in encoder.model.get_config().get("config", {}):
         raise ValueError(f"dropout: a {type(encoder.model).__name__} has no such setting.")
-    return _changed(encoder, {"config": {**config, "dropout": rate}})
+    return _with_model(encoder, copy_of(encoder.model, dropout=rate))
 
 
-def _changed(encoder: TrainableEncoder, changes: Mapping[str, Any]) -> TrainableEncoder:
-    """The encoder with another configuration and, as far as it has them, its weights."""
-    source = encoder.model
-    family = family_of(source)
-    model = family.restore({**family.config(source), **changes}, dtype=source.dtype_policy)
-    theirs = {layer.name: layer for layer in source.layers}
-    for layer in model.layers:
-        if layer.name in theirs:
-            layer.set_weights(theirs[layer.name].get_weights())
-    head = getattr(model, "head", None)
-    if head is not None and getattr(source, "head", None) is None:
-        # As the recipe `sbert_defsent` begins: the head reads the vectors as they are.
-        head.transform.kernel.assign(keras.ops.eye(model.config.hidden_dim))
+def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncoder:
     return TrainableEncoder(
         model,
         encoder.vectorizer,

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from use_st5.cross_encoder import CrossEncoder
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.contrastive_loss import ContrastiveLoss
@@ -22,24 +21,26 @@ from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.simcse_loss import SimCSELoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.task_loss import TaskLoss
-from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.losses.vector_loss import VectorLoss
-from use_st5.own_data.columns import DEFINITIONS, LABELS, NEIGHBOURS, PAIRS, SCORED_PAIRS
+from use_st5.own_data.columns import (
+    DEFINITIONS,
+    LABELS,
+    NEIGHBOURS,
+    PAIRS,
+    SCORED_PAIRS,
+    UNSCORED_PAIRS,
+)
 from use_st5.own_data.development import DevelopmentSet
+from use_st5.own_data.learner import batch_widths
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Row
 from use_st5.own_data.survey import Survey, class_names, training_rows
+from use_st5.own_data.teachers import judged
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe import Examples, RecipeTask
 
-_BUCKETS = (16, 32, 64, 128, 256)
 # Tokens of a neighbour that are predicted, and the words among which they are.
 _DECODED, _DECODER_WORDS = 20, 8000
-# The start's own similarities; and a teacher, as in the recipe `use_dan_en`.
-_OWN_WEIGHTS: dict[str, Any] = {"vector_weight": 0.0, "similarity_weight": 1.0}
-_TEACHER_WEIGHTS: dict[str, Any] = {
-    **{"similarity_weight": 10.0, "ranking_weight": 1.0, "temperature": 0.1}
-}
 _AT_ONCE = 2048
 
 _Loss = Callable[..., TaskLoss]
@@ -56,6 +57,7 @@ def recipe_task(
     name: str,
     limit: int,
     rate: float | None,
+    judge: CrossEncoder | None = None,
 ) -> RecipeTask:
     """The task of one source.
 
@@ -67,11 +69,9 @@ def recipe_task(
         name: Of the task.
         limit: Tokens of a text that are read.
         rate: Its weight; None: its number of examples.
-
-    Raises:
-        ValueError: The encoder cannot learn it.
+        judge: Scores pairs that have none.
     """
-    loss, keys, values = _lesson(found, encoder)
+    loss, keys, values = _lesson(found, encoder.vectorizer.vocabulary.size)
     numbers = {"label": PreparedColumn("label"), "word": PreparedColumn("label")}
     numbers["score"] = PreparedColumn("score")
     width = min(limit, max(2, int(found.lengths.max())))
@@ -79,13 +79,13 @@ def recipe_task(
         column: numbers[column] if column in values else PreparedColumn("ids", width, key)
         for column, key in keys.items()
     }
-    widths = buckets(encoder, width)
+    widths = batch_widths(encoder, width)
     if found.source.kind is NEIGHBOURS:  # Its decoder reads rows of one width.
         columns |= {each: PreparedColumn("token_ids", _DECODED) for each in ("previous", "next")}
         widths = ()
 
     def read(_data: Path) -> Iterator[Row]:
-        for row in _usable(found, sets, encoder):
+        for row in _usable(found, sets, encoder, judge):
             yield row | {key: change(row[keys[key]]) for key, change in values.items()}
 
     return RecipeTask(
@@ -113,62 +113,7 @@ def check_loss_settings(tasks: Sequence[RecipeTask], settings: Settings) -> None
         task.loss()
 
 
-def taught_vectors(
-    teacher: TrainableEncoder,
-    encoder: TrainableEncoder,
-    surveys: Sequence[Survey],
-    sets: Collection[DevelopmentSet],
-    settings: Settings,
-    *,
-    name: str,
-    limit: int,
-    rate: float,
-) -> RecipeTask:
-    """What an encoder says of the training texts, before the first step.
-
-    Args:
-        teacher: The encoder; where it is the learner itself, its similarities are kept.
-        encoder: What learns.
-        surveys: Whose texts.
-        sets: The rows that do not train.
-        settings: How.
-        name: Of the task.
-        limit: Tokens of a text that are read.
-        rate: Its weight.
-    """
-    texts = [
-        row[key]
-        for found in surveys
-        for row in training_rows(found, sets)
-        for key in found.source.kind.texts
-        if key in row
-    ]
-    distinct = [*dict.fromkeys(texts)]
-    width = min(limit, max(2, *(int(found.lengths.max()) for found in surveys)))
-
-    def read(_data: Path) -> Iterator[Row]:
-        for text, vector in zip(distinct, teacher.encode(distinct), strict=True):
-            yield {"sentence": text, "teacher": vector}
-
-    weights = _OWN_WEIGHTS if teacher is encoder else _TEACHER_WEIGHTS
-    columns = {"sentence": PreparedColumn("ids", width), "teacher": PreparedColumn("vector")}
-    return RecipeTask(
-        name=name,
-        loss=partial(TeacherLoss, teacher_dim=teacher.dimension, **weights),
-        data=Examples(read, columns, buckets=buckets(encoder, width)),
-        batch_size=settings.batch_size,
-        rate=rate,
-    )
-
-
-def buckets(encoder: TrainableEncoder, width: int) -> tuple[int, ...]:
-    """Widths of batches, up to that of the arrays of texts of so many tokens."""
-    # A USE-DAN reads bi-grams, too.
-    widest = max(width, np.asarray(encoder.vectorizer.padded([""], width)).shape[1])
-    return (*(each for each in _BUCKETS if each < widest), widest)
-
-
-def _lesson(found: Survey, encoder: TrainableEncoder) -> _Lesson:
+def _lesson(found: Survey, vocabulary_size: int) -> _Lesson:
     kind = found.source.kind
     same = {key: key for key in kind.columns if key in found.source.columns}
     if kind is PAIRS:
@@ -177,11 +122,11 @@ def _lesson(found: Survey, encoder: TrainableEncoder) -> _Lesson:
         columns = {"anchor": "anchor", "positive": "positive", **renamed}
         loss = partial(ContrastiveLoss, temperature=0.05)
         return partial(loss, hard_negatives=negatives), columns, {}
-    if kind is SCORED_PAIRS:
+    if kind in (SCORED_PAIRS, UNSCORED_PAIRS):
         columns = {"first": "sentence1", "second": "sentence2", "score": "score"}
         return ScoredPairLoss, columns, {"score": found.unit_score}
     if kind is DEFINITIONS:
-        return _definitions(encoder)
+        return DefinitionLoss, {"definition": "definition", "word": "word"}, {"word": int}
     if kind.label is not None:
         places = {name: place for place, name in enumerate(class_names(found))}
         change = {"label": places.__getitem__}
@@ -189,7 +134,7 @@ def _lesson(found: Survey, encoder: TrainableEncoder) -> _Lesson:
             return partial(LabelLoss, num_classes=len(places)), same, change
         return partial(ClassificationLoss, num_classes=len(places)), same, change
     if kind is NEIGHBOURS:
-        words = min(_DECODER_WORDS, encoder.vectorizer.vocabulary.size)
+        words = min(_DECODER_WORDS, vocabulary_size)
         loss = partial(SkipThoughtLoss, vocabulary_size=words, hidden_dim=128, intermediate_dim=512)
         return loss, {"sentence": "text"}, {}
     if kind.name == "texts":
@@ -203,24 +148,17 @@ def _negative_names(count: int) -> list[str]:
     return ["negative", *(f"negative_{n}" for n in range(2, count + 1))][:count]
 
 
-def _definitions(encoder: TrainableEncoder) -> _Lesson:
-    if not hasattr(encoder.vectorizer, "single_ids") or not hasattr(encoder.model, "word_logits"):
-        raise ValueError(
-            "The task definitions needs a BERT or RoBERTa, whose head names words: received a "
-            f"{type(encoder.model).__name__}. With --task pairs --column anchor=word --column "
-            "positive=definition any encoder learns from the same file."
-        )
-    return DefinitionLoss, {"definition": "definition", "word": "word"}, {"word": int}
-
-
 def _usable(
-    found: Survey, sets: Collection[DevelopmentSet], encoder: TrainableEncoder
+    found: Survey,
+    sets: Collection[DevelopmentSet],
+    encoder: TrainableEncoder,
+    judge: CrossEncoder | None,
 ) -> Iterator[Row]:
     """The rows that train; of definitions those whose word is one token."""
     rows = training_rows(found, sets)
-    if found.source.kind is not DEFINITIONS:
-        return rows
-    return _single_tokens(rows, encoder.vectorizer.single_ids)  # type: ignore[attr-defined]
+    if found.source.kind is DEFINITIONS:
+        return _single_tokens(rows, encoder.vectorizer.single_ids)  # type: ignore[attr-defined]
+    return rows if judge is None or found.source.kind is not UNSCORED_PAIRS else judged(rows, judge)
 
 
 def _single_tokens(

@@ -34,12 +34,12 @@ def card(course: Course, history: History, scores: Mapping[str, float], target: 
         f" {found.source.rate or ''} | `{found.source.identity()[:16]}` |"
         for found in course.surveys
     ]
-    best = history.best_step or 0
+    best, unit = history.best_step or 0, course.unit
     chosen = (
-        f"The best of {len(history.evaluations)} measurements, step {best} of {history.step}, "
+        f"The best of {len(history.evaluations)} measurements, {unit} {best} of {history.step}, "
         f"chosen by {course.monitor}."
         if best
-        else f"No step was better than the start by {course.monitor}: this is the start itself."
+        else f"No {unit} was better than the start by {course.monitor}: this is the start itself."
     )
     where = "rows of the training files that were held out" if course.held_out else "the files"
     sets = "; ".join(
@@ -102,11 +102,12 @@ def command_line(course: Course, target: Path) -> str:
     return " ".join([*words, f"--to {target.name}"])
 
 
-def draw_run(history: History, work: Path, monitor: str) -> Path | None:
+def draw_run(history: History, work: Path, monitor: str, unit: str = "step") -> Path | None:
     """Draws the losses and the monitored score over the steps.
 
     Args:
         history: The measurements.
+        unit: What its steps are.
         work: The run's folder, whose TensorBoard files hold the losses of every process that was
             part of the run.
         monitor: The score to draw.
@@ -119,18 +120,18 @@ def draw_run(history: History, work: Path, monitor: str) -> Path | None:
     except ImportError:
         return None
     losses, path = logged_losses(work / "checkpoints" / "logs"), work / _PICTURE
-    figure = Figure(figsize=(9, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for name, values in losses.items():
-        steps = sorted(values)
-        left.plot(steps, [values[step] for step in steps], label=name)
-    left.set(xlabel="step", ylabel="loss", title="loss")
-    if losses:
+    figure = Figure(figsize=(9 if losses else 4.5, 3.5), layout="constrained")
+    *first, right = figure.subplots(1, 2 if losses else 1, squeeze=False)[0]
+    for left in first:
+        for name, values in losses.items():
+            steps = sorted(values)
+            left.plot(steps, [values[step] for step in steps], label=name)
+        left.set(xlabel="step", ylabel="loss", title="loss")
         left.legend()
     measured = [each["step"] for each in history.evaluations]
     right.plot(measured, [100 * each[monitor] for each in history.evaluations], marker="o")
     right.axvline(history.best_step or 0, color="grey", linestyle=":", label="exported")
-    right.set(xlabel="step", ylabel=f"{monitor} x 100", title="development")
+    right.set(xlabel=unit, ylabel=f"{monitor} x 100", title="development")
     right.legend()
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=120)

@@ -46,6 +46,8 @@ class Settings:
         dropout: Of the encoder in training; None: the model's own, but for single texts, which
             need some, 0.1.
         max_tokens: Tokens of a text that training reads; None: what the encoder reads, or 128.
+        cycles: Of pairs without a score: how often the encoder and its cross-encoder teach each
+            other; `epochs`, `steps`, `batch_size` and `learning_rate` are of one such lesson.
         evaluations: Measurements on the way.
         patience: Measurements in a row without a better one that end the training; None: none do.
         keep: Weight of the start model's own similarities, beside 1 for each file.
@@ -67,6 +69,7 @@ class Settings:
     freeze: tuple[ModelPart, ...] = ()
     dropout: float | None = None
     max_tokens: int | None = None
+    cycles: int = 2
     evaluations: int = 10
     patience: int | None = None
     keep: float = 0.0
@@ -78,7 +81,11 @@ class Settings:
         positive = {
             name: getattr(self, name)
             for name in ("epochs", "steps", "batch_size", "micro_batch", "learning_rate")
-        } | {name: getattr(self, name) for name in ("max_tokens", "evaluations", "patience")}
+        }
+        positive |= {
+            name: getattr(self, name)
+            for name in ("max_tokens", "cycles", "evaluations", "patience")
+        }
         for name, value in positive.items():
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name}: expected a number above 0, received {value}.")
@@ -135,6 +142,8 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "learning_rate": 2**3.5 * 1e-6,
         "freeze": ("embedding",),
     },
+    # Liu et al. 2022, Table 16, whose learning rates are those of the lessons.
+    "trans_encoder": {"epochs": 10.0, "batch_size": 128, "cycles": 3},
     # Cer et al. 2018, "Encoders": its three tasks, with the response's own network.
     "use": {"learning_rate": 1e-3, "loss": {"hidden_dims": (512, 512)}},
 }

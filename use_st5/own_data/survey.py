@@ -38,6 +38,7 @@ class Survey:
         lowest: The lowest score.
         highest: The highest one.
         repeated: Rows that stand there before, in the same words.
+        otherwise: Those of them that have another label or score than before.
         first: The first rows, to be shown.
         left_out: Rows that belong to the development set.
         shared: Further rows that share a text with it.
@@ -50,6 +51,7 @@ class Survey:
     lowest: float
     highest: float
     repeated: int
+    otherwise: int
     first: Sequence[Row]
     left_out: int = 0
     shared: int = 0
@@ -81,6 +83,8 @@ class Survey:
         skipped = report.skipped.total() - report.skipped["blank"]
         bad += f", {skipped} skipped ({', '.join(report.skipped)})" if skipped else ""
         repeated = f", {self.repeated:,} of them repeated" if self.repeated else ""
+        if self.otherwise:
+            repeated += f" ({self.otherwise:,} with another {kind.gold} than before)"
         yield f"  {self.rows:,} rows{repeated}{bad}"
         yield from (f"    {offence}" for offence in report.offences)
         middle, most = np.median(self.lengths), self.lengths.max()
@@ -113,14 +117,14 @@ def survey(source: Source, vectorizer: Any) -> Survey:
     kind = source.kind
     classes: Counter[str] = Counter()
     lengths: list[np.ndarray] = []
-    seen: set[int] = set()
+    golds = _Golds()
     scores: list[float] = []
     first: list[Row] = []
     rows = 0
     for chunk in _chunks(source):
         first = first or chunk[:2]
         rows += len(chunk)
-        seen.update(row_key(row, kind) for row in chunk)
+        golds.add(chunk, kind)
         texts = [row[key] for row in chunk for key in kind.texts if key in row]
         lengths.append(np.asarray(vectorizer.token_counts(texts)))
         if kind.label is not None:
@@ -130,6 +134,7 @@ def survey(source: Source, vectorizer: Any) -> Survey:
             scores += [min(found), max(found)]
     if not rows:
         raise ValueError(f"{source.name}: expected rows, found none that can be used.")
+    golds.check(source, rows)
     _check_labels(source, classes)
     if scores and min(scores) == max(scores):
         raise ValueError(
@@ -142,9 +147,38 @@ def survey(source: Source, vectorizer: Any) -> Survey:
         classes=classes,
         lowest=min(scores, default=0.0),
         highest=max(scores, default=1.0),
-        repeated=rows - len(seen),
+        repeated=rows - len(golds.first),
+        otherwise=golds.otherwise,
         first=first,
     )
+
+
+class _Golds:
+    """The label or score that each row's words had first, and the rows that say otherwise."""
+
+    def __init__(self) -> None:
+        self.first: dict[int, Any] = {}
+        self.otherwise = 0
+        self._example = ""
+
+    def add(self, rows: Iterable[Row], kind: TaskKind) -> None:
+        for row in rows:
+            gold = row[kind.gold] if kind.gold else None
+            before = self.first.setdefault(row_key(row, kind), gold)
+            if before != gold:
+                self.otherwise += 1
+                words = " | ".join(_short(row[key]) for key in kind.texts if key in row)
+                self._example = self._example or f"{words}: {before}, then {gold}"
+
+    def check(self, source: Source, rows: int) -> None:
+        """Refuses a file that says the contrary of what it says."""
+        gold = source.kind.gold
+        if gold is not None and 2 * self.otherwise > rows:
+            raise ValueError(
+                f"{source.name}: expected one {gold} for the same words, found "
+                f"{self.otherwise:,} of {rows:,} rows with another one than before ("
+                f"{self._example}). Is {source.columns[gold]!r} the right column?"
+            )
 
 
 def class_names(found: Survey) -> list[str]:

@@ -16,9 +16,10 @@ from use_st5._files import sole_writer
 from use_st5._model_manifest import check_replaceable
 from use_st5._records import read_record
 from use_st5.own_data.classifier import write_classifiers
-from use_st5.own_data.columns import UNSCORED_PAIRS
-from use_st5.own_data.course import Course, plan
+from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
+from use_st5.own_data.course import Course
 from use_st5.own_data.learner import open_learner
+from use_st5.own_data.plan import plan
 from use_st5.own_data.report import card, draw_run
 from use_st5.own_data.settings import Settings, make_settings
 from use_st5.own_data.sources import Source, open_source
@@ -113,6 +114,7 @@ def train(
         course = plan(model, encoder, sources, measured, chosen)
         for line in course.lines():
             on_news(line)
+        _begin(work, request, overwrite=overwrite)
         recipe = dataclasses.replace(
             course.recipe, card=lambda run, scores: card(course, _history(work), scores, target)
         )
@@ -132,7 +134,7 @@ def _finish(
     trained = Trained(
         target, work, before, after, course.monitor, history.best_step or 0, history.step
     )
-    picture = draw_run(history, work, course.monitor)
+    picture = draw_run(history, work, course.monitor, course.unit)
     if picture is not None:
         on_news(f"plot of the run: {picture}; TensorBoard: {work / 'checkpoints' / 'logs'}")
     seed = course.settings.seed
@@ -141,11 +143,12 @@ def _finish(
     start, end = before[course.monitor], after[course.monitor]
     if trained.best_step == 0:
         on_news(
-            f"no step was better than the start by {course.monitor}: the start itself is exported"
+            f"no {course.unit} was better than the start by {course.monitor}: the start itself is "
+            "exported"
         )
     else:
         on_news(
-            f"the best step was {trained.best_step} of {history.step}: {course.monitor} "
+            f"the best {course.unit} was {trained.best_step} of {history.step}: {course.monitor} "
             f"{100 * start:.2f} before, {100 * end:.2f} after"
         )
     return trained
@@ -165,14 +168,6 @@ def _sources(files: Files, task: str | None, columns: Mapping[str, str] | None) 
     sources = [open_source(each, task=task, columns=columns) for each in _listed(files)]
     if not sources:
         raise ValueError("Expected at least one file to learn from, received none.")
-    for source in sources:
-        if source.kind is UNSCORED_PAIRS:
-            first, second = (source.columns[key] for key in UNSCORED_PAIRS.needed)
-            raise ValueError(
-                f"{source.name}: pairs without a score are what Trans-Encoder learns from, with a "
-                "cross-encoder beside the encoder: use_st5.training.teach. Where the two texts "
-                f"belong together: --column anchor={first} --column positive={second}."
-            )
     return sources
 
 
@@ -180,9 +175,16 @@ def _development_source(
     given: str | os.PathLike[str], task: str | None, columns: Mapping[str, str] | None
 ) -> Source:
     """A file that measures: by the task that is asked for where it has its columns, or its own."""
+    source = None
     with contextlib.suppress(ValueError):
-        return open_source(given, task=task, columns=columns)
-    return open_source(given, columns=columns)
+        source = open_source(given, task=task, columns=columns)
+    source = source or open_source(given, columns=columns)
+    if source.kind is UNSCORED_PAIRS:
+        raise ValueError(
+            f"{source.name}: pairs without a score measure nothing; expected a further column, "
+            f"{' or '.join(SCORED_PAIRS.columns['score'])}."
+        )
+    return source
 
 
 def _request(
@@ -217,23 +219,32 @@ def _writing(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> It
     """The block alone writes the model and its run, which is new or was begun in the same way."""
     target = target.absolute()
     work = target.with_name(target.name + ".run")
-    with sole_writer(target), sole_writer(work, inside=True):
-        check_replaceable(target)
-        path = work / _REQUEST
-        if overwrite and path.exists():
-            for each in work.iterdir():
-                if each.name != ".lock":
-                    shutil.rmtree(each) if each.is_dir() else each.unlink()
-        begun = path.exists()
-        if begun:
-            found = read_record(path, dict[str, Any], remedy="Give --overwrite to begin anew.")
-            _check_same(work, found, request)
-        elif any(each.name != ".lock" for each in work.iterdir()):
-            raise FileExistsError(f"{work}: expected an empty folder or a run begun before.")
-        if target.exists() and any(target.iterdir()) and not (begun or overwrite):
-            raise FileExistsError(f"{target} exists; give --overwrite or choose another folder")
-        write_json(path, request)
-        yield work
+    try:
+        with sole_writer(target), sole_writer(work, inside=True):
+            check_replaceable(target)
+            path = work / _REQUEST
+            begun = path.exists()
+            if begun and not overwrite:
+                found = read_record(path, dict[str, Any], remedy="Give --overwrite to begin anew.")
+                _check_same(work, found, request)
+            elif not begun and any(each.name != ".lock" for each in work.iterdir()):
+                raise FileExistsError(f"{work}: expected an empty folder or a run begun before.")
+            if target.exists() and any(target.iterdir()) and not (begun or overwrite):
+                raise FileExistsError(f"{target} exists; give --overwrite or choose another folder")
+            yield work
+    finally:
+        # What was refused before it began leaves nothing behind.
+        with contextlib.suppress(OSError):
+            work.rmdir()
+
+
+def _begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
+    """Notes what the run can be continued with; with `overwrite` what was begun before goes."""
+    if overwrite:
+        for each in work.iterdir():
+            if each.name != ".lock":
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
+    write_json(work / _REQUEST, request)
 
 
 def _check_same(work: Path, found: Mapping[str, Any], request: Mapping[str, Any]) -> None:

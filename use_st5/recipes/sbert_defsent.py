@@ -184,18 +184,7 @@ def pretrained(run: Run) -> TrainableEncoder:
 
 def initial_model(run: Run, *, pooling: Pooling = "mean") -> SentenceBert:
     """The pre-trained model with a head, its vectors pooled and nothing else."""
-    source = run.material.model
-    changes = {"pooling": pooling, "dense": None, "normalize": False, "head": True}
-    model = type(source).from_config({**source.get_config(), **changes})
-    model.build()
-    theirs = {layer.name: layer for layer in source.layers}
-    for layer in model.layers:
-        if layer.name in theirs:
-            layer.set_weights(theirs[layer.name].get_weights())
-    if source.head is None:
-        # Chosen on definitions that do not train: docs/sbert_and_defsent.md has the figures.
-        model.head.transform.kernel.assign(keras.ops.eye(model.config.hidden_dim))
-    return model
+    return run.material.model.pooled(pooling, head=True)
 
 
 RECIPE = Recipe(

@@ -78,6 +78,14 @@ class BertFamily(Family):
         """What `restore` needs; a SavedModel has no head."""
         return {**super().config(model), "head": False}
 
+    def word_model(self, model: SentenceBert) -> SentenceBert:
+        """A copy with the masked language model's head, which reads states as they are."""
+        return model.pooled(model.pooling, head=True)
+
+    def pair_model(self, model: SentenceBert) -> SentenceBert:
+        """A copy whose vector is the output of the first token, as in BERT's own classifiers."""
+        return model.pooled("cls")
+
     def knows(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is of a BERT or RoBERTa."""
         return checkpoints.knows(checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -194,19 +195,34 @@ class SentenceBert(keras.Model):
             normalize=self.normalize,
         )
 
-    def pooled(self, pooling: Pooling) -> SentenceBert:
+    def pooled(self, pooling: Pooling, *, head: bool = False) -> SentenceBert:
         """A model of the same weights, pooled otherwise and neither projected nor scaled.
 
-        A cross-encoder is begun with it.
+        A cross-encoder is begun with it, and DefSent.
+
+        Args:
+            pooling: "mean", "cls" or "max".
+            head: Whether it has the masked language model's head: this model's, or a fresh one
+                whose transform gives what it is given.
 
         Raises:
             ValueError: The pooling is unknown.
         """
-        return self._blocks_in(self.config, pooling=pooling, normalize=False)
+        model = self._blocks_in(self.config, pooling=pooling, normalize=False, head=head)
+        if model.head is not None and self.head is not None:
+            model.head.set_weights(self.head.get_weights())
+        elif model.head is not None:
+            # Chosen on definitions that do not train: docs/sbert_and_defsent.md has the figures.
+            model.head.transform.kernel.assign(keras.ops.eye(self.config.hidden_dim))
+        return model
 
-    def _blocks_in(self, config: BertConfig, *, pooling: Pooling, normalize: bool) -> SentenceBert:
-        model = SentenceBert(config, pooling=pooling, normalize=normalize, dtype=self.dtype_policy)
-        with without_initial_values():
+    def _blocks_in(
+        self, config: BertConfig, *, pooling: Pooling, normalize: bool, head: bool = False
+    ) -> SentenceBert:
+        model = SentenceBert(
+            config, pooling=pooling, normalize=normalize, head=head, dtype=self.dtype_policy
+        )
+        with contextlib.nullcontext() if head else without_initial_values():
             model.build()
         for part in ("embedding", "position_embedding", "type_embedding", "embedding_norm"):
             getattr(model, part).set_weights(getattr(self, part).get_weights())

@@ -1,0 +1,317 @@
+"""What `use-st5 train` makes of encoders: before and after, on real data, and what is forgotten.
+
+    pip install "use_st5[data,evaluation,transfer]"
+    python -m benchmarks.own_data DATA OUT --models use_dan_en,minilm --seeds 3
+
+Each model learns each set by `use_st5.train` with its usual settings, once for each seed. Printed
+are Markdown tables: the main measure of the set's test part before and after (the development part
+chose the step), and what became of the development parts of all sets, the other tasks. Frozen
+encoders stand beside: "before" is a ridge classifier on their vectors where there are labels, and
+scikit-learn's logistic regression is the same set's `sklearn` column. OUT keeps every result: the
+same command goes on. Test parts are read once, for the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import use_st5
+from use_st5._files import atomic_path
+from use_st5.data.corpora import MEDQUAD, inference_triplets
+from use_st5.data.data_folder import DataFolder
+from use_st5.data.sentence_splitter import split_sentences
+from use_st5.distillation.minilm import minilm_folder
+from use_st5.evaluation.senteval.readers import MR, SICK_E, SST2, TREC, TransferSample
+from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
+from use_st5.own_data.development import MEASURES, DevelopmentSet
+from use_st5.own_data.sources import open_source
+from use_st5.own_data.survey import development_set, spread, survey
+
+Rows = list[dict[str, Any]]
+Parts = dict[str, Rows]
+_PARTS = ("train", "dev", "test")
+_MOST = {"train": 8000, "dev": 1000, "test": 2000}
+# In the order of SICK's labels.
+_INFERENCE = ("contradiction", "neutral", "entailment")
+
+
+def scored_pairs(data: Path) -> Parts:
+    """STS-B: the similarity of two sentences."""
+    sets = zip(_PARTS, (STSB_TRAIN, STSB_DEV, STSB_TEST), strict=True)
+    return {
+        part: [
+            {"sentence1": pair.first, "sentence2": pair.second, "score": pair.score}
+            for pair in read_sts(DataFolder(data), source).pairs
+        ]
+        for part, source in sets
+    }
+
+
+def inference(data: Path) -> Parts:
+    """SICK: whether one sentence follows from the other."""
+    return {
+        part: [
+            dict(zip(("premise", "hypothesis"), sample.sentences, strict=True))
+            | {"label": _INFERENCE[sample.label]}
+            for sample in samples
+        ]
+        for part, samples in SICK_E.read(DataFolder(data)).parts().items()
+    }
+
+
+def triplets(data: Path) -> Parts:
+    """Premises with an entailed and a contradicting hypothesis, of five inference corpora."""
+    return divided(inference_triplets(data), "anchor")
+
+
+def answers(data: Path) -> Parts:
+    """MedQuAD: medical questions and the passages that answer them."""
+    return divided(MEDQUAD.examples(data), "anchor")
+
+
+def domain(data: Path) -> Parts:
+    """Sentences of MedQuAD's answers, without a label; measured by its questions and answers."""
+    parts = answers(data)
+    texts = (text for row in parts["train"] for text in split_sentences(row["positive"]))
+    single = [{"text": text} for text in dict.fromkeys(texts) if 4 <= len(text.split()) <= 60]
+    return {**parts, "train": single}
+
+
+def classes(dataset: Any) -> Callable[[Path], Parts]:
+    """Sentences with a label."""
+
+    def read(data: Path) -> Parts:
+        parts = dataset.read(DataFolder(data)).parts()
+        rows = {part: [_labelled(sample) for sample in each] for part, each in parts.items()}
+        if "dev" in rows:
+            return rows
+        mixed = divided(rows["train"], "text")
+        if "test" in rows:  # What would be the test part trains, too.
+            return {"train": mixed["train"] + mixed["test"], "dev": mixed["dev"]} | {
+                "test": rows["test"]
+            }
+        return mixed
+
+    return read
+
+
+SETS: Mapping[str, Callable[[Path], Parts]] = {
+    "stsb": scored_pairs,
+    "sick": inference,
+    "nli": triplets,
+    "medquad": answers,
+    "medquad_text": domain,
+    "trec": classes(TREC),
+    "sst2": classes(SST2),
+    "mr": classes(MR),
+}
+# What is looked at for forgetting: one set of each kind of task.
+OTHERS = ("stsb", "sick", "nli", "medquad", "trec")
+
+
+def divided(rows: Iterable[Mapping[str, Any]], key: str) -> Parts:
+    """Eight, one and one tenth of rows by the hashes of a text: equal ones stay together."""
+    parts: Parts = {part: [] for part in _PARTS}
+    for row in rows:
+        digest = hashlib.blake2b(row[key].encode(), digest_size=4).digest()
+        place = int.from_bytes(digest, "big") % 10
+        parts["train" if place < 8 else _PARTS[place - 7]].append(dict(row))
+    return parts
+
+
+def write_parts(name: str, data: Path, folder: Path) -> dict[str, Path]:
+    """The set's files, at most so many rows each, spread over the part."""
+    paths = {part: folder / f"{name}_{part}.csv" for part in _PARTS}
+    if not all(path.exists() for path in paths.values()):
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, rows in SETS[name](data).items():
+            kept = spread(rows, len(rows), _MOST[part])
+            text = io.StringIO(newline="")
+            table = csv.DictWriter(text, [*kept[0]])
+            table.writeheader()
+            table.writerows(kept)
+            with atomic_path(paths[part]) as temporary:
+                temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
+    return paths
+
+
+def measured(name: str, paths: Mapping[str, Path], part: str) -> DevelopmentSet:
+    """A part as what measures; of labels with rows of the training part to fit a classifier to."""
+    source = open_source(paths[part])
+    if source.kind.label is None:
+        return DevelopmentSet(name, source.kind, [*source])
+    train = open_source(paths["train"])
+    return development_set(survey(train, _Words()), [*source], name)
+
+
+class _Words:
+    """Counts words, where lengths do not matter."""
+
+    def token_counts(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([len(text.split()) for text in texts])
+
+
+def main_score(found: DevelopmentSet, encode: Callable[[list[str]], np.ndarray]) -> float:
+    """The main measure of a set, times 100."""
+    return 100 * found.scores(encode)[MEASURES[found.kind.name][0]]
+
+
+def frozen_scores(
+    encode: Callable[[list[str]], np.ndarray],
+    files: Mapping[str, Mapping[str, Path]],
+    names: Iterable[str],
+) -> dict[str, float]:
+    """Of an encoder as it comes: tests, what may be forgotten, and scikit-learn's classifier."""
+    scores = {
+        f"{name}/test": main_score(measured(name, files[name], "test"), encode) for name in names
+    }
+    scores |= {
+        f"{name}/dev": main_score(measured(name, files[name], "dev"), encode) for name in OTHERS
+    }
+    for name in names:
+        found = measured(name, files[name], "test")
+        if found.kind.name == "labels":
+            known, asked = found.examples, found.rows
+            classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+            vectors = [encode([row["text"] for row in rows]) for rows in (known, asked)]
+            classifier.fit(vectors[0], [row["label"] for row in known])
+            right = classifier.score(vectors[1], [row["label"] for row in asked])
+            scores[f"{name}/sklearn"] = 100 * right
+    return scores
+
+
+def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What is in the file, or is made and written there."""
+    if not path.exists():
+        found = make()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as temporary:
+            temporary.write_text(json.dumps(found, indent=1))
+    return json.loads(path.read_text())
+
+
+def trained_scores(
+    model: str, name: str, seed: int, files: Mapping[str, Mapping[str, Path]], **options: Any
+) -> dict[str, Any]:
+    """Trains once, and scores what came of it."""
+    start = minilm_folder() if model == "minilm" else model
+    folder = Path(tempfile.mkdtemp())
+    try:
+        done = use_st5.train(
+            start, files[name]["train"], folder / "model", dev=files[name]["dev"], seed=seed,
+            on_news=print, **options,
+        )  # fmt: skip
+        encode = use_st5.load(done.folder).encode
+        scores = {"test": main_score(measured(name, files[name], "test"), encode)}
+        scores |= {
+            f"{other}/dev": main_score(measured(other, files[other], "dev"), encode)
+            for other in OTHERS
+        }
+        return {**scores, "best_step": done.best_step, "steps": done.steps}
+    finally:
+        shutil.rmtree(folder)
+
+
+def tables(
+    models: Sequence[str],
+    names: Sequence[str],
+    results: Mapping[str, Any],
+    frozen: Mapping[str, Any],
+) -> Iterator[str]:
+    """Both tables, in Markdown."""
+    yield "| model | set | measure | before | after | best step | scikit-learn |"
+    yield "|---|---|---|---|---|---|---|"
+    for model in models:
+        for name in names:
+            runs = [each for key, each in results.items() if key.startswith(f"{model}/{name}/")]
+            if runs:
+                after, steps = ([run[key] for run in runs] for key in ("test", "best_step"))
+                measure, total = runs[0]["measure"], runs[0]["steps"]
+                before = frozen[model][f"{name}/test"]
+                other = frozen[model].get(f"{name}/sklearn")
+                shown = "" if other is None else f"{other:.2f}"
+                yield (
+                    f"| {model} | {name} | {measure} | {before:.2f} | {spread_of(after)} "
+                    f"| {', '.join(map(str, steps))} of {total} | {shown} |"
+                )
+    yield ""
+    yield f"| model | trained on | {' | '.join(OTHERS)} |"
+    yield "|---|---|" + "---|" * len(OTHERS)
+    for model in models:
+        start = [f"{frozen[model][f'{other}/dev']:.2f}" for other in OTHERS]
+        yield f"| {model} | nothing | {' | '.join(start)} |"
+        for name in names:
+            runs = [each for key, each in results.items() if key.startswith(f"{model}/{name}/")]
+            if runs:
+                cells = [spread_of([run[f"{other}/dev"] for run in runs]) for other in OTHERS]
+                yield f"| {model} | {name} | {' | '.join(cells)} |"
+
+
+def spread_of(values: Sequence[float]) -> str:
+    """Mean and standard deviation over the seeds."""
+    if len(values) == 1:
+        return f"{values[0]:.2f}"
+    return f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}"
+
+
+def main() -> None:
+    """Reads the arguments, trains what is not there yet, and prints the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="the folder of the unpacked data")
+    parser.add_argument("out", type=Path, help="keeps results")
+    parser.add_argument("--models", default="use_dan_en,use_transformer_en,minilm")
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=float, default=None)
+    parser.add_argument("--tables", action="store_true", help="print what is there, train nothing")
+    asked = parser.parse_args()
+    models, names = asked.models.split(","), asked.sets.split(",")
+    files = {name: write_parts(name, asked.data, asked.out / "data") for name in SETS}
+    options = {} if asked.epochs is None else {"epochs": asked.epochs}
+    frozen: dict[str, Any] = {}
+    results: dict[str, Any] = {}
+    for model in models:
+        encode = use_st5.TrainableEncoder.load(
+            minilm_folder() if model == "minilm" else model
+        ).encode
+        frozen[model] = kept(
+            asked.out / model / "frozen.json",
+            lambda: frozen_scores(encode, files, SETS),  # noqa: B023
+        )
+    for seed in range(asked.seeds):
+        for model in models:
+            for name in names:
+                path = asked.out / model / f"{name}_{seed}.json"
+                if asked.tables and not path.exists():
+                    continue
+                found = kept(
+                    path,
+                    lambda: trained_scores(model, name, seed, files, **options),  # noqa: B023
+                )
+                kind = open_source(files[name]["test"]).kind
+                results[f"{model}/{name}/{seed}"] = found | {"measure": MEASURES[kind.name][0]}
+    print("\n".join(tables(models, names, results, frozen)))
+
+
+def _labelled(sample: TransferSample) -> dict[str, Any]:
+    return {"text": sample.sentences[0], "label": str(sample.label)}
+
+
+if __name__ == "__main__":
+    main()

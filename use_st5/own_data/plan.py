@@ -1,0 +1,293 @@
+"""The plan of a training: what is learnt and measured, in how many steps, as a recipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+
+from use_st5.cross_encoder import CrossEncoder
+from use_st5.models.lora import apply_lora
+from use_st5.models.lora_adapters import LoRAAdapters
+from use_st5.own_data.columns import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
+from use_st5.own_data.course import Course, texts_of_row
+from use_st5.own_data.development import DevelopmentSet, Encode, Scores, measure
+from use_st5.own_data.learner import FRESH, family_name, token_limit
+from use_st5.own_data.lessons import check_loss_settings, recipe_task
+from use_st5.own_data.pair_cycles import course_of, pair_cycles
+from use_st5.own_data.settings import Settings, usual_rate
+from use_st5.own_data.sources import Source
+from use_st5.own_data.survey import (
+    MOST_DEVELOPMENT_ROWS,
+    Survey,
+    development_set,
+    held_out_rows,
+    spread,
+    survey,
+    without_development,
+)
+from use_st5.own_data.teachers import Teacher, VectorFile, open_teacher, taught_vectors
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.recipe import Recipe, RecipeTask, Run, Stage, keep_model
+from use_st5.training.training_loop import STEPS_PER_CALL
+
+# Fewer steps than this, and each is a call of its own: calls are what measurements lie between.
+_FEW_STEPS = 100
+# More rows of a development file are not measured: each measurement would take minutes.
+_MOST_MEASURED = 5 * MOST_DEVELOPMENT_ROWS
+
+
+class _Read(NamedTuple):
+    """What every course begins with: the first attributes of `Course`."""
+
+    start: str
+    encoder: TrainableEncoder
+    settings: Settings
+    surveys: Sequence[Survey]
+    sets: Sequence[DevelopmentSet]
+    held_out: bool
+
+
+def plan(
+    model: str | os.PathLike[str] | TrainableEncoder,
+    encoder: TrainableEncoder,
+    sources: Sequence[Source],
+    measured: Sequence[Source],
+    settings: Settings,
+) -> Course:
+    """Reads the files once, and makes the recipe.
+
+    Args:
+        model: The start as it was named.
+        encoder: What learns.
+        sources: What it learns from.
+        measured: What measures; none: rows of the sources are held out.
+        settings: How.
+
+    Raises:
+        ValueError: A file teaches nothing, or an option does not fit the encoder or the tasks.
+    """
+    surveys = [survey(source, encoder.vectorizer) for source in sources]
+    names = _names(sources)
+    sets = _development_sets(surveys, measured, encoder, names)
+    surveys = [without_development(found, sets) for found in surveys]
+    start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
+    read = _Read(start, encoder, settings, surveys, sets, not measured)
+    teacher = open_teacher(settings.teacher) if settings.teacher else None
+    unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
+    if isinstance(teacher, CrossEncoder) and not unscored:
+        raise ValueError(
+            "teacher: a cross-encoder scores pairs of sentence1 and sentence2 that have no score, "
+            "of which no file holds any. Give such pairs, or an encoder as the teacher."
+        )
+    if unscored and not isinstance(teacher, CrossEncoder):
+        return _in_cycles(read, teacher)
+    return _in_steps(read, teacher, names)
+
+
+def _in_cycles(read: _Read, teacher: TrainableEncoder | VectorFile | None) -> Course:
+    """The course of an encoder and a cross-encoder that teach each other."""
+    settings = read.settings
+    if others := {found.source.kind.name for found in read.surveys} - {UNSCORED_PAIRS.name}:
+        raise ValueError(
+            f"Pairs without a score are learnt in cycles, apart from {', '.join(sorted(others))}: "
+            "train by the one, then by the other; or let a trained cross-encoder score the pairs, "
+            "with --teacher FOLDER."
+        )
+    recipe = pair_cycles(read.encoder, teacher, read.surveys, read.sets, settings, _metadata(read))
+    pairs = sum(found.kept for found in read.surveys)
+    # A cross-encoder reads both texts, in both orders.
+    texts = settings.cycles * pairs * (4 + 2 * settings.epochs)
+    return Course(
+        *read,
+        monitor=measure(read.sets)[1],
+        rate=course_of(settings).to_bi.learning_rate,
+        steps=settings.cycles,
+        texts=texts,
+        recipe=recipe,
+    )
+
+
+def _in_steps(read: _Read, teacher: Teacher | None, names: Sequence[str]) -> Course:
+    """The course of a recipe of one stage."""
+    encoder, settings, surveys = read.encoder, read.settings, read.surveys
+    scores, monitor = measure(read.sets)
+    rate = settings.learning_rate or usual_rate(
+        family_name(encoder),
+        surveys[0].source.kind.name,
+        lora=settings.lora_rank is not None,
+        fresh=read.start.startswith(FRESH),
+    )
+    steps, per_call = _steps(surveys, settings)
+    stage = Stage(
+        tasks=tuple(_tasks(read, teacher, names)),
+        optimizer=settings.make_optimizer(rate),
+        steps=steps,
+        evaluate_every=max(per_call, steps // settings.evaluations // per_call * per_call),
+        monitor=monitor,
+        best=True,
+        freeze=lambda run: settings.freeze,
+        options=_options(settings, per_call, family_name(encoder)),
+    )
+    return Course(
+        *read,
+        monitor=monitor,
+        rate=rate,
+        steps=steps,
+        texts=steps * settings.batch_size * texts_of_row(surveys),
+        recipe=_recipe(read, stage, scores),
+    )
+
+
+def _recipe(read: _Read, stage: Stage, scores: Callable[[Encode], Scores]) -> Recipe:
+    encoder, settings = read.encoder, read.settings
+    adapters: list[LoRAAdapters] = []
+    return Recipe(
+        name=Path(read.start.removeprefix(FRESH)).name + "_tuned",
+        vectorizer=lambda run: encoder.vectorizer,
+        model=lambda run: _learning(encoder, settings, adapters),
+        stages=(stage,),
+        measure=lambda run: scores,
+        held_out=lambda data: set(),
+        keep=lambda run, trained: _keep(run, trained, adapters),
+        storage=settings.storage,
+        max_length=encoder.max_length,
+        metadata=_metadata(read),
+    )
+
+
+def _development_sets(
+    surveys: Sequence[Survey],
+    measured: Sequence[Source],
+    encoder: TrainableEncoder,
+    names: Sequence[str],
+) -> list[DevelopmentSet]:
+    if not measured:
+        sets = [
+            development_set(found, held_out_rows(found), name)
+            for found, name in zip(surveys, names, strict=True)
+            if found.source.kind is not UNSCORED_PAIRS
+        ]
+        if not sets:
+            raise ValueError(
+                "Pairs without a score measure nothing: give a file that does with --dev, such as "
+                "one with the columns sentence1, sentence2 and score."
+            )
+        return sets
+    by_kind = {found.source.kind.name: found for found in surveys}
+    sets = []
+    for source, name in zip(measured, _names(measured), strict=True):
+        own = survey(source, encoder.vectorizer)
+        rows = spread(source, own.rows, _MOST_MEASURED)
+        if source.kind.label is None:
+            sets.append(DevelopmentSet(name, source.kind, rows))
+            continue
+        # Its labels are those that the training file teaches.
+        taught = by_kind.get(source.kind.name)
+        if taught is None:
+            raise ValueError(
+                f"{source.name}: measures labels, and no training file has the task "
+                f"{source.kind.name}, whose rows a classifier could be fitted to."
+            )
+        if unknown := set(own.classes) - set(taught.classes):
+            raise ValueError(
+                f"{source.name}: expected the labels of {taught.source.name}, "
+                f"{', '.join(sorted(taught.classes)[:8])}; received others: "
+                f"{', '.join(sorted(unknown)[:8])}."
+            )
+        sets.append(development_set(taught, rows, name))
+    return sets
+
+
+def _tasks(read: _Read, teacher: Teacher | None, names: Sequence[str]) -> list[RecipeTask]:
+    encoder, settings, surveys, sets = read.encoder, read.settings, read.surveys, read.sets
+    limit, total = token_limit(encoder, settings), sum(found.kept for found in surveys)
+    judge = teacher if isinstance(teacher, CrossEncoder) else None
+    taught = teacher is not None and judge is None
+    weighed = settings.keep or taught or any(found.source.rate for found in surveys)
+    tasks = []
+    for found, name in zip(surveys, names, strict=True):
+        if taught and found.source.kind in (TEXTS, NEIGHBOURS):
+            continue  # The teacher says more of them than they do themselves.
+        share = len(surveys) * found.kept / total
+        rate = (found.source.rate or share) if weighed else None
+        kept = min(settings.batch_size, found.kept)
+        kept = kept // (settings.micro_batch or 1) * (settings.micro_batch or 1)
+        task = recipe_task(
+            found, sets, encoder, settings, name=name, limit=limit, rate=rate, judge=judge
+        )
+        tasks.append(dataclasses.replace(task, batch_size=max(1, kept)))
+    check_loss_settings(tasks, settings)
+    teachers: list[tuple[str, TrainableEncoder | VectorFile, float]] = []
+    if settings.keep:
+        teachers.append(("start", encoder, settings.keep))
+    if teacher is not None and not isinstance(teacher, CrossEncoder):
+        teachers.append(("teacher", teacher, 1.0))
+    for name, each, weight in teachers:
+        rate = weight * len(surveys)
+        tasks.append(
+            taught_vectors(
+                each, encoder, surveys, sets, settings, name=name, limit=limit, rate=rate
+            )
+        )
+    return tasks
+
+
+def _steps(surveys: Sequence[Survey], settings: Settings) -> tuple[int, int]:
+    """Optimizer steps, and how many of them a call from the host makes."""
+    examples = sum(found.kept for found in surveys) * (1 + settings.keep)
+    steps = settings.steps or math.ceil(settings.epochs * examples / settings.batch_size)
+    per_call = STEPS_PER_CALL if steps >= _FEW_STEPS else 1
+    return math.ceil(steps / per_call) * per_call, per_call
+
+
+def _options(settings: Settings, per_call: int, family: str | None) -> dict[str, Any]:
+    import tensorflow as tf
+
+    return {
+        # On a CPU XLA takes minutes for a deep model's program of each width of batches. Most of a
+        # USE-DAN's step is the update of its table, which it halves.
+        "jit_compile": family == "use_dan" or bool(tf.config.list_physical_devices("GPU")),
+        "steps_per_call": per_call,
+        "evaluate_start": True,
+        "patience": settings.patience,
+        "gradient_cache": settings.batch_size // (settings.micro_batch or settings.batch_size),
+        "keep_checkpoints": 1,
+    }
+
+
+def _learning(
+    encoder: TrainableEncoder, settings: Settings, adapters: list[LoRAAdapters]
+) -> keras.Model:
+    if settings.lora_rank is not None:
+        adapters.append(apply_lora(encoder.model, rank=settings.lora_rank, seed=settings.seed))
+    return encoder.model
+
+
+def _keep(run: Run, model: keras.Model, adapters: list[LoRAAdapters]) -> None:
+    for each in adapters:
+        each.merge()
+    keep_model(run, model)
+
+
+def _metadata(read: _Read) -> dict[str, Any]:
+    inherited = {"languages", "license"} & set(read.encoder.metadata)
+    return {name: read.encoder.metadata[name] for name in sorted(inherited)} | {
+        "trained_from": read.start
+    }
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    """Short names, each another, that may be those of tasks."""
+    names: list[str] = []
+    for source in sources:
+        stem = re.sub(r"\W+", "_", Path(source.name).name.split(".")[0]).strip("_") or "data"
+        stem = stem if stem.isidentifier() else f"data_{stem}"
+        names.append(stem if stem not in names else f"{stem}_{len(names) + 1}")
+    return names
