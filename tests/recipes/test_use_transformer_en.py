@@ -35,7 +35,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
     shape = dataclasses.replace(
         USE_TRANSFORMER_PRESETS["use_transformer_en"],
         embedding_dim=8,
-        num_layers=1,
+        num_layers=3,
         hidden_dim=16,
         intermediate_dim=16,
         num_heads=2,

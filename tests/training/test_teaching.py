@@ -219,7 +219,7 @@ def test_a_course_killed_twice_goes_on_to_the_same_weights(
     whole: tuple[Path, list[Taught]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = partial(teach, [learner()], GOLD, tmp_path, course=SMALL, **OPTIONS)
-    for at in (3, 7):  # of the measurements that are left: in the first cycle, and in the second
+    for at in (3, 10):  # of the measurements that are left: in the first cycle, and in the second
         correlations = killed_at(at, teaching._correlation)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(teaching, "_correlation", correlations)
