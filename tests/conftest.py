@@ -38,8 +38,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # Where pytest's cache keeps the tests that the last run left out, so that another environment can
 # run just these.
 LEFT_OUT = "use_st5/left_out"
-# Folders of the files that take minutes.
-_LONG = ("training", "recipes", "models", "export")
+# Where the files are that take a minute or more.
+_LONG = tuple(f"tests/{room}/" for room in ("export", "models", "own_data", "recipes", "training"))
 # Where the processes of pytest-xdist say what memory they took, and where the first one keeps it.
 _PEAK = "use_st5_peak_memory"
 _PEAKS = pytest.StashKey[list[float]]()
@@ -152,7 +152,7 @@ def written_elsewhere() -> Iterator[Callable[..., int]]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes share the files, the longest come first: none is waited for alone."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: item.path.parent.name not in _LONG)
+        items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

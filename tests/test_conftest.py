@@ -48,12 +48,12 @@ def test_a_run_without_a_cache_has_a_summary() -> None:
 
 
 def test_one_of_several_processes_begins_with_the_long_files() -> None:
-    paths = [Path("tests", name) for name in ("cli/test_a.py", "training/test_b.py", "test_c.py")]
-    items = [SimpleNamespace(path=path) for path in paths]
+    names = ["tests/cli/test_a.py::test", "tests/training/test_b.py::test", "tests/test_c.py::test"]
+    items = [SimpleNamespace(nodeid=name) for name in names]
     pytest_collection_modifyitems(SimpleNamespace(), items)
-    assert [item.path for item in items] == paths
+    assert [item.nodeid for item in items] == names
     pytest_collection_modifyitems(SimpleNamespace(workerinput={}), items)
-    assert [item.path.name for item in items] == ["test_b.py", "test_a.py", "test_c.py"]
+    assert [item.nodeid for item in items] == [names[1], names[0], names[2]]
 
 
 def test_a_graph_with_a_gradient_of_its_own_is_given_back() -> None:

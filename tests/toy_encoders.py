@@ -66,7 +66,7 @@ def toy_use_dan(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 @pytest.fixture(scope="session")
 def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    """A USE Transformer of 19 rows x 8, two blocks and 16 dimensions, with dropout."""
+    """A USE Transformer of 19 rows x 8, one block and 16 dimensions, with dropout."""
     import keras
 
     from use_st5.models.use_transformer.config import USETransformerConfig
@@ -79,7 +79,7 @@ def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     config = USETransformerConfig(
         num_embeddings=vocabulary.size,
         embedding_dim=8,
-        num_layers=2,
+        num_layers=1,
         hidden_dim=12,
         intermediate_dim=20,
         num_heads=3,
@@ -93,7 +93,7 @@ def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 @pytest.fixture(scope="session")
 def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    """A BERT of 18 rows x 12, two blocks and a dense layer, with dropout."""
+    """A BERT of 18 rows x 12, one block and a dense layer, with dropout."""
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     import keras
 
@@ -106,7 +106,7 @@ def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     vectorizer = WordPieceVectorizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", *WORDS])
     config = BertConfig(
         vectorizer.vocabulary.size,
-        num_layers=2,
+        num_layers=1,
         hidden_dim=12,
         intermediate_dim=20,
         num_heads=3,
@@ -125,17 +125,17 @@ def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 
 @pytest.fixture(scope="session")
-def toy_ensemble(toy_use_transformer: Toy, tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    """The USE Transformer and another of its shape, concatenated."""
+def toy_ensemble(toy_use_dan: Toy, tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """The USE-DAN and another of its shape, concatenated."""
     import keras
 
     from use_st5.models.ensemble.ensemble import Ensemble
 
-    first = toy_use_transformer.model
+    first = toy_use_dan.model
     keras.utils.set_random_seed(1)
     second = type(first)(first.config)
     model = Ensemble([first, second], mode="concat")
-    return _exported(model, toy_use_transformer.vectorizer, tmp_path_factory, max_length=16)
+    return _exported(model, toy_use_dan.vectorizer, tmp_path_factory, max_length=None)
 
 
 def _exported(

@@ -136,26 +136,23 @@ def test_multi_takes_nineteen_turns_to_one(data: Path, bert: Path, tmp_path: Pat
     assert json.loads(state.read_text())["task_steps"] == {"inference": 38, "definitions": 2}
 
 
-@pytest.mark.parametrize("mode", ["average", "concat"])
-def test_two_models_become_one(mode: str, data: Path, bert: Path, tmp_path: Path) -> None:
-    """Of single runs that are there: average and concatenation of their vectors."""
+def test_two_models_become_one(data: Path, bert: Path, tmp_path: Path) -> None:
+    """Average and concatenation of the vectors of single runs, which are there or are made."""
     given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
-    SMALL["defsent"].run(data, tmp_path / "defsent", **given)
-    method = SMALL[mode]
-    assert isinstance(method, Combination)
-    scores = method.run(data, tmp_path / mode, defsent=tmp_path / "defsent", **given)
-    assert json.loads((tmp_path / mode / "scores.json").read_text()) == scores
-    folders = (
-        tmp_path / mode / "sbert/model",
-        tmp_path / "defsent/model",
-        tmp_path / mode / "model",
+    singles = {"sbert": tmp_path / "average/sbert", "defsent": tmp_path / "defsent"}
+    SMALL["defsent"].run(data, singles["defsent"], **given)
+    for mode, there in (("average", {"defsent": singles["defsent"]}), ("concat", singles)):
+        method = SMALL[mode]
+        assert isinstance(method, Combination)
+        scores = method.run(data, tmp_path / mode, **there, **given)
+        assert json.loads((tmp_path / mode / "scores.json").read_text()) == scores
+        assert ModelManifest.read(tmp_path / mode / "model").metadata["combination"] == mode
+    sbert, defsent, average, concat = (
+        tf.saved_model.load(folder / "model")(tf.constant(TEXTS)).numpy()
+        for folder in (*singles.values(), tmp_path / "average", tmp_path / "concat")
     )
-    sbert, defsent, both = (
-        tf.saved_model.load(folder)(tf.constant(TEXTS)).numpy() for folder in folders
-    )
-    expected = (sbert + defsent) / 2 if mode == "average" else np.hstack([sbert, defsent])
-    np.testing.assert_allclose(both, expected, atol=1e-6)
-    assert ModelManifest.read(folders[2]).metadata["combination"] == mode
+    np.testing.assert_allclose(average, (sbert + defsent) / 2, atol=1e-6)
+    np.testing.assert_allclose(concat, np.hstack([sbert, defsent]), atol=1e-6)
 
 
 def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(

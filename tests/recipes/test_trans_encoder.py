@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,29 +96,29 @@ def test_the_report_says_what_was_among_the_pairs(mutual: tuple[Path, dict[str, 
     assert "mean of those without a pair in the pool" in text
 
 
-@pytest.mark.parametrize("at", [1, 6])
-def test_a_killed_run_ends_with_the_same_weights(
+def test_a_run_killed_twice_ends_with_the_same_weights(
     data: Path,
     bert: Path,
     mutual: tuple[Path, dict[str, float]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    at: int,
 ) -> None:
     """In SimCSE's start, and in the middle of the course."""
-    train, calls = Trainer._train, iter(range(1, 99))
+    train = Trainer._train
+    run = partial(small("mutual").run, data, tmp_path, pretrained=bert, seed=3)
+    run(part="prepare")
+    for at in (1, 6):
+        calls = iter(range(1, 99))
 
-    def killed(self: Trainer, name: str, first: int) -> Any:
-        if next(calls) == at:
-            raise KeyboardInterrupt
-        return train(self, name, first)
+        def killed(self: Trainer, name: str, first: int, at: int = at, calls: Any = calls) -> Any:
+            if next(calls) == at:
+                raise KeyboardInterrupt
+            return train(self, name, first)
 
-    run = dict(pretrained=bert, seed=3)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Trainer, "_train", killed)
-        small("mutual").run(data, tmp_path, part="prepare", **run)
-        small("mutual").run(data, tmp_path, part="train", **run)
-    small("mutual").run(data, tmp_path, part="train", strategy="mirrored", **run)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Trainer, "_train", killed)
+            run(part="train")
+    run(part="train", strategy="mirrored")
     rows = [json.loads((each / "taught.json").read_text()) for each in (tmp_path, mutual[0])]
     assert rows[0] == rows[1]
     assert weights_of(tmp_path).keys() == weights_of(mutual[0]).keys()

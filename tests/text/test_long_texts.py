@@ -41,7 +41,7 @@ def _cut_small(text: tf.Tensor, *, between: str) -> tuple[tf.Tensor, tf.Tensor]:
     return cut(text, between=between, piece_bytes=4)
 
 
-def batches(count: int = 12) -> Iterator[list[bytes]]:
+def batches(count: int = 5) -> Iterator[list[bytes]]:
     """Random texts, most of words and some of bytes."""
     generator = random.Random(0)
     for _ in range(count):

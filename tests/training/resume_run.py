@@ -1,13 +1,11 @@
-"""Run by tests in fresh processes: trains toy tasks in the folder named on the line.
-
-usage: resume_run.py FOLDER STEPS; prints a digest of all weights, and the step it resumed from.
-"""
+"""Trains toy tasks in a folder; run in a fresh process, too: resume_run.py FOLDER STEPS."""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import sys
+from typing import Any
 
 import keras
 import numpy as np
@@ -16,8 +14,12 @@ from tests.training import toy
 from use_st5.training.trainer import Trainer
 
 
-def main(folder: str, steps: int) -> None:
-    """Trains two tasks with dropout, Adam and a best checkpoint."""
+def trained(folder: str | os.PathLike[str], steps: int) -> dict[str, Any]:
+    """Trains two tasks with dropout, Adam and a best checkpoint.
+
+    Returns:
+        A digest of all weights, the history, and the first step that was made here.
+    """
     keras.utils.set_random_seed(3)
     encoder = toy.ToyEncoder(dropout=0.2)
     schedule = keras.optimizers.schedules.CosineDecay(1e-2, steps)
@@ -38,13 +40,12 @@ def main(folder: str, steps: int) -> None:
     for layer in (encoder, optimizer, *(task.loss for task in trainer.tasks.values())):
         for variable in layer.variables:
             digest.update(np.ascontiguousarray(variable.numpy()).tobytes())
-    result = {
+    return {
         "digest": digest.hexdigest(),
         "history": history.to_state(),
         "first": history.records[0]["step"] if history.records else None,
     }
-    sys.stdout.write(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    trained(sys.argv[1], int(sys.argv[2]))

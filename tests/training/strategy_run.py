@@ -1,13 +1,16 @@
-"""Run by tests in fresh processes: a short toy training under the strategy named on the line.
+"""A short toy training under a strategy; run in fresh processes, too.
 
-usage: strategy_run.py STRATEGY REPLICAS [DROPOUT]; prints as JSON the losses, and the sum of the
-weights as they come back from the checkpoint, which is in the folder STRATEGY.
+usage: strategy_run.py STRATEGY REPLICAS DROPOUT…; prints what `trained` says, as JSON, a line for
+each share of dropout, whose checkpoint is in the folder STRATEGY/DROPOUT.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -18,14 +21,15 @@ from use_st5.training.strategies import strategy_by_name
 from use_st5.training.trainer import Trainer
 
 
-def main(name: str, replicas: int, dropout: float) -> None:
-    """Trains toy tasks for 24 steps, with everything that replicas could get wrong."""
-    cpus = tf.config.list_physical_devices("CPU")
-    tf.config.set_logical_device_configuration(
-        cpus[0], [tf.config.LogicalDeviceConfiguration()] * replicas
-    )
-    devices = [f"/cpu:{i}" for i in range(replicas)] if name == "mirrored" else None
-    strategy = strategy_by_name(name, devices=devices)
+def trained(
+    strategy: tf.distribute.Strategy, folder: str | os.PathLike[str], dropout: float
+) -> dict[str, Any]:
+    """Trains toy tasks for 24 steps, with everything that replicas could get wrong.
+
+    Returns:
+        The number of replicas, the tasks with their losses, and the sum of the weights as they
+        come back from the checkpoint.
+    """
     keras.utils.set_random_seed(3)
     with strategy.scope():
         encoder = toy.ToyEncoder(dropout=dropout)
@@ -38,7 +42,7 @@ def main(name: str, replicas: int, dropout: float) -> None:
         strategy=strategy,
         steps_per_call=2,
         accumulation=2,
-        folder=name,
+        folder=folder,
         evaluate=lambda: {"score": 1.0},
         progress=False,
     )
@@ -48,9 +52,21 @@ def main(name: str, replicas: int, dropout: float) -> None:
     trainer.restore_best()
     total = float(sum(np.sum(np.abs(v.numpy())) for v in encoder.trainable_variables))
     records = [[r["task"], r["loss"]] for r in history.records]
-    result = {"replicas": strategy.num_replicas_in_sync, "losses": records, "weights": total}
-    sys.stdout.write(json.dumps(result) + "\n")
+    return {"replicas": strategy.num_replicas_in_sync, "losses": records, "weights": total}
+
+
+def main(name: str, replicas: int, *dropouts: str) -> None:
+    """Trains on processors of this process, as many as there shall be replicas."""
+    cpus = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(
+        cpus[0], [tf.config.LogicalDeviceConfiguration()] * replicas
+    )
+    devices = [f"/cpu:{i}" for i in range(replicas)] if name == "mirrored" else None
+    strategy = strategy_by_name(name, devices=devices)
+    for dropout in dropouts:
+        result = trained(strategy, Path(name, dropout), float(dropout))
+        sys.stdout.write(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0.0)
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -1,28 +1,28 @@
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.training.resume_run import trained
+
 RUN = Path(__file__).with_name("resume_run.py")
 # After the first checkpoint, at step 8, they take two seconds: the kill comes before the end.
-STEPS = "480"
+STEPS = 480
 
 
 @pytest.mark.process
 def test_a_killed_run_ends_with_the_weights_of_one_never_killed(
-    repository: Path, tmp_path: Path, fresh_python: Callable[..., str]
+    repository: Path, tmp_path: Path
 ) -> None:
-    whole = json.loads(fresh_python(RUN, tmp_path / "whole", STEPS).splitlines()[-1])
+    whole = trained(tmp_path / "whole", STEPS)
     _kill_at_a_random_moment(repository, tmp_path / "killed", tmp_path / "log")
-    rest = json.loads(fresh_python(RUN, tmp_path / "killed", STEPS).splitlines()[-1])
+    rest = trained(tmp_path / "killed", STEPS)
     assert whole["first"] == 2
     assert rest["first"] is not None  # it was killed before its end
     assert rest["first"] > 2  # it did continue
@@ -36,7 +36,7 @@ def _kill_at_a_random_moment(repository: Path, folder: Path, log: Path) -> None:
     """Starts a run, and sends SIGKILL up to a second after its first checkpoint."""
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, RUN, folder, STEPS],
+            [sys.executable, RUN, folder, str(STEPS)],
             stdout=output,
             stderr=output,
             env={**os.environ, "PYTHONPATH": str(repository)},

@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 from tests.training import toy
+from tests.training.strategy_run import trained
 from use_st5.training.strategies import is_chief, strategy_by_name
 from use_st5.training.trainer import Trainer
 
@@ -22,8 +23,8 @@ RUN = Path(__file__).with_name("strategy_run.py")
 CLUSTER = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
 
 
-def last_line(text: str) -> dict:
-    return json.loads(text.strip().splitlines()[-1])
+def last_lines(text: str, count: int) -> list[dict]:
+    return [json.loads(line) for line in text.strip().splitlines()[-count:]]
 
 
 def free_ports(count: int) -> list[int]:
@@ -49,7 +50,7 @@ def start_workers(repository: Path, folder: Path) -> list[subprocess.Popen]:
         with (folder / f"{index}.out").open("w") as out, (folder / f"{index}.err").open("w") as err:
             started.append(
                 subprocess.Popen(
-                    [sys.executable, RUN, "multi_worker", "1"],
+                    [sys.executable, RUN, "multi_worker", "1", "0"],
                     stdout=out,
                     stderr=err,
                     env=environment,
@@ -65,34 +66,31 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
 ) -> None:
     workers = start_workers(repository, tmp_path)
     try:
-        results = {
-            "one_device": last_line(fresh_python(RUN, "one_device", "1")),
-            "mirrored": last_line(fresh_python(RUN, "mirrored", "2")),
-        }
+        output = fresh_python(RUN, "mirrored", "2", "0", "0.5")
+        mirrored, with_dropout = last_lines(output, 2)
+        expected = trained(strategy_by_name("one_device"), tmp_path / "one_device" / "0", 0)
+        results = [expected, mirrored]
         for index, worker in enumerate(workers):
             assert worker.wait(timeout=300) == 0, (tmp_path / f"{index}.err").read_text()[-3000:]
-            results[f"worker {index}"] = last_line((tmp_path / f"{index}.out").read_text())
+            results += last_lines((tmp_path / f"{index}.out").read_text(), 1)
     finally:
         for worker in workers:
             worker.kill()
             worker.wait()
-    expected = results["one_device"]
-    assert [result["replicas"] for result in results.values()] == [1, 2, 2, 2]
+    assert [result["replicas"] for result in results] == [1, 2, 2, 2]
     assert len(expected["losses"]) == 12
     assert len({name for name, _ in expected["losses"]}) == 2
-    for result in results.values():
+    for result in results:
         assert [name for name, _ in result["losses"]] == [name for name, _ in expected["losses"]]
         for (_, loss), (_, same) in zip(result["losses"], expected["losses"], strict=True):
             assert loss == pytest.approx(same, rel=2e-5)
         assert result["weights"] == pytest.approx(expected["weights"], rel=2e-5)
     for name in ("one_device", "mirrored", "multi_worker"):
-        assert [path.name for path in (tmp_path / name).iterdir()] == ["checkpoint-000000024"]
-
-
-@pytest.mark.process
-def test_dropout_works_under_mirrored(fresh_python: Callable[..., str]) -> None:
-    result = last_line(fresh_python(RUN, "mirrored", "2", "0.5"))
-    assert np.isfinite([loss for _, loss in result["losses"]]).all()
+        kept = [path.name for path in (tmp_path / name / "0").iterdir()]
+        assert kept == ["checkpoint-000000024"]
+    losses = [loss for _, loss in with_dropout["losses"]]
+    assert np.isfinite(losses).all()
+    assert losses != pytest.approx([loss for _, loss in mirrored["losses"]], rel=1e-3)
 
 
 def test_one_device_is_the_chief_and_trains() -> None:

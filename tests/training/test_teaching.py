@@ -279,25 +279,28 @@ def test_equal_courses_end_with_equal_weights_and_others_with_others(
     assert any((a != b).any() for a, b in zip(other, first["cycle_1/cross_one"], strict=True))
 
 
-@pytest.mark.parametrize("at", [3, 10])
-def test_a_killed_course_goes_on_to_the_same_weights(
-    whole: tuple[Path, list[Taught]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    at: int,
-) -> None:
+def killed_at(at: int, real: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose call of this number is the end of the run."""
     calls = iter(range(1, 1000))
-    real = teaching._correlation
 
-    def killing(predicted: np.ndarray, gold: np.ndarray) -> float:
+    def killing(*given: Any) -> Any:
         if next(calls) == at:
             raise KeyboardInterrupt
-        return real(predicted, gold)
+        return real(*given)
 
+    return killing
+
+
+def test_a_course_killed_twice_goes_on_to_the_same_weights(
+    whole: tuple[Path, list[Taught]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = partial(teach, [learner()], GOLD, tmp_path, course=SMALL, **OPTIONS)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(teaching, "_correlation", killing)
-        run()
+    for at in (3, 10):  # of the measurements that are left: in the first cycle, and in the second
+        correlations = killed_at(at, teaching._correlation)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(teaching, "_correlation", correlations)
+            run()
+    assert (tmp_path / "cycle_2").is_dir()
     assert [each.spearman for each in run()] == [each.spearman for each in whole[1]]
     first, again = weights_of(whole[0]), weights_of(tmp_path)
     assert set(first) == set(again)
