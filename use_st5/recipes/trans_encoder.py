@@ -42,6 +42,7 @@ stands in `docs/trans_encoder.md`, nothing at full size.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from use_st5.evaluation.sts import readers as sets
 from use_st5.recipes._learner_starts import Start, Unsupervised
@@ -71,7 +72,7 @@ SIMCSE = Unsupervised(steps=250)
 MIRROR = Unsupervised(
     steps=250, learning_rate=2e-5, batch_size=100, temperature=0.04, masked_span=5
 )
-# The bundled encoders, at rates which STS-B dev preferred; a cross-encoder of MiniLM teaches them.
+# The bundled encoders, whose rates were tried on STS-B dev; a cross-encoder of MiniLM teaches them.
 TRANSFORMER = Start(name="use_transformer_en", bi="use_transformer_en", bi_rate=5.0)
 DAN = Start(name="use_dan_en", bi="use_dan_en", bi_rate=50.0)
 FAMILIES = (
@@ -80,12 +81,20 @@ FAMILIES = (
     dataclasses.replace(DAN, cross=False),
 )
 SECOND = Start(name="second", base="second", unsupervised=SIMCSE)
-# Ten minutes of CPU time a course of MiniLM; the rates are those that STS-B dev preferred.
+# Twelve minutes of CPU time for a course of MiniLM. Few rates were tried, on STS-B dev.
 REDUCED_PAIRS = 4_000
-REDUCED_CROSS = {
-    **{"batch_size": 16, "learning_rate": 1e-4, "both_orders": False, "freeze": ("embedding",)}
+REDUCED_CROSS: dict[str, Any] = {
+    "batch_size": 16,
+    "learning_rate": 1e-4,
+    "both_orders": False,
+    "freeze": ("embedding",),
 }
-REDUCED_BI = {"batch_size": 32, "learning_rate": 2e-5, "epochs": 0.5, "freeze": ("embedding",)}
+REDUCED_BI: dict[str, Any] = {
+    "batch_size": 32,
+    "learning_rate": 2e-5,
+    "epochs": 0.5,
+    "freeze": ("embedding",),
+}
 REDUCED_EVERY, REDUCED_UNSUPERVISED_STEPS = 250, 50
 
 RECIPE = PairDistillation(name="trans_encoder", starts=(MINILM,), pool=POOL, course=COURSE)
@@ -154,7 +163,7 @@ VARIANTS = {
 def reduced(variant: PairDistillation) -> PairDistillation:
     """A variant at a size that two cores run: fewer pairs and steps, the token table frozen."""
     course, pool = variant.course, variant.pool
-    few = {"limit": REDUCED_PAIRS}
+    few: dict[str, Any] = {"limit": REDUCED_PAIRS}
     if isinstance(pool, MinedPool):
         few = {"sentences": REDUCED_PAIRS // (pool.neighbours + pool.others)}
     starts = (
