@@ -244,6 +244,19 @@ def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
         assert sum(same) < len(same) / 2
 
 
+def test_a_learners_rate_is_of_its_bi_encoder_alone(tmp_path: Path) -> None:
+    start = drawn_by(1, bi)
+    gold = -scores(inference(start()), "bi", DEVELOPMENT)
+    still = learner(bi=start, bi_rate=0.0)
+    course = dataclasses.replace(SMALL, cycles=1)
+    taught = teach([still], gold, tmp_path, course=course, **OPTIONS)
+    assert taught[2].spearman == pytest.approx(-1.0)
+    assert taught[1].step > 0
+    judge = cross()
+    judge.load_weights(taught[1].weights)
+    assert judge.logit.get_weights()[1] != 0, "the bias, which begins at 0"
+
+
 def test_no_bi_encoder_is_worse_than_it_began(tmp_path: Path) -> None:
     start = drawn_by(1, bi)
     gold = scores(inference(start()), "bi", DEVELOPMENT)

@@ -60,6 +60,7 @@ class Start:
         cross: Whether a cross-encoder takes part, made of that BERT; else it learns from others'.
         pooling: Of a checkpoint that does not say it; None: the family's usual one.
         unsupervised: What the bi-encoder is trained by before the course.
+        bi_rate: As in `Learner`.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Start:
     cross: bool = True
     pooling: str | None = None
     unsupervised: Unsupervised | None = None
+    bi_rate: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,6 +180,7 @@ def learner_of(
         cross=functools.partial(_cross, prepared) if start.cross else None,
         pairs=pairs,
         development=development,
+        bi_rate=start.bi_rate,
     )
 
 

@@ -170,7 +170,9 @@ class _Course:
         home: Path,
         seed: int,
     ) -> None:
-        lesson = self._course.to_cross if kind == "cross" else self._course.to_bi
+        lesson, rate = self._course.to_cross, 1.0
+        if kind == "bi":
+            lesson, rate = self._course.to_bi, learner.bi_rate
         loss, arrays = _material(kind, lesson, learner.pairs, labels)
         longest = max(each.shape[1] for each in arrays.values() if each.ndim > 1)
         data = ArrayData(arrays, buckets=widths(longest))
@@ -181,7 +183,7 @@ class _Course:
         steps = per_call * max(1, round(wanted / per_call))
         every = min(steps, per_call * max(1, self._course.evaluate_every // per_call))
         with strategy_scope(self._options):
-            optimizer = _optimizer(lesson, steps)
+            optimizer = _optimizer(lesson, rate, steps)
         below = model.keras.encoder if kind == "cross" else model.keras
         with frozen_parts(below, lesson.freeze):
             trainer = backend_trainer(
@@ -212,9 +214,9 @@ class _Course:
             write_json(temporary / _FACTS, facts)
 
 
-def _optimizer(lesson: Lesson, steps: int) -> keras.optimizers.Optimizer:
+def _optimizer(lesson: Lesson, rate: float, steps: int) -> keras.optimizers.Optimizer:
     optimizer = keras.optimizers.AdamW(
-        LinearWarmup(lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
+        LinearWarmup(rate * lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
         weight_decay=0.01,
         global_clipnorm=1.0,
     )

@@ -89,6 +89,8 @@ class Learner:
             cross-encoder of its kind takes part (a USE-DAN): then it learns from the others'.
         pairs: The pairs without labels, as its ids; the same pairs for all learners.
         development: The development pairs, as its ids.
+        bi_rate: What the learning rate of a lesson is multiplied with for its bi-encoder: a small
+            encoder that was trained from nothing learns faster than a BERT.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Learner:
     cross: Callable[[], keras.Model] | None
     pairs: PairIds
     development: PairIds
+    bi_rate: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
