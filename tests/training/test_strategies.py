@@ -66,7 +66,7 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
     workers = start_workers(repository, tmp_path)
     try:
         results = {
-            "one_device": last_line(fresh_python(RUN, "one_device", "1")),
+            "one": last_line(fresh_python(RUN, "one", "1")),
             "mirrored": last_line(fresh_python(RUN, "mirrored", "2")),
         }
         for index, worker in enumerate(workers):
@@ -76,7 +76,7 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
         for worker in workers:
             worker.kill()
             worker.wait()
-    expected = results["one_device"]
+    expected = results["one"]
     assert [result["replicas"] for result in results.values()] == [1, 2, 2, 2]
     assert len(expected["losses"]) == 12
     assert len({name for name, _ in expected["losses"]}) == 2
@@ -85,7 +85,7 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
         for (_, loss), (_, same) in zip(result["losses"], expected["losses"], strict=True):
             assert loss == pytest.approx(same, rel=2e-5)
         assert result["weights"] == pytest.approx(expected["weights"], rel=2e-5)
-    for name in ("one_device", "mirrored", "multi_worker"):
+    for name in ("one", "mirrored", "multi_worker"):
         assert [path.name for path in (tmp_path / name).iterdir()] == ["checkpoint-000000024"]
 
 
@@ -96,7 +96,7 @@ def test_dropout_works_under_mirrored(fresh_python: Callable[..., str]) -> None:
 
 
 def test_one_device_is_the_chief_and_trains() -> None:
-    strategy = strategy_by_name("one_device", devices=["/cpu:0"])
+    strategy = strategy_by_name("one", devices=["/cpu:0"])
     assert is_chief(strategy)
     with strategy.scope():
         encoder = toy.ToyEncoder()
@@ -140,7 +140,7 @@ def test_what_was_made_outside_the_scope_is_named(outside: str) -> None:
     ("arguments", "message"),
     [
         ({"name": "cluster"}, "Unknown strategy: 'cluster'. Expected one of"),
-        ({"name": "one_device", "devices": ["/cpu:0", "/cpu:1"]}, "Expected one device"),
+        ({"name": "one", "devices": ["/cpu:0", "/cpu:1"]}, "Expected one device"),
         ({"name": "tpu", "devices": ["/cpu:0"]}, "finds its devices itself"),
         ({"name": "mirrored", "tpu": "local"}, "does not run on a TPU"),
     ],

@@ -115,6 +115,17 @@ def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEnc
     return _changed(encoder, {"config": {**config, "dropout": rate}})
 
 
+def copied(encoder: TrainableEncoder) -> TrainableEncoder:
+    """An encoder of its own with the same weights, made in the scope that the caller is in.
+
+    A SavedModel cannot be called in the scope of several replicas, so that what is loaded from one
+    comes there as a copy.
+    """
+    copy = _changed(encoder, {})
+    copy.model.set_weights(encoder.model.get_weights())
+    return copy
+
+
 def _changed(encoder: TrainableEncoder, changes: Mapping[str, Any]) -> TrainableEncoder:
     """The encoder with another configuration and, as far as it has them, its weights."""
     source = encoder.model
