@@ -51,7 +51,7 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
     assert arguments == ("use_dan_en", ["a.tsv", "b.csv=0.5"], Path("m"))
     del options["on_news"]
     assert options == {
-        **{"dev": ["d.tsv"], "task": None, "settings": None, "overwrite": False},
+        **{"dev": ["d.tsv"], "task": None, "settings": None, "overwrite": False, "strategy": None},
         **{"columns": {"anchor": "title"}, "batch_size": 128, "learning_rate": 1e-4},
         **{"lora_rank": 8, "matryoshka": (64, 512), "freeze": ("embedding",)},
         "loss": {"temperature": 0.02, "bidirectional": True, "hidden_dims": (512, 512)},

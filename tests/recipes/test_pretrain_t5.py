@@ -28,6 +28,12 @@ def test_trains_saves_and_is_done(corpora: Path, tmp_path: Path) -> None:
         SMALL.run(corpora, tmp_path / "run", steps=60, resume=False)
 
 
+def test_a_strategy_gets_the_same_training(corpora: Path, tmp_path: Path) -> None:
+    plain = SMALL.run(corpora, tmp_path / "plain", steps=10)
+    shared = SMALL.run(corpora, tmp_path / "mirrored", steps=10, strategy="mirrored")
+    assert shared == pytest.approx(plain, rel=1e-4)
+
+
 def test_what_cannot_be_trained_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Unknown part: 'export'. .* \('prepare', 'train'\)"):
         SMALL.run(tmp_path, tmp_path, part="export")

@@ -26,7 +26,7 @@ def main() -> None:
     tf.config.set_logical_device_configuration(
         cpus[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
-    one = strategy_by_name("one_device", devices=["/cpu:0"])
+    one = strategy_by_name("one", devices=["/cpu:0"])
     # One for all: the collectives of two such strategies in a process get into each other's way.
     two = strategy_by_name("mirrored", devices=["/cpu:0", "/cpu:1"])
     runs = {

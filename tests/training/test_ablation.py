@@ -17,10 +17,20 @@ class Row:
 
     def __init__(self) -> None:
         self.started: list[tuple[str, int | None, Path]] = []
+        self.strategies: list[str | None] = []
 
     def run(
-        self, data: Path, output: Path, *, seed: int, steps: int | None, teacher: Path, **_: object
+        self,
+        data: Path,
+        output: Path,
+        *,
+        seed: int,
+        steps: int | None,
+        teacher: Path,
+        strategy: str | None,
+        **_: object,
     ) -> None:
+        self.strategies.append(strategy)
         self.started.append((output.name, steps, teacher))
         output.mkdir(parents=True)
         (output / "scores.json").write_text(json.dumps({"pearson": 0.5 + seed / 100}))
@@ -40,3 +50,5 @@ def test_every_row_with_every_seed_once(tmp_path: Path) -> None:
     assert len(one.started) == 3, "what is complete is kept"
     ablation.run(tmp_path, tmp_path / "out", steps=10, seed=5)
     assert one.started[3] == ("one_10_5", 10, teacher)
+    ablation.run(tmp_path, tmp_path / "shared", strategy="mirrored")
+    assert one.strategies == [None] * 6 + ["mirrored"] * 3

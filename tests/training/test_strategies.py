@@ -68,7 +68,7 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
     try:
         output = fresh_python(RUN, "mirrored", "2", "0", "0.5")
         mirrored, with_dropout = last_lines(output, 2)
-        expected = trained(strategy_by_name("one_device"), tmp_path / "one_device" / "0", 0)
+        expected = trained(strategy_by_name("one"), tmp_path / "one" / "0", 0)
         results = [expected, mirrored]
         for index, worker in enumerate(workers):
             assert worker.wait(timeout=300) == 0, (tmp_path / f"{index}.err").read_text()[-3000:]
@@ -85,7 +85,7 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
         for (_, loss), (_, same) in zip(result["losses"], expected["losses"], strict=True):
             assert loss == pytest.approx(same, rel=2e-5)
         assert result["weights"] == pytest.approx(expected["weights"], rel=2e-5)
-    for name in ("one_device", "mirrored", "multi_worker"):
+    for name in ("one", "mirrored", "multi_worker"):
         kept = [path.name for path in (tmp_path / name / "0").iterdir()]
         assert kept == ["checkpoint-000000024"]
     losses = [loss for _, loss in with_dropout["losses"]]
@@ -94,7 +94,7 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
 
 
 def test_one_device_is_the_chief_and_trains() -> None:
-    strategy = strategy_by_name("one_device", devices=["/cpu:0"])
+    strategy = strategy_by_name("one", devices=["/cpu:0"])
     assert is_chief(strategy)
     with strategy.scope():
         encoder = toy.ToyEncoder()
@@ -138,7 +138,7 @@ def test_what_was_made_outside_the_scope_is_named(outside: str) -> None:
     ("arguments", "message"),
     [
         ({"name": "cluster"}, "Unknown strategy: 'cluster'. Expected one of"),
-        ({"name": "one_device", "devices": ["/cpu:0", "/cpu:1"]}, "Expected one device"),
+        ({"name": "one", "devices": ["/cpu:0", "/cpu:1"]}, "Expected one device"),
         ({"name": "tpu", "devices": ["/cpu:0"]}, "finds its devices itself"),
         ({"name": "mirrored", "tpu": "local"}, "does not run on a TPU"),
     ],

@@ -18,6 +18,7 @@ import typer
 from use_st5._cli.destination import sole_folder
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import manual, print_table, say
+from use_st5._cli.strategy import Strategy, StrategyOption, TpuOption, strategy_name
 
 _PACKAGE = "use_st5.recipes"
 _DATA_VARIABLE = "USE_ST5_DATA"
@@ -39,8 +40,9 @@ HELP = manual(
     a wrong name lists them. A recipe's further settings are options too, `--NAME VALUE`, several
     values with commas between; they are the keyword arguments of its `run`.
 
-    --strategy trains on several devices: one_device, mirrored (all GPUs of the machine), tpu or
-    multi_worker (several machines, each with its TF_CONFIG and --part train).
+    --strategy trains on several devices: mirrored (all GPUs of the machine), tpu (with --tpu NAME
+    where it is not this machine's own) or multi_worker (several machines, each with its TF_CONFIG
+    and --part train); one is the first GPU, or the CPU.
 
     The data is looked for in --data, else in the folder that the environment variable
     {_DATA_VARIABLE} names.
@@ -94,7 +96,8 @@ def reproduce(
         str | None, typer.Option(help="prepare, train or export alone. Default: all.")
     ] = None,
     variant: Annotated[str | None, typer.Option(help="Which form of the recipe.")] = None,
-    strategy: Annotated[str | None, typer.Option(help="Where to train.")] = None,
+    strategy: StrategyOption = None,
+    tpu: TpuOption = None,
     list_recipes: Annotated[bool, typer.Option("--list", help="Show the recipes and end.")] = False,
     list_corpora: Annotated[
         bool,
@@ -114,9 +117,9 @@ def reproduce(
     data = _data_folder(data, part)
     output = output or Path("runs", recipe)
     wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume, "part": part}
-    wanted["strategy"] = strategy
+    wanted["strategy"] = strategy_name(strategy, tpu)
     # Of several workers on one folder one alone writes; the recipe knows which.
-    alone = contextlib.nullcontext() if strategy == "multi_worker" else sole_folder(output)
+    alone = contextlib.nullcontext() if strategy is Strategy.MULTI_WORKER else sole_folder(output)
     with alone:
         scores, expected = _run(recipe, variant, data, output, wanted, context.args)
     heads = ["score", "value", *(["expected"] if expected else [])]

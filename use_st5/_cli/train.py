@@ -12,6 +12,7 @@ import typer
 
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import manual, print_table, say
+from use_st5._cli.strategy import StrategyOption, TpuOption, strategy_name
 
 HELP = manual(
     r"""Train an encoder on your own files, and export what came of it.
@@ -33,6 +34,9 @@ HELP = manual(
     columns, or on rows that are held out. What is exported to --to is the best step, or the start
     itself where nothing is better. Checkpoints, TensorBoard's files and a plot go to the folder
     TO.run. A run that was interrupted goes on when the same command is given again.
+
+    --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME where it is not
+    this machine's own); the batch is shared, and the training is the same.
 
     The papers' experiments are run by `use-st5 reproduce`.""",
     "use-st5 train use_transformer_en --train pairs.tsv --to tuned",
@@ -141,6 +145,8 @@ def train(
     patience: Patience = None,
     storage: Storage = None,
     seed: Seed = None,
+    strategy: StrategyOption = None,
+    tpu: TpuOption = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Trains an encoder on one's own files."""
@@ -150,6 +156,7 @@ def train(
             "the papers is run by `use-st5 reproduce`."
         )
     options, columns = _options(context.params), named_words("--column", column)
+    where = strategy_name(strategy, tpu)
     start_tensorflow()
     from use_st5.own_data.training import train as train_on_files
 
@@ -158,6 +165,7 @@ def train(
         "columns": columns,
         "settings": settings,
         "overwrite": overwrite,
+        "strategy": where,
     }
     try:
         trained = train_on_files(model, files, to, dev=dev or (), on_news=say, **named, **options)

@@ -152,6 +152,11 @@ def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEnc
     return _with_model(encoder, copy_of(encoder.model, dropout=rate))
 
 
+def copied(encoder: TrainableEncoder) -> TrainableEncoder:
+    """An encoder of its own with the same weights, made in the scope that the caller is in."""
+    return _with_model(encoder, copy_of(encoder.model))
+
+
 def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncoder:
     return TrainableEncoder(
         model,

@@ -22,8 +22,8 @@ from use_st5.own_data.survey import Survey, training_rows
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.history import History
 from use_st5.training.pair_scores import PairIds
-from use_st5.training.recipe import Scores
-from use_st5.training.recipe_run import HISTORY, write_json
+from use_st5.training.recipe import Scores, StrategyName
+from use_st5.training.recipe_run import HISTORY, Device, write_json
 from use_st5.training.teaching import teach
 from use_st5.training.trans_encoder import BI_LENGTH, Learner, Taught, TransEncoder, best
 
@@ -56,7 +56,15 @@ class PairCycles:
     metadata: Mapping[str, Any]
     card: Callable[[Any, Scores], str] = lambda run, scores: ""
 
-    def run(self, data: Path, output: Path, *, seed: int, exported: Path) -> Scores:
+    def run(
+        self,
+        data: Path,
+        output: Path,
+        *,
+        seed: int,
+        exported: Path,
+        strategy: StrategyName | None = None,
+    ) -> Scores:
         """Trains, and exports the best encoder; the cross-encoder goes into `output`.
 
         Args:
@@ -64,6 +72,7 @@ class PairCycles:
             output: For checkpoints, history and scores; what was begun there goes on.
             seed: Of everything random.
             exported: The SavedModel's folder.
+            strategy: Where to train, as in `Recipe.run`, on one machine.
 
         Returns:
             The development scores of what is exported.
@@ -76,7 +85,7 @@ class PairCycles:
             output / "checkpoints",
             course=course_of(self.settings),
             seed=seed,
-            jit_compile=False,
+            **{"jit_compile": False, **Device(strategy, None).options},
         )
         encoder = TrainableEncoder(
             copy_of(self.encoder.model),

@@ -60,6 +60,8 @@ def plan(
     sources: Sequence[Source],
     measured: Sequence[Source],
     settings: Settings,
+    *,
+    replicas: int = 1,
 ) -> Course:
     """Reads the files once, and makes the recipe.
 
@@ -69,6 +71,7 @@ def plan(
         sources: What it learns from.
         measured: What measures; none: rows of the sources are held out.
         settings: How.
+        replicas: How many share a batch.
 
     Raises:
         ValueError: A file teaches nothing, or an option does not fit the encoder or the tasks.
@@ -88,7 +91,7 @@ def plan(
         )
     if unscored and not isinstance(teacher, CrossEncoder):
         return _in_cycles(read, teacher)
-    return _in_steps(read, teacher, names)
+    return _in_steps(read, teacher, names, replicas)
 
 
 def _in_cycles(read: _Read, teacher: TrainableEncoder | VectorFile | None) -> Course:
@@ -114,7 +117,7 @@ def _in_cycles(read: _Read, teacher: TrainableEncoder | VectorFile | None) -> Co
     )
 
 
-def _in_steps(read: _Read, teacher: Teacher | None, names: Sequence[str]) -> Course:
+def _in_steps(read: _Read, teacher: Teacher | None, names: Sequence[str], replicas: int) -> Course:
     """The course of a recipe of one stage."""
     encoder, settings, surveys = read.encoder, read.settings, read.surveys
     scores, monitor = measure(read.sets)
@@ -126,7 +129,7 @@ def _in_steps(read: _Read, teacher: Teacher | None, names: Sequence[str]) -> Cou
     )
     steps, per_call = _steps(surveys, settings)
     stage = Stage(
-        tasks=tuple(_tasks(read, teacher, names)),
+        tasks=tuple(_tasks(read, teacher, names, replicas)),
         optimizer=settings.make_optimizer(rate),
         steps=steps,
         evaluate_every=max(per_call, steps // settings.evaluations // per_call * per_call),
@@ -205,7 +208,9 @@ def _development_sets(
     return sets
 
 
-def _tasks(read: _Read, teacher: Teacher | None, names: Sequence[str]) -> list[RecipeTask]:
+def _tasks(
+    read: _Read, teacher: Teacher | None, names: Sequence[str], replicas: int
+) -> list[RecipeTask]:
     encoder, settings, surveys, sets = read.encoder, read.settings, read.surveys, read.sets
     limit, total = token_limit(encoder, settings), sum(found.kept for found in surveys)
     judge = teacher if isinstance(teacher, CrossEncoder) else None
@@ -217,8 +222,8 @@ def _tasks(read: _Read, teacher: Teacher | None, names: Sequence[str]) -> list[R
             continue  # The teacher says more of them than they do themselves.
         share = len(surveys) * found.kept / total
         rate = (found.source.rate or share) if weighed else None
-        kept = min(settings.batch_size, found.kept)
-        kept = kept // (settings.micro_batch or 1) * (settings.micro_batch or 1)
+        part = math.lcm(settings.micro_batch or 1, replicas)
+        kept = min(settings.batch_size, found.kept) // part * part
         task = recipe_task(
             found, sets, encoder, settings, name=name, limit=limit, rate=rate, judge=judge
         )

@@ -18,14 +18,15 @@ from use_st5._records import read_record
 from use_st5.own_data.classifier import write_classifiers
 from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.own_data.course import Course
-from use_st5.own_data.learner import open_learner
+from use_st5.own_data.learner import copied, open_learner
 from use_st5.own_data.plan import plan
 from use_st5.own_data.report import card, draw_run
 from use_st5.own_data.settings import Settings, make_settings
 from use_st5.own_data.sources import Source, open_source
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.history import History
-from use_st5.training.recipe_run import HISTORY, write_json
+from use_st5.training.recipe import StrategyName
+from use_st5.training.recipe_run import HISTORY, Device, write_json
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -70,6 +71,7 @@ def train(
     columns: Mapping[str, str] | None = None,
     settings: str | None = None,
     overwrite: bool = False,
+    strategy: StrategyName | None = None,
     on_news: Callable[[str], None] = lambda line: None,
     **options: Any,
 ) -> Trained:
@@ -92,6 +94,8 @@ def train(
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
         overwrite: Whether what is in `to`, and a run that was begun with other arguments, goes.
+        strategy: Where to train, as in `Recipe.run`, on one machine; a copy learns there, of an
+            encoder that is given, too. It is no part of what a run is: one may go on under another.
         on_news: Called with each line about the files, the settings and the result.
         **options: What differs from the settings: attributes of `Settings`, such as `epochs=1`.
 
@@ -105,21 +109,42 @@ def train(
         BlockingIOError: Another process is writing there.
     """
     chosen = make_settings(settings, **options)
+    device = _device(strategy, chosen)
     target = Path(to)
     sources = _sources(files, task, columns)
     measured = [_development_source(each, task, columns) for each in _listed(dev)]
     request = _request(model, sources, measured, chosen)
     with _writing(target, request, overwrite=overwrite) as work:
         encoder = open_learner(model, sources, chosen)
-        course = plan(model, encoder, sources, measured, chosen)
+        if strategy is not None:
+            with device.scope():
+                encoder = copied(encoder)
+        course = plan(model, encoder, sources, measured, chosen, replicas=device.replicas)
         for line in course.lines():
             on_news(line)
         _begin(work, request, overwrite=overwrite)
         recipe = dataclasses.replace(
             course.recipe, card=lambda run, scores: card(course, _history(work), scores, target)
         )
-        after = recipe.run(Path(), work, seed=chosen.seed, exported=target)
+        after = recipe.run(Path(), work, seed=chosen.seed, exported=target, strategy=strategy)
         return _finish(course, work, target, after, on_news)
+
+
+def _device(strategy: StrategyName | None, settings: Settings) -> Device:
+    """Where the training runs.
+
+    Raises:
+        ValueError: It is no strategy of one machine, or its replicas cannot share a batch.
+    """
+    if strategy == "multi_worker":
+        raise ValueError("strategy: expected one of one machine, received multi_worker.")
+    device = Device(strategy, None)
+    if settings.batch_size % device.replicas:
+        raise ValueError(
+            f"batch_size: expected a number that {device.replicas} replicas can share, received "
+            f"{settings.batch_size}."
+        )
+    return device
 
 
 def _finish(

@@ -10,7 +10,7 @@ from use_st5._files import sole_writer
 from use_st5.evaluation.development import stsb_development
 from use_st5.models.ensemble.ensemble import Ensemble, Mode
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.recipe import Recipe, Scores
+from use_st5.training.recipe import Recipe, Scores, StrategyName
 from use_st5.training.recipe_run import write_json
 
 
@@ -40,6 +40,7 @@ class Combination:
         seed: int = 0,
         steps: int | None = None,
         resume: bool = True,
+        strategy: StrategyName | None = None,
         pretrained: Path | None = None,
         prepared: Path | None = None,
         sbert: Path | None = None,
@@ -53,6 +54,7 @@ class Combination:
             seed: Of both trainings.
             steps: Optimizer steps of each training; the recipes' own by default.
             resume: Whether what is complete or interrupted is kept.
+            strategy: As in `Recipe.run`, on one machine.
             pretrained: The checkpoint that both start from.
             prepared: Folder of arrays; `prepared` in `output` by default.
             sbert: Output folder of a run of the first; by default `sbert` in `output`.
@@ -66,8 +68,8 @@ class Combination:
             ):
                 if not (resume and (folder / "scores.json").exists()):
                     recipe.run(
-                        data, folder, seed=seed, steps=steps, resume=resume, pretrained=pretrained,
-                        prepared=prepared or output / "prepared",
+                        data, folder, seed=seed, steps=steps, resume=resume, strategy=strategy,
+                        pretrained=pretrained, prepared=prepared or output / "prepared",
                     )  # fmt: skip
                 encoders.append(TrainableEncoder.load(folder / "model"))
             combined = TrainableEncoder(

@@ -26,6 +26,7 @@ Each variant is a preset with T5's vocabulary.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -42,8 +43,8 @@ from use_st5.models.t5.t5 import T5
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.linear_decay import LinearDecay
-from use_st5.training.recipe import Part, Scores
-from use_st5.training.recipe_run import checkpoints_folder, parts_to_run, write_json
+from use_st5.training.recipe import Part, Scores, StrategyName
+from use_st5.training.recipe_run import Device, checkpoints_folder, parts_to_run, write_json
 from use_st5.training.task import Task
 
 # Measured on two shared cores with AVX512-BF16: 10,300 tokens/s so, 5,100 with XLA on top; float32
@@ -86,6 +87,7 @@ class T5Pretraining:
         steps: int | None = None,
         resume: bool = True,
         part: Part | None = None,
+        strategy: StrategyName | None = None,
     ) -> Scores:
         """Pre-trains and saves the model.
 
@@ -97,12 +99,14 @@ class T5Pretraining:
             resume: Whether an interrupted run in `output` continues.
             part: "prepare" writes what is to be trained on into `output/prepared` and does no more;
                 "train" does what is left, and needs neither `data` nor TensorFlow. None: both.
+            strategy: As in `Recipe.run`.
 
         Returns:
             Loss and accuracy on texts that were not trained on; nothing where nothing is trained.
         """
         wanted = parts_to_run(part, ("prepare", "train"))
-        with sole_writer(output, inside=True):
+        device = Device(strategy, part)
+        with sole_writer(output, inside=True) if device.writes else contextlib.nullcontext():
             checkpoints = checkpoints_folder(output, resume=resume)
             path = output / "prepared" / "tokens.npy"
             if "prepare" in wanted:
@@ -110,7 +114,7 @@ class T5Pretraining:
             if "train" not in wanted:
                 return {}
             tokens = open_tokens(path, self.corruption.length)
-            return self._train(tokens, output, checkpoints, seed, steps or self.steps)
+            return self._train(tokens, output, checkpoints, seed, steps or self.steps, device)
 
     def _prepare(self, data: Path, path: Path) -> None:
         # Imported here: TensorFlow's part, and the model trains without it.
@@ -126,32 +130,41 @@ class T5Pretraining:
         )
 
     def _train(
-        self, tokens: np.ndarray, output: Path, checkpoints: Path, seed: int, steps: int
+        self,
+        tokens: np.ndarray,
+        output: Path,
+        checkpoints: Path,
+        seed: int,
+        steps: int,
+        device: Device,
     ) -> Scores:
         training, validation = self._corrupted(tokens, seed)
         keras.utils.set_random_seed(seed)
-        model = T5(self.config, dtype=self.dtype)
-        model.build()
+        with device.scope():
+            model = T5(self.config, dtype=self.dtype)
+            model.build()
+            optimizer = self.optimizer(steps)
         loss = SpanCorruptionLoss()
         evaluate = _evaluation(model, loss, validation)
         backend_trainer(
             model,
             [Task("span_corruption", loss, ArrayData(training), batch_size=self.batch_size)],
-            self.optimizer(steps),
+            optimizer,
             folder=checkpoints,
             seed=seed,
-            jit_compile=XLA,
             evaluate=evaluate,
             evaluate_every=min(self.evaluate_every, steps),
             checkpoint_every=min(self.evaluate_every, steps),
             monitor="validation_loss",
             mode="min",
             tensorboard=True,
+            **{"jit_compile": XLA, **device.options},
         ).run(steps)
-        with atomic_path(output / MODEL_NAME) as temporary:
-            model.save(temporary)
         scores = evaluate()
-        write_json(output / "scores.json", scores)
+        if device.writes:
+            with atomic_path(output / MODEL_NAME) as temporary:
+                model.save(temporary)
+            write_json(output / "scores.json", scores)
         return scores
 
     def optimizer(self, steps: int) -> keras.optimizers.Optimizer:

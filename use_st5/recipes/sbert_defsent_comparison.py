@@ -49,7 +49,7 @@ from use_st5.recipes._comparison_results import (
     write_results,
 )
 from use_st5.recipes.sbert_defsent import METHODS, Method, published
-from use_st5.training.recipe import Recipe, Scores
+from use_st5.training.recipe import Recipe, Scores, StrategyName
 
 # The README of SentEval: "for prototyping".
 QUICK = SentEvalClassifier(folds=5, optimizer="rmsprop", batch_size=128, tenacity=3, epoch_size=2)
@@ -62,6 +62,7 @@ def run(
     seed: int = 0,
     steps: int | None = None,
     resume: bool = True,
+    strategy: StrategyName | None = None,
     pretrained: Path | None = None,
     seeds: int = 3,
     methods: Sequence[str] = tuple(NAMES),
@@ -75,6 +76,7 @@ def run(
         seed: The first of the seeds.
         steps: Optimizer steps of each stage; those of the methods by default.
         resume: Whether runs that are complete or interrupted are kept.
+        strategy: As in `Recipe.run`, on one machine.
         pretrained: As for `sbert_defsent`.
         seeds: How many.
         methods: Names of rows, in the order of training.
@@ -92,7 +94,7 @@ def run(
     with sole_writer(output, inside=True):
         tasks = tasks_at_hand(data)
         known = METHODS if model is None else published(model)
-        options = {"steps": steps, "resume": resume, "pretrained": pretrained}
+        options = {"steps": steps, "resume": resume, "strategy": strategy, "pretrained": pretrained}
         runs = [(name, each) for each in range(seed, seed + seeds) for name in methods]
         for name, each in runs:
             folder = _folder(output, name, each)

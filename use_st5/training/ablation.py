@@ -10,7 +10,7 @@ import numpy as np
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5._records import read_record
-from use_st5.training.recipe import Recipe, Scores
+from use_st5.training.recipe import Recipe, Scores, StrategyName
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Ablation:
         seed: int = 0,
         steps: int | None = None,
         resume: bool = True,
+        strategy: StrategyName | None = None,
         teacher: Path | None = None,
         pretrained: Path | None = None,
         prepared: Path | None = None,
@@ -47,6 +48,7 @@ class Ablation:
             seed: The first of the seeds.
             steps: Optimizer steps of each stage; the table's own by default.
             resume: Whether runs that are complete or interrupted are kept.
+            strategy: As in `Recipe.run`, on one machine.
             teacher: As in `Recipe.run`; for all runs `teacher` in `output` by default.
             pretrained: As in `Recipe.run`; by default what a run in `output` would start from.
             prepared: As in `Recipe.run`; for all runs `prepared` in `output` by default.
@@ -70,6 +72,7 @@ class Ablation:
                             seed=each,
                             steps=steps,
                             resume=resume,
+                            strategy=strategy,
                             prepared=prepared or output / "prepared",
                             teacher=teacher if "teacher" in recipe.folders else None,
                             pretrained=pretrained if "pretrained" in recipe.folders else None,

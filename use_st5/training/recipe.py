@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
     from use_st5.text.vectorizer import Vectorizer
 
 Part = Literal["prepare", "train", "export"]
-StrategyName = Literal["one_device", "mirrored", "multi_worker", "tpu"]
+StrategyName = str  # of `strategy_by_name`; "tpu:NAME" is "tpu" with that name
 Scores = dict[str, float]
 _MODEL = "encoder.keras"
 Encode = Callable[[list[str]], Any]

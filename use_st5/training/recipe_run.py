@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -118,14 +119,14 @@ class Device:
     """Where the training runs, and whether this process writes.
 
     Args:
-        name: Of the strategy; None: none.
+        name: Of the strategy; None: none. A process has one of each name.
         part: What runs. Of several workers one writes, so that each runs the training alone.
     """
 
     def __init__(self, name: StrategyName | None, part: Part | None) -> None:
         self.options: dict[str, Any] = {}
         self.scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
-        self.writes = True
+        self.writes, self.replicas = True, 1
         if name is None:
             return
         if keras.config.backend() != "tensorflow":
@@ -135,11 +136,24 @@ class Device:
                 "Expected the part 'train' with multi_worker: prepare the data on one machine "
                 f"before, into a folder that all workers see. Received: part={part!r}"
             )
-        from use_st5.training.strategies import is_chief, strategy_by_name
+        from use_st5.training.strategies import is_chief
 
-        strategy = strategy_by_name(name)
+        strategy = _strategy(name)
         self.options, self.scope = {"strategy": strategy}, strategy.scope
+        self.replicas = strategy.num_replicas_in_sync
+        if self.replicas > 1:
+            # XLA is asked for by those who measured one device; here the trainer knows better.
+            self.options["jit_compile"] = "auto"
         self.writes = is_chief(strategy)
+
+
+@functools.cache
+def _strategy(name: StrategyName) -> Any:
+    """The process's own: what was made in the scope of another of this name would not fit."""
+    from use_st5.training.strategies import strategy_by_name
+
+    kind, _, tpu = name.partition(":")
+    return strategy_by_name(kind, tpu=tpu or None)
 
 
 def _prepare(run: Run) -> None:
@@ -214,8 +228,7 @@ def _train_stage(
             seed=run.seed,
             tensorboard=True,
             **_measuring(run, stage, model, steps),
-            **stage.options,
-            **device.options,
+            **{**stage.options, **device.options},
         )
         history = trainer.run(steps)
         if stage.best:

@@ -17,8 +17,9 @@ def strategy_by_name(
 ) -> tf.distribute.Strategy:
     """Makes a strategy; the encoder and the optimizer are to be made in its `scope()`.
 
-    - `"one_device"`: the first GPU, or the CPU; `devices` may name another.
-    - `"mirrored"`: all GPUs of this machine, or the CPU; `devices` may name some.
+    - `"one"`: the first GPU, or the CPU; `devices` may name another.
+    - `"mirrored"`: all GPUs of this machine, or its CPU, in as many parts as TensorFlow sees it;
+      `devices` may name some.
     - `"multi_worker"`: several machines, listed in the environment variable `TF_CONFIG` as
       `{"cluster": {"worker": ["host:port", …]}, "task": {"type": "worker", "index": 0}}`.
       Every machine runs the same program with its own index. Make it before anything else touches
@@ -35,14 +36,14 @@ def strategy_by_name(
             or wrong, or there is no TPU.
     """
     makers: dict[str, Callable[[], tf.distribute.Strategy]] = {
-        "one_device": lambda: _one_device(devices),
-        "mirrored": lambda: tf.distribute.MirroredStrategy(list(devices) if devices else None),
+        "one": lambda: _one_device(devices),
+        "mirrored": lambda: _mirrored(devices),
         "multi_worker": _multi_worker,
         "tpu": lambda: _tpu(tpu),
     }
     if name not in makers:
         raise ValueError(f"Unknown strategy: {name!r}. Expected one of {sorted(makers)}.")
-    if devices and name not in ("one_device", "mirrored"):
+    if devices and name not in ("one", "mirrored"):
         raise ValueError(f"Strategy '{name}' finds its devices itself. Received: devices={devices}")
     if tpu and name != "tpu":
         raise ValueError(f"Strategy '{name}' does not run on a TPU. Received: tpu={tpu!r}")
@@ -71,6 +72,11 @@ def _one_device(devices: Sequence[str] | None) -> tf.distribute.Strategy:
         raise ValueError(f"Expected one device. Received: {list(devices)}")
     default = "/gpu:0" if tf.config.list_physical_devices("GPU") else "/cpu:0"
     return tf.distribute.OneDeviceStrategy(devices[0] if devices else default)
+
+
+def _mirrored(devices: Sequence[str] | None) -> tf.distribute.Strategy:
+    seen = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([*(devices or (each.name for each in seen))])
 
 
 def _multi_worker() -> tf.distribute.Strategy:

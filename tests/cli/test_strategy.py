@@ -1,0 +1,107 @@
+"""`--strategy` and `--tpu`: what reaches the library, and a training on two devices."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+from tests.toy_encoders import WORDS, Toy
+from use_st5._cli.strategy import Strategy, strategy_name
+
+TWO_CPUS = """
+import sys
+import tensorflow as tf
+sys.stderr = sys.stdout
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from use_st5.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "tpu", "name"),
+    [
+        (None, None, None),
+        (Strategy.MIRRORED, None, "mirrored"),
+        (Strategy.TPU, None, "tpu"),
+        (Strategy.TPU, "pod-1", "tpu:pod-1"),
+        (None, "grpc://10.0.0.2:8470", "tpu:grpc://10.0.0.2:8470"),
+    ],
+)
+def test_the_name_that_the_library_takes(
+    strategy: Strategy | None, tpu: str | None, name: str | None
+) -> None:
+    assert strategy_name(strategy, tpu) == name
+
+
+def test_a_tpu_goes_with_no_other_strategy() -> None:
+    with pytest.raises(typer.BadParameter, match="does not go with --strategy mirrored"):
+        strategy_name(Strategy.MIRRORED, "pod-1")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Pairs of sentences, no two of the same words."""
+    sentences = [" ".join(words) for words in itertools.combinations(WORDS[:8], 3)]
+    rows = [f"{a}\t{b}" for a, b in itertools.pairwise(sentences)]
+    file = tmp_path / "pairs.tsv"
+    file.write_text("\n".join(["anchor\tpositive", *rows]) + "\n")
+    return file
+
+
+@pytest.mark.process
+def test_two_devices_train_as_one(
+    pairs: Path, toy_use_transformer: Toy, tmp_path: Path, fresh_python: Callable[..., str]
+) -> None:
+    start = str(toy_use_transformer.folders["float32"])
+    found = []
+    for strategy in ("one", "mirrored"):
+        shown = fresh_python(
+            *("-c", TWO_CPUS, "train", start, "--train", str(pairs), "--to", strategy),
+            *("--steps", "6", "--batch", "16", "--evaluations", "6", "--rate", "0.001"),
+            *("--dropout", "0", "--strategy", strategy),  # dropout is each replica's own
+        )
+        assert f"written: {strategy}" in shown
+        found.append(losses(shown))
+    alone, shared = found
+    assert len(alone) == 6
+    # Adam makes much of what is noise: the losses are alike, not the same to the last digit.
+    np.testing.assert_allclose(shared, alone, rtol=2e-4)
+    assert np.ptp(alone) > 0.05
+
+
+def losses(shown: str) -> list[float]:
+    """Those of the steps, as the progress shows them."""
+    return [float(found) for found in re.findall(r"losses: pairs ([\d.]+)", shown)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--strategy", "multi_worker"), 1, "strategy: expected one of one machine"),
+        (("--strategy", "mirrored", "--tpu", "pod"), 2, "does not go with --strategy mirrored"),
+        (("--strategy", "pods"), 2, "--strategy"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    arguments: tuple[str, ...],
+    code: int,
+    message: str,
+    pairs: Path,
+    use: Callable,
+    tmp_path: Path,
+    toy_use_transformer: Toy,
+) -> None:
+    start = str(toy_use_transformer.folders["float32"])
+    result = use("train", start, "--train", str(pairs), "--to", str(tmp_path / "m"), *arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (code, 1), result.stderr
+    assert message in result.stderr
+    assert not (tmp_path / "m").exists()
+    assert not (tmp_path / "m.run").exists()
