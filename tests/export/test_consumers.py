@@ -133,7 +133,7 @@ def consumed(request: pytest.FixtureRequest, tmp_path: Path) -> Consumed:
 
 def results_of(code: str, consumed: Consumed, fresh_python: Callable[..., str]) -> dict[str, Any]:
     arguments = (json.dumps(consumed.folders), json.dumps(TEXTS))
-    output = fresh_python("-c", f"{consumed.preamble}\n{code}", *arguments)
+    output = fresh_python("-c", f"{consumed.preamble}\n{code}", *arguments, timeout=900)
     return json.loads(output.splitlines()[-1])
 
 
