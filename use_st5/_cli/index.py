@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, cast
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -104,14 +104,11 @@ def _embed(
 
 def _build(texts: list[str], vectors: Path, to: Path, model: str, kind: KindOption) -> None:
     from use_st5.search import VectorIndex
-    from use_st5.search.index_files import Kind
 
     rows = _mapped(vectors)
     encoder = CountingEncoder(load_encoder(model))
     with waiting(f"building {to}"):
-        built = VectorIndex.build(
-            to, rows, encoder=encoder, texts=texts, kind=cast(Kind, kind.value)
-        )
+        built = VectorIndex.build(to, rows, encoder=encoder, texts=texts, kind=kind.value)
     say(f"{to}: {len(built):,} texts, vectors of {built.dimension} by {built.model} ({kind.value})")
 
 
