@@ -20,7 +20,9 @@ def test_the_settings_of_the_papers() -> None:
         3e-5,
         {"temperature": 0.05},
     )
-    assert set(NAMED_SETTINGS) == {"sentence_t5", "sbert", "simcse", "defsent", "use"}
+    assert set(NAMED_SETTINGS) == {
+        *("sentence_t5", "sbert", "simcse", "defsent", "use", "trans_encoder")
+    }
 
 
 def test_what_is_said_differs_from_the_named_settings() -> None:

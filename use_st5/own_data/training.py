@@ -19,13 +19,14 @@ from use_st5.own_data.classifier import write_classifiers
 from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.own_data.course import Course
 from use_st5.own_data.learner import copied, open_learner
+from use_st5.own_data.pair_cycles import PairCycles
 from use_st5.own_data.plan import plan
 from use_st5.own_data.report import card, draw_run
 from use_st5.own_data.settings import Settings, make_settings
 from use_st5.own_data.sources import Source, open_source
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.history import History
-from use_st5.training.recipe import StrategyName
+from use_st5.training.recipe import Recipe, StrategyName
 from use_st5.training.recipe_run import HISTORY, Device, write_json
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -94,8 +95,7 @@ def train(
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
         overwrite: Whether what is in `to`, and a run that was begun with other arguments, goes.
-        strategy: Where to train, as in `Recipe.run`, on one machine; a copy learns there, of an
-            encoder that is given, too. It is no part of what a run is: one may go on under another.
+        strategy: Where a copy learns, as in `Recipe.run`, on one machine; a run may change it.
         on_news: Called with each line about the files, the settings and the result.
         **options: What differs from the settings: attributes of `Settings`, such as `epochs=1`.
 
@@ -109,23 +109,17 @@ def train(
         BlockingIOError: Another process is writing there.
     """
     chosen = make_settings(settings, **options)
-    device = _device(strategy, chosen)
-    target = Path(to)
+    target, device = Path(to), _device(strategy, chosen)
     sources = _sources(files, task, columns)
     measured = [_development_source(each, task, columns) for each in _listed(dev)]
     request = _request(model, sources, measured, chosen)
     with _writing(target, request, overwrite=overwrite) as work:
-        encoder = open_learner(model, sources, chosen)
-        if strategy is not None:
-            with device.scope():
-                encoder = copied(encoder)
+        encoder = _learner(model, sources, chosen, device)
         course = plan(model, encoder, sources, measured, chosen, replicas=device.replicas)
         for line in course.lines():
             on_news(line)
         _begin(work, request, overwrite=overwrite)
-        recipe = dataclasses.replace(
-            course.recipe, card=lambda run, scores: card(course, _history(work), scores, target)
-        )
+        recipe = _with_card(course, work, target)
         after = recipe.run(Path(), work, seed=chosen.seed, exported=target, strategy=strategy)
         return _finish(course, work, target, after, on_news)
 
@@ -145,6 +139,25 @@ def _device(strategy: StrategyName | None, settings: Settings) -> Device:
             f"{settings.batch_size}."
         )
     return device
+
+
+def _learner(
+    model: str | os.PathLike[str] | TrainableEncoder,
+    sources: Sequence[Source],
+    settings: Settings,
+    device: Device,
+) -> TrainableEncoder:
+    encoder = open_learner(model, sources, settings)
+    if not device.options:
+        return encoder
+    with device.scope():
+        return copied(encoder)
+
+
+def _with_card(course: Course, work: Path, target: Path) -> Recipe | PairCycles:
+    return dataclasses.replace(
+        course.recipe, card=lambda run, scores: card(course, _history(work), scores, target)
+    )
 
 
 def _finish(
