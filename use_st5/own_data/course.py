@@ -133,8 +133,6 @@ def plan(
     sources: Sequence[Source],
     measured: Sequence[Source],
     settings: Settings,
-    *,
-    replicas: int = 1,
 ) -> Course:
     """Reads the files once, and makes the recipe.
 
@@ -144,7 +142,6 @@ def plan(
         sources: What it learns from.
         measured: What measures; none: rows of the sources are held out.
         settings: How.
-        replicas: How many share a batch.
 
     Raises:
         ValueError: A file teaches nothing, or an option does not fit the encoder or the tasks.
@@ -161,7 +158,7 @@ def plan(
         lora=settings.lora_rank is not None,
         fresh=start.startswith(FRESH),
     )
-    tasks = _tasks(surveys, sets, encoder, settings, names, replicas)
+    tasks = _tasks(surveys, sets, encoder, settings, names)
     steps, per_call = _steps(surveys, settings)
     every = max(per_call, steps // settings.evaluations // per_call * per_call)
     stage = Stage(
@@ -176,7 +173,7 @@ def plan(
     )
     adapters: list[LoRAAdapters] = []
     recipe = Recipe(
-        name=Path(start.removeprefix(FRESH)).name + "_tuned",
+        name=_name(start),
         vectorizer=lambda run: encoder.vectorizer,
         model=lambda run: _learning(encoder, settings, adapters),
         stages=(stage,),
@@ -234,7 +231,6 @@ def _tasks(
     encoder: TrainableEncoder,
     settings: Settings,
     names: Sequence[str],
-    replicas: int,
 ) -> list[RecipeTask]:
     limit, total = token_limit(encoder, settings), sum(found.kept for found in surveys)
     weighed = settings.keep or settings.teacher or any(found.source.rate for found in surveys)
@@ -244,8 +240,8 @@ def _tasks(
             continue  # The teacher says more of them than they do themselves.
         share = len(surveys) * found.kept / total
         rate = (found.source.rate or share) if weighed else None
-        part = math.lcm(settings.micro_batch or 1, replicas)
-        kept = min(settings.batch_size, found.kept) // part * part
+        kept = min(settings.batch_size, found.kept)
+        kept = kept // (settings.micro_batch or 1) * (settings.micro_batch or 1)
         task = recipe_task(found, sets, encoder, settings, name=name, limit=limit, rate=rate)
         tasks.append(dataclasses.replace(task, batch_size=max(1, kept)))
     check_loss_settings(tasks, settings)
@@ -312,6 +308,10 @@ def _names(sources: Sequence[Source]) -> list[str]:
         stem = stem if stem.isidentifier() else f"data_{stem}"
         names.append(stem if stem not in names else f"{stem}_{len(names) + 1}")
     return names
+
+
+def _name(start: str) -> str:
+    return Path(start.removeprefix(FRESH)).name + "_tuned"
 
 
 def _shown_time(seconds: float) -> str:

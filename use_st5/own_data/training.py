@@ -24,7 +24,7 @@ from use_st5.own_data.settings import Settings, make_settings
 from use_st5.own_data.sources import Source, open_source
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.history import History
-from use_st5.training.recipe import StrategyName
+from use_st5.training.recipe import Recipe, StrategyName
 from use_st5.training.recipe_run import HISTORY, Device, write_json
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -93,8 +93,7 @@ def train(
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
         overwrite: Whether what is in `to`, and a run that was begun with other arguments, goes.
-        strategy: Where to train, as in `Recipe.run`, on one machine; a copy learns there, of an
-            encoder that is given, too. It is no part of what a run is: one may go on under another.
+        strategy: Where to train, as in `Recipe.run`, on one machine; a copy of the model learns.
         on_news: Called with each line about the files, the settings and the result.
         **options: What differs from the settings: attributes of `Settings`, such as `epochs=1`.
 
@@ -114,16 +113,11 @@ def train(
     measured = [_development_source(each, task, columns) for each in _listed(dev)]
     request = _request(model, sources, measured, chosen)
     with _writing(target, request, overwrite=overwrite) as work:
-        encoder = open_learner(model, sources, chosen)
-        if strategy is not None:
-            with device.scope():
-                encoder = copied(encoder)
-        course = plan(model, encoder, sources, measured, chosen, replicas=device.replicas)
+        encoder = _on_devices(open_learner(model, sources, chosen), device)
+        course = plan(model, encoder, sources, measured, chosen)
         for line in course.lines():
             on_news(line)
-        recipe = dataclasses.replace(
-            course.recipe, card=lambda run, scores: card(course, _history(work), scores, target)
-        )
+        recipe = _recipe(course, work, target, device.replicas)
         after = recipe.run(Path(), work, seed=chosen.seed, exported=target, strategy=strategy)
         return _finish(course, work, target, after, on_news)
 
@@ -143,6 +137,34 @@ def _device(strategy: StrategyName | None, settings: Settings) -> Device:
             f"{settings.batch_size}."
         )
     return device
+
+
+def _on_devices(encoder: TrainableEncoder, device: Device) -> TrainableEncoder:
+    """The encoder, or its copy in the scope of a strategy."""
+    if not device.options:
+        return encoder
+    with device.scope():
+        return copied(encoder)
+
+
+def _recipe(course: Course, work: Path, target: Path, replicas: int) -> Recipe:
+    """The course's, with its card, and with batches that replicas share, of few rows, too."""
+    recipe = course.recipe
+    stages = [
+        dataclasses.replace(
+            stage,
+            tasks=tuple(
+                dataclasses.replace(task, batch_size=task.batch_size // replicas * replicas)
+                for task in stage.tasks
+            ),
+        )
+        for stage in recipe.stages
+    ]
+    return dataclasses.replace(
+        recipe,
+        stages=tuple(stages),
+        card=lambda run, scores: card(course, _history(work), scores, target),
+    )
 
 
 def _finish(
