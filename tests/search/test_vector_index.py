@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from use_st5._vectors import cosine
-from use_st5.search import VectorIndex, exact_search
+from use_st5.search.exact import exact_search
+from use_st5.search.vector_index import VectorIndex
 
 TEXTS = [f"text {number}, naïve" for number in range(300)] + ["", "two\nlines", "\ud800"]
 
