@@ -81,7 +81,7 @@ FAMILIES = (
     dataclasses.replace(DAN, cross=False),
 )
 SECOND = Start(name="second", base="second", unsupervised=SIMCSE)
-# Twelve minutes of CPU time for a course of MiniLM. Few rates were tried, on STS-B dev.
+# Sixteen minutes of CPU time for a course of MiniLM. Few rates were tried, on STS-B dev.
 REDUCED_PAIRS = 4_000
 REDUCED_CROSS: dict[str, Any] = {
     "batch_size": 16,
