@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+import warnings
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -184,7 +185,9 @@ def tune(
         def run_trial(self, trial: Any, **_: Any) -> dict[str, float]:
             return {"accuracy": score(dict(trial.hyperparameters.values))}
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        # Of the model that guesses the scores; few trials leave its scales at their bounds.
+        warnings.filterwarnings("ignore", "The optimal value found for dimension")
         search = Search(
             objective=tuner.Objective("accuracy", "max"),
             max_trials=trials,
