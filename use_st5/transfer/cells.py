@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import warnings
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
