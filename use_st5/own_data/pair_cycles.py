@@ -96,7 +96,9 @@ class PairCycles:
         history = self._measured(taught, encoder)
         write_json(output / HISTORY, {"": dataclasses.asdict(history)})
         self._load(encoder, best(taught, _NAME, "bi"))
-        scores = self.development.scores(encoder.encode)
+        # The measurements stand in the order of the cycles, from 0.
+        _, *measured = history.evaluations[history.best_step or 0].items()
+        scores = {name: float(value) for name, value in measured}
         encoder.card = self.card(None, scores)
         self._cross_encoder(taught).export(output / _CROSS_ENCODER)
         encoder.export(exported, storage=self.settings.storage)

@@ -154,7 +154,7 @@ def taught_vectors(
         name=name,
         loss=partial(TeacherLoss, teacher_dim=teacher.dimension, **weights),
         data=Examples(read, columns, buckets=batch_widths(encoder, width)),
-        batch_size=min(settings.batch_size, len(distinct)),
+        batch_size=settings.batch_size,
         rate=rate,
     )
 
