@@ -36,6 +36,8 @@ EXTRAS = {
     "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],
     # Graphs of near vectors (`use-st5 index --kind hnsw`).
     "search": ["faiss-cpu>=1.9"],
+    # Corpora on many machines (`use-st5 embed --runner`); pyarrow writes the vectors.
+    "beam": ["apache-beam>=2.77,<3", "pyarrow>=16"],
     # The recipe `transfer_tables`: skip-gram vectors and the search for hyper-parameters. Transfer
     # models themselves, and files of word vectors, need neither.
     "transfer": ["gensim>=4.4", "keras-tuner>=1.4.7"],

@@ -32,6 +32,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Without bytecode every `import tensorflow` of a fresh process takes half a minute.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Of the graphs that TensorFlow builds, Python would else look through millions of objects for
+# garbage, again and again: a seventh of the time of all tests.
+gc.set_threshold(10_000, 20, 50)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -99,6 +102,15 @@ def data_dir() -> Path:
 
 
 @pytest.fixture
+def without_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's files train without XLA, which takes longer than a few steps of a toy."""
+    from use_st5.own_data import plan
+
+    whole = plan._options
+    monkeypatch.setattr(plan, "_options", lambda *given: {**whole(*given), "jit_compile": False})
+
+
+@pytest.fixture
 def fresh_python(tmp_path: Path) -> Callable[..., str]:
     """Runs Python in a fresh process, in an empty folder: `fresh_python("-c", code) -> stdout`.
 
@@ -153,6 +165,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Where several processes share the files, the longest come first: none is waited for alone."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: it is not looked through for garbage any more."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -30,6 +30,7 @@ STUB = "py_binary = native.py_binary\npy_library = native.py_library\npy_test = 
 HELD_ELSEWHERE = {
     "use_st5/_cli/embedding_job.py": "tests/cli/test_embed.py",
     "use_st5/_cli/lines.py": "tests/cli/test_embed.py",
+    "use_st5/_cli/measuring.py": "tests/cli/test_benchmark.py",
     "use_st5/_cli/models.py": "tests/cli/test_cli.py",
     "use_st5/_cli/named_encoder.py": "tests/cli/test_evaluate.py",
     "use_st5/_cli/one_line_errors.py": "tests/cli/test_cli.py",
@@ -39,6 +40,7 @@ HELD_ELSEWHERE = {
     "use_st5/_model_writer.py": "tests/export/test_saved_model.py",
     "use_st5/_progress.py": "tests/test_encoder.py",
     "use_st5/_public.py": "tests/test_public_names.py",
+    "use_st5/beam/output.py": "tests/beam/test_corpus.py",
     "use_st5/cli.py": "tests/cli/test_cli.py",
     "use_st5/data/_layout.py": "tests/data/test_text_reader.py",
     "use_st5/data/_reader.py": "tests/data/test_nli_reader.py",

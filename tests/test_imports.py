@@ -14,6 +14,8 @@ from use_st5._imports import require
 
 HEAVY = ("tensorflow", "keras", "numpy", "scipy", "typer", "rich", "matplotlib")
 OPTIONAL = (
+    "apache_beam",
+    "faiss",
     "gensim",
     "hypothesis",
     "jax",
@@ -33,7 +35,11 @@ OPTIONAL = (
     "transformers",
 )
 # Modules that are made of an optional package: importing them says which line installs it.
-MADE_OF_OPTIONAL = {"use_st5.sklearn": "evaluation"}
+MADE_OF_OPTIONAL = {
+    "use_st5.beam.output": "beam",
+    "use_st5.beam.transforms": "beam",
+    "use_st5.sklearn": "evaluation",
+}
 
 
 @pytest.mark.process

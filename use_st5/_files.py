@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from use_st5._remote_files import carried, remote_path
+
 if TYPE_CHECKING:
     import filelock
 
@@ -51,10 +53,21 @@ def sole_writer(path: str | os.PathLike[str], *, inside: bool = False) -> Iterat
             it: for a folder that is written piece by piece and never replaced as a whole. The
             folder above it need not be writable then.
 
+    What lies elsewhere (gs:// and the like) has no lock: let one process alone write it.
+
     Raises:
         BlockingIOError: Another process is writing it.
         OSError: The folder cannot be made or written to.
+        ValueError: A folder elsewhere is to be written piece by piece.
     """
+    if remote := remote_path(path):
+        if inside:
+            raise ValueError(
+                f"{remote}: expected a local folder, to write it piece by piece. A trainer's "
+                "checkpoints and batches, an export and prepared examples may lie elsewhere."
+            )
+        yield
+        return
     target = Path(os.path.realpath(path))
     file = target / ".lock" if inside else _lock_beside(target)
     with _held_guard:
@@ -98,7 +111,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     A file replaces an older file in one step. A folder cannot replace another in one step on
     every system: the older one is moved aside, and moved back should the rename fail, or by the
     next `sole_writer` should the process be killed between the two. Parent folders that do not
-    exist are created; a symbolic link is followed, not replaced.
+    exist are created; a symbolic link is followed, not replaced. What lies elsewhere (gs:// and the
+    like) is made here and then carried there (see `_remote_files`).
 
     Args:
         path: where the finished file or folder is to stand.
@@ -111,6 +125,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         FileExistsError: a folder would replace a file, or a file a folder, or either a device.
         OSError: With the number ENOSPC and the name `path`, where the disk is full.
     """
+    if remote := remote_path(path):
+        with carried(remote) as temporary:
+            yield temporary
+        return
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists() and not (target.is_file() or target.is_dir()):

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from use_st5._remote_files import brought
+
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -26,13 +28,24 @@ def open_binary(path: Path) -> BinaryIO:
     """
     check_file(path)
     with path.open("rb") as file:
-        start = file.read(2)
+        zipped = is_gzip(file, where=str(path))
+    return gzip.open(path) if zipped else path.open("rb")  # type: ignore[return-value]
+
+
+def is_gzip(file: BinaryIO, *, where: str) -> bool:
+    """Whether a file is compressed by gzip, told by its first two bytes; it is rewound.
+
+    Raises:
+        ValueError: It is UTF-16.
+    """
+    start = file.read(2)
+    file.seek(0)
     if start in _UTF16_MARKS:
         raise ValueError(
-            f"{path}: expected UTF-8 text, received UTF-16 (by its byte order mark). "
-            f"Convert it first, for example: iconv -f UTF-16 -t UTF-8 '{path}'"
+            f"{where}: expected UTF-8 text, received UTF-16 (by its byte order mark). "
+            f"Convert it first, for example: iconv -f UTF-16 -t UTF-8 '{where}'"
         )
-    return gzip.open(path) if start == _GZIP else path.open("rb")  # type: ignore[return-value]
+    return start == _GZIP
 
 
 def check_file(path: Path) -> None:
@@ -104,31 +117,38 @@ def read_lines(path: Path, *, longest: int = _LONGEST_DOCUMENT) -> Iterator[tupl
         FileNotFoundError: There is no file at `path`.
         ValueError: It is a folder, UTF-16, or a damaged gzip file; or a line is too long.
     """
-    number = 0
     with open_binary(path) as file:
-        try:
-            for number, line in numbered(_bounded(file, path, longest)):
-                yield number, line
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(
-                f"{path}: the gzip file is damaged or cut off after line {number} ({error}). "
-                "Fetch it again."
-            ) from error
+        yield from lines_of(file, where=str(path), longest=longest)
 
 
-def _bounded(file: BinaryIO, path: Path, longest: int) -> Iterator[bytes]:
+def lines_of(
+    file: BinaryIO, *, where: str, longest: int = _LONGEST_DOCUMENT
+) -> Iterator[tuple[int, bytes]]:
+    """The same of a file that is open and unpacked; errors call it `where`."""
+    number = 0
+    try:
+        for number, line in numbered(_bounded(file, where, longest)):
+            yield number, line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(
+            f"{where}: the gzip file is damaged or cut off after line {number} ({error}). "
+            "Fetch it again."
+        ) from error
+
+
+def _bounded(file: BinaryIO, where: str, longest: int) -> Iterator[bytes]:
     for number, line in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
         if len(line) > longest:
             raise ValueError(
-                f"{path}:{number}: expected a line of text, received one of more than "
+                f"{where}:{number}: expected a line of text, received one of more than "
                 f"{longest:,} bytes. Download the file again."
             )
         yield line
 
 
 def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:
-    """One path or a list of paths as a list, each of them checked to be a file."""
-    paths = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
+    """One path or a list of paths as a list of local files, each of them checked to be one."""
+    paths = [brought(each) for each in ([path] if isinstance(path, str | Path) else path)]
     if not paths:
         raise ValueError("Expected at least one file, received an empty list.")
     for each in paths:

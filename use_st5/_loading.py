@@ -64,7 +64,7 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
 
     text = tf.TensorSpec([None], tf.string, name="text")
     try:
-        function = tf.function(embed).get_concrete_function(text)
+        function = tf.function(embed, autograph=False).get_concrete_function(text)
     except (TypeError, ValueError, AttributeError) as error:
         by_signature = _text_signature(loaded)
         if by_signature is None:
@@ -73,7 +73,7 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
                 "use_st5 and TensorFlow Hub's text embeddings can; this one refuses them: "
                 f"{_first_line(error)} Its signatures: {_signatures(loaded)}."
             ) from error
-        function = tf.function(by_signature).get_concrete_function(text)
+        function = tf.function(by_signature, autograph=False).get_concrete_function(text)
     output = function.structured_outputs
     if (
         not isinstance(output, (tf.Tensor, tf.TensorSpec))

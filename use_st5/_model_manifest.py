@@ -16,6 +16,7 @@ import msgspec
 from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._files import file_sha256
 from use_st5._records import Count, InnerPath, Positive, read_record
+from use_st5._remote_files import names_in, remote_path
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
@@ -142,6 +143,14 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
     """
+    if remote := remote_path(path):
+        names = names_in(remote)
+        if names and FILE_NAME not in names:
+            raise FileExistsError(
+                f"Expected {remote} to hold a model that use_st5 wrote, or to be empty: it would "
+                f"be replaced. Found {names[:3]} without {FILE_NAME}. Choose another folder."
+            )
+        return
     folder = Path(os.path.realpath(path))
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return

@@ -20,6 +20,7 @@ from use_st5._sentences import (
 
 if TYPE_CHECKING:
     from use_st5._token_limit import TokenLimit
+    from use_st5.trainable_encoder import TrainableEncoder
 
 # First texts, second texts → float32 logits `[batch]`.
 Judge = Callable[[list[str], list[str]], np.ndarray]
@@ -43,7 +44,8 @@ class CrossEncoder:
     """Scores pairs of texts, which it reads together, each in 0 … 1.
 
     It is slower than a sentence encoder, which reads each text once for all pairs, and as a rule
-    more exact: it ranks again what an encoder found. `CrossEncoder.load` makes it.
+    more exact: it ranks again what an encoder found. `CrossEncoder.load` makes it of a folder, and
+    `CrossEncoder.of` of a `TrainableEncoder`.
 
     Args:
         judge: First texts, second texts → float32 logits `[batch]`.
@@ -80,9 +82,40 @@ class CrossEncoder:
             ValueError: It holds no model that compares pairs, or is damaged.
             ImportError: It needs a package that is not installed.
         """
-        opened = _of_saved_model if Path(folder, SAVED_MODEL_FILE).is_file() else _of_checkpoint
-        judge, limit = opened(Path(folder))
-        return cls(judge, name=Path(folder).resolve().name, limit=limit)
+        path = Path(folder)
+        if path.joinpath(SAVED_MODEL_FILE).is_file():
+            judge, limit = _of_saved_model(path)
+            return cls(judge, name=path.resolve().name, limit=limit)
+        from use_st5.trainable_encoder import TrainableEncoder
+
+        return cls.of(TrainableEncoder.load(path), name=path.resolve().name)
+
+    @classmethod
+    def of(cls, encoder: TrainableEncoder, *, name: str | None = None) -> Self:
+        """The face of a cross-encoder that is trainable; what it learns later shows in its scores.
+
+        Args:
+            encoder: Of a family that reads two texts at once.
+            name: Its name; None: the encoder's own.
+
+        Raises:
+            ValueError: It reads one text at a time.
+        """
+        from use_st5._token_limit import TokenLimit
+        from use_st5.models.family import family_of
+
+        name = name or encoder.name or "cross-encoder"
+        if family_of(encoder.model).texts != 2:
+            raise ValueError(
+                f"{name}: expected a model that compares pairs of texts (with one label), found a "
+                "sentence encoder. Load it by use_st5.TrainableEncoder.load."
+            )
+
+        def judge(first: list[str], second: list[str]) -> np.ndarray:
+            return encoder.encode(zip(first, second, strict=True), batch_size=len(first))[:, 0]
+
+        counts = getattr(encoder.vectorizer, "pair_token_counts", None)
+        return cls(judge, name=name, limit=TokenLimit(encoder.max_length, counts))
 
     def predict(
         self,
@@ -188,22 +221,3 @@ def _of_saved_model(folder: Path) -> tuple[Judge, TokenLimit]:
     # The signature alone does not keep the variables alive.
     judge.model = loaded  # type: ignore[attr-defined]
     return judge, TokenLimit.of_model(loaded, manifest)
-
-
-def _of_checkpoint(folder: Path) -> tuple[Judge, TokenLimit]:
-    from use_st5._token_limit import TokenLimit
-    from use_st5.models.family import family_of
-    from use_st5.trainable_encoder import TrainableEncoder
-
-    encoder = TrainableEncoder.load(folder)
-    if family_of(encoder.model).texts != 2:
-        raise ValueError(
-            f"{folder}: expected a model that compares pairs of texts (with one label), found a "
-            "sentence encoder. Load it by use_st5.TrainableEncoder.load."
-        )
-
-    def judge(first: list[str], second: list[str]) -> np.ndarray:
-        return encoder.encode(zip(first, second, strict=True), batch_size=len(first))[:, 0]
-
-    counts = getattr(encoder.vectorizer, "pair_token_counts", None)
-    return judge, TokenLimit(encoder.max_length, counts)

@@ -62,9 +62,11 @@ def test_an_interruption_says_what_is_kept(use: Callable, given: list) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--lengths", "10,x"), 2, "expected numbers of words, such as 10,100,500"),
-        (("--lengths", "0"), 2, "expected numbers of words"),
+        (("--lengths", "10,x"), 2, "expected numbers above 0, such as 10,100,500"),
+        (("--lengths", "0"), 2, "expected numbers above 0"),
         (("--device", "tpu"), 2, "tpu"),
+        (("--throughput", "--batch-sizes", "1,x"), 2, "--batch-sizes: expected numbers"),
+        (("--dtype", "bfloat16"), 2, "are of --throughput"),
         (("absent",), 1, "found neither under 'absent'"),
         (("--out", "file"), 1, "expected a folder to write, found a file: file"),
     ],

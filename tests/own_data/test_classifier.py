@@ -7,7 +7,11 @@ import itertools
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.toy_encoders import WORDS, Toy
+
+pytestmark = pytest.mark.usefixtures("without_xla")
 
 FIRST = WORDS[:4]
 

@@ -15,6 +15,8 @@ from use_st5.own_data.pair_cycles import course_of
 from use_st5.own_data.settings import make_settings
 from use_st5.training.trans_encoder import TransEncoder
 
+pytestmark = pytest.mark.usefixtures("without_xla")
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:

@@ -20,6 +20,13 @@ def test_the_settings_of_the_papers() -> None:
         3e-5,
         {"temperature": 0.05},
     )
+    defsent = make_settings("defsent")
+    assert (defsent.epochs, defsent.batch_size, defsent.freeze) == (1.0, 16, ("embedding",))
+    assert defsent.learning_rate == pytest.approx(1.1313708e-5)  # k = 7 of 2^(k/2)·1e-6
+    # Cer et al. 2018, "Conversational Input-Response": two layers of 512 of the response's own.
+    assert make_settings("use").loss == {"hidden_dims": (512, 512)}
+    trans = make_settings("trans_encoder")
+    assert (trans.epochs, trans.batch_size, trans.cycles) == (10.0, 128, 3)
     assert set(NAMED_SETTINGS) == {
         *("sentence_t5", "sbert", "simcse", "defsent", "use", "trans_encoder")
     }

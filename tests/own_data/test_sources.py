@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from use_st5.own_data.sources import open_source
@@ -35,6 +36,43 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("anchor,positive\n")
     with pytest.raises(ValueError, match=r"a\.parquet: expected a parquet file"):
         open_source(tmp_path / "a.parquet")
+
+
+def test_a_tensorflow_data_set_is_a_file_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfds = pytest.importorskip("tensorflow_datasets", reason="the extra `data` is not installed")
+    from tensorflow_datasets.core.utils import file_utils
+
+    features = tfds.features
+    names = ("text", "label", "weight")
+    rows = [("Well done!", 0, 1.5), ("What a mess.", 1, 0.0), ("Who knows?", -1, 1.0)]
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="toy_moods",
+        version="1.0.0",
+        features=features.FeaturesDict(
+            {
+                "text": features.Text(),
+                "label": features.ClassLabel(names=["good", "bad"]),
+                "weight": features.Scalar(np.float32),
+            }
+        ),
+        split_datasets={"train": [*enumerate(dict(zip(names, row, strict=True)) for row in rows)]},
+        data_dir=tmp_path,
+        disable_shuffling=True,
+    )
+    monkeypatch.setattr(file_utils, "list_data_dirs", lambda *_, **__: [tmp_path])
+    source = open_source("toy_moods[train]=2")
+    assert (source.kind.name, source.rate, source.identity()) == (
+        "labels", 2.0, "toy_moods[train]",
+    )  # fmt: skip
+    expected = [{"text": "Well done!", "label": "good"}, {"text": "What a mess.", "label": "bad"}]
+    assert ([*source], [*open_source("toy_moods")]) == (expected, expected)
+    assert source.report.skipped == {"no label": 1}
+    with pytest.raises(ValueError, match="has the splits .'train'., received 'test'"):
+        open_source("toy_moods[test]")
+    with pytest.raises(ValueError, match="data set .*received 'no_such_set'"):
+        open_source("no_such_set")
 
 
 def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from tests.toy_encoders import Toy
 from use_st5._vectors import cosine
 from use_st5.own_data.teachers import VectorFile
 
+pytestmark = pytest.mark.usefixtures("without_xla")
+
 
 def write_vectors(path: Path, rows: list[tuple[str, Any]]) -> Path:
     lines = [json.dumps({"text": text, "embedding": vector}) + "\n" for text, vector in rows]

@@ -1,4 +1,7 @@
-"""From the files of a user to an exported encoder, on a toy."""
+"""From the files of a user to an exported encoder, on a toy.
+
+The run that is killed is compiled by XLA, as those of users are; the others here are not.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from tests.recipes.tiny_bert import write_tiny_bert
 from tests.toy_encoders import WORDS, Toy
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
+pytestmark = pytest.mark.usefixtures("without_xla")
 FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 2}
 
 
@@ -163,7 +167,7 @@ def test_what_is_frozen_stays_and_adapters_are_merged(
     assert adapted.encoder.model.count_params() == toy_use_transformer.model.count_params()
 
 
-def test_definitions_teach_a_bert_the_words(tmp_path: Path) -> None:
+def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
     """DefSent's settings, and a dropout of one's own: the head is begun afresh and learns."""
     from use_st5.own_data.training import train
 
@@ -176,7 +180,7 @@ def test_definitions_teach_a_bert_the_words(tmp_path: Path) -> None:
     assert any("2 steps of 16, learning rate 1.13e-05" in line for line in said)
     assert trained.encoder.dimension == 8
     with pytest.raises(ValueError, match="needs a BERT or RoBERTa.*received a USEDAN"):
-        train("use_dan_en", path, tmp_path / "no", **options)
+        train(start, path, tmp_path / "no", **options)
 
 
 def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.recipes.tiny_bert import write_tiny_bert
 from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.recipes import sbert_defsent_comparison
-from use_st5.recipes._comparison_results import NAMES, mean_and_spread, table
+from use_st5.recipes._comparison_results import NAMES, _only, mean_and_spread, table
 from use_st5.recipes.sbert_defsent_comparison import QUICK, run, tasks_at_hand
 
 data = test_sbert_defsent.data
@@ -106,3 +106,8 @@ def test_a_table_has_mean_and_spread() -> None:
         "| w/o FT | 1 | 40.00 | nan | nan |",
     ]
     assert mean_and_spread(np.array([0.5])) == "50.00"
+
+
+def test_a_seed_that_is_not_scored_yet_is_no_seed() -> None:
+    scores = {"sbert": [{"stsb": 0.8, "mr": 0.7}, {"stsb": 0.9}], "defsent": [{"stsb": 0.7}]}
+    assert _only(scores, ["mr", "trec"]) == {"sbert": [{"mr": 0.7}]}

@@ -1,7 +1,8 @@
 """A short toy training under a strategy; run in fresh processes, too.
 
 usage: strategy_run.py STRATEGY REPLICAS DROPOUT…; prints what `trained` says, as JSON, a line for
-each share of dropout, whose checkpoint is in the folder STRATEGY/DROPOUT.
+each share of dropout, whose checkpoint is in the folder STRATEGY/DROPOUT. With the environment
+variable WORKER=HOST:PORT "one" is the processor of that worker.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ def main(name: str, replicas: int, *dropouts: str) -> None:
         cpus[0], [tf.config.LogicalDeviceConfiguration()] * replicas
     )
     devices = [f"/cpu:{i}" for i in range(replicas)] if name == "mirrored" else None
+    if worker := os.environ.get("WORKER"):
+        tf.config.experimental_connect_to_host(worker)
+        devices = ["/job:worker/replica:0/task:0/device:CPU:0"]
     strategy = strategy_by_name(name, devices=devices)
     for dropout in dropouts:
         result = trained(strategy, Path(name, dropout), float(dropout))

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from use_st5 import recipes
 from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.training import recipe_run
 from use_st5.training.array_data import ArrayData
 from use_st5.training.recipe import Examples, RecipeTask
 from use_st5.training.recipe_run import built_tasks, checkpoints_folder, parts_to_run
@@ -96,3 +98,16 @@ def test_parts_share_the_loss_and_the_rate_by_their_weighted_sizes() -> None:
 
 def test_without_a_rate_it_is_the_size() -> None:
     assert [task.rate for task in built_tasks(TASK, PARTS_OF_IT)] == [30, 5]
+
+
+def test_the_folder_of_the_batches_reaches_the_trainer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Path] = {}
+    monkeypatch.setattr(
+        recipe_run, "_train", lambda run, folder, steps, device: given.update(device.options)
+    )
+    recipe = SimpleNamespace(check=lambda run: None)
+    run = SimpleNamespace(recipe=recipe, output=tmp_path, exported=tmp_path / "model")
+    recipe_run.run_recipe(run, part="train", batch_files=Path("gs://bucket/x"))
+    assert given == {"batch_files": Path("gs://bucket/x")}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,9 @@ import typer
 
 from use_st5._bundled import bundled_names
 from use_st5._cli.destination import sole_folder
+from use_st5._cli.measuring import measuring
 from use_st5._cli.output import manual, print_table, say
+from use_st5._cli.throughput import measure_and_print
 from use_st5._files import atomic_path
 from use_st5._imports import require
 
@@ -42,10 +43,17 @@ HELP = manual(
 
     The folder gets resources.json, resources.md and the plots (PNG; extra plots). What is measured
     is kept: an interrupted run goes on, and more --repeats or --lengths add to it. With another
-    model, or one that changed, all are measured anew: ratios need visits side by side.""",
+    model, or one that changed, all are measured anew: ratios need visits side by side.
+
+    With --throughput it measures sentences a second instead, by model, batch and length, as Figure
+    5 of the Sentence-T5 paper has it: MODELS may be checkpoints, too, or fresh:t5_base and other
+    named shapes, whose weights are drawn; --lengths counts tokens, and --batch-sizes takes several.
+    It runs on the device that Keras runs on, with KERAS_BACKEND=jax on a TPU, too. The folder gets
+    throughput.json, throughput.md and a plot for each length.""",
     "use-st5 benchmark",
     "use-st5 benchmark use_dan_en path/to/my_model --lengths 10,100,500 --repeats 20",
     "use-st5 benchmark --batch-size 32 --threads 2 --device cpu --out benchmark_32",
+    "use-st5 benchmark --throughput fresh:t5_small fresh:t5_base --batch-sizes 1,32,128",
 )
 
 
@@ -67,7 +75,16 @@ def benchmark(
         typer.Option("--lengths", "-l", help="Words, with commas. Default: 11 from 10 to 512."),
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts in one call of a model.")] = 1,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each model.")] = 1,
+    throughput: Annotated[
+        bool, typer.Option("--throughput", help="Sentences a second by batch and length.")
+    ] = False,
+    batch_sizes: Annotated[
+        str | None, typer.Option(help="Of --throughput, with commas. Default: 1,8,32,128.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Of --throughput: bfloat16 or mixed_bfloat16.")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each model (of TensorFlow).")] = 1,
     repeats: Annotated[int, typer.Option(min=1, help="Visits to each model at each length.")] = 10,
     device: Annotated[
         DeviceOption, typer.Option(help="all: the CPU, and a GPU if there is one.")
@@ -79,9 +96,20 @@ def benchmark(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measures compute time and memory against the length of a text."""
-    chosen = {} if lengths is None else {"lengths": _numbers(lengths)}
     if plots:
         require("matplotlib", "plots")
+    if throughput:
+        shapes = _given("tokens", lengths, "--lengths")
+        shapes |= _given("batch_sizes", batch_sizes, "--batch-sizes")
+        options = {"dtype": dtype, "threads": threads, **shapes}
+        with sole_folder(output):
+            measure_and_print(
+                models or bundled_names(), output, options, plots=plots, as_json=as_json
+            )
+        return
+    if batch_sizes or dtype:
+        raise typer.BadParameter("--batch-sizes and --dtype are of --throughput: give it, too.")
+    chosen = _given("lengths", lengths, "--lengths")
     with sole_folder(output):
         record, written = _measure(
             models or bundled_names(),
@@ -110,7 +138,7 @@ def _measure(
     from use_st5.footprint.measure import measure_footprint
 
     path = output / "resources.json"
-    with _drawn_progress(path) as on_visit:
+    with measuring(path) as on_visit:
         record = measure_footprint(
             models,
             path,
@@ -129,41 +157,17 @@ def _measure(
     return record, written
 
 
-def _numbers(lengths: str) -> list[int]:
-    parts = [part.strip() for part in lengths.split(",")]
+def _given(name: str, numbers: str | None, option: str) -> dict[str, list[int]]:
+    """The numbers of an option by the name that the measurement has for them, if there are any."""
+    if numbers is None:
+        return {}
+    parts = [part.strip() for part in numbers.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise typer.BadParameter(
-            f"expected numbers of words, such as 10,100,500, received {lengths!r}.",
-            param_hint="--lengths",
+            f"expected numbers above 0, such as 10,100,500, received {numbers!r}.",
+            param_hint=option,
         )
-    return [int(part) for part in parts]
-
-
-@contextmanager
-def _drawn_progress(path: Path) -> Iterator[Callable[[int, int], None]]:
-    """A bar of visits in a terminal; Ctrl-C says what is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    terminal = Console(stderr=True)
-    columns = ("measuring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    reached = [0, 0]
-    try:
-        with Progress(
-            *columns, console=terminal, transient=True, disable=not terminal.is_terminal
-        ) as bars:
-            bar = bars.add_task("", total=None)
-
-            def on_visit(done: int, total: int) -> None:
-                reached[:] = done, total
-                bars.update(bar, completed=done, total=total)
-
-            yield on_visit
-    except KeyboardInterrupt as interrupt:
-        done, total = reached
-        kept = f"{done} of {total} measurements are kept in {path}; the same command goes on"
-        say(f"interrupted: {kept if done else 'nothing was measured yet'}")
-        raise typer.Exit(130) from interrupt
+    return {name: [int(part) for part in parts]}
 
 
 def _print(record: FootprintRecord) -> None:

@@ -25,14 +25,16 @@ def check_file(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def sole_file(path: Path) -> Iterator[None]:
+def sole_file(path: Path, *, overwrite: bool = True) -> Iterator[None]:
     """The block alone writes the file `path`.
 
     Raises:
+        FileExistsError: It is there and `overwrite` is False.
         OSError: As `check_file`, or another process is writing it.
     """
     check_file(path)
     with sole_writer(path):
+        check_new(path, overwrite=overwrite)
         yield
 
 
@@ -59,9 +61,18 @@ def sole_model(folder: Path, *, overwrite: bool) -> Iterator[None]:
     _check_writable(folder.absolute().parent)
     with sole_writer(folder):
         check_replaceable(folder)
-        if folder.exists() and not overwrite:
-            raise FileExistsError(f"{folder} exists; give --overwrite or choose another folder")
+        check_new(folder, overwrite=overwrite)
         yield
+
+
+def check_new(path: Path, *, overwrite: bool) -> None:
+    """Checks that a path is free, unless what is there may be replaced.
+
+    Raises:
+        FileExistsError: It is not.
+    """
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists; give --overwrite or choose another name")
 
 
 def _check_writable(folder: Path) -> None:

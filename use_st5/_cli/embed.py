@@ -13,6 +13,14 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from use_st5._cli.destination import sole_file
+from use_st5._cli.embed_corpus import (
+    Corpus,
+    IdFieldOption,
+    InputFormatOption,
+    RunnerOption,
+    RunnerOptions,
+    TextFieldOption,
+)
 from use_st5._cli.embedding_job import EmbeddingJob, Format, JobDescription, to_bytes
 from use_st5._cli.lines import STDIN, open_input, open_seekable, read_lines, survey
 from use_st5._cli.models import (
@@ -47,12 +55,19 @@ HELP = manual(
 
     Without -o JSON lines go to standard output as they are ready.
 
+    With [bold]--runner[/bold] Apache Beam embeds many files (extra beam): INPUT is a pattern in
+    quotes, of text (.txt), .jsonl, .parquet or .tfrecord files, and -o a folder for
+    vectors-*.parquet with the columns id, text and embedding. An id is FILE:NUMBER, or what --id
+    names. Rows that have no vector go to bad-*.jsonl with the reason; embeddings.json, written
+    last, counts all. After -- come the runner's own options.
+
     A model may read no more than so many tokens of a text (see use-st5 info): the last line on
     standard error then says how many texts were cut.""",
     "use-st5 embed sentences.txt -o vectors.npy",
     "zcat corpus.gz | use-st5 embed - -o vectors.npy --batch-size 256",
     'echo "How old are you?" | use-st5 embed - | jq .embedding',
     "use-st5 embed sentences.txt -o vectors.jsonl --model path/to/my_model",
+    "use-st5 embed 'corpus/*.jsonl' -o vectors --runner DirectRunner --text body --id key",
 )
 
 
@@ -67,8 +82,9 @@ def embed(
     source: Annotated[
         str, typer.Argument(metavar="INPUT", help="A text file, or - for standard input.")
     ],
+    runner_options: RunnerOptions = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--output", "-o", help="The file to write. Default: JSON lines to stdout."),
     ] = None,
     model: ModelOption = DEFAULT_MODEL,
@@ -83,20 +99,41 @@ def embed(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output if it exists.")
     ] = False,
+    runner: RunnerOption = None,
+    text_field: TextFieldOption = None,
+    id_field: IdFieldOption = None,
+    input_format: InputFormatOption = None,
 ) -> None:
     """Turns the lines of a text into vectors."""
+    corpus = Corpus(source, text_field, id_field, input_format, tuple(runner_options or ()))
+    if runner is not None:
+        corpus.embed(runner, output, form, model, batch_size=batch_size, overwrite=overwrite)
+        return
+    corpus.refuse_without_runner()
     options = {} if batch_size is None else {"batch_size": batch_size}
-    if output is None or str(output) == STDIN:
+    if output is None or output == STDIN:
         _to_standard_output(source, model, form or FormatOption.JSONL, options)
         return
+    _to_named_file(source, Path(output), model, form, options, overwrite=overwrite)
+
+
+def _to_named_file(
+    source: str,
+    output: Path,
+    model: str,
+    form: FormatOption | None,
+    options: dict[str, Any],
+    *,
+    overwrite: bool,
+) -> None:
     layout = form.value if form else _format_by_suffix(output)
     if not output.absolute().parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, found no {output.parent}")
-    with sole_file(output):
-        if output.exists() and not overwrite:
-            raise FileExistsError(f"{output} exists; give --overwrite to replace it")
-        with open_seekable(source, beside=output.absolute()) as stream:
-            embed_to_file(stream, source, output, model, layout, options)
+    with (
+        sole_file(output, overwrite=overwrite),
+        open_seekable(source, beside=output.absolute()) as stream,
+    ):
+        embed_to_file(stream, source, output, model, layout, options)
 
 
 def _format_by_suffix(output: Path) -> Format:
@@ -189,14 +226,6 @@ def _to_standard_output(
 
 
 def _chunks(lines: Iterator[str], *, rows: int) -> Iterator[list[str]]:
-    """Groups `lines` into lists of at most `rows` texts and about `_CHUNK_CHARACTERS`."""
-    chunk: list[str] = []
-    characters = 0
-    for line in lines:
-        chunk.append(line)
-        characters += len(line)
-        if len(chunk) == rows or characters >= _CHUNK_CHARACTERS:
-            yield chunk
-            chunk, characters = [], 0
-    if chunk:
-        yield chunk
+    from use_st5._sentences import in_chunks  # With NumPy, which `--help` does without.
+
+    return in_chunks(lines, rows=rows, characters=_CHUNK_CHARACTERS, length=len)

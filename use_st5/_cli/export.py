@@ -69,8 +69,8 @@ def export(
                 )
             targets.enter_context(sole_model(to, overwrite=overwrite))
         if archive is not None:
-            _check_archive(archive, overwrite=overwrite)
-            targets.enter_context(sole_file(archive))
+            _check_archive(archive)
+            targets.enter_context(sole_file(archive, overwrite=overwrite))
         manifest = ModelManifest.read(source)
         if manifest is not None:
             manifest.check_contents(source)
@@ -93,15 +93,13 @@ def _write(source: Path, to: Path, manifest: ModelManifest | None, storage: Stor
     return storage
 
 
-def _check_archive(archive: Path, *, overwrite: bool) -> None:
+def _check_archive(archive: Path) -> None:
     """Refuses, before any work, an archive that should not be written."""
     if not archive.name.endswith((".tar.gz", ".tgz")):
         raise typer.BadParameter(
             f"expected a file that ends in .tar.gz or .tgz, received {archive}.",
             param_hint="--archive",
         )
-    if archive.is_file() and not overwrite:
-        raise FileExistsError(f"{archive} exists; give --overwrite or choose another name")
 
 
 def _pack(

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
+from use_st5._cli.destination import check_new
 from use_st5._cli.embed import embed_to_file
 from use_st5._cli.lines import open_seekable, read_lines
 from use_st5._cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
@@ -77,8 +78,7 @@ def index(
         require("faiss", "search")
     with sole_writer(to):
         check_replaceable(to)
-        if to.exists() and not overwrite:
-            raise FileExistsError(f"{to} exists; give --overwrite to replace it")
+        check_new(to, overwrite=overwrite)
         with open_seekable(source, beside=to.absolute()) as stream:
             texts = list(read_lines(stream, source=source))
             if not texts:

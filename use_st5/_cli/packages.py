@@ -30,6 +30,7 @@ USES = {
     "plots": "heat maps",
     "evaluation": "evaluate and report",
     "search": "graphs of near vectors",
+    "beam": "corpora on many machines",
     "transfer": "the recipe transfer_tables",
 }
 # They import pkg_resources without saying so; setuptools 82 removed it.

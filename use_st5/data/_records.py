@@ -54,7 +54,7 @@ def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterato
         encoding: Name of a codec in which a line feed is one byte, as in ASCII (not UTF-16).
     """
     if file_format == "jsonl":
-        return _line_records(path, encoding, _json_object)
+        return _line_records(path, encoding, json_object)
     if file_format == "tsv":
         return _line_records(path, encoding, _tab_separated)
     if file_format == "csv":
@@ -98,7 +98,8 @@ def _line_records(
             yield number, parse(text)
 
 
-def _json_object(text: str) -> dict[str, Any] | MalformedRowError:
+def json_object(text: str) -> dict[str, Any] | MalformedRowError:
+    """The object that a line of jsonl is, or in its place the reason why it is none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -21,6 +21,7 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5._records import Positive, read_record
+from use_st5._remote_files import brought, exists, remote_path
 from use_st5.data.prepared_column import PreparedColumn
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def prepare(
         examples: Dicts, for example from a reader; keys that no column names are left out.
         columns: Array name → column.
         vectorizer: Turns texts into ids.
-        folder: Where to write; parent folders are made.
+        folder: Where to write; parent folders are made. It may lie elsewhere (gs:// and the like);
+            the maps are then those of a copy here.
         chunk_size: Examples held in memory and vectorized at once.
         reuse: Whether a folder that is already there, made with the same columns, vocabulary and
             vectorizer, is opened instead; the examples are then not looked at.
@@ -82,6 +84,7 @@ def prepare(
         ValueError: No columns or no examples; an example lacks a key or a value is not of its
             column's kind (with the example's number); what `open_prepared` raises.
     """
+    remote = remote_path(folder)
     folder = Path(folder)
     if not columns:
         raise ValueError("columns: expected at least one array name → column, received none.")
@@ -89,7 +92,7 @@ def prepare(
         raise ValueError(f"columns: names become file names; expected identifiers, received {bad}.")
     if chunk_size < 1:
         raise ValueError(f"chunk_size: expected 1 or more, received {chunk_size}.")
-    if folder.exists():
+    if exists(f"{remote}/{_HEADER}") if remote else folder.exists():
         if reuse:
             return open_prepared(folder, columns=columns, vectorizer=vectorizer)
         raise FileExistsError(
@@ -132,7 +135,7 @@ def open_prepared(
         ValueError: It is damaged, of another format, or made with other columns, another vocabulary
             or another vectorizer; the message lists both sides.
     """
-    folder = Path(folder)
+    folder = brought(folder)
     header = _read_header(folder)
     if columns is not None:
         _check_same(folder, "columns", header.settings, _settings(columns))

@@ -91,6 +91,10 @@ class TFDSReader:
                 f"{self.name}: expected examples in split {self.split!r}.\nReceived:\n{report}"
             )
 
+    def class_names(self, column: str) -> list[str] | None:
+        """What the numbers of a column of the outermost level stand for; None: for no classes."""
+        return getattr(self._builder.info.features[column], "names", None)
+
     def _find(self, data_dir: str | Path | None) -> Any:
         folder = None if data_dir is None else str(data_dir)
         try:
@@ -107,8 +111,9 @@ class TFDSReader:
         splits = dict(self._builder.info.splits)
         if not splits:
             raise ValueError(
-                f"{self.name} is not prepared in {self._builder.data_path}. Pass download=True, or "
-                "the data_dir it was prepared in."
+                f"{self.name} is not prepared in {self._builder.data_path}. Prepare it (tfds build "
+                f"{self.name}, or download=True), or name the folder it was prepared in (data_dir, "
+                "or TFDS_DATA_DIR in the environment)."
             )
         if self.split.split("[")[0] not in {*splits, "all"} and "+" not in self.split:
             raise ValueError(f"{self.name} has the splits {[*splits]}, received {self.split!r}.")

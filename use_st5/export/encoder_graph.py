@@ -193,6 +193,7 @@ def _behind_table(
         [vectors, _IDS],
         model,
         rounded,
+        dropout=not how.get("packed"),
     )
     return lambda ids, training: network(table.lookup(ids), ids, training)
 
@@ -217,6 +218,8 @@ def network_of(
     inputs: list[tf.TensorSpec],
     model: keras.Model,
     rounded: Rounded = (),
+    *,
+    dropout: bool = True,
 ) -> Callable[..., tf.Tensor]:
     """A network as one graph, and as another with dropout where its model has some.
 
@@ -225,6 +228,7 @@ def network_of(
         inputs: The tensors.
         model: Whose network it is.
         rounded: With what it computes in place of some of the model's variables.
+        dropout: Whether it is ever asked for with dropout.
     """
 
     def through(*given: tf.Tensor, training: bool) -> tf.Tensor:
@@ -233,7 +237,7 @@ def network_of(
 
     plain = graph_of(functools.partial(through, training=False), inputs)
     # Only what draws at random has the state of a generator.
-    random = any("seed_generator_state" in variable.path for variable in model.variables)
+    random = dropout and any("seed_generator_state" in each.path for each in model.variables)
     dropping = graph_of(functools.partial(through, training=True), inputs) if random else plain
     return lambda *given: (dropping if given[-1] else plain)(*given[:-1])
 

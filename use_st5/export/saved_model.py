@@ -10,6 +10,7 @@ U+FFFD, as `use_st5.SentenceEncoder.encode` reads them.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,9 @@ from use_st5.export.int8_weights import float_weights
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 _TRAINING = tf.TensorSpec([], tf.bool, name="training")
+# No text stage and no network has control flow in Python, and AutoGraph would look for it in all
+# that they call: as long as writing the first small model of a process takes without.
+_function = functools.partial(tf.function, autograph=False)
 
 
 def write_graph(
@@ -77,19 +81,19 @@ def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     # A Checkpoint, because it tracks whatever is set on it; a tf.Module's `variables` is read-only.
     root = tf.train.Checkpoint()
 
-    @tf.function(input_signature=[_IDS, _TRAINING])
+    @_function(input_signature=[_IDS, _TRAINING])
     def encode_ids(ids: tf.Tensor, training: bool = False) -> tf.Tensor:
         return _either(graph.embed_ids, (ids,), training)
 
     root.__call__ = _call(graph)
     root.encode_ids = encode_ids
-    root.preprocess = tf.function(graph.preprocess, input_signature=TEXTS[graph.texts])
+    root.preprocess = _function(graph.preprocess, input_signature=TEXTS[graph.texts])
     if graph.token_counts is not None:
-        root.token_counts = tf.function(graph.token_counts, input_signature=TEXTS[graph.texts])
+        root.token_counts = _function(graph.token_counts, input_signature=TEXTS[graph.texts])
     root.variables = list(graph.variables)
     root.trainable_variables = list(graph.trainable_variables)
     root.regularization_losses = [
-        tf.function(loss, input_signature=[]) for loss in graph.regularization_losses
+        _function(loss, input_signature=[]) for loss in graph.regularization_losses
     ]
     for attribute, value in graph.tracked.items():
         setattr(root, attribute, value)
@@ -111,7 +115,7 @@ def _call(graph: EncoderGraph) -> Callable[..., tf.Tensor]:
         return _either(graph.embed_text, (first, second), training)
 
     signature = [*TEXTS[graph.texts], _TRAINING]
-    return tf.function(of_text if graph.texts == 1 else of_pairs, input_signature=signature)
+    return _function(of_text if graph.texts == 1 else of_pairs, input_signature=signature)
 
 
 def _either(
@@ -141,9 +145,9 @@ def _signatures(graph: EncoderGraph) -> dict[str, Any]:
 
     texts = dict(zip(names, TEXTS[graph.texts], strict=True))
     return {
-        "serving_default": tf.function(serving_default).get_concrete_function(**texts),
-        "ids": tf.function(ids).get_concrete_function(_IDS),
-        "preprocess": tf.function(preprocess).get_concrete_function(**texts),
+        "serving_default": _function(serving_default).get_concrete_function(**texts),
+        "ids": _function(ids).get_concrete_function(_IDS),
+        "preprocess": _function(preprocess).get_concrete_function(**texts),
     }
 
 

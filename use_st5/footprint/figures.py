@@ -48,10 +48,10 @@ def markdown(record: FootprintRecord) -> str:
     parts = ["# Compute time and memory against the length of a text", _preface(record)]
     for device in record.devices:
         name = record.gpu if device == "gpu" else record.setting["processor"]
-        parts += [f"## {device.upper()}: {name}", _table(COLUMNS, rows(record, device))]
+        parts += [f"## {device.upper()}: {name}", markdown_table(COLUMNS, rows(record, device))]
     headings, cells = crossing_table(record)
     if cells:
-        parts += ["## Crossing points", _table(headings, cells)]
+        parts += ["## Crossing points", markdown_table(headings, cells)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -78,7 +78,7 @@ def _preface(record: FootprintRecord) -> str:
         f"{record.versions['tensorflow']}. Milliseconds a text, median (quartiles); ratios to "
         f"{record.models[0].name}. From a text a model reads no more tokens than its limit (cut); "
         "from ids nothing is cut. Working memory: the peak of TensorFlow's tensors in a call on "
-        "ids above the loaded model.\n\n" + _table(headings, models)
+        "ids above the loaded model.\n\n" + markdown_table(headings, models)
     )
 
 
@@ -88,8 +88,8 @@ def _row(record: FootprintRecord, point: FootprintPoint) -> tuple[str, ...]:
     working = memory = UNKNOWN
     if (values := record.values(point, MEMORY)) is not None:
         median = statistics.median(values)
-        working = _number((median - model.parameter_bytes) / 1e6)
-        memory = _number(MEMORY.per_unit * median)
+        working = three_digits((median - model.parameter_bytes) / 1e6)
+        memory = three_digits(MEMORY.per_unit * median)
     return (
         str(point.length),
         point.model,
@@ -107,20 +107,21 @@ def _row(record: FootprintRecord, point: FootprintPoint) -> tuple[str, ...]:
 def _spread(record: FootprintRecord, point: FootprintPoint, quantity: Quantity) -> str:
     values = quantity.per_unit * np.asarray(record.values(point, quantity))
     low, middle, high = np.percentile(values, [25, 50, 75])
-    return f"{_number(middle)} ({_number(low)}-{_number(high)})"
+    return f"{three_digits(middle)} ({three_digits(low)}-{three_digits(high)})"
 
 
 def _ratio(record: FootprintRecord, point: FootprintPoint, quantity: Quantity) -> str:
     ratio = record.ratio(point, quantity)
-    return UNKNOWN if ratio is None else _number(ratio)
+    return UNKNOWN if ratio is None else three_digits(ratio)
 
 
-def _number(value: float) -> str:
+def three_digits(value: float) -> str:
     """Three digits or so."""
     return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
-def _table(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+def markdown_table(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [headings, ["---"] * len(headings), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

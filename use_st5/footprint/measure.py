@@ -73,7 +73,7 @@ def measure_footprint(
     setting = {
         "batch_size": batch_size,
         "threads": threads,
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
     }
     path = Path(path)
@@ -264,7 +264,7 @@ def _check_same(path: Path, older: dict[str, Any], now: dict[str, Any]) -> None:
         )
 
 
-def _processor() -> str:
+def processor() -> str:
     """What the processor calls itself; on Linux Python knows its architecture alone."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5.layers.random_normal import RandomNormal
+
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class NGramEmbedding(keras.layers.Layer):
@@ -51,7 +53,7 @@ class NGramEmbedding(keras.layers.Layer):
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.num_embeddings, self.embedding_dim),
-            initializer=keras.initializers.RandomNormal(mean=0.0, stddev=self.initializer_stddev),
+            initializer=RandomNormal(stddev=self.initializer_stddev),
         )
 
     def call(self, ids: Any, training: bool = False) -> Any:

@@ -18,8 +18,10 @@ def inference(model: keras.Model) -> Callable[[Any], Any]:
         return lambda ids: model.predict_on_batch(np.asarray(ids))
     import tensorflow as tf
 
-    spec = tf.TensorSpec([None, None], tf.int32)
-    return tf.function(lambda ids: model(ids, training=False), input_signature=[spec])
+    signature = [tf.TensorSpec([None, None], tf.int32)]
+    return tf.function(
+        lambda ids: model(ids, training=False), input_signature=signature, autograph=False
+    )
 
 
 def texts_at_once(model: keras.Model) -> int:

@@ -24,8 +24,8 @@ _TIMED, _READINGS, _PASSES, _KEPT, _GRAPHS = 128, 3, 8, 20, 30
 
 
 @dataclasses.dataclass(frozen=True)
-class Course:
-    """What a training will do.
+class Brief:
+    """What a training begins with: a start, what to do with it, and what the files hold.
 
     Attributes:
         start: The model as it was named.
@@ -34,11 +34,6 @@ class Course:
         surveys: What the files hold.
         sets: What is measured.
         held_out: Whether the sets are rows of the training files.
-        monitor: The score that the best step is chosen by.
-        rate: The learning rate.
-        steps: Optimizer steps; of pairs without a score, cycles.
-        texts: Texts that are read in training, each as often as it is.
-        recipe: What is run.
     """
 
     start: str
@@ -47,6 +42,20 @@ class Course:
     surveys: Sequence[Survey]
     sets: Sequence[DevelopmentSet]
     held_out: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Course(Brief):
+    """What a training will do: the brief, and what was decided.
+
+    Attributes:
+        monitor: The score that the best step is chosen by.
+        rate: The learning rate.
+        steps: Optimizer steps; of pairs without a score, cycles.
+        texts: Texts that are read in training, each as often as it is.
+        recipe: What is run.
+    """
+
     monitor: str
     rate: float
     steps: int

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
@@ -16,7 +16,7 @@ from use_st5.cross_encoder import CrossEncoder
 from use_st5.models.lora import apply_lora
 from use_st5.models.lora_adapters import LoRAAdapters
 from use_st5.own_data.columns import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
-from use_st5.own_data.course import Course, texts_of_row
+from use_st5.own_data.course import Brief, Course, texts_of_row
 from use_st5.own_data.development import DevelopmentSet, Encode, Scores, measure
 from use_st5.own_data.learner import FRESH, family_name, token_limit
 from use_st5.own_data.lessons import check_loss_settings, recipe_task
@@ -41,17 +41,6 @@ from use_st5.training.training_loop import STEPS_PER_CALL
 _FEW_STEPS = 100
 # More rows of a development file are not measured: each measurement would take minutes.
 _MOST_MEASURED = 5 * MOST_DEVELOPMENT_ROWS
-
-
-class _Read(NamedTuple):
-    """What every course begins with: the first attributes of `Course`."""
-
-    start: str
-    encoder: TrainableEncoder
-    settings: Settings
-    surveys: Sequence[Survey]
-    sets: Sequence[DevelopmentSet]
-    held_out: bool
 
 
 def plan(
@@ -81,7 +70,7 @@ def plan(
     sets = _development_sets(surveys, measured, encoder, names)
     surveys = [without_development(found, sets) for found in surveys]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
-    read = _Read(start, encoder, settings, surveys, sets, not measured)
+    brief = Brief(start, encoder, settings, surveys, sets, not measured)
     teacher = open_teacher(settings.teacher) if settings.teacher else None
     unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
     if isinstance(teacher, CrossEncoder) and not unscored:
@@ -90,26 +79,28 @@ def plan(
             "of which no file holds any. Give such pairs, or an encoder as the teacher."
         )
     if unscored and not isinstance(teacher, CrossEncoder):
-        return _in_cycles(read, teacher)
-    return _in_steps(read, teacher, names, replicas)
+        return _in_cycles(brief, teacher)
+    return _in_steps(brief, teacher, names, replicas)
 
 
-def _in_cycles(read: _Read, teacher: TrainableEncoder | VectorFile | None) -> Course:
+def _in_cycles(brief: Brief, teacher: TrainableEncoder | VectorFile | None) -> Course:
     """The course of an encoder and a cross-encoder that teach each other."""
-    settings = read.settings
-    if others := {found.source.kind.name for found in read.surveys} - {UNSCORED_PAIRS.name}:
+    settings = brief.settings
+    if others := {found.source.kind.name for found in brief.surveys} - {UNSCORED_PAIRS.name}:
         raise ValueError(
             f"Pairs without a score are learnt in cycles, apart from {', '.join(sorted(others))}: "
             "train by the one, then by the other; or let a trained cross-encoder score the pairs, "
             "with --teacher FOLDER."
         )
-    recipe = pair_cycles(read.encoder, teacher, read.surveys, read.sets, settings, _metadata(read))
-    pairs = sum(found.kept for found in read.surveys)
+    recipe = pair_cycles(
+        brief.encoder, teacher, brief.surveys, brief.sets, settings, _metadata(brief)
+    )
+    pairs = sum(found.kept for found in brief.surveys)
     # A cross-encoder reads both texts, in both orders.
     texts = settings.cycles * pairs * (4 + 2 * settings.epochs)
     return Course(
-        *read,
-        monitor=measure(read.sets)[1],
+        **vars(brief),
+        monitor=measure(brief.sets)[1],
         rate=course_of(settings).to_bi.learning_rate,
         steps=settings.cycles,
         texts=texts,
@@ -117,19 +108,19 @@ def _in_cycles(read: _Read, teacher: TrainableEncoder | VectorFile | None) -> Co
     )
 
 
-def _in_steps(read: _Read, teacher: Teacher | None, names: Sequence[str], replicas: int) -> Course:
+def _in_steps(brief: Brief, teacher: Teacher | None, names: Sequence[str], replicas: int) -> Course:
     """The course of a recipe of one stage."""
-    encoder, settings, surveys = read.encoder, read.settings, read.surveys
-    scores, monitor = measure(read.sets)
+    encoder, settings, surveys = brief.encoder, brief.settings, brief.surveys
+    scores, monitor = measure(brief.sets)
     rate = settings.learning_rate or usual_rate(
         family_name(encoder),
         surveys[0].source.kind.name,
         lora=settings.lora_rank is not None,
-        fresh=read.start.startswith(FRESH),
+        fresh=brief.start.startswith(FRESH),
     )
     steps, per_call = _steps(surveys, settings)
     stage = Stage(
-        tasks=tuple(_tasks(read, teacher, names, replicas)),
+        tasks=tuple(_tasks(brief, teacher, names, replicas)),
         optimizer=settings.make_optimizer(rate),
         steps=steps,
         evaluate_every=max(per_call, steps // settings.evaluations // per_call * per_call),
@@ -139,20 +130,20 @@ def _in_steps(read: _Read, teacher: Teacher | None, names: Sequence[str], replic
         options=_options(settings, per_call, family_name(encoder)),
     )
     return Course(
-        *read,
+        **vars(brief),
         monitor=monitor,
         rate=rate,
         steps=steps,
         texts=steps * settings.batch_size * texts_of_row(surveys),
-        recipe=_recipe(read, stage, scores),
+        recipe=_recipe(brief, stage, scores),
     )
 
 
-def _recipe(read: _Read, stage: Stage, scores: Callable[[Encode], Scores]) -> Recipe:
-    encoder, settings = read.encoder, read.settings
+def _recipe(brief: Brief, stage: Stage, scores: Callable[[Encode], Scores]) -> Recipe:
+    encoder, settings = brief.encoder, brief.settings
     adapters: list[LoRAAdapters] = []
     return Recipe(
-        name=Path(read.start.removeprefix(FRESH)).name + "_tuned",
+        name=Path(brief.start.removeprefix(FRESH)).name + "_tuned",
         vectorizer=lambda run: encoder.vectorizer,
         model=lambda run: _learning(encoder, settings, adapters),
         stages=(stage,),
@@ -161,7 +152,7 @@ def _recipe(read: _Read, stage: Stage, scores: Callable[[Encode], Scores]) -> Re
         keep=lambda run, trained: _keep(run, trained, adapters),
         storage=settings.storage,
         max_length=encoder.max_length,
-        metadata=_metadata(read),
+        metadata=_metadata(brief),
     )
 
 
@@ -209,9 +200,9 @@ def _development_sets(
 
 
 def _tasks(
-    read: _Read, teacher: Teacher | None, names: Sequence[str], replicas: int
+    brief: Brief, teacher: Teacher | None, names: Sequence[str], replicas: int
 ) -> list[RecipeTask]:
-    encoder, settings, surveys, sets = read.encoder, read.settings, read.surveys, read.sets
+    encoder, settings, surveys, sets = brief.encoder, brief.settings, brief.surveys, brief.sets
     limit, total = token_limit(encoder, settings), sum(found.kept for found in surveys)
     judge = teacher if isinstance(teacher, CrossEncoder) else None
     taught = teacher is not None and judge is None
@@ -281,10 +272,10 @@ def _keep(run: Run, model: keras.Model, adapters: list[LoRAAdapters]) -> None:
     keep_model(run, model)
 
 
-def _metadata(read: _Read) -> dict[str, Any]:
-    inherited = {"languages", "license"} & set(read.encoder.metadata)
-    return {name: read.encoder.metadata[name] for name in sorted(inherited)} | {
-        "trained_from": read.start
+def _metadata(brief: Brief) -> dict[str, Any]:
+    inherited = {"languages", "license"} & set(brief.encoder.metadata)
+    return {name: brief.encoder.metadata[name] for name in sorted(inherited)} | {
+        "trained_from": brief.start
     }
 
 

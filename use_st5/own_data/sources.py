@@ -13,6 +13,7 @@ from typing import Any
 
 from use_st5._files import file_sha256
 from use_st5._lines import read_lines
+from use_st5._remote_files import brought, remote_path
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import format_of, records
 from use_st5.data.read_report import ReadReport
@@ -102,6 +103,7 @@ def open_source(
         ValueError: It is empty, of no known format, or no task fits its columns.
     """
     name, rate = _split_rate(os.fspath(given))
+    name = os.fspath(brought(name)) if remote_path(name) else name
     if _is_text(name):
         running = _runs_on(TextReader(name))
         kind = kind_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
@@ -268,12 +270,16 @@ class _DataSet:
 
     def __iter__(self) -> Iterator[Row]:
         report = self.report = ReadReport()
+        label = self._kind.label or ""
+        names = self._reader.class_names(self._columns[label]) if label else None
         for number, row in enumerate(self._reader, start=1):
             values = {key: row[column] for key, column in self._columns.items()}
             try:
-                if values.get(self._kind.label or "") == -1:  # TFDS's mark of a hidden label.
+                if values.get(label) == -1:  # TFDS's mark of a hidden label.
                     report.skipped["no label"] += 1
                     continue
+                if names:
+                    values[label] = names[values[label]]
                 cleaned = _cleaned(values, self._kind, self._columns)
             except MalformedRowError as reason:
                 report.add_malformed(Path(self._name), number, str(reason))

@@ -102,8 +102,8 @@ def open_teacher(given: str) -> Teacher:
     """
     if Path(given).is_file():
         return VectorFile(Path(given))
-    encoder = TrainableEncoder.load(given)
-    return CrossEncoder.load(given) if family_of(encoder.model).texts == 2 else encoder
+    teacher = TrainableEncoder.load(given)
+    return CrossEncoder.of(teacher) if family_of(teacher.model).texts == 2 else teacher
 
 
 def taught_vectors(

@@ -96,17 +96,19 @@ def write_results(output: Path) -> None:
         ("Transfer, accuracy", _only(scores, TRANSFER), True),
         ("Probing, accuracy", _only(scores, probing), True),
     )
-    text = "\n".join(table(*each) for each in tables if any(row[0] for row in each[1].values()))
+    text = "\n".join(table(*each) for each in tables if each[1])
     with atomic_path(output / "tables.md") as temporary:
         temporary.write_text(text, encoding="utf-8")
     _write_plots(output, sources, dice, _only(scores, TRANSFER))
 
 
 def _only(scores: Mapping[str, list[Values]], tasks: Sequence[str]) -> dict[str, list[Values]]:
-    return {
+    """Of each row the runs that are scored on some of the tasks."""
+    chosen: dict[str, list[Values]] = {
         name: [{task: each[task] for task in tasks if task in each} for each in runs]
         for name, runs in scores.items()
     }
+    return {name: scored for name, runs in chosen.items() if (scored := [*filter(None, runs)])}
 
 
 def table(title: str, rows: Mapping[str, list[Values]], averaged: bool) -> str:
@@ -155,7 +157,7 @@ def _write_plots(
         ]
         words = Axis("Dice coefficient of the two sentences’ words", axis)
         _save(output / "sts_dice.png", charts.lines(LIGHT, lines, words, ticks))
-    if any(runs[0] for runs in transfer.values()):
+    if transfer:
         labels, series = _series(transfer)
         figure = charts.bars(LIGHT, labels, series, Axis("Accuracy × 100", ends=(50, 100)))
         _save(output / "transfer.png", figure)

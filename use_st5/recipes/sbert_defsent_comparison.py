@@ -104,6 +104,7 @@ def run(
             _evaluate(folder, [task for task in tasks if task.group == "sts"], data)
         for name, each in runs:
             _evaluate(_folder(output, name, each), tasks, data)
+        write_results(output)
     return {
         f"{name}/{task}": float(np.mean([scores[task] for scores in runs]))
         for name, runs in main_scores(records_of(output)).items()
@@ -134,13 +135,13 @@ def tasks_at_hand(data: Path) -> list[EvaluationTask]:
 
 
 def _evaluate(folder: Path, tasks: Sequence[EvaluationTask], data: Path) -> None:
-    """Scores a run on tasks, unless its record has them; the tables follow."""
+    """Scores a run on tasks, and the tables follow, unless its record has them."""
     record = folder / "evaluation.json"
     known = EvaluationRecord.read(record).tasks if record.exists() else {}
     if {task.name for task in tasks} - {*known}:
         encoder, command = SentenceEncoder(folder / "model"), " ".join(sys.argv)
         evaluate(encoder, tasks, data, cache=folder / "cache", command=command).write(record)
-    write_results(folder.parent)
+        write_results(folder.parent)
 
 
 def _folder(output: Path, name: str, seed: int) -> Path:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from use_st5.training.recipe import RecipeTask as RecipeTask
     from use_st5.training.recipe import Run as Run
     from use_st5.training.recipe import Stage as Stage
+    from use_st5.training.sharding import sharded as sharded
     from use_st5.training.strategies import strategy_by_name as strategy_by_name
     from use_st5.training.task import Task as Task
     from use_st5.training.teaching import teach as teach

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -103,6 +105,17 @@ class ArrayData:
         if self.buckets and name in self._ids:
             return (None,)
         return self.arrays[name].shape[1:]
+
+    def fingerprint(self, names: Sequence[str]) -> str:
+        """SHA-256 of some of the arrays and of how batches are made: a second for a gigabyte."""
+        digest = hashlib.sha256()
+        made = [list(self.distinct), self.group_size, list(self.buckets)]
+        kinds = {name: [self.arrays[name].dtype.str, self.arrays[name].shape] for name in names}
+        digest.update(json.dumps([made, kinds]).encode())
+        for array in (self.arrays[name] for name in [*names, *self.distinct]):
+            for start in range(0, self.size, _MEASURED_AT_ONCE):
+                digest.update(array[start : start + _MEASURED_AT_ONCE].tobytes())
+        return digest.hexdigest()
 
     def rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
         """The examples of batch `step`, int `[batch_size]`."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
 import numpy as np
@@ -20,6 +22,10 @@ from safetensors import safe_open
 
 from use_st5._files import atomic_path
 from use_st5._records import read_record
+from use_st5._remote_files import bring, exists, names_in, remote_path, remove
+
+if TYPE_CHECKING:
+    from use_st5.training.task import Task
 
 State = TypeVar("State")
 
@@ -42,7 +48,8 @@ class Checkpoints:
     another.
 
     Args:
-        folder: Where the checkpoints are.
+        folder: Where the checkpoints are; it may lie elsewhere (gs:// and the like), where one
+            counts from when its `state.json` is there.
         variables: The variables by group; restored by position in their list.
         keep: How many of the newest to keep, at least 1.
         writes: Whether this process is the one whose checkpoint stays. Under a multi-worker
@@ -63,16 +70,17 @@ class Checkpoints:
         if keep < 1:
             raise ValueError(f"Expected to keep at least one checkpoint. Received: {keep}")
         self.folder = Path(folder)
+        self._remote = remote_path(folder)
         self.keep = keep
         self.writes = writes
         self._variables = {name: list(group) for name, group in variables.items()}
 
     def steps(self) -> list[int]:
         """The steps of the checkpoints that exist, ascending."""
-        if not self.folder.is_dir():
-            return []
-        matches = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
-        return sorted(int(match[1]) for match in matches if match)
+        matches = [match for name in self._names() if (match := _NAME.fullmatch(name))]
+        if self._remote:  # Where what describes a checkpoint comes last.
+            matches = [m for m in matches if exists(f"{self._remote}/{m[0]}/{_STATE}")]
+        return sorted(int(match[1]) for match in matches)
 
     def save(self, step: int, state: dict[str, Any], *, also_keep: int | None = None) -> None:
         """Writes the checkpoint of `step` and removes those that are no longer kept.
@@ -99,10 +107,13 @@ class Checkpoints:
             FileNotFoundError: There are none.
             ValueError: They are damaged, or the checkpoint is of an older version.
         """
-        self._check_format(self._path(step))
+        with self._local(step) as folder:
+            return self._read_state(folder, step, kind)
+
+    def _read_state(self, folder: Path, step: int, kind: type[State]) -> State:
+        self._check_format(folder)
         remedy = f"Remove {self._path(step)}: the run goes on from the checkpoint before it."
-        path = self._path(step) / _STATE
-        return read_record(path, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
+        return read_record(folder / _STATE, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
 
     def restore(self, step: int, groups: Sequence[str] | None = None) -> None:
         """Reads the variables of the checkpoint of `step`.
@@ -120,7 +131,10 @@ class Checkpoints:
                 f"Expected the checkpoint of step {step} in {self.folder}. "
                 f"Found checkpoints of steps: {self.steps()}"
             )
-        folder = self._path(step)
+        with self._local(step) as folder:
+            self._read_values(folder, groups)
+
+    def _read_values(self, folder: Path, groups: Sequence[str] | None) -> None:
         self._check_format(folder)
         names = self._variables if groups is None else groups
         wanted = self._named({name: self._variables[name] for name in names})
@@ -159,7 +173,28 @@ class Checkpoints:
     def _path(self, step: int) -> Path:
         return self.folder / f"checkpoint-{step:09d}"
 
+    def _names(self) -> list[str]:
+        if self._remote:
+            return names_in(self._remote)
+        return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+
+    @contextlib.contextmanager
+    def _local(self, step: int) -> Iterator[Path]:
+        """The checkpoint's folder, or a copy of it here for a block."""
+        if not self._remote:
+            yield self._path(step)
+            return
+        with tempfile.TemporaryDirectory() as temporary:
+            copy = Path(temporary, self._path(step).name)
+            bring(f"{self._remote}/{copy.name}", copy)
+            yield copy
+
     def _remove_old(self, also_keep: int | None) -> None:
+        if self._remote:
+            for step in self.steps()[: -self.keep]:
+                if step != also_keep:
+                    remove(f"{self._remote}/{self._path(step).name}")
+            return
         for step in self.steps()[: -self.keep]:
             if step != also_keep:
                 # A removal that is killed in the middle must not look like a checkpoint.
@@ -189,6 +224,18 @@ def changing_variables(layer: keras.layers.Layer) -> list[keras.Variable]:
     """All variables of a layer but those that are frozen, in their order."""
     frozen = {id(variable) for variable in frozen_weights(layer)}
     return [variable for variable in layer.variables if id(variable) not in frozen]
+
+
+def variables_of_run(
+    encoder: keras.Model,
+    tasks: Mapping[str, Task],
+    optimizer: keras.optimizers.Optimizer,
+) -> dict[str, list[keras.Variable]]:
+    """What a checkpoint of a run holds, by group."""
+    heads = {f"head_{name}": task.loss for name, task in tasks.items()}
+    layers = {**heads, "encoder": encoder}
+    groups = {name: changing_variables(layer) for name, layer in layers.items()}
+    return {**groups, "optimizer": optimizer.variables}
 
 
 def fingerprint(variables: Iterable[keras.Variable]) -> str:

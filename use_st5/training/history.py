@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -27,6 +28,12 @@ class History:
     best_step: int | None = None
     best_score: float | None = None
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def add(self, task: str, steps: int, values: Mapping[str, float]) -> None:
+        """Counts the steps of a call from the host, and keeps the means over them."""
+        self.step += steps
+        self.task_steps[task] += steps
+        self.records.append({"step": self.step, "task": task, **values})
 
     def improve(self, metrics: dict[str, float], *, monitor: str | None, mode: str) -> bool:
         """Takes over the current step's score if it is the best so far; says whether it is.

@@ -1,4 +1,4 @@
-"""The training loop under JAX, on one device."""
+"""The training loop under JAX."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from keras import ops
 from use_st5._imports import require
 from use_st5.losses.task_loss import LOCAL, encode_together
 from use_st5.training.checkpoints import changing_variables, frozen_weights
+from use_st5.training.sharding import check_rows, placed
 from use_st5.training.task import Task, shuffling_seed
 from use_st5.training.training_loop import Metrics, TrainingLoop
 
@@ -27,10 +28,12 @@ Mapping = list[tuple[keras.Variable, Any]]
 
 
 class JaxTrainer(TrainingLoop):
-    """Trains one encoder on several tasks under JAX, on its first device.
+    """Trains one encoder on several tasks under JAX.
 
-    For accelerators that TensorFlow does not know; TensorFlow need not be installed. Given the
-    same initial weights it makes the steps of `Trainer`, dropout apart, which draws other numbers.
+    It runs on JAX's first device, or on those of the `keras.distribution` that is set, which
+    `use_st5.training.sharded` makes: then the weights lie there as that says, and each batch is cut
+    along its rows. Given the same initial weights it makes the steps of `Trainer`, dropout apart,
+    which draws other numbers. TensorFlow need not be installed.
 
     Args:
         encoder: As in `TrainingLoop`.
@@ -76,6 +79,7 @@ class JaxTrainer(TrainingLoop):
             )
         super()._check(tasks)
         for task in tasks:
+            check_rows(task.batch_size)
             task.data.check_batch(task.batch_size, seed=shuffling_seed(task.name, seed=self.seed))
 
 
@@ -125,7 +129,7 @@ class JaxStep:
         self._changing = [*trainable, *self._state, *optimizer.variables]
         self._frozen = [variable for layer in layers for variable in frozen_weights(layer)]
         self._read: set[int] = set()
-        self._compiled = self._jax.jit(self._step, donate_argnums=0)
+        self._compiled: Any = None
 
     def __call__(self, batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:
         """Makes an update with each batch.
@@ -135,11 +139,13 @@ class JaxStep:
         """
         values = [variable.value for variable in self._changing]
         frozen = [variable.value for variable in self._frozen]
+        if self._compiled is None:
+            self._compiled = self._program(values)
         found = []
         try:
             # The host goes on to the next batch while the device computes.
             for batch in batches:
-                needed = {name: batch[name] for name in self._feature_names}
+                needed = placed({name: batch[name] for name in self._feature_names})
                 values, numbers = self._compiled(values, frozen, needed)
                 found.append(numbers)
         finally:
@@ -147,6 +153,13 @@ class JaxStep:
                 variable.assign(value)
         means = np.mean(self._jax.device_get(found), axis=0)
         return dict(zip(self.names, map(float, means), strict=True))
+
+    def _program(self, values: Values) -> Any:
+        """The compiled step; what changes stays where it lies, or the next call compiles anew."""
+        if keras.distribution.distribution() is None:
+            return self._jax.jit(self._step, donate_argnums=0)
+        places = [value.sharding for value in values]
+        return self._jax.jit(self._step, donate_argnums=0, out_shardings=(places, None))
 
     def _step(self, values: Values, frozen: Values, batch: Batch) -> tuple[Values, jax.Array]:
         """One update: the next values of what changes, the loss and the metrics `[names]`."""

@@ -40,16 +40,13 @@ class TaskData(Protocol):
     @property
     def group_size(self) -> int:
         """So many examples, one after the other, stay together in a batch."""
-        ...
 
     @property
     def buckets(self) -> Sequence[int]:
         """Widths of batches of like texts, as in `ArrayData`; none: all batches have one."""
-        ...
 
     def sources(self, task: str, run: Run) -> Mapping[str, Source]:
         """The parts by name. Nothing is read before a part's examples are asked for."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,6 +229,7 @@ class Recipe:
         pretrained: Path | None = None,
         prepared: Path | None = None,
         exported: Path | None = None,
+        batch_files: Path | None = None,
     ) -> Scores:
         """Prepares the data, trains, exports and scores.
 
@@ -249,6 +247,7 @@ class Recipe:
             pretrained: Folder of what the model starts from; by default what the recipe names.
             prepared: Folder of vocabulary and arrays, shared by runs; in `output` by default.
             exported: Where the encoder is exported to; `model` in `output` by default.
+            batch_files: Where workers in other processes find the batches, as in `Trainer`.
 
         Returns:
             Scores by name; nothing where nothing is exported.
@@ -263,7 +262,8 @@ class Recipe:
 
         recipe = self if tasks is None else self.only(tasks)
         run = Run(recipe, data, output, seed, teacher, pretrained, prepared, exported)
-        return run_recipe(run, steps=steps, resume=resume, part=part, strategy=strategy)
+        where: dict[str, Any] = {"part": part, "strategy": strategy, "batch_files": batch_files}
+        return run_recipe(run, steps=steps, resume=resume, **where)
 
 
 @dataclasses.dataclass(frozen=True)

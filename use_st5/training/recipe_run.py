@@ -36,6 +36,7 @@ def run_recipe(
     resume: bool = True,
     part: Part | None = None,
     strategy: StrategyName | None = None,
+    batch_files: Path | None = None,
 ) -> Scores:
     """Runs a recipe; the arguments are those of `Recipe.run`.
 
@@ -50,6 +51,8 @@ def run_recipe(
     """
     wanted = parts_to_run(part, PARTS)
     device = Device(strategy, part)
+    if batch_files is not None:
+        device.options["batch_files"] = batch_files
     with sole_writer(run.output, inside=True) if device.writes else contextlib.nullcontext():
         checkpoints = checkpoints_folder(run.output, resume=resume, exported=run.exported)
         if "train" in wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -60,11 +61,43 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return resolver.task_type in ("chief", "worker") and (resolver.task_id or 0) == 0
 
 
+def runs_elsewhere(strategy: tf.distribute.Strategy) -> bool:
+    """Whether other processes train for this one: a `tf.distribute.Server`, the hosts of a TPU.
+
+    The workers of "multi_worker" do not: each runs the program itself.
+    """
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return False
+    try:
+        devices = strategy.extended.worker_devices
+    except RuntimeError:  # TensorFlow's default, where nobody asked for a strategy, names none.
+        return False
+    jobs = {tf.DeviceSpec.from_string(name).job for name in devices}
+    return not jobs <= {None, "localhost"}
+
+
+def any_worker(strategy: tf.distribute.Strategy, says: bool) -> bool:
+    """Whether any worker of a multi-worker strategy says so; elsewhere, whether this process does.
+
+    Every worker must call it, and returns when all have.
+    """
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return says
+    return bool(_sum_over_workers(strategy)(tf.constant(float(says))).numpy() > 0)
+
+
+@functools.cache
+def _sum_over_workers(strategy: tf.distribute.Strategy) -> Callable[[tf.Tensor], tf.Tensor]:
+    def total(value: tf.Tensor) -> tf.Tensor:
+        each = strategy.run(tf.identity, args=(value,))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, each, axis=None)
+
+    return tf.function(total)
+
+
 def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
     """Returns when every worker of a multi-worker strategy has come here."""
-    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        ones = strategy.run(lambda: tf.constant(1.0))
-        strategy.reduce(tf.distribute.ReduceOp.SUM, ones, axis=None).numpy()
+    any_worker(strategy, False)
 
 
 def _one_device(devices: Sequence[str] | None) -> tf.distribute.Strategy:

@@ -92,6 +92,23 @@ def task_in_turn(tasks: Mapping[str, Task], *, order: Order, seed: int, step: in
     return names[np.random.default_rng([seed, step]).choice(len(names), p=rates / rates.sum())]
 
 
+def steps_of_tasks(
+    tasks: Mapping[str, Task], *, order: Order, seed: int, steps: range
+) -> dict[str, int]:
+    """How many of some steps each task has: `task_in_turn`, counted.
+
+    Args:
+        tasks: By name.
+        order: As in `task_in_turn`.
+        seed: Of the draw.
+        steps: The first step of each call from the host; a call's steps belong to one task.
+    """
+    counts = dict.fromkeys(tasks, 0)
+    for step in steps:
+        counts[task_in_turn(tasks, order=order, seed=seed, step=step)] += steps.step
+    return counts
+
+
 def shuffling_seed(name: str, *, seed: int) -> int:
     """The seed of a task's batches: tasks over the same data shall not see it in one order."""
     return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])

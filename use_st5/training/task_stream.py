@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
 
 from use_st5.training.array_data import ArrayData
+from use_st5.training.batch_files import BatchFiles
+from use_st5.training.strategies import wait_for_workers
 from use_st5.training.task import Task, shuffling_seed
 
 Batch = dict[str, tf.Tensor]
@@ -21,6 +24,8 @@ class TaskStream:
         strategy: Over whose replicas batches are shared.
         seed: Of each task's shuffling.
         micro_batches: Into how many micro-batches a step cuts each batch.
+        files: The folder of the batches as record files (see `BatchFiles`); None: this process
+            gives them out of the arrays.
     """
 
     def __init__(
@@ -30,58 +35,74 @@ class TaskStream:
         strategy: tf.distribute.Strategy,
         seed: int,
         micro_batches: int,
+        files: str | None = None,
     ) -> None:
         self.tasks = tasks
         self.strategy = strategy
         self.seed = seed
         self.micro_batches = micro_batches
         self._iterators: dict[str, Iterator[Batch]] = {}
+        self._files = {} if files is None else {name: self._of(name, files) for name in tasks}
+        self._ends: Mapping[str, int] = {}
+
+    def prepare(self, starts: Mapping[str, int], ends: Mapping[str, int], *, writes: bool) -> None:
+        """Makes ready for a run, where batches come from files; its streams begin anew.
+
+        Args:
+            starts: How many batches of each task lie behind.
+            ends: How many will, when the run is done.
+            writes: Whether this process writes the files that are not there; the others wait.
+        """
+        if self._files and writes:
+            for name, files in self._files.items():
+                files.write(starts[name], ends[name])
+        if self._files:
+            self._ends, self._iterators = ends, {}
+            wait_for_workers(self.strategy)
 
     def batches(self, name: str, start_step: int) -> Iterator[Batch]:
         """The batches of a task; `start_step` counts where this process begins to read them."""
         if name not in self._iterators:
-            task = self.tasks[name]
-            batches = distributed_batches(
-                self.strategy,
-                task.data,
-                task.batch_size,
-                seed=shuffling_seed(name, seed=self.seed),
-                start_step=start_step,
-                micro_batches=self.micro_batches,
+            distributed = self.strategy.distribute_datasets_from_function(
+                functools.partial(self._of_host, name, start_step)
             )
-            self._iterators[name] = iter(batches)
+            self._iterators[name] = iter(distributed)
         return self._iterators[name]
 
-
-def distributed_batches(
-    strategy: tf.distribute.Strategy,
-    data: ArrayData,
-    batch_size: int,
-    *,
-    seed: int,
-    start_step: int,
-    micro_batches: int = 1,
-) -> tf.data.Dataset | tf.distribute.DistributedDataset:
-    """The batches of `data`, each replica with its share (see `array_dataset`).
-
-    The batch of all replicas together is the one that a single device would get.
-    """
-
-    def of_this_host(context: tf.distribute.InputContext) -> tf.data.Dataset:
+    def _of_host(
+        self, name: str, start_step: int, context: tf.distribute.InputContext
+    ) -> tf.data.Dataset:
+        """What the replicas of a host read; together all read the batch of a single device."""
         replicas = context.num_replicas_in_sync
         local = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * local
+        share = range(first, first + local)
+        if name in self._files:
+            end = self._ends[name]
+            files = self._files[name]
+            return files.dataset(start_step, end, replica_count=replicas, replicas=share)
         return array_dataset(
-            data,
-            batch_size,
-            seed=seed,
+            self.tasks[name].data,
+            self.tasks[name].batch_size,
+            seed=shuffling_seed(name, seed=self.seed),
             start_step=start_step,
             replica_count=replicas,
-            replicas=range(first, first + local),
-            micro_batches=micro_batches,
+            replicas=share,
+            micro_batches=self.micro_batches,
         )
 
-    return strategy.distribute_datasets_from_function(of_this_host)
+    def _of(self, name: str, folder: str) -> BatchFiles:
+        task = self.tasks[name]
+        return BatchFiles(
+            folder,
+            name,
+            task.data,
+            columns=[feature.name for feature in task.loss.features],
+            batch_size=task.batch_size,
+            seed=shuffling_seed(name, seed=self.seed),
+            micro_batches=self.micro_batches,
+            replicas=self.strategy.num_replicas_in_sync,
+        )
 
 
 _PREFETCH = 4

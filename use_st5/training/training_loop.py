@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import keras
 
 from use_st5._files import sole_writer
-from use_st5.training.checkpoints import Checkpoints, changing_variables
+from use_st5._remote_files import remote_path
+from use_st5.training.checkpoints import Checkpoints, variables_of_run
 from use_st5.training.history import History, SavedRun
+from use_st5.training.preemption import Preempted, StopSignal
 from use_st5.training.reporter import Reporter, ScalarWriter
 from use_st5.training.run_checks import (
     check_built,
@@ -127,9 +129,11 @@ class TrainingLoop(abc.ABC):
         self.configuration = self._configuration()
         self._checkpoints: Checkpoints | None = None
         if folder is not None:
-            changing, writes = self._changing_variables(), self._is_chief
-            self._checkpoints = Checkpoints(folder, changing, keep=keep_checkpoints, writes=writes)
+            changing = variables_of_run(self.encoder, self.tasks, optimizer)
+            writes, keep = self._is_chief, keep_checkpoints
+            self._checkpoints = Checkpoints(folder, changing, keep=keep, writes=writes)
         self._saved_step: int | None = None
+        self._signal = StopSignal(listens=folder is not None)
         self._reporter = Reporter(self._writer(), progress=progress and self._is_chief)
 
     def run(self, steps: int) -> History:
@@ -146,17 +150,17 @@ class TrainingLoop(abc.ABC):
                 run (the differences are listed).
             FloatingPointError: The loss is no longer finite.
             BlockingIOError: Another process is training into the folder.
+            Preempted: The process got SIGTERM and saved the run, or another worker was lost.
         """
         check_multiple("steps", steps, of=self.steps_per_call)
-        folder = self.folder if self._is_chief else None
-        with contextlib.nullcontext() if folder is None else sole_writer(folder, inside=True):
+        folder = self.folder if self._is_chief and not remote_path(self.folder or "") else None
+        writing = contextlib.nullcontext() if folder is None else sole_writer(folder, inside=True)
+        with writing, self._signal:
             if self.history.step == 0:
                 self._resume()
             self.encoder.stop_training = self.history.has_waited(self.patience)
-            calls_per_epoch = (self.evaluate_every or steps) // self.steps_per_call
-            callbacks = keras.callbacks.CallbackList(
-                self.callbacks, model=self.encoder, steps=calls_per_epoch
-            )
+            callbacks = keras.callbacks.CallbackList(self.callbacks, model=self.encoder)
+            callbacks.set_params({"steps": (self.evaluate_every or steps) // self.steps_per_call})
             with self._reporter.showing(self.history.step, steps):
                 self._loop(steps, callbacks)
         return self.history
@@ -194,6 +198,10 @@ class TrainingLoop(abc.ABC):
         """Whether this process is the one that shows and writes."""
         return True
 
+    def _is_asked_to_stop(self) -> bool:
+        """Whether this process, or another worker, was told to end."""
+        return self._signal.asked
+
     def _scope(self) -> contextlib.AbstractContextManager:
         """Where variables are made."""
         return contextlib.nullcontext()
@@ -219,19 +227,20 @@ class TrainingLoop(abc.ABC):
                 callbacks.on_epoch_end(epoch, logs)
             elif self._due(self.checkpoint_every):
                 self._save()
+            if not ends and self._is_asked_to_stop():
+                self._save()
+                raise Preempted(f"Stopped by SIGTERM; saved at step {self.history.step}.")
         self._save()
         callbacks.on_train_end(logs)
 
     def _call(self, callbacks: keras.callbacks.CallbackList) -> Metrics:
         """Runs `steps_per_call` steps of one task; its values as `task/name`, and the loss."""
-        history = self.history
+        history, steps = self.history, self.steps_per_call
         name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=history.step)
         callbacks.on_train_batch_begin(history.step)
         values = self._train(name, history.task_steps[name])
-        history.step += self.steps_per_call
-        history.task_steps[name] += self.steps_per_call
-        check_finite_loss(values["loss"], name, step=history.step, of=self.steps_per_call)
-        history.records.append({"step": history.step, "task": name, **values})
+        check_finite_loss(values["loss"], name, step=history.step + steps, of=steps)
+        history.add(name, steps, values)
         self._reporter.step(history.step, name, values, self._learning_rate())
         logs = {"loss": values["loss"], **{f"{name}/{key}": v for key, v in values.items()}}
         callbacks.on_train_batch_end(history.step - 1, logs)
@@ -239,8 +248,7 @@ class TrainingLoop(abc.ABC):
 
     def _evaluate(self) -> Metrics:
         """Evaluates, keeps the best, and checkpoints where one is due."""
-        metrics: Metrics = {}
-        best = False
+        metrics, best = Metrics(), False
         if self.evaluate is not None:
             metrics = {name: float(value) for name, value in self.evaluate().items()}
             best = self.history.improve(metrics, monitor=self.monitor, mode=self.mode)
@@ -297,21 +305,12 @@ class TrainingLoop(abc.ABC):
         # Tasks may share a loss: its variables count once.
         return [*{id(v): v for v in [*self.encoder.trainable_variables, *heads]}.values()]
 
-    def _changing_variables(self) -> dict[str, list[keras.Variable]]:
-        """What a checkpoint holds, by group."""
-        heads = {f"head_{name}": task.loss for name, task in self.tasks.items()}
-        layers = {**heads, "encoder": self.encoder}
-        groups = {name: changing_variables(layer) for name, layer in layers.items()}
-        return {**groups, "optimizer": self.optimizer.variables}
-
     def _due(self, every: int | None) -> bool:
         return every is not None and self.history.step % every == 0
 
     def _check(self, tasks: Sequence[Task]) -> None:
-        micro_batches, pieces = self.accumulation, self.gradient_cache
-        check_tasks(
-            self.encoder, tasks, replicas=self._replicas, micro_batches=micro_batches, pieces=pieces
-        )
+        parts = {"micro_batches": self.accumulation, "pieces": self.gradient_cache}
+        check_tasks(self.encoder, tasks, replicas=self._replicas, **parts)
         check_order(self.order, tasks, steps_per_call=self.steps_per_call)
         check_optimizer(self.optimizer)
         check_built(self.encoder)

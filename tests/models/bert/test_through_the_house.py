@@ -55,7 +55,8 @@ def test_adapters(encoder: TrainableEncoder, tmp_path: Path, targets: str, count
     adapters = apply_lora(encoder.model, targets=targets, rank=2)
     assert len(adapters.layers) == count
     assert adapters.layers[0] == "block_0/query"
-    np.testing.assert_array_equal(encoder.encode(TEXTS), base)
+    # Adapters begin with nothing; TensorFlow may join the operations in another way.
+    np.testing.assert_allclose(encoder.encode(TEXTS), base, atol=1e-6)
     rng = np.random.default_rng(0)
     for name, tensor in adapters.tensors.items():
         if name.endswith(".b"):

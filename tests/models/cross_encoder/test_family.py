@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import use_st5
+from tests.toy_encoders import Toy
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.models.bert.config import BertConfig
 from use_st5.models.bert.sentence_bert import SentenceBert
@@ -53,6 +55,17 @@ def exported(
     return folder
 
 
+@pytest.fixture(scope="module")
+def loaded(exported: Path) -> Any:
+    """What TensorFlow alone makes of the folder."""
+    return tf.saved_model.load(str(exported))
+
+
+@pytest.fixture(scope="module")
+def judge(exported: Path) -> CrossEncoder:
+    return CrossEncoder.load(exported)
+
+
 def test_pairs_are_scored_by_the_model(encoder: TrainableEncoder) -> None:
     ids = encoder.vectorizer.padded_pairs(FIRST, SECOND, 24)
     np.testing.assert_allclose(encoder.encode(PAIRS), encoder.model(ids), atol=1e-6)
@@ -69,9 +82,8 @@ def test_what_is_no_pair_is_refused(encoder: TrainableEncoder) -> None:
 
 
 def test_the_saved_model_takes_two_batches_of_strings(
-    encoder: TrainableEncoder, exported: Path
+    encoder: TrainableEncoder, exported: Path, loaded: Any
 ) -> None:
-    loaded = tf.saved_model.load(str(exported))
     logits = np.asarray(loaded(FIRST, SECOND))
     tolerance = 1e-6 if exported.name == "float32" else 0.05
     np.testing.assert_allclose(logits, encoder.encode(PAIRS), atol=tolerance)
@@ -86,9 +98,9 @@ def test_the_saved_model_takes_two_batches_of_strings(
     np.testing.assert_allclose(loaded.encode_ids(ids), logits, atol=1e-6)
 
 
-def test_it_is_loaded_written_and_loaded_again(exported: Path, tmp_path: Path) -> None:
+def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_path: Path) -> None:
     again = TrainableEncoder.load(exported)
-    first = tf.saved_model.load(str(exported))(FIRST, SECOND)
+    first = loaded(FIRST, SECOND)
     np.testing.assert_allclose(again.encode(PAIRS), first, atol=1e-5)
     again.export(tmp_path / "again", storage=exported.name)
     second = tf.saved_model.load(str(tmp_path / "again"))(FIRST, SECOND)
@@ -96,25 +108,35 @@ def test_it_is_loaded_written_and_loaded_again(exported: Path, tmp_path: Path) -
     assert again.model.dropout == 0.2
 
 
-def test_its_face_scores_the_same(exported: Path) -> None:
-    logits = np.asarray(tf.saved_model.load(str(exported))(FIRST, SECOND))[:, 0]
-    judge = CrossEncoder.load(exported)
+def test_its_face_scores_the_same(exported: Path, loaded: Any, judge: CrossEncoder) -> None:
+    logits = np.asarray(loaded(FIRST, SECOND))[:, 0]
     np.testing.assert_allclose(judge.predict(PAIRS, logits=True), logits, atol=1e-5)
     assert judge.name == exported.name
 
 
-def test_it_says_which_pairs_it_cuts(encoder: TrainableEncoder, exported: Path) -> None:
-    judge = CrossEncoder.load(exported)
+def test_a_trainable_one_scores_pairs_before_it_is_exported(
+    encoder: TrainableEncoder, toy_bert: Toy
+) -> None:
+    judge = CrossEncoder.of(encoder)
+    np.testing.assert_allclose(
+        judge.predict(PAIRS, logits=True), np.asarray(encoder.encode(PAIRS))[:, 0], atol=1e-6
+    )
+    assert (judge.name, judge.max_length, judge.truncated(PAIRS).tolist()) == ("judge", 24, [2])
+    with pytest.raises(ValueError, match="found a sentence encoder"):
+        CrossEncoder.of(TrainableEncoder(toy_bert.model, toy_bert.vectorizer))
+
+
+def test_it_says_which_pairs_it_cuts(
+    encoder: TrainableEncoder, loaded: Any, judge: CrossEncoder
+) -> None:
     whole = ("a " * 10, "the " * 11)  # And three special tokens: 24.
     pairs = [*PAIRS, whole, ("a " * 11, "the " * 11), ("ü", "a")]
     assert judge.max_length == 24
     assert judge.truncated(pairs).tolist() == [2, 4]
     ids = encoder.vectorizer.padded_pairs(*(list(each) for each in zip(*pairs, strict=True)))
     lengths = np.count_nonzero(ids, axis=1)
-    counted = tf.saved_model.load(str(exported)).token_counts
-    assert counted(*(list(each) for each in zip(*pairs, strict=True))).numpy().tolist() == [
-        *lengths
-    ]
+    counted = loaded.token_counts(*(list(each) for each in zip(*pairs, strict=True)))
+    assert counted.numpy().tolist() == [*lengths]
     assert np.flatnonzero(lengths > 24).tolist() == [2, 4]
     assert CrossEncoder(lambda first, second: np.zeros(1), name="x").truncated(pairs).size == 0
 
@@ -124,8 +146,7 @@ def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
         use_st5.load(exported)
 
 
-def test_its_variables_can_be_trained(exported: Path) -> None:
-    loaded = tf.saved_model.load(str(exported))
+def test_its_variables_can_be_trained(loaded: Any) -> None:
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(loaded(FIRST, SECOND))
     gradients = tape.gradient(loss, loaded.trainable_variables)

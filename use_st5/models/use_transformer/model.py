@@ -10,6 +10,7 @@ from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.pooling import masked_scaled_sum
+from use_st5.layers.random_normal import RandomNormal
 from use_st5.layers.sinusoidal_positions import sinusoidal_positions
 from use_st5.layers.transformer_block import TransformerBlock, layer_norm
 from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS, USETransformerConfig
@@ -41,7 +42,7 @@ class USETransformer(keras.Model):
         self.embedding = keras.layers.Embedding(
             config.num_embeddings,
             config.embedding_dim,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=0.05),
+            embeddings_initializer=RandomNormal(stddev=0.05),
             dtype=policy,
             name="embedding",
         )

@@ -1,0 +1,120 @@
+"""What `use-st5 embed --runner DirectRunner` costs beside `use-st5 embed`, a core.
+
+    pip install "use_st5[beam]"
+    python -m benchmarks.beam_throughput "novels/*.txt" --rows 200000
+
+The first lines of the files are embedded by both commands, by turns, each in processes of its own
+with one thread for TensorFlow. The measure is their processor time, that of worker processes too:
+the ratio is the plain command's to Beam's, which is their throughput a core, turned over. What both
+take to start is measured with one line and given apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import glob
+import itertools
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+_FILES = 8
+_ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+def lines_of(pattern: str) -> Iterator[str]:
+    """The lines of all files of a pattern."""
+    for name in sorted(glob.glob(pattern)):  # noqa: PTH207  # a pattern as the command takes it
+        with Path(name).open(encoding="utf-8-sig", newline="\n") as file:
+            yield from (line.rstrip("\r\n") + "\n" for line in file)
+
+
+def written(lines: list[str], folder: Path) -> Path:
+    """The folder with the lines in one file, and in some files that are equally long."""
+    (folder / "parts").mkdir(parents=True)
+    (folder / "all.txt").write_text("".join(lines), encoding="utf-8")
+    size = -(-len(lines) // _FILES)
+    for number in range(-(-len(lines) // size)):
+        part = "".join(lines[number * size : (number + 1) * size])
+        (folder / "parts" / f"{number}.txt").write_text(part, encoding="utf-8")
+    return folder
+
+
+def processor_seconds(arguments: list[str]) -> float:
+    """What a command and all processes that it starts and waits for take."""
+    command = [sys.executable, "-m", "use_st5", "embed", *arguments]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        command, env={**os.environ, **_ONE_THREAD}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def both(folder: Path, model: str, options: list[str]) -> tuple[float, float]:
+    """The processor time of each command for a folder of `written`."""
+    shared = ["--model", model, "--overwrite"]
+    plain = [str(folder / "all.txt"), "-o", str(folder / "all.npy"), *shared]
+    beams = [str(folder / "parts" / "*.txt"), "-o", str(folder / "vectors"), *shared]
+    beams += ["--runner", "DirectRunner", "--", *options]
+    return processor_seconds(plain), processor_seconds(beams)
+
+
+def check(folder: Path, rows: int) -> None:
+    """Compares what both have written."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(sorted((folder / "vectors").glob("*.parquet")))
+    names = [
+        tuple(map(int, name.replace(".txt", "").split(":")))
+        for name in table.column("id").to_pylist()
+    ]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    found = np.stack(table.column("embedding").to_numpy())[order]
+    if not np.allclose(found, np.load(folder / "all.npy"), atol=1e-5) or len(found) != rows:
+        raise RuntimeError("The two commands gave different vectors.")
+
+
+def main() -> None:
+    """Reads the arguments, measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pattern", help="text files, a text a line")
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--model", default="use_dan_en")
+    parser.add_argument("--options", default="", help="of the runner, parted by blanks")
+    given = parser.parse_args()
+    lines = list(itertools.islice(lines_of(given.pattern), given.rows))
+    with tempfile.TemporaryDirectory() as name:
+        whole, one = written(lines, Path(name, "whole")), written(lines[:1], Path(name, "one"))
+        measure = functools.partial(both, model=given.model, options=given.options.split())
+        starts = np.median([measure(one) for _ in range(given.repeats)], axis=0)
+        print(f"one text: use-st5 embed {starts[0]:.1f} s, with Beam {starts[1]:.1f} s", flush=True)
+        ratios = []
+        for _ in range(given.repeats):
+            times = np.array(measure(whole))
+            net = times - starts
+            ratios.append((times[0] / times[1], net[0] / net[1]))
+            speed = len(lines) / net
+            print(
+                f"{len(lines):,} texts: use-st5 embed {times[0]:.1f} s ({speed[0]:,.0f} texts/s "
+                f"without the start), with Beam {times[1]:.1f} s ({speed[1]:,.0f}); ratio "
+                f"{ratios[-1][0]:.2f}, without the start {ratios[-1][1]:.2f}",
+                flush=True,
+            )
+        check(whole, len(lines))
+        middle = np.median(ratios, axis=0)
+        print(f"median ratio {middle[0]:.2f}, without the start {middle[1]:.2f}")
+
+
+if __name__ == "__main__":
+    main()

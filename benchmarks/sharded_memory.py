@@ -1,0 +1,121 @@
+"""What a device needs to train Sentence-T5 on many: memory, without holding a single weight.
+
+    pip install "use_st5[jax]"
+    python -m benchmarks.sharded_memory t5_3b --devices 64 --model 8 --batch 512
+    python -m benchmarks.sharded_memory t5_11b --devices 256 --model 8 --batch 1024 --lora 8
+
+The whole step (two texts of 64 tokens a row, in-batch softmax, gradients, Adafactor) is compiled
+for as many simulated devices with abstract arrays, as `JaxTrainer` compiles it, and XLA says what a
+device holds: arguments (weights, moments, the batch), results that take no argument's place, and
+temporaries. The compiler is that of the processor: a TPU's orders and fuses operations in its own
+way, and may need less or more of temporaries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+
+def main() -> None:
+    """Reads the arguments, compiles, and prints a row of a Markdown table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("preset", help="a shape of T5, such as t5_3b")
+    parser.add_argument("--devices", type=int, default=8)
+    parser.add_argument("--model", type=int, default=1, help="devices along which weights are cut")
+    parser.add_argument("--batch", type=int, default=512, help="rows, of two texts each")
+    parser.add_argument("--length", type=int, default=64, help="tokens of a text")
+    parser.add_argument("--pieces", type=int, default=1, help="GradCache: pieces of the batch")
+    parser.add_argument("--lora", type=int, default=0, help="rank of adapters; 0: all weights")
+    parser.add_argument("--dtype", default="mixed_bfloat16")
+    asked = parser.parse_args()
+    os.environ["KERAS_BACKEND"] = "jax"
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={asked.devices}"
+    began = time.monotonic()
+    found = compiled(asked).memory_analysis()
+    gigabytes = {
+        name: getattr(found, f"{name}_size_in_bytes") / 1e9
+        for name in ("argument", "output", "alias", "temp")
+    }
+    results = gigabytes["output"] - gigabytes["alias"]
+    total = gigabytes["argument"] + results + gigabytes["temp"]
+    print(
+        f"| {asked.preset} | {f'LoRA {asked.lora}' if asked.lora else 'all'} | {asked.batch} "
+        f"| {asked.devices} | {asked.devices // asked.model} x {asked.model} | {asked.pieces} "
+        f"| {gigabytes['argument']:.2f} | {results:.2f} | {gigabytes['temp']:.2f} | {total:.2f} "
+        f"| {time.monotonic() - began:.0f} s |"
+    )
+
+
+def compiled(asked: Any) -> Any:
+    """The step of a Sentence-T5, compiled for abstract arrays that lie as the layout says."""
+    import jax
+    import keras
+    import numpy as np
+
+    from use_st5.losses.contrastive_loss import ContrastiveLoss
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.training.array_data import ArrayData
+    from use_st5.training.jax_trainer import JaxStep
+    from use_st5.training.sharding import sharded
+    from use_st5.training.task import Task
+
+    distribution = sharded(model=asked.model)
+    keras.distribution.set_distribution(distribution)
+    ids = np.ones((asked.batch, asked.length), np.int32)
+    task = Task("pairs", ContrastiveLoss(), ArrayData({"anchor": ids, "positive": ids}))
+    # Variables that are made in such a scope have a shape and no value.
+    optimizer = keras.optimizers.Adafactor(1e-3)
+    with keras.StatelessScope(initialize_variables=False):
+        encoder = SentenceT5.from_preset(asked.preset, dtype=asked.dtype)
+        encoder.build()
+        if asked.lora:
+            from use_st5.models.lora import apply_lora
+
+            apply_lora(encoder, rank=asked.lora, seed=0)
+        task.loss.build((None, encoder.dimension))
+        trainable = [*encoder.trainable_variables, *task.loss.trainable_variables]
+        for variable in trainable:  # As values would be laid out, and the moments like them.
+            variable._layout = distribution.get_variable_layout(variable)
+        # Keras's Adafactor fills the places of what it does not factor with variables of a value.
+        backend = SimpleNamespace(Variable=_without_value)
+        with mock.patch("keras.src.optimizers.adafactor.backend", backend):
+            optimizer.build(trainable)
+    step = JaxStep(
+        encoder,
+        task,
+        optimizer,
+        trainable=trainable,
+        accumulation=1,
+        gradient_cache=asked.pieces,
+    )
+
+    def abstract(variable: Any) -> Any:
+        layout = variable._layout or distribution.get_variable_layout(variable)
+        return jax.ShapeDtypeStruct(variable.shape, variable.dtype, sharding=layout.backend_layout)
+
+    values = [abstract(variable) for variable in step._changing]
+    frozen = [abstract(variable) for variable in step._frozen]
+    rows = distribution.get_data_layout(ids.shape).backend_layout
+    batch = {
+        name: jax.ShapeDtypeStruct(ids.shape, "int32", sharding=rows)
+        for name in ("anchor", "positive")
+    }
+    return step._program(values).lower(values, frozen, batch).compile()
+
+
+def _without_value(value: float, **options: Any) -> Any:
+    import keras
+
+    return keras.Variable("zeros", shape=(), **options)
+
+
+if __name__ == "__main__":
+    main()

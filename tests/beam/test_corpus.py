@@ -1,0 +1,203 @@
+"""A whole corpus: every text once, with its id, from every format; though workers are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import use_st5
+from tests.beam.test_rows import tfrecord_bytes
+from tests.beam.toy_file_system import ToyFileSystem
+from use_st5.beam import CorpusReport, embed_corpus, output, transforms
+
+ROOT = Path(__file__).resolve().parents[2]
+_WORKER = "apache_beam.runners.worker.sdk_worker_main"
+
+
+def read(folder: Path) -> dict[str, dict[str, Any]]:
+    """The rows of a folder by id, of which none may come twice."""
+    rows = pq.read_table(sorted(folder.glob("vectors-*.parquet"))).to_pylist()
+    found = {row["id"]: row for row in rows}
+    assert len(found) == len(rows), "an id stands there twice"
+    return found
+
+
+def bad(folder: Path) -> list[dict[str, str]]:
+    """The rows that have no vector."""
+    lines = [line for path in folder.glob("bad-*") for line in path.read_text().splitlines()]
+    return sorted(map(json.loads, lines), key=lambda row: row["id"])
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A folder with a file of each format; three rows of them are bad."""
+    folder = tmp_path / "corpus"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.txt").write_bytes(b"one\n\xff\n\nthree\n")
+    (folder / "deep" / "b.jsonl").write_text('{"text": "four"}\n{"txt": 5}\n{"text": "six"}\n')
+    pq.write_table(pa.table({"text": ["seven", None, "nine"]}), folder / "c.parquet")
+    (folder / "d.tfrecord").write_bytes(tfrecord_bytes(tmp_path, [{"text": "ten"}]))
+    return folder
+
+
+def test_all_formats_become_one(corpus: Path, tmp_path: Path) -> None:
+    report = embed_corpus(str(corpus / "**"), tmp_path / "vectors")
+    rows = read(tmp_path / "vectors")
+    texts = {
+        "a.txt:1": "one",
+        "a.txt:3": "",
+        "a.txt:4": "three",
+        "deep/b.jsonl:1": "four",
+        "deep/b.jsonl:3": "six",
+        "c.parquet:1": "seven",
+        "c.parquet:3": "nine",
+        "d.tfrecord:1": "ten",
+    }
+    assert {name: row["text"] for name, row in rows.items()} == texts
+    encoder = use_st5.load("use_dan_en")
+    found = np.array([rows[name]["embedding"] for name in texts])
+    np.testing.assert_allclose(found, encoder.encode(list(texts.values())), atol=1e-6)
+    expected = [("a.txt:2", "invalid utf-8"), ("c.parquet:2", "no 'text'")]
+    expected += [("deep/b.jsonl:2", "no 'text'")]
+    assert [(row["id"], row["reason"]) for row in bad(tmp_path / "vectors")] == expected
+    characters = sum(map(len, texts.values()))
+    assert report == CorpusReport(encoder.name, encoder.identity, 4, 8, 3, 0, characters)
+    written = json.loads((tmp_path / "vectors" / output.REPORT).read_text())
+    assert CorpusReport(**written) == report
+    names = {path.name.partition("-")[0] for path in (tmp_path / "vectors").iterdir()}
+    assert names == {"vectors", "bad", output.REPORT}
+
+
+def test_fields_and_formats_are_named(fake: Any, tmp_path: Path) -> None:
+    fake.too_long = 3
+    (tmp_path / "rows.log").write_text('{"body": "long", "key": 7}\n{"body": "x", "key": "b"}\n')
+    options = {"text_field": "body", "id_field": "key", "file_format": "jsonl"}
+    report = embed_corpus(str(tmp_path / "rows.log"), tmp_path / "vectors", **options)
+    assert {name: row["text"] for name, row in read(tmp_path / "vectors").items()} == {
+        "7": "long",
+        "b": "x",
+    }
+    assert (report.rows, report.truncated, report.bad_rows) == (2, 1, 0)
+
+
+def test_older_vectors_stay_unless_they_may_go(fake: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    folder = tmp_path / "vectors"
+    embed_corpus(str(tmp_path / "a.txt"), folder)
+    (tmp_path / "a.txt").write_text("three\n")
+    with pytest.raises(FileExistsError, match="Expected a folder without vectors"):
+        embed_corpus(str(tmp_path / "a.txt"), folder)
+    assert len(read(folder)) == 2
+    (folder / "beam-temp-vectors-0").mkdir()
+    (folder / "mine.txt").touch()
+    embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
+    assert [row["text"] for row in read(folder).values()] == ["three"]
+    assert (folder / "mine.txt").exists()
+    assert not (folder / "beam-temp-vectors-0").exists()
+
+
+def test_nothing_is_lost_or_added_unseen(
+    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    monkeypatch.setattr(output.CorpusFolder, "_rows", lambda _: 3)
+    with pytest.raises(RuntimeError, match="Expected 2 rows in .*, as many as were embedded"):
+        embed_corpus(str(tmp_path / "a.txt"), tmp_path / "vectors")
+    assert not (tmp_path / "vectors" / output.REPORT).exists()
+
+
+def test_a_bundle_that_is_retried_writes_each_row_once(
+    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transforms, "_BLOCK_ROWS", 10)
+    for name in "abc":
+        lines = "".join(f"{name} {number}\n" for number in range(45))
+        (tmp_path / f"{name}.txt").write_text(lines)
+    fake.failing_calls = {2, 5, 6}
+    folder = tmp_path / "vectors"
+    report = embed_corpus(str(tmp_path / "*.txt"), folder, runner="BundleBasedDirectRunner")
+    assert len(fake.calls) > 15
+    assert set(read(folder)) == {f"{name}.txt:{row}" for name in "abc" for row in range(1, 46)}
+    assert (report.rows, report.files) == (135, 3)
+
+
+def test_other_file_systems_serve_corpus_and_vectors(
+    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ToyFileSystem, "root", tmp_path)
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.txt").write_text("one\ntwo\n")
+    (tmp_path / "corpus" / "b.tfrecord").write_bytes(tfrecord_bytes(tmp_path, [{"text": "three"}]))
+    report = embed_corpus("toy://corpus/*", "toy://vectors/of/them")
+    assert set(read(tmp_path / "vectors" / "of" / "them")) == {"a.txt:1", "a.txt:2", "b.tfrecord:1"}
+    written = (tmp_path / "vectors" / "of" / "them" / output.REPORT).read_text()
+    assert json.loads(written)["rows"] == report.rows == 3
+    with pytest.raises(FileExistsError):
+        embed_corpus("toy://corpus/*", "toy://vectors/of/them")
+
+
+@pytest.mark.process
+def test_a_worker_that_is_killed_costs_no_row_and_adds_none(tmp_path: Path) -> None:
+    texts = {
+        f"{name}.txt:{row}": f"{name}, sentence {row}"
+        for name in "abcd"
+        for row in range(1, 20_001)
+    }
+    for name in "abcd":
+        own = [text for place, text in texts.items() if place.startswith(name)]
+        (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for text in own))
+    folder = tmp_path / "vectors"
+    command = [sys.executable, "-m", "use_st5", "embed", str(tmp_path / "*.txt"), "-o", str(folder)]
+    command += ["--runner", "DirectRunner", "--", "--direct_num_workers=2"]
+    command += ["--direct_running_mode=multi_processing"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    victim = _worker_at_work(process.pid, folder)
+    os.kill(victim, signal.SIGKILL)
+    _, news = process.communicate(timeout=600)
+    assert process.returncode == 0, news
+    assert "A worker process was lost" in news
+    assert {name: row["text"] for name, row in read(folder).items()} == texts
+    names = {path.name.partition("-")[0] for path in folder.iterdir()}
+    assert names == {"vectors", output.REPORT}
+
+
+def _worker_at_work(parent: int, folder: Path, *, patience: float = 300.0) -> int:
+    """The number of a worker's process, as soon as one has begun to write vectors."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        begun = [path for path in folder.glob("beam-temp-vectors-*/*") if path.stat().st_size]
+        # A shell starts each of them, and has the words of its command as one.
+        workers = [number for number, words in _below(parent) if _WORKER in words]
+        if begun and workers:
+            return workers[-1]
+        time.sleep(0.05)
+    raise TimeoutError("no worker began to write")
+
+
+def _below(parent: int) -> Iterator[tuple[int, list[str]]]:
+    """The processes that a process has started, and those that they have, with their words."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            above = int(status.read_text().rpartition(")")[2].split()[1])
+            words = status.with_name("cmdline").read_text().split("\0")
+        except (OSError, ValueError):
+            continue
+        if above == parent:
+            number = int(status.parent.name)
+            yield number, words
+            yield from _below(number)

@@ -1,0 +1,222 @@
+"""The rows of files: the same texts out of every format, and a reason for every bad row."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from use_st5.beam.rows import BadRow, FileFormat, Row, RowReader, TextRow, fault, format_of
+
+TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "a b"]
+
+
+def parquet_bytes(columns: dict[str, list[Any]]) -> bytes:
+    """A file of Parquet with two rows in a group."""
+    pa = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    import pyarrow.parquet as pq
+
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file, row_group_size=2)
+    return file.getvalue()
+
+
+def tfrecord_bytes(folder: Path, rows: list[dict[str, Any]]) -> bytes:
+    """A file of records as TensorFlow writes them; a row of bytes is written as it is."""
+    import tensorflow as tf
+
+    path = folder / "written.tfrecord"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for row in rows:
+            example = tf.train.Example()
+            for name, value in row.items():
+                feature = example.features.feature[name]
+                kinds = {int: feature.int64_list, float: feature.float_list}
+                value = value.encode() if isinstance(value, str) else value
+                kinds.get(type(value), feature.bytes_list).value.append(value)
+            writer.write(row.get("raw") or example.SerializeToString())
+    return path.read_bytes()
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> Callable[[FileFormat, list[dict[str, Any]]], bytes]:
+    """Rows as a file of a format."""
+
+    def made(file_format: FileFormat, rows: list[dict[str, Any]]) -> bytes:
+        if file_format == "parquet":
+            return parquet_bytes({name: [row[name] for row in rows] for name in rows[0]})
+        if file_format == "tfrecord":
+            return tfrecord_bytes(tmp_path, rows)
+        if file_format == "jsonl":
+            return "".join(json.dumps(row) + "\n" for row in rows).encode()
+        return "".join(row["text"] + "\n" for row in rows).encode()
+
+    return made
+
+
+def read(data: bytes, name: str, **options: Any) -> list[Row]:
+    """The rows of a file in memory."""
+    return list(RowReader(**options).rows(io.BytesIO(data), name))
+
+
+SUFFIXES = {"text": ".txt", "jsonl": ".jsonl", "parquet": ".parquet", "tfrecord": ".tfrecord"}
+
+
+@pytest.mark.parametrize(
+    ("file_format", "zipped"),
+    # Parquet is compressed inside.
+    [*((each, False) for each in SUFFIXES), *((each, True) for each in SUFFIXES if each[0] != "p")],
+)
+def test_every_format_gives_the_same_rows(
+    file_format: FileFormat, zipped: bool, content: Callable, tmp_path: Path
+) -> None:
+    data = content(file_format, [{"text": text} for text in TEXTS])
+    name = f"a/b{SUFFIXES[file_format]}"
+    if zipped:
+        data, name = gzip.compress(data), f"{name}.gz"
+    expected = [TextRow(f"{name}:{number}", text) for number, text in enumerate(TEXTS, start=1)]
+    assert read(data, name) == expected
+    path = tmp_path / "on_disk"
+    path.write_bytes(data)
+    with path.open("rb") as file:
+        assert list(RowReader(file_format=file_format).rows(file, name)) == expected
+
+
+@pytest.mark.parametrize("file_format", ["jsonl", "parquet", "tfrecord"])
+@pytest.mark.parametrize("ids", [["x", "y"], [7, 8]])
+def test_fields_are_named(file_format: FileFormat, ids: list[Any], content: Callable) -> None:
+    rows = [{"key": ids[0], "body": "one"}, {"key": ids[1], "body": "two"}]
+    data = content(file_format, rows)
+    found = read(data, "f", text="body", id="key", file_format=file_format)
+    assert found == [TextRow(str(ids[0]), "one"), TextRow(str(ids[1]), "two")]
+
+
+def test_bad_lines_of_text_are_set_aside() -> None:
+    found = read(b"\xef\xbb\xbfone\r\n\xff two\nthree", "t.txt")
+    bad = BadRow("t.txt:2", "invalid utf-8", "\\xff two")
+    assert found == [TextRow("t.txt:1", "one"), bad, TextRow("t.txt:3", "three")]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", "invalid JSON"),
+        (b"[1]", "JSON list, not an object"),
+        (b'{"other": 1}', "no 'text'"),
+        (b'{"text": null}', "no 'text'"),
+        (b'{"text": 3}', "'text' is of type int, expected text"),
+        (b'{"text": "\xff"}', "invalid utf-8"),
+        (b'{"text": "\\ud800"}', "half of a surrogate pair, which is no character"),
+    ],
+)
+def test_bad_lines_of_jsonl_say_why(line: bytes, reason: str) -> None:
+    found = read(b'{"text": "good"}\n\n' + line + b'\n{"text": "too"}\n', "t.jsonl")
+    shown = line.decode("utf-8", "backslashreplace")
+    assert found == [
+        TextRow("t.jsonl:1", "good"),
+        BadRow("t.jsonl:3", reason, shown),
+        TextRow("t.jsonl:4", "too"),
+    ]
+    assert json.loads(found[1].as_json()) == {
+        "id": "t.jsonl:3",
+        "reason": reason,
+        "content": shown,
+    }
+
+
+@pytest.mark.parametrize(("value", "reason"), [(None, "no 'key'"), (True, "of type bool")])
+def test_an_id_is_a_text_or_a_whole_number(value: Any, reason: str) -> None:
+    line = json.dumps({"text": "t", "key": value}).encode()
+    (bad,) = read(line, "t.jsonl", id="key")
+    assert isinstance(bad, BadRow)
+    assert bad.id == "t.jsonl:1"
+    assert reason in bad.reason
+
+
+def test_bad_rows_of_parquet_say_why() -> None:
+    found = read(parquet_bytes({"text": ["a", None, "c"]}), "t.parquet")
+    assert found == [
+        TextRow("t.parquet:1", "a"),
+        BadRow("t.parquet:2", "no 'text'", "(None, None)"),
+        TextRow("t.parquet:3", "c"),
+    ]
+    (bad,) = read(parquet_bytes({"text": [b"\xff"]}), "t.parquet")
+    assert bad == BadRow("t.parquet:1", "invalid utf-8 in 'text'", "(None, b'\\xff')")
+    (bad,) = read(parquet_bytes({"other": ["a"]}), "t.parquet")
+    assert isinstance(bad, BadRow)
+    assert bad.id == "t.parquet"
+    assert "found ['other'] without ['text']" in bad.reason
+
+
+def test_bad_records_of_tensorflow_say_why(tmp_path: Path) -> None:
+    rows = [{"text": "a"}, {"raw": b"\xff\xff"}, {"other": "b"}, {"text": 0.5}, {"text": "e"}]
+    found = read(tfrecord_bytes(tmp_path, rows), "t.tfrecord")
+    reasons = [row.reason if isinstance(row, BadRow) else row.text for row in found]
+    assert reasons == [
+        "a",
+        "expected a tf.train.Example",
+        "no 'text'",
+        "'text' is of type float, expected text",
+        "e",
+    ]
+    assert [row.id for row in found] == [f"t.tfrecord:{number}" for number in range(1, 6)]
+
+
+@pytest.mark.parametrize("file_format", ["text", "tfrecord"])
+def test_a_file_that_breaks_off_ends_with_a_bad_row(
+    file_format: FileFormat, content: Callable
+) -> None:
+    data = content(file_format, [{"text": text} for text in TEXTS])
+    data = gzip.compress(data)[:-12] if file_format == "text" else data[:-3]
+    name = f"t{SUFFIXES[file_format]}"
+    *good, bad = read(data, name)
+    assert [row.text for row in good] == TEXTS[: len(good)]
+    assert isinstance(bad, BadRow)
+    assert bad.id == name
+    assert bad.reason.startswith(f"not read after row {len(good)}: ")
+    if file_format == "tfrecord":
+        assert len(good) == len(TEXTS) - 1
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.txt", "t.tfrecord"])
+def test_a_file_of_another_kind_is_one_bad_row(name: str) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    (bad,) = read(b"\xff\xfeno such thing at all", name)
+    assert isinstance(bad, BadRow)
+    assert (bad.id, bad.content) == (name, "")
+    assert bad.reason.startswith("not read after row 0: ")
+
+
+def test_an_error_of_the_system_is_raised() -> None:
+    class Broken(io.BytesIO):
+        def readline(self, *_: Any) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output"):
+        list(RowReader().rows(Broken(b"abc"), "t.txt"))
+
+
+def test_long_content_is_cut() -> None:
+    (bad,) = read(b"[" + b"x" * 20_000, "t.jsonl")
+    assert isinstance(bad, BadRow)
+    assert len(bad.content) == 10_000
+
+
+def test_the_name_tells_the_format() -> None:
+    names = ["a.TXT", "a.jsonl.gz", "b/a.parquet", "a.tfrecords", "a.ndjson"]
+    expected = ["text", "jsonl", "parquet", "tfrecord", "jsonl"]
+    assert [format_of(name) for name in names] == expected
+    with pytest.raises(ValueError, match=r"notes.md: expected a name that ends in one of .txt"):
+        format_of("notes.md")
+
+
+def test_what_is_no_row_has_a_fault() -> None:
+    assert fault("a", "text") is None
+    assert fault("a", None) == "no 'text'"
+    assert fault(3, "text") == "'id' is of type int, expected text"
+    assert fault("a", "\ud800") == "half of a surrogate pair, which is no character"

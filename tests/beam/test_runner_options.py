@@ -1,0 +1,94 @@
+"""Options of runners: Beam reads those of our pages, and what it does not know is refused."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
+
+from apache_beam.options.pipeline_options import (
+    DirectOptions,
+    FlinkRunnerOptions,
+    GoogleCloudOptions,
+    PortableOptions,
+    SparkRunnerOptions,
+    WorkerOptions,
+)
+from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+
+from use_st5.beam.runner_options import check_runner, parsed_options
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "beam.md"
+
+
+def documented() -> dict[str, tuple[str, list[str]]]:
+    """The commands of the page with options of a runner: the command → runner, options."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    found = {}
+    for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
+        words = shlex.split(line.partition(" #")[0])
+        if "--runner" in words:
+            end = words.index("--") if "--" in words else len(words)
+            found[line] = (words[words.index("--runner") + 1], words[end + 1 :])
+    return found
+
+
+COMMANDS = documented()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_beam_reads_the_options_of_our_page(command: str) -> None:
+    runner, words = COMMANDS[command]
+    options = parsed_options(runner, words)
+    # Dataflow's own class needs Google's packages; the validator asks for its name alone.
+    assert PipelineOptionsValidator(options, type(runner, (), {})()).validate() == []
+    known = options.get_all_options(drop_default=True)
+    names = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
+    assert names <= {*known} | {"no_use_public_ips"}
+    if runner != "DataflowRunner":
+        check_runner(runner)
+
+
+def test_our_page_has_a_command_for_each_runner() -> None:
+    runners = {runner for runner, _ in COMMANDS.values()}
+    assert runners == {"DirectRunner", "DataflowRunner", "FlinkRunner", "SparkRunner"}
+
+
+def test_values_arrive_where_runners_look_for_them() -> None:
+    by_runner = {runner: parsed_options(runner, words) for runner, words in COMMANDS.values()}
+    assert by_runner["DirectRunner"].view_as(DirectOptions).direct_num_workers == 2
+    google = by_runner["DataflowRunner"].view_as(GoogleCloudOptions)
+    assert (google.project, google.region) == ("my-project", "europe-west4")
+    worker = by_runner["DataflowRunner"].view_as(WorkerOptions)
+    assert worker.sdk_container_image.endswith("use_st5-beam:0.2.0")
+    assert by_runner["FlinkRunner"].view_as(FlinkRunnerOptions).parallelism == 16
+    spark = by_runner["SparkRunner"].view_as(SparkRunnerOptions)
+    assert spark.spark_master_url.startswith("spark://")
+    for runner in ("FlinkRunner", "SparkRunner"):
+        assert by_runner[runner].view_as(PortableOptions).environment_type == "DOCKER"
+
+
+@pytest.mark.parametrize(
+    ("words", "news"),
+    [
+        (["--temp_loction", "gs://b"], "received --temp_loction gs://b"),
+        (["more.txt"], "received more.txt"),
+        (["--direct_num_workers", "two"], "invalid int value: 'two'"),
+        (["--direct_running_mode", "fast"], "invalid choice: 'fast'"),
+    ],
+)
+def test_what_beam_does_not_know_is_refused(words: list[str], news: str) -> None:
+    with pytest.raises(ValueError, match="Expected options") as refused:
+        parsed_options("DirectRunner", words)
+    assert news in str(refused.value)
+
+
+def test_a_runner_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="Unexpected pipeline runner: NoRunner"):
+        check_runner("NoRunner")
+    with pytest.raises(ImportError, match=r"does not load .* Check its name"):
+        check_runner("use_st5.none.Runner")

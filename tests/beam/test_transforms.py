@@ -1,0 +1,141 @@
+"""The transforms: what `embed` gives, each text once though bundles fail, bad rows set aside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import use_st5
+from use_st5.beam import embed_texts, transforms
+from use_st5.beam.model import ModelSource
+from use_st5.beam.rows import BadRow, RowReader
+
+# Retries a bundle that fails, up to four times, in this process.
+RETRYING = "BundleBasedDirectRunner"
+
+
+def written(pairs: list[Any], folder: Path, *, runner: str = "DirectRunner") -> tuple[Any, list]:
+    """Rows and bad rows of a pipeline that writes both."""
+    with beam.Pipeline(runner=runner) as pipeline:
+        embedded = pipeline | beam.Create(pairs, reshuffle=False) | embed_texts("use_dan_en")
+        sink = transforms.VectorSink(str(folder / "v"), transforms.vector_schema(_source()))
+        _ = embedded.vectors | beam.io.Write(sink)
+        _ = embedded.bad | beam.Map(BadRow.as_json) | beam.io.WriteToText(str(folder / "bad"))
+    lines = [line for path in folder.glob("bad*") for line in path.read_text().splitlines()]
+    return pa.concat_tables([pq.read_table(path) for path in sorted(folder.glob("v*"))]), lines
+
+
+def _source() -> ModelSource:
+    return ModelSource.of("use_dan_en")
+
+
+def test_vectors_are_those_of_the_encoder(tmp_path: Path) -> None:
+    texts = {"a": "How old are you?", "b": "", "c": "Ein Satz 🙂", "d": "x " * 3000}
+    table, bad = written(list(texts.items()), tmp_path)
+    rows = {row["id"]: row for row in table.to_pylist()}
+    assert {name: row["text"] for name, row in rows.items()} == texts
+    assert not bad
+    expected = use_st5.load("use_dan_en").encode(list(texts.values()))
+    found = np.array([rows[name]["embedding"] for name in texts], np.float32)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    source = _source()
+    metadata = {b"model": b"use_dan_en", b"model_hash": source.model_hash.encode()}
+    assert table.schema.metadata == metadata
+
+
+def test_what_is_no_pair_of_texts_is_set_aside(fake: Any, tmp_path: Path) -> None:
+    fake.not_finite = {"nothing"}
+    pairs = [("a", "good"), ("b", None), ("c", b"\xff"), "alone", ("d", "nothing"), (1, "one")]
+    table, bad = written(pairs, tmp_path)
+    assert table.column("id").to_pylist() == ["a"]
+    assert len(bad) == 5
+    assert any("not finite" in line and '"d"' in line for line in bad)
+
+
+@pytest.mark.parametrize("failing", [{1}, {2}, {1, 2, 4}])
+def test_a_bundle_that_fails_and_is_retried_gives_each_row_once(
+    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: set[int]
+) -> None:
+    # Ten rows in a block: a bundle has several, and the first are done when a later one fails.
+    monkeypatch.setattr(transforms, "_BLOCK_CHARACTERS", 10 * (transforms._ROW + 3))
+    fake.failing_calls = failing
+    pairs = [(f"row {number}", f"{number:03}") for number in range(95)]
+    table, bad = written(pairs, tmp_path, runner=RETRYING)
+    assert sum(map(len, fake.calls)) > len(pairs), "nothing was done again"
+    assert Counter(table.column("id").to_pylist()) == Counter(name for name, _ in pairs)
+    assert not bad
+    found = dict(zip(table.column("id").to_pylist(), table.column("embedding"), strict=True))
+    for name, text in pairs:
+        np.testing.assert_array_equal(found[name].as_py(), fake.vector(text))
+
+
+def test_a_bundle_that_never_succeeds_ends_the_pipeline(fake: Any, tmp_path: Path) -> None:
+    fake.failing_calls = set(range(100))
+    with pytest.raises(RuntimeError, match="went away"):
+        written([("a", "text")], tmp_path, runner=RETRYING)
+    assert not list(tmp_path.glob("v*"))
+
+
+def test_threads_of_a_process_share_one_model(
+    tmp_path: Path, toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    from use_st5 import encoder
+
+    folder = tmp_path / "model"
+    shutil.copytree(toy_use_dan.folders["float32"], folder)
+    made: list[Any] = []
+
+    class Counted(encoder.SentenceEncoder):
+        def __init__(self, place: Any) -> None:
+            made.append(place)
+            super().__init__(place)
+
+    monkeypatch.setattr(encoder, "SentenceEncoder", Counted)
+    options = ["--direct_num_workers=3", "--direct_running_mode=multi_threading"]
+    with beam.Pipeline(options=beam.options.pipeline_options.PipelineOptions(options)) as pipeline:
+        pairs = pipeline | beam.Create([(str(row), "the cat") for row in range(300)])
+        _ = pairs | beam.Reshuffle() | embed_texts(folder)
+    assert made == [folder.resolve()]
+
+
+def test_the_model_gets_blocks(fake: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(transforms, "_BLOCK_ROWS", 7)
+    (tmp_path / "a.txt").write_text("".join(f"{number}\n" for number in range(30)))
+    with beam.Pipeline() as pipeline:
+        reading = transforms.ReadBlocks(str(tmp_path / "*.txt"), RowReader())
+        read = pipeline | reading
+        _ = read.made | transforms.EmbedBlocks(_source(), None)
+    assert sorted(map(len, fake.calls)) == [2, 7, 7, 7, 7]
+    assert sorted(text for call in fake.calls for text in call) == sorted(map(str, range(30)))
+
+
+def test_ids_name_files_below_the_fixed_folders(tmp_path: Path) -> None:
+    for name in ("x/a.txt", "x/y/a.txt", "x/b.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text\n")
+    found = transforms.matched(f"{tmp_path}/x/**.txt")
+    assert [name for _, name in found] == ["a.txt", "y/a.txt"]
+    (alone,) = transforms.matched(f"{tmp_path}/x/y/a.txt")
+    assert alone == (f"{tmp_path}/x/y/a.txt", "a.txt")
+    with pytest.raises(FileNotFoundError, match=r"found none for .*/none/\*"):
+        transforms.matched(f"{tmp_path}/none/*")
+
+
+def test_a_table_holds_its_vectors() -> None:
+    vectors = np.arange(6, dtype=np.float32).reshape(2, 3)
+    schema = transforms.vector_schema(_source())
+    table = transforms.as_table(["a", "b"], ["one", "two"], vectors, schema)
+    assert table.schema == schema
+    np.testing.assert_array_equal(np.stack(table.column("embedding").to_pylist()), vectors)

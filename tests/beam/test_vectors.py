@@ -1,0 +1,95 @@
+"""The vectors of a corpus in a vector store: those of their texts, found by the nearest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
+
+import pyarrow.parquet as pq
+
+import use_st5
+from use_st5.beam import embed_corpus, read_vectors
+from use_st5.search import VectorIndex
+
+TEXTS = [f"Sentence number {number} of {number * 7}." for number in range(60)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Vectors of the texts, which lie in three files."""
+    place = tmp_path_factory.mktemp("corpus")
+    for name in range(3):
+        lines = "".join(f"{text}\n" for text in TEXTS[name::3])
+        (place / f"{name}.txt").write_text(lines)
+    embed_corpus(str(place / "*.txt"), place / "vectors")
+    return place / "vectors"
+
+
+def test_rows_stay_together(folder: Path) -> None:
+    ids, texts, vectors = read_vectors(folder)
+    assert sorted(texts) == sorted(TEXTS)
+    places = {
+        f"{name}.txt:{row}": text
+        for name in range(3)
+        for row, text in enumerate(TEXTS[name::3], start=1)
+    }
+    assert dict(zip(ids, texts, strict=True)) == places
+    np.testing.assert_allclose(vectors, use_st5.load("use_dan_en").encode(texts), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["exact", "hnsw"])
+def test_an_index_takes_them(folder: Path, tmp_path: Path, kind: Any) -> None:
+    if kind == "hnsw":
+        pytest.importorskip("faiss", reason="the extra `search` is not installed")
+    encoder = use_st5.load("use_dan_en")
+    ids, texts, vectors = read_vectors(folder)
+    index = VectorIndex.build(tmp_path / "i", vectors, encoder=encoder, texts=texts, kind=kind)
+    _, rows = index.search(encoder, [TEXTS[7], TEXTS[8]], k=1)
+    assert [texts[row] for row in rows[:, 0]] == [TEXTS[7], TEXTS[8]]
+    assert [ids[row] for row in rows[:, 0]] == ["1.txt:3", "2.txt:3"]
+
+
+def test_faiss_takes_them(folder: Path) -> None:
+    faiss = pytest.importorskip("faiss", reason="the extra `search` is not installed")
+    _, texts, vectors = read_vectors(folder)
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    rows = index.search(use_st5.load("use_dan_en").encode([TEXTS[5]]), 1)[1]
+    assert texts[rows[0, 0]] == TEXTS[5]
+
+
+def test_the_columns_are_what_databases_read(folder: Path) -> None:
+    path = next(iter(folder.glob("vectors-*.parquet")))
+    schema = pq.read_schema(path)
+    assert [str(schema.field(name).type) for name in ("id", "text")] == ["string", "string"]
+    # BigQuery infers an array from a list in three levels whose inner name is "element".
+    columns = pq.ParquetFile(path).schema
+    assert [columns.column(number).path for number in range(len(columns))] == [
+        "id",
+        "text",
+        "embedding.list.element",
+    ]
+    assert columns.column(2).physical_type == "FLOAT"
+
+
+def test_a_folder_that_is_not_whole_is_refused(folder: Path, tmp_path: Path) -> None:
+    (path,) = sorted(folder.glob("vectors-*.parquet"))[:1]
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(FileNotFoundError, match=r"Expected embeddings.json in"):
+        read_vectors(tmp_path)
+
+
+def test_vectors_of_two_models_are_refused(folder: Path, tmp_path: Path) -> None:
+    path = next(iter(folder.glob("vectors-*.parquet")))
+    table = pq.read_table(path)
+    for number, name in enumerate(("a", "b")):
+        other = table.replace_schema_metadata({"model": "m", "model_hash": name})
+        pq.write_table(other, tmp_path / f"vectors-{number}-of-2.parquet")
+    (tmp_path / "embeddings.json").touch()
+    with pytest.raises(ValueError, match="expected vectors of one model, found those of 2"):
+        read_vectors(tmp_path)

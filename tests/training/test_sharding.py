@@ -1,0 +1,42 @@
+"""Weights and batches over eight devices, which XLA simulates, in a fresh process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jax")
+
+from use_st5.training import sharding
+
+RUN = Path(__file__).with_name("sharded_run.py")
+
+
+@pytest.mark.process
+def test_eight_devices_give_the_weights_of_one(
+    repository: Path, fresh_python: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+    output = fresh_python(repository / "tests/without_tensorflow.py", RUN, timeout=900)
+    found = json.loads(output.splitlines()[-1])
+    assert found.pop("devices") == 8
+    cut, rows = found.pop("refused")
+    assert "divides the 8 devices, received 3" in cut
+    assert "batch_size: expected a number that 8 devices can share, received 12" in rows
+    assert len(found) == 6
+    for name, case in found.items():
+        assert case["apart"] < 1e-5 < 1e-3 < case["moved"], name
+        # A mesh of two by four: kernels are cut in eight, the table in four; norms and biases lie
+        # whole on each device, and in models as small as these they weigh.
+        assert case["share"] == 1.0 if name.endswith("data") else case["share"] < 0.5, name
+
+
+def test_without_a_distribution_a_batch_stays_as_it_is() -> None:
+    batch = {"ids": object()}
+    sharding.check_rows(3)
+    assert sharding.placed(batch) == batch

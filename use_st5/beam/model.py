@@ -1,0 +1,106 @@
+"""The model of a corpus: described where a pipeline is built, loaded once in a worker process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import use_st5
+from use_st5._imports import require
+from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest, describe_files
+
+if TYPE_CHECKING:
+    from use_st5.encoder import SentenceEncoder
+
+_copies: dict[str, Path] = {}
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a model is, and what its files are.
+
+    Attributes:
+        place: The name of a bundled model, a folder, or a URL that Beam's file systems read.
+        name: The model's name.
+        model_hash: What `SentenceEncoder.identity` is.
+    """
+
+    place: str
+    name: str
+    model_hash: str
+
+    @classmethod
+    def of(cls, place: str) -> ModelSource:
+        """Looks at a model's files, without TensorFlow.
+
+        Raises:
+            FileNotFoundError: There is no such model.
+            ValueError: Its manifest is damaged.
+        """
+        folder = _local_folder(place)
+        manifest = ModelManifest.read(folder)
+        if manifest is not None:
+            return cls(place, manifest.name, manifest.model_hash)
+        return cls(place, folder.name, describe_files(folder)[1])
+
+    def load(self) -> SentenceEncoder:
+        """The model, the same object for all threads of a process.
+
+        Raises:
+            FileNotFoundError: This machine does not have it.
+            ValueError: It has another one in that place.
+        """
+        with _one_at_a_time:
+            folder = _local_folder(self.place)
+            encoder = use_st5.load(folder)
+        if encoder.identity != self.model_hash:
+            raise ValueError(
+                f"Expected the model {self.name} with the hash {self.model_hash[:12]} in "
+                f"{self.place}, as where the pipeline was built, found {encoder.identity[:12]} on "
+                "this worker. Install the same use_st5 there, and put the same model in its place."
+            )
+        return encoder
+
+
+def _local_folder(place: str) -> Path:
+    """The folder of a model, which is fetched once for a process where it lies elsewhere."""
+    if "://" not in place:
+        return model_folder(place)
+    if place not in _copies:
+        _copies[place] = _fetched(place.rstrip("/"))
+    return model_folder(_copies[place])
+
+
+def _fetched(url: str) -> Path:
+    """Copies a folder that is elsewhere into a temporary one, which stays while the process runs.
+
+    Raises:
+        FileNotFoundError: There are no files.
+    """
+    systems: Any = require("apache_beam.io.filesystems", "beam").FileSystems
+    found = systems.match([f"{url}/**"])[0].metadata_list
+    if not found:
+        raise FileNotFoundError(f"Expected the folder of a SavedModel, found no files in {url}.")
+    folder = tempfile.TemporaryDirectory(prefix="use_st5_")
+    _kept.append(folder)
+    top = Path(folder.name) / url.rpartition("/")[2]
+    for each in found:
+        path = top / each.path.removeprefix(url).lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _plain(systems, each.path) as source, path.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+    return top
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _plain(systems: Any, path: str) -> Any:
+    types: Any = require("apache_beam.io.filesystem", "beam").CompressionTypes
+    return systems.open(path, compression_type=types.UNCOMPRESSED)

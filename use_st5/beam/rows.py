@@ -1,0 +1,248 @@
+"""The rows of a corpus's files: a text with its id each, or why a row is none."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Literal, NamedTuple, get_args
+
+from use_st5._imports import require
+from use_st5._lines import is_gzip, lines_of
+from use_st5.data._reader import MalformedRowError
+from use_st5.data._records import json_object
+
+FileFormat = Literal["text", "jsonl", "parquet", "tfrecord"]
+
+_FORMATS: dict[str, FileFormat] = {
+    ".txt": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".tfrecord": "tfrecord",
+    ".tfrecords": "tfrecord",
+}
+# Of a bad row so much is kept, in characters.
+_KEPT = 10_000
+
+
+class TextRow(NamedTuple):
+    """A text and what names it."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class BadRow:
+    r"""A row that has no vector.
+
+    Attributes:
+        id: `FILE:NUMBER`, the row's number counted from 1; `FILE` alone where the file could not be
+            read further; the row's own id where it has one.
+        reason: What is wrong.
+        content: The row, its first 10,000 characters; bytes that are no UTF-8 as `\xNN`.
+    """
+
+    id: str
+    reason: str
+    content: str = ""
+
+    @classmethod
+    def of(cls, name: str, reason: str, content: Any) -> BadRow:
+        """That of a row which holds anything."""
+        if isinstance(content, bytes):
+            content = content[: 4 * _KEPT].decode("utf-8", "backslashreplace")
+        text = content if isinstance(content, str) else repr(content)
+        # What UTF-8 cannot hold could not be written.
+        text = text[:_KEPT].encode("utf-8", "backslashreplace").decode("utf-8")
+        return cls(name, reason, text)
+
+    def as_json(self) -> str:
+        """The row as a line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+Row = TextRow | BadRow
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads rows out of open files, the bad ones in their places.
+
+    Attributes:
+        text: The field, column or feature that is the text; lines of text have none.
+        id: The one that is the id, text or a whole number; None: `FILE:NUMBER`.
+        file_format: None: as the file's name says, whose `.gz` is passed over.
+    """
+
+    text: str = "text"
+    id: str | None = None
+    file_format: FileFormat | None = None
+
+    def rows(self, file: BinaryIO, name: str) -> Iterator[Row]:
+        """The rows of a file that can be rewound.
+
+        A file that is damaged, or none of its format, ends with one bad row that says so. An error
+        of the system is raised, so that the runner tries again.
+
+        Args:
+            file: Plain; lines of text, jsonl and tfrecord may be compressed by gzip.
+            name: What its rows are called by.
+        """
+        read = getattr(self, f"_{self.file_format or format_of(name)}")
+        number = 0
+        try:
+            for number, row in read(file, name):  # noqa: B007
+                yield row
+        except (ValueError, OSError) as error:
+            if getattr(error, "errno", None) is not None:  # Arrow's OSError of damage has none.
+                raise
+            yield BadRow(name, f"not read after row {number}: {' '.join(str(error).split())}")
+
+    def _text(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
+        for number, line in _lines(file, name):
+            try:
+                yield number, TextRow(f"{name}:{number}", line.decode())
+            except UnicodeDecodeError:
+                yield number, BadRow.of(f"{name}:{number}", "invalid utf-8", line)
+
+    def _jsonl(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
+        for number, line in _lines(file, name):
+            try:
+                found: Any = json_object(line.decode())
+            except UnicodeDecodeError:
+                found = MalformedRowError("invalid utf-8")
+            if not line.strip():
+                continue
+            if isinstance(found, MalformedRowError):
+                yield number, BadRow.of(f"{name}:{number}", str(found), line)
+            else:
+                text, own = found.get(self.text), found.get(self.id)
+                yield number, self._row(f"{name}:{number}", text, own, line)
+
+    def _parquet(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
+        parquet: Any = require("pyarrow.parquet", "beam")
+        columns = [self.text] if self.id is None else [self.text, self.id]
+        number = 0
+        with parquet.ParquetFile(file) as opened:
+            if missing := {*columns} - {*opened.schema_arrow.names}:
+                raise ValueError(
+                    f"expected the columns {columns}, found {opened.schema_arrow.names} without "
+                    f"{sorted(missing)}"
+                )
+            for batch in opened.iter_batches(columns=columns):
+                texts = batch.column(self.text).to_pylist()
+                ids = batch.column(self.id).to_pylist() if self.id else [None] * len(texts)
+                for text, own in zip(texts, ids, strict=True):
+                    number += 1
+                    yield number, self._row(f"{name}:{number}", text, own, (own, text))
+
+    def _tfrecord(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
+        import tensorflow as tf
+
+        reader = tf.compat.v1.io.tf_record_iterator
+        with _local_copy(file) as path:
+            options = "GZIP" if is_gzip(file, where=name) else ""
+            records = reader(str(path), tf.io.TFRecordOptions(compression_type=options))
+            try:
+                for number, record in enumerate(records, start=1):
+                    yield number, self._of_example(tf.train.Example, record, f"{name}:{number}")
+            except tf.errors.DataLossError as error:
+                raise ValueError(f"expected records of TensorFlow ({error.message})") from error
+
+    def _of_example(self, kind: Any, record: bytes, place: str) -> Row:
+        try:
+            features = kind.FromString(record).features.feature
+        except Exception:  # protobuf's DecodeError, whose place depends on its implementation
+            return BadRow.of(place, "expected a tf.train.Example", record)
+        text, own = _only_value(features, self.text), _only_value(features, self.id)
+        return self._row(place, text, own, record)
+
+    def _row(self, place: str, text: Any, own: Any, content: Any) -> Row:
+        """The row, whose text and id are whatever stood in their places."""
+        try:
+            name = place if self.id is None else _as_id(own, self.id)
+            return TextRow(name, _as_text(text, self.text))
+        except MalformedRowError as reason:
+            return BadRow.of(place, str(reason), content)
+
+
+def format_of(name: str) -> FileFormat:
+    """The format that a file's name tells.
+
+    Raises:
+        ValueError: It tells none.
+    """
+    suffix = PurePosixPath(name.lower().removesuffix(".gz")).suffix
+    if suffix not in _FORMATS:
+        raise ValueError(
+            f"{name}: expected a name that ends in one of {', '.join(_FORMATS)} (.gz may follow). "
+            f"Name the format: {', '.join(get_args(FileFormat))}."
+        )
+    return _FORMATS[suffix]
+
+
+def fault(name: object, text: object) -> str | None:
+    """What keeps an id and a text, whatever they are, from being a row; None: nothing."""
+    try:
+        for value, what in ((name, "id"), (text, "text")):
+            _as_text(value, what).encode()
+    except MalformedRowError as reason:
+        return str(reason)
+    except UnicodeEncodeError:
+        return "half of a surrogate pair, which is no character"
+    return None
+
+
+def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+    zipped = is_gzip(file, where=name)
+    unpacked: Any = gzip.GzipFile(fileobj=file) if zipped else file
+    yield from lines_of(unpacked, where=name)
+
+
+@contextlib.contextmanager
+def _local_copy(file: BinaryIO) -> Iterator[Path]:
+    """The file's place on this machine's disk, where it is copied to if it has none."""
+    name = getattr(file, "name", None)
+    if isinstance(name, str) and Path(name).is_file():
+        yield Path(name)
+        return
+    with tempfile.NamedTemporaryFile() as copy:
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        file.seek(0)
+        yield Path(copy.name)
+
+
+def _only_value(features: Any, key: str | None) -> Any:
+    """The one value of a feature; None where there is none, a list where there are several."""
+    if key is None or key not in features:
+        return None
+    feature = features[key]
+    values = [*feature.bytes_list.value, *feature.int64_list.value, *feature.float_list.value]
+    return values[0] if len(values) == 1 else values or None
+
+
+def _as_text(value: Any, field: str) -> str:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise MalformedRowError(f"invalid utf-8 in {field!r}") from None
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise MalformedRowError(f"no {field!r}")
+    raise MalformedRowError(f"{field!r} is of type {type(value).__name__}, expected text")
+
+
+def _as_id(value: Any, field: str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _as_text(value, field)

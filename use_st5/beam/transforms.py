@@ -1,0 +1,289 @@
+"""The transforms: files to rows, rows to tables of vectors, tables to Parquet."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from use_st5._imports import require
+from use_st5._sentences import check_batch_size, in_chunks
+from use_st5.beam.model import ModelSource
+from use_st5.beam.rows import BadRow, RowReader, TextRow, fault
+
+beam: Any = require("apache_beam", "beam")
+pa: Any = require("pyarrow", "beam")
+_files: Any = require("apache_beam.io.filesystems", "beam").FileSystems
+_PLAIN: Any = require("apache_beam.io.filesystem", "beam").CompressionTypes.UNCOMPRESSED
+_sink: Any = require("apache_beam.io.filebasedsink", "beam")
+_parquet: Any = require("pyarrow.parquet", "beam")
+
+_DoFn: Any = beam.DoFn
+_PTransform: Any = beam.PTransform
+_FileBasedSink: Any = _sink.FileBasedSink
+
+_COUNTERS = "use_st5"
+_BAD, _TALLY = "bad", "tally"
+# One call of the encoder gets so much, sorts it by length and cuts it into batches.
+_BLOCK_ROWS, _BLOCK_CHARACTERS = 4096, 4_000_000
+_NOT_FINITE = "the model gives numbers that are not finite"
+# What a row takes beside its characters, its vector above all.
+_ROW = 1000
+
+
+class Embedded(NamedTuple):
+    """What embedding gives.
+
+    Attributes:
+        vectors: `pyarrow.Table` with the columns of `vector_schema`, some thousand rows each.
+        bad: `BadRow`, each with its reason.
+    """
+
+    vectors: Any
+    bad: Any
+
+
+class Counted(NamedTuple):
+    """What a step gives beside its product.
+
+    Attributes:
+        made: Its product.
+        bad: `BadRow`.
+        tally: Numbers by name, to be summed. The runner's counters say the same while it works, but
+            some count what is done again twice; what a bundle gives counts once.
+    """
+
+    made: Any
+    bad: Any
+    tally: Any
+
+
+class Block(NamedTuple):
+    """Rows that are embedded by one call."""
+
+    ids: list[str]
+    texts: list[str]
+
+
+def vector_schema(source: ModelSource) -> Any:
+    """The columns `id`, `text` and `embedding` (a list of float32), and the model beside them."""
+    columns = [("id", pa.string()), ("text", pa.string()), ("embedding", pa.list_(pa.float32()))]
+    return pa.schema(columns, metadata={"model": source.name, "model_hash": source.model_hash})
+
+
+class EmbedTexts(_PTransform):
+    """Pairs of id and text to `Embedded`; see `embed_texts`."""
+
+    def __init__(self, source: ModelSource, batch_size: int | None) -> None:
+        super().__init__()
+        self._embedding = EmbedBlocks(source, batch_size)
+
+    def expand(self, pairs: Any) -> Embedded:
+        """Refuses what is no text, makes blocks and embeds them."""
+        checked = pairs | "check" >> beam.ParDo(_Check()).with_outputs(_BAD, main="good")
+        blocks = checked.good | "gather" >> beam.BatchElements(
+            min_batch_size=_BLOCK_CHARACTERS,
+            max_batch_size=_BLOCK_CHARACTERS,
+            element_size_fn=_size,
+        )
+        embedded = blocks | "block" >> beam.Map(_as_block) | "embed" >> self._embedding
+        bad = (checked[_BAD], embedded.bad) | "all bad" >> beam.Flatten()
+        return Embedded(embedded.made, bad)
+
+
+class EmbedBlocks(_PTransform):
+    """Blocks of rows to tables."""
+
+    def __init__(self, source: ModelSource, batch_size: int | None) -> None:
+        super().__init__()
+        if batch_size is not None:
+            check_batch_size(batch_size)
+        self._source, self._batch_size = source, batch_size
+
+    def expand(self, blocks: Any) -> Counted:
+        """One step, so that what a bundle made is kept whole or made anew."""
+        return _counted(blocks | "each" >> _outputs(_Embed(self._source, self._batch_size)))
+
+
+class ReadBlocks(_PTransform):
+    """Files that a pattern names to blocks of rows and bad rows."""
+
+    def __init__(self, pattern: str, reader: RowReader) -> None:
+        super().__init__()
+        self._pattern, self._reader = pattern, reader
+
+    def expand(self, start: Any) -> Counted:
+        """A file is read by one worker; its blocks go to whoever has time."""
+        made, bad, tally = _counted(
+            start
+            | "pattern" >> beam.Create([self._pattern])
+            | "match" >> beam.FlatMap(matched)
+            | "spread files" >> beam.Reshuffle()
+            | "read" >> _outputs(_Read(self._reader))
+        )
+        return Counted(made | "spread blocks" >> beam.Reshuffle(), bad, tally)
+
+
+class VectorSink(_FileBasedSink):
+    """Writes tables of vectors to Parquet: a file for each bundle, named when all are written."""
+
+    def __init__(self, prefix: str, schema: Any) -> None:
+        super().__init__(prefix, coder=None, file_name_suffix=".parquet", compression_type=_PLAIN)
+        self._schema = schema
+
+    def open(self, temp_path: str) -> tuple[Any, Any]:
+        """A file, and what writes tables into it."""
+        file = super().open(temp_path)
+        # A dictionary of numbers that all differ costs a third of the processor time of writing.
+        writer = _parquet.ParquetWriter(
+            file, self._schema, compression="snappy", use_dictionary=False
+        )
+        return file, writer
+
+    def write_record(self, opened: tuple[Any, Any], table: Any) -> None:
+        """Adds a table as a row group."""
+        opened[1].write_table(table)
+
+    def close(self, opened: tuple[Any, Any]) -> None:
+        """Ends the file."""
+        file, writer = opened
+        writer.close()
+        file.close()
+
+
+class _Check(_DoFn):
+    """Lets pairs of texts pass."""
+
+    def process(self, pair: Any) -> Iterator[Any]:
+        try:
+            name, text = pair
+        except (TypeError, ValueError):
+            yield _bad(BadRow.of("", "expected a pair of id and text", pair))
+            return
+        if reason := fault(name, text):
+            yield _bad(BadRow.of(str(name), reason, text))
+        else:
+            yield TextRow(name, text)
+
+
+class _Read(_DoFn):
+    """A file's name, and the part of it that its rows are called by, to blocks."""
+
+    def __init__(self, reader: RowReader) -> None:
+        self._reader = reader
+
+    def process(self, file: tuple[str, str]) -> Iterator[Any]:
+        path, name = file
+        bad_rows = 0
+        with _files.open(path, compression_type=_PLAIN) as opened:
+            rows = self._reader.rows(opened, name)
+            for chunk in in_chunks(
+                rows, rows=_BLOCK_ROWS, characters=_BLOCK_CHARACTERS, length=_characters
+            ):
+                good = [row for row in chunk if isinstance(row, TextRow)]
+                yield from (_bad(row) for row in chunk if isinstance(row, BadRow))
+                bad_rows += len(chunk) - len(good)
+                if good:
+                    yield _as_block(good)
+        yield _tally(files=1)
+        yield beam.pvalue.TaggedOutput(_TALLY, {"bad_rows": bad_rows})
+
+
+class _Embed(_DoFn):
+    """A block of rows to a table."""
+
+    def __init__(self, source: ModelSource, batch_size: int | None) -> None:
+        self._source = source
+        self._options: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
+
+    def setup(self) -> None:
+        self._encoder = self._source.load()
+        self._schema = vector_schema(self._source)
+
+    def process(self, block: Block) -> Iterator[Any]:
+        ids, texts = block
+        vectors = self._encoder.encode(
+            texts, on_truncation="ignore", show_progress=False, **self._options
+        )
+        finite = np.isfinite(vectors).all(axis=1)
+        faulty = np.flatnonzero(~finite)
+        for row in faulty:
+            yield _bad(BadRow.of(ids[row], _NOT_FINITE, texts[row]))
+        if len(faulty):
+            kept = np.flatnonzero(finite)
+            ids, texts = [ids[row] for row in kept], [texts[row] for row in kept]
+            vectors = vectors[kept]
+            yield beam.pvalue.TaggedOutput(_TALLY, {"bad_rows": len(faulty)})
+        if texts:
+            yield as_table(ids, texts, vectors, self._schema)
+        yield _tally(
+            rows=len(texts),
+            truncated=len(self._encoder.truncated(texts)),
+            characters=sum(map(len, texts)),
+        )
+        beam.metrics.Metrics.distribution(_COUNTERS, "rows_of_a_call").update(len(texts))
+
+
+def as_table(ids: list[str], texts: list[str], vectors: np.ndarray, schema: Any) -> Any:
+    """Rows with vectors `[rows, dimension]` as a `pyarrow.Table`, whose numbers are not copied."""
+    rows, dimension = vectors.shape
+    starts = pa.array(np.arange(rows + 1, dtype=np.int32) * dimension)
+    numbers = pa.array(np.ascontiguousarray(vectors, np.float32).ravel())
+    embedding = pa.ListArray.from_arrays(starts, numbers)
+    return pa.table([pa.array(ids), pa.array(texts), embedding], schema=schema)
+
+
+def matched(pattern: str) -> list[tuple[str, str]]:
+    """The files of a pattern: path, and the part that follows the pattern's fixed folders.
+
+    Raises:
+        FileNotFoundError: There are none.
+    """
+    found = [each.path for each in _files.match([pattern])[0].metadata_list]
+    if not found:
+        raise FileNotFoundError(f"Expected files, found none for {pattern}.")
+    root = posixpath.dirname(re.split(r"[*?\[{]", pattern, maxsplit=1)[0])
+    return [(path, path.removeprefix(root).lstrip("/")) for path in sorted(found)]
+
+
+def summed(tallies: Iterable[dict[str, int]]) -> dict[str, int]:
+    """Numbers of the same name together."""
+    total: Counter[str] = Counter()
+    for tally in tallies:
+        total.update(tally)
+    return dict(total)
+
+
+def _outputs(step: Any) -> Any:
+    return beam.ParDo(step).with_outputs(_BAD, _TALLY, main="made")
+
+
+def _counted(found: Any) -> Counted:
+    return Counted(found.made, found[_BAD], found[_TALLY])
+
+
+def _bad(row: BadRow) -> Any:
+    beam.metrics.Metrics.counter(_COUNTERS, "bad_rows").inc()
+    return beam.pvalue.TaggedOutput(_BAD, row)
+
+
+def _tally(**numbers: int) -> Any:
+    for name, number in numbers.items():
+        beam.metrics.Metrics.counter(_COUNTERS, name).inc(number)
+    return beam.pvalue.TaggedOutput(_TALLY, numbers)
+
+
+def _as_block(rows: list[TextRow]) -> Block:
+    return Block([row[0] for row in rows], [row[1] for row in rows])
+
+
+def _characters(row: TextRow | BadRow) -> int:
+    return len(row.text if isinstance(row, TextRow) else row.content)
+
+
+def _size(row: TextRow) -> int:
+    return _ROW + len(row.text)

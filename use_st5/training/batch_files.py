@@ -1,0 +1,187 @@
+"""The batches of a run as record files, for workers that hold neither this process nor its arrays.
+
+The input of a training on this machine calls back into this process for the rows of each batch,
+which a worker elsewhere (a `tf.distribute.Server`, the hosts of a TPU pod) cannot do. For these the
+batches are written once, before the first step, in the order in which they will be read: what SeqIO
+calls a deterministic pipeline (Roberts et al. 2022, "Scaling Up Models and Data with t5x and
+seqio"). A worker then reads its own files from front to back, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from use_st5._remote_files import remote_path
+from use_st5.training.array_data import ArrayData
+
+_SHARDS = 8
+_STEPS_A_FILE = 1000
+_FORMAT = 1
+
+
+class BatchFiles:
+    """The batches of one task as TFRecord files: for each thousand steps, one file a shard.
+
+    Shard s of S holds of every micro-batch the s-th part, a record a step. R replicas, R a divisor
+    of S, each read S / R of them, and so share the very batches of `ArrayData.batch`, whatever
+    their number. What the rows of a batch depend on gives the folder its name: files that are
+    there are those of this data and this seed, and are not written again. Any path of `tf.io.gfile`
+    will do, if all workers see it.
+
+    Args:
+        folder: Of all batches of a run; each task has a folder in it.
+        name: Of the task.
+        data: Where its batches come from.
+        columns: The arrays that are needed.
+        batch_size: Examples of a batch over all replicas.
+        seed: Of the shuffling.
+        micro_batches: Into how many micro-batches a step cuts each batch.
+        replicas: How many replicas will read.
+
+    Raises:
+        ValueError: The batch is larger than the data or cannot be cut into equal parts, or so many
+            distinct examples were not found.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        name: str,
+        data: ArrayData,
+        *,
+        columns: Sequence[str],
+        batch_size: int,
+        seed: int,
+        micro_batches: int = 1,
+        replicas: int = 1,
+    ) -> None:
+        data.check_batch(batch_size, seed=seed, parts=replicas * micro_batches)
+        self.data = data
+        self.columns = sorted(columns)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.micro_batches = micro_batches
+        part = batch_size // micro_batches
+        shards = math.gcd(part, _SHARDS)
+        self.shards = shards if shards % replicas == 0 else math.gcd(part, _SHARDS * replicas)
+        described = {
+            "format": _FORMAT,
+            "data": data.fingerprint(self.columns),
+            "batch_size": batch_size,
+            "seed": seed,
+            "micro_batches": micro_batches,
+            "shards": self.shards,
+        }
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+        # A worker elsewhere stands in another folder.
+        path = remote_path(folder) or Path(folder).absolute()
+        self.folder = f"{path}/{name}-{digest[:16]}"
+
+    def write(self, start: int, end: int) -> None:
+        """Writes the batches from step `start` to before step `end`, where they are not there.
+
+        A file counts from when all of its steps were written: a killed writer begins it anew.
+        """
+        tf.io.gfile.makedirs(self.folder)
+        for block in self._blocks(start, end):
+            if not tf.io.gfile.exists(self._done(block)):
+                self._write_block(block)
+
+    def dataset(
+        self, start: int, end: int, *, replica_count: int = 1, replicas: range = range(1)
+    ) -> tf.data.Dataset:
+        """The batches from step `start` to before step `end`, as `array_dataset` gives them.
+
+        The pipeline is made of TensorFlow's own operations and of file names, and runs anywhere.
+
+        Args:
+            start: The first step.
+            end: The one after the last.
+            replica_count: How many replicas share each batch.
+            replicas: Whose parts to give, one element after the other, in this order.
+
+        Returns:
+            Dicts of tensors `[batch_size / replica_count, …]`; to read past the end is an error.
+        """
+        each = self.shards // replica_count
+        blocks = self._blocks(start, end)
+        skipped = start % _STEPS_A_FILE
+        read = tuple(
+            tf.data.TFRecordDataset([self._file(block, shard) for block in blocks]).skip(skipped)
+            for shard in range(replicas.start * each, replicas.stop * each)
+        )
+        records = tf.data.Dataset.zip(read).map(
+            lambda *parts: self._rows(tf.stack(parts), len(replicas)),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+        batches = records.unbatch().prefetch(tf.data.AUTOTUNE)
+        # Several machines would make the shapes of what may end unknown, for a last, smaller batch.
+        return batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+
+    def _rows(self, records: tf.Tensor, replicas: int) -> dict[str, tf.Tensor]:
+        """Records of a step `[replicas · shards of each]` → columns `[replicas, rows, …]`."""
+        found = tf.io.parse_example(
+            records, {name: tf.io.FixedLenFeature([], tf.string) for name in self.columns}
+        )
+        shards, micro = records.shape[0] // replicas, self.micro_batches
+        rows = self.batch_size // micro // self.shards
+        columns = {}
+        for name in self.columns:
+            shape = [-1 if size is None else size for size in self.data.row_shape(name)]
+            values = tf.io.decode_raw(found[name], tf.as_dtype(self.data.arrays[name].dtype))
+            values = tf.reshape(values, [replicas, shards, micro, rows, *shape])
+            # A shard holds its part of each micro-batch; a replica, one micro-batch after another.
+            values = tf.transpose(values, [0, 2, 1, *range(3, 4 + len(shape))])
+            columns[name] = tf.reshape(values, [replicas, micro * shards * rows, *shape])
+        return columns
+
+    def _write_block(self, block: range) -> None:
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(tf.io.TFRecordWriter(self._file(block, shard)))
+                for shard in range(self.shards)
+            ]
+            for step in block:
+                rows = self.data.rows(step, self.batch_size, self.seed)
+                columns = self.data.take(rows)
+                for shard, writer in enumerate(writers):
+                    writer.write(self._record(columns, shard))
+        with tf.io.gfile.GFile(self._done(block), "w") as file:
+            file.write(json.dumps({"shards": self.shards, "steps": len(block)}))
+
+    def _record(self, columns: dict[str, np.ndarray], shard: int) -> bytes:
+        """A shard's part of each micro-batch of a batch, as a serialized `tf.train.Example`."""
+        values = {}
+        for name in self.columns:
+            array = columns[name].astype(columns[name].dtype.newbyteorder("<"), copy=False)
+            parts = array.reshape(self.micro_batches, self.shards, -1, *array.shape[1:])
+            value = tf.train.BytesList(value=[parts[:, shard].tobytes()])
+            values[name] = tf.train.Feature(bytes_list=value)
+        return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
+
+    @staticmethod
+    def _blocks(start: int, end: int) -> list[range]:
+        """The steps of each file that holds some of those from `start` to before `end`."""
+        if start >= end:
+            return []
+        first = start // _STEPS_A_FILE * _STEPS_A_FILE
+        return [
+            range(step, min(step + _STEPS_A_FILE, end)) for step in range(first, end, _STEPS_A_FILE)
+        ]
+
+    def _file(self, block: range, shard: int) -> str:
+        shards = f"{shard:05d}-of-{self.shards:05d}"
+        return f"{self.folder}/{block.start:09d}-{block.stop:09d}.tfrecord-{shards}"
+
+    def _done(self, block: range) -> str:
+        return f"{self.folder}/{block.start:09d}-{block.stop:09d}.json"
