@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from use_st5.text.vectorizer import Vectorizer
 
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat", "how", "old", "are", "you", "what", "is")
+# Of a USETransformerConfig, but for the rows of its table.
+USE_TRANSFORMER: dict[str, Any] = {
+    "embedding_dim": 8,
+    "num_layers": 1,
+    "hidden_dim": 12,
+    "intermediate_dim": 20,
+    "num_heads": 3,
+    "dimension": 16,
+    "max_length": 16,
+    "dropout": 0.3,
+}
 PAIRS = ("the cat", "how old", "old are", "what is", "a dog")
 
 
@@ -76,17 +87,7 @@ def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
     keras.utils.set_random_seed(0)
     vocabulary = NGramVocabulary(WORDS, unigram_buckets=4)
-    config = USETransformerConfig(
-        num_embeddings=vocabulary.size,
-        embedding_dim=8,
-        num_layers=1,
-        hidden_dim=12,
-        intermediate_dim=20,
-        num_heads=3,
-        dimension=16,
-        max_length=16,
-        dropout=0.3,
-    )
+    config = USETransformerConfig(num_embeddings=vocabulary.size, **USE_TRANSFORMER)
     model, vectorizer = USETransformer(config), UnigramVectorizer(vocabulary)
     return _exported(model, vectorizer, tmp_path_factory, max_length=16)
 

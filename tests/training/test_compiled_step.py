@@ -21,6 +21,7 @@ import pytest
 import tensorflow as tf
 
 from tests.losses.test_definition_loss import NamingToy
+from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
 from use_st5 import losses
 from use_st5.losses.task_loss import TaskLoss
@@ -61,17 +62,7 @@ DAN = USEDANConfig(SIZE, 8, (12, 16), term_dropout=0.3, dropout=0.3)
 ENCODERS: dict[str, Callable[[], keras.Model]] = {
     "use_dan": lambda: USEDAN(DAN),
     "use_transformer": lambda: USETransformer(
-        USETransformerConfig(
-            num_embeddings=SIZE,
-            embedding_dim=8,
-            num_layers=1,
-            hidden_dim=12,
-            intermediate_dim=20,
-            num_heads=3,
-            dimension=16,
-            max_length=16,
-            dropout=0.3,
-        )
+        USETransformerConfig(num_embeddings=SIZE, **USE_TRANSFORMER)
     ),
     "t5": lambda: SentenceT5(T5_CONFIG, projection_dim=6),
     "t5 first": lambda: SentenceT5(T5_CONFIG, pooling="first", projection_dim=6),
@@ -235,6 +226,7 @@ def test_what_a_tpu_refuses_is_found() -> None:
 
 COMPILED = """
 import keras
+from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task

@@ -132,9 +132,9 @@ def measure_throughput(
         ValueError: An argument is out of range, or a model compares pairs.
         RuntimeError: It is too late to choose threads.
     """
+    _check(models, tokens, batch_sizes)
     if threads is not None:
         _use_threads(threads)
-    _check(models, tokens, batch_sizes)
     record = _begun(Path(path), _setting(dtype), command)
     shapes = [(length, size) for length in tokens for size in batch_sizes]
     known, total = {speed.cell for speed in record.speeds}, len(models) * len(shapes)
