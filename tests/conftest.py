@@ -62,7 +62,10 @@ def _memory_given_back() -> Iterator[None]:
     _forget_custom_gradients()
     if (resident := _resident_memory()) and resident < _clean_memory[0] + _GROWTH:
         return
+    # What lives longer than a file is looked through here alone, not by every look for garbage.
+    gc.unfreeze()
     gc.collect()
+    gc.freeze()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import resource
 import shutil
 import sys
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +296,15 @@ def test_load_keeps_one_object_for_each_model(folder: Path, tmp_path: Path) -> N
     time.sleep(0.01)
     first.save(copy)
     assert load(copy) is not first
+
+
+def test_memory_holds_what_is_in_use_and_the_last_models(folder: Path, tmp_path: Path) -> None:
+    copies = [shutil.copytree(folder, tmp_path / str(number)) for number in range(6)]
+    held = load(copies[0])
+    loaded = [weakref.ref(load(copy)) for copy in copies]
+    gc.collect()
+    assert [found() is not None for found in loaded] == [True, False, True, True, True, True]
+    assert load(copies[0]) is held
 
 
 def test_a_bundled_name(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

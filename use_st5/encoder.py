@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import os
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
@@ -34,7 +36,11 @@ from use_st5._vectors import checked_vectors
 
 OnEmpty = Literal["encode", "zero", "raise"]
 
-_loaded: dict[Path, tuple[tuple[int, int], SentenceEncoder]] = {}
+# What is in use, by folder and version; the last ones are kept though nobody holds them now.
+_loaded: weakref.WeakValueDictionary[tuple[Path, int, int], SentenceEncoder] = (
+    weakref.WeakValueDictionary()
+)
+_last: collections.deque[SentenceEncoder] = collections.deque(maxlen=4)
 
 
 class SentenceEncoder(SentenceTransformersNames):
@@ -249,7 +255,8 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
     """Loads a sentence encoder: a bundled one by its name, any other from its folder.
 
     A model is loaded once in a process: a second call gives the same object, unless the folder's
-    model was replaced meanwhile. For an object of one's own use `SentenceEncoder(folder)`.
+    model was replaced meanwhile. Memory holds what is in use and the last four besides. For an
+    object of one's own use `SentenceEncoder(folder)`.
 
     Args:
         name_or_folder: A bundled model's name, such as "use_dan_en", or the folder of a SavedModel
@@ -269,10 +276,14 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
     refuse_after_fork()
     folder = model_folder(name_or_folder)
     status = (folder / SAVED_MODEL_FILE).stat()
-    version = (status.st_mtime_ns, status.st_ino)
-    if folder not in _loaded or _loaded[folder][0] != version:
-        _loaded[folder] = (version, SentenceEncoder(folder))
-    return _loaded[folder][1]
+    version = (folder, status.st_mtime_ns, status.st_ino)
+    encoder = _loaded.get(version)
+    if encoder is None:
+        encoder = _loaded[version] = SentenceEncoder(folder)
+    if encoder in _last:
+        _last.remove(encoder)
+    _last.append(encoder)
+    return encoder
 
 
 def _loaded_again(place: str, bundled: bool, identity: str) -> SentenceEncoder:
