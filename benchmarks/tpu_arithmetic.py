@@ -176,8 +176,8 @@ def published_courses() -> list[Course]:
 def table_of_sizes(chip: Chip, sizes: list[str], length: int) -> Iterator[str]:
     """What depends on the size of the model alone, as Markdown."""
     yield (
-        "| size | weights, millions | GFLOP a sentence, forward "
-        "| in a step with GradCache | sentences/s a chip | a host | its input, MB/s | checkpoint, GB | written in, s |"
+        "| size | weights, millions | GFLOP a sentence, forward | in a step with GradCache "
+        "| sentences/s a chip | a host | its input, MB/s | checkpoint, GB | written in, s |"
     )
     yield "|---" * 9 + "|"
     for name in sizes:
@@ -193,11 +193,23 @@ def table_of_sizes(chip: Chip, sizes: list[str], length: int) -> Iterator[str]:
         )
 
 
+def table_of_courses(courses: list[Course], length: int) -> Iterator[str]:
+    """What each stage reads, as Markdown."""
+    yield "| stage | steps | batch | texts a row | sentences, millions | their ids, GB |"
+    yield "|---" * 6 + "|"
+    for course in courses:
+        texts = course.steps * course.batch * course.texts
+        yield (
+            f"| {course.name} | {course.steps:,} | {course.batch:,} | {course.texts} "
+            f"| {texts / 1e6:,.1f} | {texts * length * _FLOAT / 1e9:,.1f} |"
+        )
+
+
 def table_of_slices(
     chip: Chip, sizes: list[str], chips: list[int], length: int, courses: list[Course]
 ) -> Iterator[str]:
     """A step of the first stage on each number of chips, and how long each stage takes."""
-    took = " | ".join(f"{course.name}, {course.steps:,} steps" for course in courses)
+    took = " | ".join(course.name for course in courses)
     yield (
         "| size | chips | hosts | rows a chip | GradCache pieces | weights, moments, gradients, GB "
         f"| activations, GB | ms a step: arithmetic | exchange | checkpoint | {took} |"
@@ -249,6 +261,7 @@ def main() -> None:
         parser.error("expected numbers above 0")
     chip = Chip(**{name: getattr(asked, name) * unit for name, unit in units.items()})
     sizes, courses = [*asked.sizes], published_courses()
+    print(*table_of_courses(courses, asked.length), sep="\n", end="\n\n")
     print(*table_of_sizes(chip, sizes, asked.length), sep="\n", end="\n\n")
     print(*table_of_slices(chip, sizes, asked.chips, asked.length, courses), sep="\n")
 

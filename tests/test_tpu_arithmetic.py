@@ -88,7 +88,7 @@ def test_the_page_shows_what_the_command_prints(
     arithmetic.main()
     page = (repository / "docs" / "on_a_tpu.md").read_text(encoding="utf-8").splitlines()
     printed = capsys.readouterr().out.split("\n\n")
-    assert len(printed) == 2
+    assert len(printed) == 3
     for table in printed:
         lines = table.strip().splitlines()
         start = page.index(lines[0])
