@@ -213,9 +213,8 @@ class TrainableEncoder:
             card=read_card(folder),
             metadata=manifest.metadata,
         )
-        # In a strategy's scope variables are those of its replicas, and nothing can be called.
         comparable = dtype is None and encoder.max_length == manifest.max_length
-        if comparable and not tf.distribute.has_strategy():
+        if comparable and not tf.distribute.has_strategy():  # whose scope lets no model be called
             _check_vectors(encoder, loaded, folder)
         return encoder
 
