@@ -86,3 +86,18 @@ def test_own_pairs_tune_the_bundled_transformer(tmp_path: Path) -> None:
     assert last < first
     assert "parcel" in printed.rpartition("loss: ")[0].splitlines()[-3], "the nearest answer"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.process
+@pytest.mark.skipif("use_dan_en" not in bundled_names(), reason="use_dan_en is not bundled yet")
+def test_on_a_tpu_runs_on_what_is_there(tmp_path: Path) -> None:
+    content = run(next(path for path in NOTEBOOKS if path.name == "on_a_tpu.ipynb"), tmp_path)
+    shown = outputs(content)
+    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    assert "MirroredStrategy, 1 at once" in printed
+    loss = next(line for line in printed.splitlines() if line.startswith("loss: "))
+    first, last = (float(word) for word in loss.replace(",", "").split() if word[0].isdigit())
+    assert last < first / 2
+    nearest = printed.rpartition("loss: ")[2].splitlines()[-3]
+    assert "parcel" in nearest
+    assert list(tmp_path.iterdir()) == []

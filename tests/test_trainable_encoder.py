@@ -46,6 +46,15 @@ def test_loaded_exported_and_loaded_again(toy: Any, storage: str, tmp_path: Path
     np.testing.assert_allclose(use_st5.load(tmp_path / "again").encode(TEXTS), expected, atol=1e-6)
 
 
+def test_loaded_in_the_scope_of_a_strategy(toy: Any, storage: str) -> None:
+    with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
+        encoder = TrainableEncoder.load(toy.folders[storage])
+    alone = TrainableEncoder.load(toy.folders[storage])
+    for mirrored, weight in zip(encoder.model.weights, alone.model.weights, strict=True):
+        assert isinstance(mirrored.value, tf.distribute.DistributedValues)
+        np.testing.assert_array_equal(tf.convert_to_tensor(mirrored.value), weight)
+
+
 def test_every_weight_of_an_int8_model_can_be_trained(toy: Any, tmp_path: Path) -> None:
     encoder = TrainableEncoder.load(toy.folders["int8"])
     manifest = encoder.export(tmp_path / "model")

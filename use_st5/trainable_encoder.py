@@ -185,6 +185,8 @@ class TrainableEncoder:
     @classmethod
     def _of_saved_model(cls, folder: Path, dtype: Any, max_length: int | None) -> Self:
         # TensorFlow's part: training on JAX needs none of it.
+        import tensorflow as tf
+
         from use_st5._loading import load_saved_model
         from use_st5.export.saved_model import restore_weights
 
@@ -211,7 +213,8 @@ class TrainableEncoder:
             card=read_card(folder),
             metadata=manifest.metadata,
         )
-        if dtype is None and encoder.max_length == manifest.max_length:
+        comparable = dtype is None and encoder.max_length == manifest.max_length
+        if comparable and not tf.distribute.has_strategy():  # whose scope lets no model be called
             _check_vectors(encoder, loaded, folder)
         return encoder
 

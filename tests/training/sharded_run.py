@@ -2,19 +2,22 @@
 
 Trains the same cases on one device, with the batch cut over eight, and on a mesh of two by four;
 tells as JSON, for each case and layout, how far the weights are from those of one device, how much
-they moved, and which share of the weights' bytes the first device holds.
+they moved, and which share of the weights' bytes the first device holds. And what is left of the
+memory of a step when the batch, cut over eight devices, is encoded in four pieces.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import keras
 import numpy as np
 
+from benchmarks.sharded_memory import compiled
 from tests.training.backend_cases import CASES, STEPS, weights
 from use_st5.training.jax_trainer import JaxTrainer
 from use_st5.training.sharding import check_rows, sharded
@@ -36,6 +39,7 @@ def main() -> None:
                 "apart": float(apart), "moved": float(moved), "share": share,
             }  # fmt: skip
     found["refused"] = refusals()
+    found["memory"] = temporaries(pieces=4) / temporaries(pieces=1)
     sys.stdout.write(json.dumps(found) + "\n")
 
 
@@ -56,6 +60,13 @@ def trained(
     programs = [step._compiled._cache_size() for step in trainer._steps.values()]
     assert set(programs) == {1}, f"compiled {programs} times"
     return before, weights(trainer), share
+
+
+def temporaries(pieces: int) -> int:
+    """Bytes beside weights and batch that a device needs for a step of a small Sentence-T5."""
+    shape = {"preset": "t5_mini_en", "batch": 1024, "length": 32, "dtype": "float32"}
+    step = compiled(SimpleNamespace(**shape, model=1, lora=0, pieces=pieces))
+    return step.memory_analysis().temp_size_in_bytes
 
 
 def refusals() -> list[str]:

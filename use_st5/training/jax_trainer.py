@@ -197,7 +197,12 @@ class JaxStep:
         GradCache (Gao et al. 2021, section 3), as `PiecewiseEncoder`: a piece's activations are
         forgotten, and computed once more when its gradient is.
         """
-        cut = [ids.reshape(self.pieces, -1, *ids.shape[1:]) for ids in self.loss.texts(batch)]
+        # Each piece has rows of every device: cut one after the other, the rows of a device would
+        # be pieces of its own, for each of which all devices compute what that one alone need.
+        cut = [
+            ids.reshape(-1, self.pieces, *ids.shape[1:]).swapaxes(0, 1)
+            for ids in self.loss.texts(batch)
+        ]
 
         def encode(state: Values, texts: list[jax.Array]) -> tuple[Values, list[jax.Array]]:
             mapping = [*current, *zip(self._state, state, strict=True)]
@@ -208,7 +213,7 @@ class JaxStep:
         # In a loop nothing is computed once for both passes, so that nothing need prevent it.
         forgetful = self._jax.checkpoint(encode, prevent_cse=False)
         state, vectors = self._jax.lax.scan(forgetful, _values_of(self._state, current), cut)
-        joined = [each.reshape(-1, each.shape[-1]) for each in vectors]
+        joined = [each.swapaxes(0, 1).reshape(-1, each.shape[-1]) for each in vectors]
         return joined, list(zip(self._state, state, strict=True))
 
     def _updated(self, values: Values, gradients: Values) -> Values:

@@ -1,0 +1,272 @@
+"""What feeding more chips takes, and what they say to each other, as far as one machine shows it.
+
+    python -m benchmarks.scaling input
+    python -m benchmarks.scaling gather
+
+`input`: sentences a second that come out of record files (`BatchFiles`), out of arrays, and out of
+strings that are cut into pieces on the way, beside what the steps of some sizes take here, and what
+they would take of a v5e chip (computed, `benchmarks/tpu_arithmetic.py`). A core's sentences are
+those of a second of processor time, which say how many cores of a host feed a chip.
+
+`gather`: a step of pairs on 1, 2, 4 and 8 replicas, which are parts of this machine's processor and
+share one batch, and in it the exchange of vectors and ids that the in-batch softmax asks for, there
+and back. Each number in a fresh process. A replica's cores grow fewer, so that only the part of the
+exchange says something; between chips the same bytes take other ways.
+
+All times are medians; two cores take some minutes for either. What a checkpoint takes is measured
+by `benchmarks/checkpoint_speed.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from use_st5.training.array_data import ArrayData
+
+ROOT = Path(__file__).resolve().parents[1]
+_IDS = 32_000
+
+Times = tuple[float, float]
+
+
+def main() -> None:
+    """Reads the arguments, measures and prints tables in Markdown."""
+    asked = arguments().parse_args()
+    if asked.part == "gather" and asked.measure:
+        sys.stdout.write(json.dumps(gathered(asked)) + "\n")
+        return
+    print(f"{environment()}; medians of {asked.repeats}\n", flush=True)
+    for line in input_tables(asked) if asked.part == "input" else gather_table(asked):
+        print(line, flush=True)
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The options of the two parts."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parts = parser.add_subparsers(dest="part", required=True)
+    of_input = parts.add_parser("input", help="sentences a second in, beside what a step takes")
+    of_input.add_argument("--sizes", nargs="+", default=["t5_mini_en", "t5_small", "t5_base"])
+    of_input.add_argument("--batches", type=int, default=100, help="that are read in a turn")
+    of_input.add_argument("--rows", type=int, default=256, help="pairs of a batch that is read")
+    of_input.add_argument("--step_rows", type=int, default=8, help="pairs of a step")
+    of_gather = parts.add_parser("gather", help="the cost of gathering, by number of replicas")
+    of_gather.add_argument("--replicas", type=int, nargs="+", default=[1, 2, 4, 8])
+    of_gather.add_argument("--size", default="t5_mini_en")
+    of_gather.add_argument("--rows", type=int, default=64, help="pairs of a batch")
+    of_gather.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    for part in (of_input, of_gather):
+        part.add_argument("--length", type=int, default=64, help="tokens of a text")
+        part.add_argument("--steps", type=int, default=1, help="in a turn")
+        part.add_argument("--repeats", type=int, default=5, help="turns")
+    return parser
+
+
+def environment() -> str:
+    """Where this was measured."""
+    from use_st5.footprint.measure import processor
+
+    versions = ", ".join(f"{name} {version(name)}" for name in ("tensorflow", "keras"))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{processor()}, {cores} cores; Python {platform.python_version()}, {versions}"
+
+
+def timed(call: Callable[[], object], repeats: int) -> Times:
+    """Medians of the seconds and of the processor's seconds of a call, after one for the start."""
+    call()
+    turns = []
+    for _ in range(repeats):
+        began, worked = time.perf_counter(), time.process_time()
+        call()
+        turns.append((time.perf_counter() - began, time.process_time() - worked))
+    wall, cores = (statistics.median(column) for column in zip(*turns, strict=True))
+    return max(wall, 1e-9), max(cores, 1e-9)
+
+
+def input_tables(asked: argparse.Namespace) -> Iterator[str]:
+    """Sentences a second of each source, and then beside each size's step."""
+    import keras
+
+    from benchmarks.tpu_arithmetic import Chip, step_flops
+    from use_st5.models.t5.config import T5_PRESETS
+
+    yield "| source | sentences/s | by a core |\n|---|---|---|"
+    cores = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, read in sources(asked, folder).items():
+            sentences = 2 * asked.rows * asked.batches
+            wall, work = timed(read, asked.repeats)
+            cores[name] = sentences / work
+            yield f"| {name} | {sentences / wall:,.0f} | {cores[name]:,.0f} |"
+    yield (
+        "\n| size | a step here takes, sentences/s | a v5e chip takes (computed) | source "
+        "| a core's to the step's | cores that feed a chip |"
+    )
+    yield "|---" * 6 + "|"
+    chip = Chip()
+    for size in asked.sizes:
+        trainer = trainer_of(size, asked.step_rows, asked.length)
+        wall, _ = timed(more_steps(trainer, asked.steps), asked.repeats)
+        here = 2 * asked.step_rows * asked.steps / wall
+        flops = step_flops(T5_PRESETS[size], asked.length, pieces=False)
+        there = chip.peak * chip.utilization / flops
+        for name, speed in cores.items():
+            yield (
+                f"| {size} | {here:,.1f} | {there:,.0f} | {name} | {speed / here:,.0f} "
+                f"| {there / speed:.2g} |"
+            )
+        del trainer
+        keras.backend.clear_session()
+        gc.collect()
+
+
+def sources(asked: argparse.Namespace, folder: str) -> dict[str, Callable[[], None]]:
+    """By name, what reads `batches` batches of pairs from the front."""
+    import tensorflow as tf
+
+    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.training.batch_files import BatchFiles
+    from use_st5.training.task_stream import array_dataset
+
+    data = pairs(asked.rows * asked.batches, asked.length)
+    files = BatchFiles(folder, "pairs", data, columns=[*data.arrays], batch_size=asked.rows, seed=0)
+    files.write(0, asked.batches)
+    vectorizer = SentencePieceVectorizer()
+    words = (ROOT / "LICENSE").read_text(encoding="utf-8").split()
+    starts = np.random.default_rng(0).integers(0, len(words) - 40, 2 * len(data))
+    texts = tf.data.Dataset.from_tensor_slices(
+        [" ".join(words[start : start + 40]) for start in starts]
+    )
+    streams = {
+        "files": files.dataset(0, asked.batches),
+        "arrays": array_dataset(data, asked.rows, seed=0),
+        "strings": texts.batch(2 * asked.rows)
+        .map(lambda text: vectorizer.padded(text, asked.length), tf.data.AUTOTUNE)
+        .prefetch(tf.data.AUTOTUNE),
+    }
+
+    def reader(stream: tf.data.Dataset) -> Callable[[], None]:
+        def read() -> None:
+            for _ in stream.take(asked.batches):
+                pass
+
+        return read
+
+    return {name: reader(stream) for name, stream in streams.items()}
+
+
+def pairs(examples: int, length: int) -> ArrayData:
+    """Pairs of texts that fill their rows."""
+    from use_st5.training.array_data import ArrayData
+
+    draw = np.random.default_rng(0)
+    shape = (examples, length)
+    return ArrayData(
+        {name: draw.integers(1, _IDS, shape, np.int32) for name in ("anchor", "positive")}
+    )
+
+
+def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
+    """A trainer of pairs, as the recipe `sentence_t5` has it, but with plain steps."""
+    import keras
+
+    from use_st5.losses.contrastive_loss import ContrastiveLoss
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.training.strategies import strategy_by_name
+    from use_st5.training.task import Task
+    from use_st5.training.trainer import Trainer
+
+    strategy = strategy or strategy_by_name("one")
+    with strategy.scope():
+        encoder = SentenceT5.from_preset(size)
+        encoder.build()
+        optimizer = keras.optimizers.SGD(1e-3)
+    task = Task(
+        "pairs", ContrastiveLoss(bidirectional=True), pairs(4 * rows, length), batch_size=rows
+    )
+    return Trainer(encoder, [task], optimizer, strategy=strategy, steps_per_call=1, progress=False)
+
+
+def more_steps(trainer: Any, steps: int) -> Callable[[], object]:
+    """What makes so many steps more, each time."""
+    return lambda: trainer.run(trainer.history.step + steps)
+
+
+def gather_table(asked: argparse.Namespace) -> Iterator[str]:
+    """A row for each number of replicas, each measured in a fresh process."""
+    yield "| replicas | ms a step | to one's | gathering, ms | part of the step | KiB a replica |"
+    yield "|---" * 6 + "|"
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
+    first = None
+    for replicas in asked.replicas:
+        command = [sys.executable, "-m", "benchmarks.scaling", *sys.argv[1:], "--measure"]
+        command += ["--replicas", str(replicas)]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{replicas} replicas failed:\n{done.stderr[-2000:]}")
+        found = json.loads(done.stdout.splitlines()[-1])
+        first = first or found["step"]
+        yield (
+            f"| {replicas} | {1e3 * found['step']:,.1f} | {found['step'] / first:.2f} "
+            f"| {1e3 * found['gather']:.2f} | {found['gather'] / found['step']:.2%} "
+            f"| {found['bytes'] / 1024:,.0f} |"
+        )
+
+
+def gathered(asked: argparse.Namespace) -> dict[str, float]:
+    """Seconds of a step and of what it gathers, and the bytes that a replica has in the end."""
+    import tensorflow as tf
+
+    from use_st5.training.strategies import ReplicaGather, strategy_by_name
+
+    (replicas,) = asked.replicas
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * replicas,
+    )
+    strategy = strategy_by_name("mirrored")
+    trainer = trainer_of(asked.size, asked.rows, asked.length, strategy)
+    step, _ = timed(more_steps(trainer, asked.steps), asked.repeats)
+    gather, width = ReplicaGather(), trainer.encoder.dimension
+    rows = asked.rows // replicas
+
+    def exchange() -> list[tf.Tensor]:
+        """What the loss asks for of anchors and positives, and the way back."""
+        found = []
+        for seed in range(2):
+            # Made here: what all replicas had in common would not be gathered.
+            vectors = tf.random.stateless_uniform([rows, width], [seed, 0])
+            ids = tf.ones([rows, asked.length], tf.int32)
+            with tf.GradientTape() as tape:
+                tape.watch(vectors)
+                loss = tf.reduce_sum(gather(vectors) ** 2)
+            found += [tape.gradient(loss, vectors), gather(ids)]
+        return found
+
+    graph = tf.function(lambda: strategy.run(exchange))
+    alone, _ = timed(graph, 20 * asked.repeats)
+    size = 2 * asked.rows * (2 * 4 * width + 4 * asked.length)
+    return {"step": step, "gather": alone, "bytes": size}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""What the paper's Sentence-T5 takes on slices of v5e chips: computed, nothing is measured.
+
+    python -m benchmarks.tpu_arithmetic
+    python -m benchmarks.tpu_arithmetic t5_base --chips 16 --length 128 --utilization 0.5
+
+Batches and steps are those of `sentence_t5 --variant published`, all texts are full. The chip is
+that of Google's page "TPU v5e" (docs.cloud.google.com/tpu/docs/v5e), as it stood in 2026; another
+one is a few options. `--utilization`, the part of the peak that a step reaches, is an assumption:
+MaxText's page of optimized models names 0.35 to 0.65 for models of 8 to 405 billion weights on v5p
+and v6e; short sentences in narrow layers reach less. So are `--storage` and, since corner chips of
+a slice that is no ring have two of the four links, `--link`: a quarter of the 400 GB/s which a chip
+exchanges in both directions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Iterator
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from use_st5.models.t5.config import T5_PRESETS, T5Config
+
+DIMENSION = 768
+_SIZES = ("t5_base", "t5_large", "t5_3b", "t5_11b")
+_FLOAT = 4  # bytes of a weight, a moment, a gradient, and an id
+_CHECKPOINT_EVERY = 500  # steps, as in the recipe
+# What XLA's compiler for processors holds of `t5_base` (benchmarks/sharded_memory.py, 8,192 tokens
+# a device: 6.78 GB) to the numbers that are counted.
+_HELD = 1.25
+_FILLED = 0.9  # of a chip's memory; the rest is left to what nobody counts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Chip:
+    """A chip, its part of a machine, and what is assumed of both.
+
+    Attributes:
+        peak: FLOP/s in bfloat16.
+        utilization: Which part of it a step reaches.
+        memory: Bytes.
+        link: Bytes/s that a chip sends to others.
+        on_host: Chips of a virtual machine.
+        storage: Bytes/s at which a checkpoint is written.
+    """
+
+    peak: float = 197e12
+    utilization: float = 0.4
+    memory: float = 16e9
+    link: float = 100e9
+    on_host: int = 8
+    storage: float = 1e9
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Course:
+    """A stage of training: `steps` batches of `batch` rows, of `texts` texts each."""
+
+    name: str
+    steps: int
+    batch: int
+    texts: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step on some chips.
+
+    Attributes:
+        rows: Of the batch, a chip.
+        pieces: Of GradCache; None where a chip does not hold the whole model beside a row.
+        state: Bytes of weights, moments and gradients on a chip.
+        activations: Bytes of a piece's, on a chip; None without pieces.
+        compute: Seconds of arithmetic.
+        exchange: Seconds between chips; None without pieces.
+        checkpoint: Seconds of a checkpoint, shared by the steps between two.
+    """
+
+    rows: float
+    pieces: int | None
+    state: float
+    activations: float | None
+    compute: float
+    exchange: float | None
+    checkpoint: float
+
+    @property
+    def seconds(self) -> float:
+        """All that is known, one after the other."""
+        return self.compute + (self.exchange or 0.0) + self.checkpoint
+
+
+def weights(config: T5Config) -> int:
+    """Weights of an encoder with its projection."""
+    return config.encoder_parameters + config.hidden_dim * DIMENSION
+
+
+def forward_flops(config: T5Config, length: int) -> int:
+    """Operations that a text of `length` tokens takes to its vector, two for each product and sum.
+
+    2 · length · (weights of the matrices of all layers) + 4 · length² · (widths of all heads of all
+    layers) + 2 · (weights of the projection). Looking up rows takes none.
+    """
+    norms = (2 * config.num_layers + 1) * config.hidden_dim
+    tables = config.vocabulary_size * config.hidden_dim + config.num_buckets * config.num_heads
+    matrices = config.encoder_parameters - norms - tables
+    attention = 4 * length**2 * config.num_layers * config.num_heads * config.key_value_dim
+    return 2 * length * matrices + attention + 2 * config.hidden_dim * DIMENSION
+
+
+def step_flops(config: T5Config, length: int, *, pieces: bool) -> int:
+    """Operations that a text takes in training: forward, twice that back, and GradCache's own."""
+    return (4 if pieces else 3) * forward_flops(config, length)
+
+
+def activation_bytes(config: T5Config, length: int) -> float:
+    """Bytes that a text leaves for its gradient; a TPU, to which half of them are bfloat16, less.
+
+    In each layer and of each token in float32: the input of either part and its norm (4 · width),
+    queries, keys, values and their mix (4 · widths of the heads), the inner numbers before and
+    after ReLU or gate, and of attention, scores and weights (2 · length · heads); and a quarter
+    more, as XLA's compiler for processors was seen to hold.
+    """
+    inner = 2 if config.activation == "relu" else 4
+    numbers = 4 * (config.hidden_dim + config.num_heads * config.key_value_dim)
+    numbers += inner * config.intermediate_dim + 2 * length * config.num_heads
+    return _HELD * _FLOAT * length * config.num_layers * numbers
+
+
+def checkpoint_bytes(config: T5Config) -> int:
+    """Weights and Adafactor's moments; Keras keeps one a weight, though it factors them."""
+    return 2 * _FLOAT * weights(config)
+
+
+def step_on(chip: Chip, config: T5Config, course: Course, *, chips: int, length: int) -> Step:
+    """A step of a stage: whole models where they fit, or else weights that all chips share."""
+    rows = course.batch / chips
+    texts, count = rows * course.texts, weights(config)
+    for pieces in (2**power for power in range(int(max(rows, 1)).bit_length())):
+        # Weight, moment, gradient; GradCache adds up the gradients of its pieces.
+        state = (3 if pieces == 1 else 4) * _FLOAT * count
+        activations = texts / pieces * activation_bytes(config, length)
+        if state + activations <= _FILLED * chip.memory:
+            break
+    else:
+        pieces, activations, state = None, None, 4 * _FLOAT * count / chips
+    flops = texts * step_flops(config, length, pieces=pieces != 1)
+    # A sum over chips sends every number twice; vectors and ids are gathered, and the gradients of
+    # the vectors summed.
+    others = (chips - 1) / chips
+    gathered = course.batch * course.texts * _FLOAT * (3 * DIMENSION + length)
+    exchanged = others * (2 * _FLOAT * count + gathered)
+    return Step(
+        rows=rows,
+        pieces=pieces,
+        state=state,
+        activations=activations,
+        compute=flops / (chip.peak * chip.utilization),
+        exchange=None if pieces is None else exchanged / chip.link,
+        checkpoint=checkpoint_bytes(config) / chip.storage / _CHECKPOINT_EVERY,
+    )
+
+
+def published_courses() -> list[Course]:
+    """The stages of the recipe: pairs of questions and answers, then triplets."""
+    from use_st5.recipes.sentence_t5 import PUBLISHED
+
+    return [
+        Course(name=stage.name, steps=stage.steps, batch=stage.tasks[0].batch_size, texts=texts)
+        for stage, texts in zip(PUBLISHED, (2, 3), strict=True)
+    ]
+
+
+def table_of_sizes(chip: Chip, sizes: list[str], length: int) -> Iterator[str]:
+    """What depends on the size of the model alone, as Markdown."""
+    yield (
+        "| size | weights, millions | GFLOP a sentence, forward | in a step with GradCache "
+        "| sentences/s a chip | a host | its input, MB/s | checkpoint, GB | written in, s |"
+    )
+    yield "|---" * 9 + "|"
+    for name in sizes:
+        config = T5_PRESETS[name]
+        flops = step_flops(config, length, pieces=True)
+        speed = chip.peak * chip.utilization / flops
+        size = checkpoint_bytes(config)
+        yield (
+            f"| {name} | {weights(config) / 1e6:,.0f} | {forward_flops(config, length) / 1e9:,.1f} "
+            f"| {flops / 1e9:,.1f} | {speed:,.0f} | {chip.on_host * speed:,.0f} "
+            f"| {chip.on_host * speed * length * _FLOAT / 1e6:.2f} | {size / 1e9:.2f} "
+            f"| {size / chip.storage:.1f} |"
+        )
+
+
+def table_of_courses(courses: list[Course], length: int) -> Iterator[str]:
+    """What each stage reads, as Markdown."""
+    yield "| stage | steps | batch | texts a row | sentences, millions | their ids, GB |"
+    yield "|---" * 6 + "|"
+    for course in courses:
+        texts = course.steps * course.batch * course.texts
+        yield (
+            f"| {course.name} | {course.steps:,} | {course.batch:,} | {course.texts} "
+            f"| {texts / 1e6:,.1f} | {texts * length * _FLOAT / 1e9:,.1f} |"
+        )
+
+
+def table_of_slices(
+    chip: Chip, sizes: list[str], chips: list[int], length: int, courses: list[Course]
+) -> Iterator[str]:
+    """A step of the first stage on each number of chips, and how long each stage takes."""
+    took = " | ".join(course.name for course in courses)
+    yield (
+        "| size | chips | hosts | rows a chip | GradCache pieces | weights, moments, gradients, GB "
+        f"| activations, GB | ms a step: arithmetic | exchange | checkpoint | {took} |"
+    )
+    yield "|---" * (10 + len(courses)) + "|"
+    for name in sizes:
+        for number in chips:
+            steps = [
+                step_on(chip, T5_PRESETS[name], course, chips=number, length=length)
+                for course in courses
+            ]
+            step = steps[0]
+            held = "" if step.activations is None else f"{step.activations / 1e9:.2f}"
+            sent = "" if step.exchange is None else f"{1e3 * step.exchange:.1f}"
+            took = " | ".join(
+                _time(course.steps * each.seconds)
+                for course, each in zip(courses, steps, strict=True)
+            )
+            yield (
+                f"| {name} | {number} | {-(-number // chip.on_host)} | {step.rows:g} "
+                f"| {step.pieces or 'cut'} | {step.state / 1e9:.2f} | {held} "
+                f"| {1e3 * step.compute:,.1f} | {sent} | {1e3 * step.checkpoint:.1f} | {took} |"
+            )
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def main() -> None:
+    """Reads the arguments, computes and prints."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sizes", nargs="*", default=_SIZES, help="T5's presets, such as t5_base")
+    parser.add_argument("--chips", type=int, nargs="+", default=[8, 64, 256])
+    parser.add_argument("--length", type=int, default=64, help="tokens of a text")
+    units = {"peak": 1e12, "utilization": 1, "memory": 1e9, "link": 1e9, "storage": 1e9}
+    for name, unit in units.items():
+        value = getattr(Chip(), name) / unit
+        parser.add_argument(f"--{name}", type=float, default=value, help=f"in {unit:.0e}")
+    asked = parser.parse_args()
+    if unknown := {*asked.sizes} - {*T5_PRESETS}:
+        parser.error(f"expected some of {', '.join(T5_PRESETS)}, received {', '.join(unknown)}")
+    if min(*asked.chips, asked.length, *(getattr(asked, name) for name in units)) <= 0:
+        parser.error("expected numbers above 0")
+    chip = Chip(**{name: getattr(asked, name) * unit for name, unit in units.items()})
+    sizes, courses = [*asked.sizes], published_courses()
+    print(*table_of_courses(courses, asked.length), sep="\n", end="\n\n")
+    print(*table_of_sizes(chip, sizes, asked.length), sep="\n", end="\n\n")
+    print(*table_of_slices(chip, sizes, asked.chips, asked.length, courses), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
