@@ -14,7 +14,18 @@ from tests.toy_encoders import Toy
 from tests.training import toy as toy_training
 from use_st5 import _remote_files
 from use_st5._files import atomic_path, sole_writer
-from use_st5._remote_files import brought, carried, names_in, remote_path, remove
+from use_st5._remote_files import (
+    as_written,
+    brought,
+    carried,
+    check_inner,
+    exists,
+    here,
+    names_in,
+    place_for,
+    remote_path,
+    remove,
+)
 from use_st5.data.pair_reader import PairReader
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.data.prepared_column import PreparedColumn
@@ -70,6 +81,28 @@ def test_a_copy_is_made_anew_when_the_file_changed(base: str) -> None:
     assert brought(first) == first
     with pytest.raises(FileNotFoundError, match=r"nothing.tsv: expected a file or a folder"):
         brought(f"{base}/nothing.tsv")
+
+
+def test_here_and_elsewhere_are_asked_alike(base: str, tmp_path: Path) -> None:
+    path = written(f"{base}/folder/a.txt", "one")
+    (tmp_path / "a.txt").write_text("one")
+    for folder in (f"{base}/folder", Path(f"{base}/folder"), tmp_path):
+        assert names_in(folder) == ["a.txt"]
+        assert exists(folder)
+        assert not exists(f"{folder}/b.txt")
+        with here(f"{folder}/a.txt") as local:
+            assert local.read_text() == "one"
+        with here(f"{folder}/b.txt") as local:
+            assert not local.exists()
+    assert (as_written(Path(path)), as_written(tmp_path)) == (path, str(tmp_path))
+    assert names_in(f"{base}/none") == names_in(tmp_path / "none") == []
+    assert place_for(path) == place_for(path) != place_for(f"{path}2")
+    check_inner(path)
+    for whole in ("gs://bucket", "gs://bucket/"):
+        with pytest.raises(ValueError, match="gs://bucket: expected a path in the bucket"):
+            check_inner(whole)
+    with pytest.raises(ValueError, match="s4://x: expected a scheme that TensorFlow knows"):
+        exists("s4://x")
 
 
 def test_a_folder_is_carried_with_what_describes_it_last(

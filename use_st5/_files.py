@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from use_st5._remote_files import carried, remote_path
+from use_st5._remote_files import carried, check_inner, remote_path
 
 if TYPE_CHECKING:
     import filelock
@@ -36,7 +36,9 @@ _OLDER = ".older"
 
 
 @contextlib.contextmanager
-def sole_writer(path: str | os.PathLike[str], *, inside: bool = False) -> Iterator[None]:
+def sole_writer(
+    path: str | os.PathLike[str], *, inside: bool = False, elsewhere: bool = False
+) -> Iterator[None]:
     """Makes this process the only one that writes the file or folder `path`, for a block.
 
     Another process is refused at once. Blocks of one process may lie within each other: a command
@@ -52,20 +54,23 @@ def sole_writer(path: str | os.PathLike[str], *, inside: bool = False) -> Iterat
         inside: Whether the lock file lies in the folder `path`, which is made, instead of beside
             it: for a folder that is written piece by piece and never replaced as a whole. The
             folder above it need not be writable then.
+        elsewhere: Whether a folder that is written so may lie elsewhere: all that is written into
+            it is, by `atomic_path` and the like.
 
     What lies elsewhere (gs:// and the like) has no lock: let one process alone write it.
 
     Raises:
         BlockingIOError: Another process is writing it.
         OSError: The folder cannot be made or written to.
-        ValueError: A folder elsewhere is to be written piece by piece.
+        ValueError: A folder elsewhere is to be written piece by piece, or is a whole bucket.
     """
     if remote := remote_path(path):
-        if inside:
+        if inside and not elsewhere:
             raise ValueError(
-                f"{remote}: expected a local folder, to write it piece by piece. A trainer's "
-                "checkpoints and batches, an export and prepared examples may lie elsewhere."
+                f"{remote}: expected a local folder, to write it piece by piece. Models, files of "
+                "vectors and the folders of most trainings may lie elsewhere."
             )
+        check_inner(remote)
         yield
         return
     target = Path(os.path.realpath(path))

@@ -7,10 +7,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+
+from use_st5._remote_files import as_written, here
 
 Kind = TypeVar("Kind")
 
@@ -82,7 +84,7 @@ def read_record(
             what was expected and what received, and the remedy.
     """
     content = read_bounded(path, limit=limit, remedy=remedy)
-    where = os.fspath(path)
+    where = as_written(path)
     if version is not None:
         found = parse_record(content, _Versioned, where=where, remedy=remedy).format
         if found > version:
@@ -118,15 +120,15 @@ def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> by
         FileNotFoundError: There is no such file.
         ValueError: It is larger than `limit` bytes.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: expected a file, found none. {remedy}")
-    with path.open("rb") as file:
-        content = file.read(limit + 1) if path.stat().st_size <= limit else None
+    where = as_written(path)
+    with here(path) as local:
+        if not local.is_file():
+            raise FileNotFoundError(f"{where}: expected a file, found none. {remedy}")
+        size = local.stat().st_size
+        with local.open("rb") as file:
+            content = file.read(limit + 1) if size <= limit else None
     if content is None or len(content) > limit:
-        raise ValueError(
-            f"{path}: expected up to {limit:,} bytes, received {path.stat().st_size:,}. {remedy}"
-        )
+        raise ValueError(f"{where}: expected up to {limit:,} bytes, received {size:,}. {remedy}")
     return content
 
 

@@ -33,6 +33,38 @@ def remote_path(path: str | os.PathLike[str]) -> str | None:
     return f"{match[1]}://{match[2].rstrip('/')}"
 
 
+def as_written(path: str | os.PathLike[str]) -> str:
+    """The path as one writes it: a `Path` of gs://bucket/name has lost a slash."""
+    return remote_path(path) or os.fspath(path)
+
+
+def check_inner(path: str | os.PathLike[str]) -> None:
+    """Checks that a path elsewhere lies in a bucket, and is not the whole of it.
+
+    Raises:
+        ValueError: It is.
+    """
+    remote = remote_path(path)
+    if remote and not remote.partition("://")[2].partition("/")[2]:
+        raise ValueError(f"{remote}: expected a path in the bucket, such as {remote}/NAME.")
+
+
+@contextlib.contextmanager
+def here(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A copy of a file or folder elsewhere that lives as long as the block; a local path itself.
+
+    For what is read once; `brought` keeps its copies. Where there is nothing, there is no copy.
+    """
+    remote = remote_path(path)
+    if remote is None:
+        yield Path(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        local = Path(folder, PurePosixPath(remote).name)
+        bring(remote, local)
+        yield local
+
+
 def brought(path: str | os.PathLike[str]) -> Path:
     """A local copy of a file or folder elsewhere; a local path as it is.
 
@@ -51,8 +83,7 @@ def brought(path: str | os.PathLike[str]) -> Path:
     if not found:
         raise FileNotFoundError(f"{remote}: expected a file or a folder with files, found none.")
     digest = hashlib.sha256(repr((remote, sorted(found.items()))).encode()).hexdigest()[:16]
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", _CACHE, digest)
-    target = home / PurePosixPath(remote).name
+    target = _cache() / digest / PurePosixPath(remote).name
     if not target.exists():
         with atomic_path(target) as temporary:
             bring(remote, temporary)
@@ -61,7 +92,7 @@ def brought(path: str | os.PathLike[str]) -> Path:
 
 def bring(remote: str, local: Path) -> None:
     """Copies a file or a folder elsewhere to a local path, at which nothing is."""
-    files = _files_of_tensorflow()
+    files = _files_of_tensorflow(remote)
     for name in _listing(remote):
         target = local / name if name else local
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -83,22 +114,33 @@ def carried(path: str) -> Iterator[Path]:
         yield local
         if not local.exists():
             raise FileNotFoundError(f"Expected something to be written for {path}, found nothing.")
-        remove(path)
-        files = _files_of_tensorflow()
-        if local.is_file():
-            files.makedirs(path.rpartition("/")[0])
-            _copy(files, os.fspath(local), path)
-            return
-        below = (each for each in local.rglob("*") if each.is_file())
-        for each in sorted(below, key=_carried_last):
-            target = f"{path}/{each.relative_to(local).as_posix()}"
-            files.makedirs(target.rpartition("/")[0])
-            _copy(files, os.fspath(each), target)
+        carry(local, path)
+
+
+def carry(local: Path, path: str) -> None:
+    """Copies a local file or folder to `path` elsewhere, as `carried` does."""
+    remove(path)
+    files = _files_of_tensorflow(path)
+    if local.is_file():
+        files.makedirs(path.rpartition("/")[0])
+        _copy(files, os.fspath(local), path)
+        return
+    below = (each for each in local.rglob("*") if each.is_file())
+    for each in sorted(below, key=_carried_last):
+        target = f"{path}/{each.relative_to(local).as_posix()}"
+        files.makedirs(target.rpartition("/")[0])
+        _copy(files, os.fspath(each), target)
+
+
+def place_for(path: str) -> Path:
+    """Where, in the cache, a file is made piece by piece before it is carried to `path`."""
+    digest = hashlib.sha256(path.encode()).hexdigest()[:16]
+    return _cache() / f"to-{digest}" / PurePosixPath(path).name
 
 
 def remove(path: str) -> None:
     """Removes a file or folder elsewhere, the JSON files that describe it first."""
-    files = _files_of_tensorflow()
+    files = _files_of_tensorflow(path)
     names = [PurePosixPath(name) for name in _listing(path)]
     for name in sorted(names, key=_carried_last, reverse=True):
         files.remove(f"{path}/{name}" if name.name else path)
@@ -106,15 +148,25 @@ def remove(path: str) -> None:
         files.rmtree(path)
 
 
-def names_in(path: str) -> list[str]:
-    """The names of files and folders in a folder elsewhere; none where there is no such folder."""
-    files = _files_of_tensorflow()
-    return [name.rstrip("/") for name in files.listdir(path)] if files.isdir(path) else []
+def names_in(path: str | os.PathLike[str]) -> list[str]:
+    """The names in a folder, here or elsewhere; none where there is no such folder."""
+    remote = remote_path(path)
+    if remote is None:
+        return [each.name for each in Path(path).iterdir()] if Path(path).is_dir() else []
+    files = _files_of_tensorflow(remote)
+    return [name.rstrip("/") for name in files.listdir(remote)] if files.isdir(remote) else []
 
 
-def exists(path: str) -> bool:
-    """Whether there is a file or folder elsewhere."""
-    return bool(_files_of_tensorflow().exists(path))
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a file or folder, here or elsewhere."""
+    remote = remote_path(path)
+    if remote is None:
+        return Path(path).exists()
+    return bool(_files_of_tensorflow(remote).exists(remote))
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", _CACHE)
 
 
 def _carried_last(path: Path | PurePosixPath) -> tuple[bool, int, str]:
@@ -124,7 +176,7 @@ def _carried_last(path: Path | PurePosixPath) -> tuple[bool, int, str]:
 
 def _listing(remote: str) -> dict[str, tuple[int, int]]:
     """Name below the path, "" for a file itself → bytes and time, of every file."""
-    files = _files_of_tensorflow()
+    files = _files_of_tensorflow(remote)
     if not files.exists(remote):
         return {}
     if not files.isdir(remote):
@@ -149,5 +201,13 @@ def _copy(files: ModuleType, source: str, target: str) -> None:
             written.write(block)
 
 
-def _files_of_tensorflow() -> ModuleType:
-    return require("tensorflow", "tensorflow").io.gfile
+def _files_of_tensorflow(remote: str) -> ModuleType:
+    files: ModuleType = require("tensorflow", "tensorflow").io.gfile
+    scheme, known = remote.partition("://")[0], files.get_registered_schemes()
+    if scheme not in known:
+        raise ValueError(
+            f"{remote}: expected a scheme that TensorFlow knows, "
+            f"{', '.join(f'{each}://' for each in sorted(known) if each)}; import the package that "
+            "brings another (tensorflow-io for s3:// and the like) before."
+        )
+    return files

@@ -43,15 +43,17 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
         *("--dev", "d.tsv", "--column", "anchor=title", "--loss", "temperature=0.02"),
         *("--loss", "bidirectional=true", "--loss", "hidden_dims=512,512", "--batch", "128"),
         *("--rate", "1e-4", "--lora", "8", "--matryoshka", "64,512", "--freeze", "embedding"),
+        *("--batch-files", "gs://bucket/batches"),
     )
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines() == ["score\tbefore\tafter", "mrr\t25.00\t50.00"]
     assert "something new" in result.stderr
     ((arguments, options),) = asked
-    assert arguments == ("use_dan_en", ["a.tsv", "b.csv=0.5"], Path("m"))
+    assert arguments == ("use_dan_en", ["a.tsv", "b.csv=0.5"], "m")
     del options["on_news"]
     assert options == {
         **{"dev": ["d.tsv"], "task": None, "settings": None, "overwrite": False, "strategy": None},
+        "batch_files": "gs://bucket/batches",
         **{"columns": {"anchor": "title"}, "batch_size": 128, "learning_rate": 1e-4},
         **{"lora_rank": 8, "matryoshka": (64, 512), "freeze": ("embedding",)},
         "loss": {"temperature": 0.02, "bidirectional": True, "hidden_dims": (512, 512)},

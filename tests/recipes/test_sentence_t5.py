@@ -11,14 +11,18 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from typer.testing import CliRunner, Result
 
+from tests.machines import new_machine  # noqa: F401
 from tests.recipes.small_t5 import SMALL as SMALL_T5
 from tests.recipes.small_t5 import small_nli
 from use_st5._model_manifest import ModelManifest
+from use_st5._remote_files import carry
+from use_st5.cli import app
 from use_st5.data.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
 from use_st5.models.t5.config import T5Config
 from use_st5.models.t5.t5 import T5
-from use_st5.recipes import sentence_t5, sentence_t5_ablation
+from use_st5.recipes import pretrain_t5, sentence_t5, sentence_t5_ablation
 from use_st5.training.recipe import Run
 
 RECIPE = sentence_t5.RECIPE
@@ -129,6 +133,42 @@ def test_the_stages_run_under_jax_between_preparation_and_export(
     assert np.isfinite(list(scores.values())).all()
     vectors = tf.saved_model.load(runs / "sentence_t5/model")(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)
+
+
+def test_each_part_runs_on_another_machine(
+    corpora: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    new_machine: Callable[[], Path],  # noqa: F811
+) -> None:
+    """Through the command: data, a pre-trained T5, arrays, checkpoints and scores lie elsewhere."""
+    base = f"file://bucket{tmp_path}/bucket"
+    _write_answers(corpora)
+    carry(corpora, f"{base}/data")
+    monkeypatch.setattr(sentence_t5, "RECIPE", small_nli())
+    monkeypatch.setattr(pretrain_t5, "RECIPE", SMALL_T5)
+
+    def reproduce(recipe: str, *options: str) -> Result:
+        new_machine()
+        out = ("--data", f"{base}/data", "--out", f"{base}/runs/{recipe}", "--steps", "10")
+        result = CliRunner().invoke(app, ["reproduce", recipe, *out, *options])
+        assert result.exit_code == 0, result.stderr
+        return result
+
+    reproduce("pretrain_t5")
+    for part in ("prepare", "train", "export"):
+        more = ("--batch-files", f"{base}/batches") if part == "train" else ()
+        result = reproduce("sentence_t5", "--part", part, *more)
+    assert "stsb_dev" in result.stdout or "spearman" in result.stdout
+    assert f"written: {base}/runs/sentence_t5" in result.stderr
+    run = tmp_path / "bucket/runs/sentence_t5"
+    assert (run / "checkpoints/nli/checkpoint-000000010/state.json").exists()
+    assert list((tmp_path / "bucket/batches").glob("nli-*/*.tfrecord-*"))
+    plain = tmp_path / "plain"
+    small_nli().run(corpora, plain, steps=10, pretrained=run.with_name("pretrain_t5"))
+    models = [keras.saving.load_model(each / "encoder.keras") for each in (run, plain)]
+    for one, other in zip(*(model.get_weights() for model in models), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_what_is_missing_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:

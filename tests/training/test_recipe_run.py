@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import keras
 import numpy as np
@@ -16,7 +17,8 @@ from use_st5 import recipes
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.training import recipe_run
 from use_st5.training.array_data import ArrayData
-from use_st5.training.recipe import Examples, RecipeTask
+from use_st5.training.device import Device
+from use_st5.training.recipe import Examples, RecipeTask, Run
 from use_st5.training.recipe_run import built_tasks, checkpoints_folder, parts_to_run
 
 RECIPES = sorted(path.stem for path in Path(recipes.__file__).parent.glob("[!_]*.py"))
@@ -107,7 +109,26 @@ def test_the_folder_of_the_batches_reaches_the_trainer(
     monkeypatch.setattr(
         recipe_run, "_train", lambda run, folder, steps, device: given.update(device.options)
     )
-    recipe = SimpleNamespace(check=lambda run: None)
+    recipe = SimpleNamespace(check=lambda run: None, folders=())
     run = SimpleNamespace(recipe=recipe, output=tmp_path, exported=tmp_path / "model")
     recipe_run.run_recipe(run, part="train", batch_files=Path("gs://bucket/x"))
     assert given == {"batch_files": Path("gs://bucket/x")}
+
+
+def test_batch_files_are_tensorflow_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Device(None, None, "gs://bucket/x").options == {"batch_files": "gs://bucket/x"}
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match="batch_files: expected none, .* gs://bucket/x under jax"):
+        Device(None, "train", "gs://bucket/x")
+
+
+def test_text_and_a_teacher_s_vectors_are_written_here() -> None:
+    recipe: Any = SimpleNamespace(name="taught", folders=("teacher",))
+    elsewhere, here = Path("gs://bucket/run"), Path("here")
+    for given, named in (((here, None), "prepared"), ((None, here), "teacher")):
+        run = Run(recipe, here, elsewhere, 0, given[0], None, given[1])
+        with pytest.raises(ValueError, match=rf"gs://bucket/run/{named}: .* --{named} FOLDER"):
+            recipe_run._check_places(run)
+    recipe_run._check_places(Run(recipe, here, elsewhere, 0, here, None, here))
+    recipe.folders = ("pretrained",)
+    recipe_run._check_places(Run(recipe, here, elsewhere))

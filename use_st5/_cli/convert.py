@@ -12,8 +12,10 @@ from typing import Annotated
 import typer
 
 from use_st5._cli.destination import sole_model
+from use_st5._cli.elsewhere import fetched
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import manual, say, waiting
+from use_st5._remote_files import as_written
 
 HELP = manual(
     """Turn a checkpoint of a T5, BERT or RoBERTa into a sentence encoder that takes strings.
@@ -34,7 +36,9 @@ HELP = manual(
     table has its 32,128 rows.
 
     Nothing in a checkpoint is run; files that hold code (.bin, .pt) are refused. Every name and
-    shape is checked before a tensor is read, and one tensor is in memory at a time.""",
+    shape is checked before a tensor is read, and one tensor is in memory at a time.
+
+    SOURCE and --to may lie on gs:// and every other file system of TensorFlow.""",
     "use-st5 convert sentence-t5-base --to models/sentence_t5_base",
     "use-st5 convert all-MiniLM-L6-v2 --to models/minilm",
     "use-st5 convert bert-base-uncased --to models/bert_cls --pooling cls",
@@ -111,10 +115,10 @@ def _convert(
     from use_st5.convert.sentence_transformers import MODULES
     from use_st5.trainable_encoder import TrainableEncoder
 
-    checkpoint = open_checkpoint(source)
+    checkpoint = open_checkpoint(fetched(source))
     if pooling is not None and checkpoint.modules is not None:
         raise typer.BadParameter(
-            f"{source / MODULES} says how the model pools.", param_hint="--pooling"
+            f"{as_written(source / MODULES)} says how the model pools.", param_hint="--pooling"
         )
     with _counted() as on_tensor:
         encoder = TrainableEncoder.of_checkpoint(
@@ -126,10 +130,11 @@ def _convert(
             on_tensor=on_tensor,
         )
     encoder.name = name or to.name
-    with waiting(f"writing {to}"):
+    place = as_written(to)
+    with waiting(f"writing {place}"):
         manifest = encoder.export(to)
     size = f"{manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
-    say(f"{to}: from {checkpoint.format}, {size}")
+    say(f"{place}: from {checkpoint.format}, {size}")
 
 
 @contextlib.contextmanager

@@ -30,7 +30,9 @@ from use_st5._cli.models import (
     load_encoder,
     say_truncated,
 )
-from use_st5._cli.output import manual, say
+from use_st5._cli.output import manual, say, waiting
+from use_st5._files import sole_writer
+from use_st5._remote_files import carry, place_for, remote_path
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -52,6 +54,9 @@ HELP = manual(
     or to JSON lines (.jsonl: an object with "text" and "embedding" a line). FILE appears when it
     is whole. Unfinished work waits in FILE.partial: after an interruption the same command
     continues where the last one stopped, also when the texts come through a pipe.
+
+    INPUT and FILE may lie on gs:// and every other file system of TensorFlow; the unfinished work
+    is then in the cache of this machine.
 
     Without -o JSON lines go to standard output as they are ready.
 
@@ -127,13 +132,23 @@ def _to_named_file(
     overwrite: bool,
 ) -> None:
     layout = form.value if form else _format_by_suffix(output)
-    if not output.absolute().parent.is_dir():
+    remote = remote_path(output)
+    place = place_for(remote) if remote else output.absolute()
+    if remote:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    elif not place.parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, found no {output.parent}")
     with (
-        sole_file(output, overwrite=overwrite),
-        open_seekable(source, beside=output.absolute()) as stream,
+        sole_file(output, overwrite=overwrite, elsewhere=True),
+        sole_writer(place),
+        open_seekable(source, beside=place) as stream,
     ):
-        embed_to_file(stream, source, output, model, layout, options)
+        embed_to_file(stream, source, place if remote else output, model, layout, options)
+        if remote:
+            with waiting(f"carrying it to {remote}"):
+                carry(place, remote)
+            place.unlink()
+            say(f"written: {remote}")
 
 
 def _format_by_suffix(output: Path) -> Format:

@@ -17,6 +17,7 @@ from use_st5._cli.output import manual, say, waiting
 from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, copy_model
+from use_st5._remote_files import as_written, exists, names_in, remote_path
 from use_st5.export.archive import write_archive
 
 HELP = manual(
@@ -30,6 +31,8 @@ HELP = manual(
     embedding be fine-tuned. Without it the storage stays as it is.
 
     --archive writes one file, which a web server can offer: hub.load takes its URL.
+
+    MODEL, --to and --archive may lie on gs:// and every other file system of TensorFlow.
 
     Folder and archive appear when they are whole. An older model there is replaced only with
     --overwrite, anything else in a folder never.""",
@@ -63,34 +66,43 @@ def export(
     source = _find(model)
     with ExitStack() as targets:
         if to is not None:
-            if to.resolve() == source.resolve():
+            if not remote_path(to) and to.resolve() == source.resolve():
                 raise typer.BadParameter(
                     "expected another folder than the model's own.", param_hint="--to"
                 )
             targets.enter_context(sole_model(to, overwrite=overwrite))
         if archive is not None:
             _check_archive(archive)
-            targets.enter_context(sole_file(archive, overwrite=overwrite))
+            targets.enter_context(sole_file(archive, overwrite=overwrite, elsewhere=True))
         manifest = ModelManifest.read(source)
         if manifest is not None:
             manifest.check_contents(source)
         if to is not None:
-            found = _write(source, to, manifest, storage)
-            size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
-            say(f"{to}: {size / 1e6:.1f} MB, storage {found}")
+            found, size = _write(source, to, manifest, storage)
+            say(f"{as_written(to)}: {size / 1e6:.1f} MB, storage {found}")
         if archive is not None:
             _pack(source, archive, manifest, storage)
 
 
-def _write(source: Path, to: Path, manifest: ModelManifest | None, storage: Storage | None) -> str:
-    """Writes the folder of a model, in a storage; says in which."""
+def _write(
+    source: Path, to: Path, manifest: ModelManifest | None, storage: Storage | None
+) -> tuple[str, int]:
+    """Writes the folder of a model, in a storage; says in which, and how many bytes there are."""
     found = manifest.storage if manifest else "unknown"
     if storage is None or storage == found:
         with atomic_path(to) as temporary:
             copy_model(source, temporary, manifest)
-        return found
-    _convert(source, to, storage)
-    return storage
+            return found, _size(temporary)
+    start_tensorflow()
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    with waiting(f"storing as {storage}"):
+        written = TrainableEncoder.load(source).export(to, storage=storage.value)
+    return storage, written.size_bytes
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
 
 
 def _check_archive(archive: Path) -> None:
@@ -109,29 +121,25 @@ def _pack(
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         folder = Path(scratch, "model")
         _write(source, folder, manifest, storage)
-        with waiting(f"packing {archive.name}"):
-            write_archive(folder, archive)
-    say(f"{archive}: {archive.stat().st_size / 1e6:.1f} MB; hub.load takes the URL of this file")
-
-
-def _convert(source: Path, to: Path, storage: Storage) -> None:
-    start_tensorflow()
-    from use_st5.trainable_encoder import TrainableEncoder
-
-    with waiting(f"storing as {storage}"):
-        TrainableEncoder.load(source).export(to, storage=storage.value)
+        with waiting(f"packing {archive.name}"), atomic_path(archive) as temporary:
+            write_archive(folder, temporary)
+            size = _size(temporary)
+    say(f"{as_written(archive)}: {size / 1e6:.1f} MB; hub.load takes the URL of this file")
 
 
 def _find(model: str) -> Path:
     """The folder of an exported model, which may lie inside a training run's folder."""
     folder = Path(model).expanduser()
-    if not folder.is_dir() or (folder / SAVED_MODEL_FILE).is_file():
+    if remote_path(model):
+        start_tensorflow()
+    names = names_in(folder)
+    if SAVED_MODEL_FILE in names or not (names or folder.is_dir()):
         return model_folder(model)
-    inside = sorted(file.parent for file in folder.glob(f"*/{SAVED_MODEL_FILE}"))
+    inside = [name for name in sorted(names) if exists(folder / name / SAVED_MODEL_FILE)]
     if len(inside) == 1:
-        return inside[0]
-    names = ", ".join(entry.name for entry in inside) or "none"
+        return model_folder(folder / inside[0])
+    found = ", ".join(inside) or "none"
     raise FileNotFoundError(
-        f"expected {folder} to be, or to hold, one exported model (a folder with "
-        f"{SAVED_MODEL_FILE}); found inside: {names}"
+        f"expected {as_written(folder)} to be, or to hold, one exported model (a folder with "
+        f"{SAVED_MODEL_FILE}); found inside: {found}"
     )

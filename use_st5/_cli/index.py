@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._cli.destination import check_new
+from use_st5._cli.elsewhere import goes_elsewhere
 from use_st5._cli.embed import embed_to_file
 from use_st5._cli.lines import open_seekable, read_lines
 from use_st5._cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
@@ -72,6 +73,7 @@ def index(
     """Turns the lines of a text into an index."""
     from use_st5.search.index_files import check_replaceable
 
+    goes_elsewhere(to, allowed=False)
     if not to.absolute().parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, found no {to.parent}")
     if kind is KindOption.HNSW:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from use_st5._cli.elsewhere import fetched
 from use_st5._cli.output import say
 from use_st5._files import space_for
 from use_st5._lines import decode_line, numbered
@@ -41,7 +42,8 @@ def read_lines(stream: Iterable[bytes], *, source: str) -> Iterator[str]:
 def open_input(name: str) -> Iterator[IO[bytes]]:
     """Opens a text file, or standard input for `-`, for reading bytes.
 
-    A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`.
+    A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`. A file
+    elsewhere (gs:// and the like) is copied first.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -51,9 +53,10 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
             say("reading texts from the keyboard, one a line; Ctrl-D ends")
         yield sys.stdin.buffer
         return
-    if not Path(name).exists() or Path(name).is_dir():
+    path = fetched(name)
+    if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"expected a text file (or - for standard input), found no {name}")
-    with Path(name).open("rb") as stream:
+    with path.open("rb") as stream:
         yield stream
 
 

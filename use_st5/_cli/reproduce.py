@@ -16,9 +16,11 @@ from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origi
 import typer
 
 from use_st5._cli.destination import sole_folder
+from use_st5._cli.elsewhere import fetched
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import manual, print_table, say
 from use_st5._cli.strategy import Strategy, StrategyOption, TpuOption, strategy_name
+from use_st5._remote_files import as_written
 
 _PACKAGE = "use_st5.recipes"
 _DATA_VARIABLE = "USE_ST5_DATA"
@@ -47,6 +49,11 @@ HELP = manual(
     The data is looked for in --data, else in the folder that the environment variable
     {_DATA_VARIABLE} names.
 
+    --data and --out may lie on gs:// and every other file system of TensorFlow: the data is copied
+    to this machine, and the run goes on from any. Recipes that train several models, or keep a
+    teacher's vectors, refuse such an output. --batch_files names where a TPU's other machines find
+    the batches.
+
     A recipe that has parts can train on another machine than the one that reads the data and
     exports the model: --part prepare, then --part train, which needs no TensorFlow where
     KERAS_BACKEND is jax, then --part export, the output folder carried along.""",
@@ -55,6 +62,7 @@ HELP = manual(
     "use-st5 reproduce use_dan_en --data data --teacher teacher --out runs/use_dan_en",
     "use-st5 reproduce use_dan_en --data data --steps 200 --seed 1 --out runs/short",
     "use-st5 reproduce sentence_t5 --variant published --data data --strategy mirrored",
+    "use-st5 reproduce sentence_t5 --data gs://B/data --out gs://B/st5 --strategy tpu",
     "use-st5 reproduce transfer_tables --data data --tasks trec,sst2 --repeats 3",
 )
 # Options that only a recipe knows pass the command's parser and come to `_own_settings`.
@@ -119,12 +127,12 @@ def reproduce(
     wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume, "part": part}
     wanted["strategy"] = strategy_name(strategy, tpu)
     # Of several workers on one folder one alone writes; the recipe knows which.
-    alone = contextlib.nullcontext() if strategy is Strategy.MULTI_WORKER else sole_folder(output)
-    with alone:
+    workers = strategy is Strategy.MULTI_WORKER
+    with contextlib.nullcontext() if workers else sole_folder(output, elsewhere=True):
         scores, expected = _run(recipe, variant, data, output, wanted, context.args)
     heads = ["score", "value", *(["expected"] if expected else [])]
     print_table(heads, [_score_row(name, scores[name], expected) for name in scores])
-    say(f"written: {output}")
+    say(f"written: {as_written(output)}")
 
 
 def _run(
@@ -145,21 +153,23 @@ def _run(
     try:
         return recipe.run(data, output, **options), expected
     except KeyboardInterrupt as interrupt:
-        say(f"interrupted; the same command continues from the last checkpoint in {output}")
+        place = as_written(output)
+        say(f"interrupted; the same command continues from the last checkpoint in {place}")
         raise typer.Exit(130) from interrupt
 
 
 def _data_folder(data: Path | None, part: str | None) -> Path:
     """The folder with the data; for the training alone any, since nothing is read from it."""
     if part == "train":
-        return data or Path()
+        return fetched(data or Path())
     if data is None:
         raise typer.BadParameter(
             f"give the folder with --data or in {_DATA_VARIABLE}.", param_hint="--data"
         )
-    if not data.is_dir():
-        raise FileNotFoundError(f"expected a folder with data, found no {data}")
-    return data
+    folder = fetched(data)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"expected a folder with data, found no {as_written(data)}")
+    return folder
 
 
 def _recipes() -> dict[str, Path]:

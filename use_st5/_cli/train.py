@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -36,13 +35,18 @@ HELP = manual(
     TO.run. A run that was interrupted goes on when the same command is given again.
 
     --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME where it is not
-    this machine's own); the batch is shared, and the training is the same.
+    this machine's own); the batch is shared, and the training is the same. Workers in other
+    processes, as a pod's, read the batches from --batch-files, else from TO.run.
+
+    MODEL, files, vectors, --to and --batch-files may lie on gs:// and every other file system of
+    TensorFlow. Where all do, a run that was interrupted goes on from any machine.
 
     The papers' experiments are run by `use-st5 reproduce`.""",
     "use-st5 train use_transformer_en --train pairs.tsv --to tuned",
     "use-st5 train use_dan_en --train sts-train.csv --dev sts-dev.csv --to tuned --epochs 4",
     "use-st5 train t5-base --train triplets.jsonl --settings sentence_t5 --to my_st5",
     "use-st5 train use_dan_en --train faq.csv --column anchor=title --column positive=body --to f",
+    "use-st5 train use_transformer_en --train gs://B/pairs.tsv --to gs://B/tuned --strategy tpu",
     "use-st5 train fresh:use_dan_en --train novels.txt --train nli.tsv=0.5 --to mine",
 )
 
@@ -51,7 +55,7 @@ Files = Annotated[
     list[str] | None,
     typer.Option("--train", metavar="FILE[=RATE]", help="What it learns from; may be repeated."),
 ]
-To = Annotated[Path | None, typer.Option("--to", help="The folder to write.")]
+To = Annotated[str | None, typer.Option("--to", help="The folder to write.")]
 Dev = Annotated[
     list[str] | None, typer.Option("--dev", metavar="FILE", help="What it is measured on.")
 ]
@@ -114,6 +118,12 @@ Patience = Annotated[
 ]
 Storage = Annotated[str | None, typer.Option(help="Of the export: float32 (default) or int8.")]
 Seed = Annotated[int | None, typer.Option(help="Of everything random. Default: 0.")]
+BatchFiles = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER", help="Where a TPU's other machines, or other workers, find the batches."
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever was there.")]
 
 
@@ -147,6 +157,7 @@ def train(
     seed: Seed = None,
     strategy: StrategyOption = None,
     tpu: TpuOption = None,
+    batch_files: BatchFiles = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Trains an encoder on one's own files."""
@@ -156,17 +167,17 @@ def train(
             "the papers is run by `use-st5 reproduce`."
         )
     options, columns = _options(context.params), named_words("--column", column)
-    where = strategy_name(strategy, tpu)
-    start_tensorflow()
-    from use_st5.own_data.training import train as train_on_files
-
     named: dict[str, Any] = {
         "task": task,
         "columns": columns,
         "settings": settings,
         "overwrite": overwrite,
-        "strategy": where,
+        "strategy": strategy_name(strategy, tpu),
+        "batch_files": batch_files,
     }
+    start_tensorflow()
+    from use_st5.own_data.training import train as train_on_files
+
     try:
         trained = train_on_files(model, files, to, dev=dev or (), on_news=say, **named, **options)
     except KeyboardInterrupt as interrupt:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from use_st5._files import atomic_path
+from use_st5._remote_files import as_written, brought, exists
 from use_st5.data.corpus_sentences import sentences_by_source
 from use_st5.data.held_out import normalized
 
@@ -38,7 +39,7 @@ def pretraining_tokens(
         data: Folder of the corpora.
         vectorizer: Gives the ids.
         length: Ids of a piece.
-        path: Where the array is kept.
+        path: Where the array is kept, here or elsewhere (gs:// and the like).
         held_out: Gives the sentences of test sets, normalized; none of them is in the text.
 
     Returns:
@@ -47,7 +48,7 @@ def pretraining_tokens(
     Raises:
         ValueError: The file holds pieces of another length.
     """
-    if not path.exists():
+    if not exists(path):
         left_out = held_out()
         sources = [
             _pieces(kept_sentences(islice(read(), LIMITS.get(name)), left_out), vectorizer, length)
@@ -65,16 +66,16 @@ def open_tokens(path: Path, length: int) -> np.ndarray:
         FileNotFoundError: It was not made.
         ValueError: The file holds pieces of another length.
     """
-    if not path.exists():
+    if not exists(path):
         raise FileNotFoundError(
-            f"Expected the prepared text, {path}. Where TensorFlow is, run the same command with "
-            "--part prepare, and bring the folder here."
+            f"Expected the prepared text, {as_written(path)}. Where TensorFlow is, run the same "
+            "command with --part prepare, and bring the folder here."
         )
-    pieces = np.load(path, mmap_mode="r")
+    pieces = np.load(brought(path), mmap_mode="r")
     if pieces.shape[1] != length:
         raise ValueError(
-            f"{path}: expected pieces of {length} ids, found {pieces.shape[1]}. Remove the file to "
-            "make it anew."
+            f"{as_written(path)}: expected pieces of {length} ids, found "
+            f"{pieces.shape[1]}. Remove the file to make it anew."
         )
     return pieces
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import keras
 import numpy as np
 
 from use_st5._files import atomic_path
+from use_st5._remote_files import as_written
 from use_st5.own_data.columns import LABELS
 from use_st5.own_data.development import DevelopmentSet
 from use_st5.own_data.survey import Survey, class_names, training_rows
@@ -65,7 +65,7 @@ def _write(
     rows = [*training_rows(found, sets)]
     places = {name: place for place, name in enumerate(class_names(found))}
     keras.utils.set_random_seed(seed)
-    model = TransferModel(len(places), sentence=SavedModelLayer(os.fspath(encoder)))
+    model = TransferModel(len(places), sentence=SavedModelLayer(as_written(encoder)))
     features = model.features([row["text"] for row in rows])
     model.head.compile(keras.optimizers.Adam(_RATE), "sparse_categorical_crossentropy")
     labels = np.array([places[row["label"]] for row in rows])

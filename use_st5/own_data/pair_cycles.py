@@ -20,10 +20,11 @@ from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Row
 from use_st5.own_data.survey import Survey, training_rows
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.device import Device
 from use_st5.training.history import History
 from use_st5.training.pair_scores import PairIds
 from use_st5.training.recipe import Scores, StrategyName
-from use_st5.training.recipe_run import HISTORY, Device, write_json
+from use_st5.training.recipe_run import HISTORY, write_json
 from use_st5.training.teaching import teach
 from use_st5.training.trans_encoder import BI_LENGTH, Learner, Taught, TransEncoder, best
 

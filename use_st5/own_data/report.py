@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from use_st5._files import atomic_path
+from use_st5._remote_files import here
 from use_st5.own_data.development import MEASURES
 from use_st5.training.history import History
 
@@ -143,8 +144,9 @@ def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
     import tensorflow as tf
 
     found: dict[str, dict[int, float]] = {}
-    for file in sorted(folder.glob("events.*")):
-        for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
+    with here(folder) as local:
+        files = [str(file) for file in sorted(local.glob("events.*"))]
+        for record in tf.data.TFRecordDataset(files).as_numpy_iterator():
             event = tf.compat.v1.Event.FromString(record)
             for value in event.summary.value:
                 task, _, name = value.tag.rpartition("/")

@@ -13,7 +13,7 @@ from typing import Any
 
 from use_st5._files import file_sha256
 from use_st5._lines import read_lines
-from use_st5._remote_files import brought, remote_path
+from use_st5._remote_files import as_written, brought, remote_path
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import format_of, records
 from use_st5.data.read_report import ReadReport
@@ -40,7 +40,7 @@ class Source:
     """One file, or one TensorFlow data set, and what it teaches.
 
     Attributes:
-        name: As it was given.
+        name: As it was given; it may lie elsewhere (gs:// and the like).
         kind: Its task.
         columns: Key of a row → name of the column.
         rate: Its weight in a mixture; None: the number of its examples.
@@ -55,15 +55,20 @@ class Source:
     def reader(self) -> Iterable[Row]:
         """What reads it anew in each pass."""
         if self.is_text:
-            return _TextFile(self.name, running=self.kind is NEIGHBOURS)
-        if not Path(self.name).exists():
+            return _TextFile(self.path, running=self.kind is NEIGHBOURS)
+        if not self.path.exists():
             return _DataSet(self.name, self.kind, self.columns)
-        return _Table(self.name, self.kind, self.columns)
+        return _Table(self.path, self.kind, self.columns)
+
+    @cached_property
+    def path(self) -> Path:
+        """Where it is read: of a file elsewhere, a copy. There is nothing of a data set's name."""
+        return brought(self.name)
 
     @property
     def is_text(self) -> bool:
         """Whether it is a plain text, and no table."""
-        return _is_text(self.name)
+        return _is_text(self.path)
 
     @property
     def report(self) -> ReadReport:
@@ -81,8 +86,7 @@ class Source:
 
     def identity(self) -> str:
         """What tells it from one with other content: its sha256, or its name."""
-        path = Path(self.name)
-        return file_sha256(path) if path.is_file() else self.name
+        return file_sha256(self.path) if self.path.is_file() else self.name
 
 
 def open_source(
@@ -103,12 +107,13 @@ def open_source(
         ValueError: It is empty, of no known format, or no task fits its columns.
     """
     name, rate = _split_rate(os.fspath(given))
-    name = os.fspath(brought(name)) if remote_path(name) else name
-    if _is_text(name):
-        running = _runs_on(TextReader(name))
+    name = as_written(name)
+    path = brought(name)
+    if _is_text(path):
+        running = _runs_on(TextReader(path))
         kind = kind_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
         return Source(name, kind, {"text": "text"}, rate)
-    names = _column_names(name)
+    names = _column_names(name, path)
     own = {theirs.casefold(): key for key, theirs in (columns or {}).items()}
     renamed = {own.get(each.strip().casefold(), each): each for each in names}
     kind = kind_of([*renamed], name, task)
@@ -119,22 +124,22 @@ def open_source(
     return source
 
 
-def _is_text(name: str) -> bool:
+def _is_text(path: Path) -> bool:
     """Whether a file is a plain text: published tables are called .txt as well.
 
     Raises:
         FileNotFoundError: There is no such file.
     """
-    if not _TEXT.search(name):
+    if not _TEXT.search(path.name):
         return False
-    first = next((line for _, line in read_lines(Path(name))), b"")
+    first = next((line for _, line in read_lines(path)), b"")
     return b"\t" not in first
 
 
 def _split_rate(given: str) -> tuple[str, float | None]:
     """A name, and the rate behind `=`."""
     name, equals, rate = given.rpartition("=")
-    if not equals or Path(given).exists():
+    if not equals or (not remote_path(given) and Path(given).exists()):
         return given, None
     try:
         value = float(rate)
@@ -145,14 +150,13 @@ def _split_rate(given: str) -> tuple[str, float | None]:
     return name, value
 
 
-def _column_names(name: str) -> list[str]:
-    """The names of the columns of a table or a data set.
+def _column_names(name: str, path: Path) -> list[str]:
+    """The names of the columns of a table or a data set, which has a name and no path.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: There is nothing in it.
     """
-    path = Path(name)
     if not path.exists():
         if path.suffix or not _TFDS.fullmatch(name):
             raise FileNotFoundError(
@@ -191,8 +195,8 @@ def _neighbours(row: Row) -> Iterator[Row]:
 class _TextFile:
     """A plain text: its sentences with their neighbours, or each alone."""
 
-    def __init__(self, name: str, *, running: bool) -> None:
-        self._reader = TextReader(name)
+    def __init__(self, path: Path, *, running: bool) -> None:
+        self._reader = TextReader(path)
         self._running = running
 
     @property
@@ -213,9 +217,9 @@ class _Table(TableReader):
 
     warns = False
 
-    def __init__(self, name: str, kind: TaskKind, columns: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, kind: TaskKind, columns: Mapping[str, str]) -> None:
         self.expects = f"rows with {', '.join(kind.needed)}"
-        super().__init__(name, dict(columns), max_malformed=_MAX_MALFORMED)
+        super().__init__(path, dict(columns), max_malformed=_MAX_MALFORMED)
         self._kind = kind
 
     def _examples(self, row: Row) -> list[Row]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from use_st5._remote_files import brought
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.data._records import format_of, records
 from use_st5.data.prepared_column import PreparedColumn
@@ -100,8 +101,9 @@ def open_teacher(given: str) -> Teacher:
         FileNotFoundError: There is no such thing.
         ValueError: The file holds no vectors.
     """
-    if Path(given).is_file():
-        return VectorFile(Path(given))
+    path = brought(given)
+    if path.is_file():
+        return VectorFile(path)
     teacher = TrainableEncoder.load(given)
     return CrossEncoder.of(teacher) if family_of(teacher.model).texts == 2 else teacher
 

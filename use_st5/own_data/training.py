@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from use_st5._files import sole_writer
-from use_st5._model_manifest import check_replaceable
 from use_st5._records import read_record
+from use_st5._remote_files import as_written, remote_path
 from use_st5.own_data.classifier import write_classifiers
 from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.own_data.course import Course
@@ -22,16 +19,16 @@ from use_st5.own_data.learner import copied, open_learner
 from use_st5.own_data.pair_cycles import PairCycles
 from use_st5.own_data.plan import plan
 from use_st5.own_data.report import card, draw_run
+from use_st5.own_data.run_folder import absolute, begin, request_of, run_folder
 from use_st5.own_data.settings import Settings, make_settings
 from use_st5.own_data.sources import Source, open_source
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.device import Device
 from use_st5.training.history import History
 from use_st5.training.recipe import Recipe, StrategyName
-from use_st5.training.recipe_run import HISTORY, Device, write_json
+from use_st5.training.recipe_run import HISTORY
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-_REQUEST = "request.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +70,7 @@ def train(
     settings: str | None = None,
     overwrite: bool = False,
     strategy: StrategyName | None = None,
+    batch_files: str | os.PathLike[str] | None = None,
     on_news: Callable[[str], None] = lambda line: None,
     **options: Any,
 ) -> Trained:
@@ -80,15 +78,13 @@ def train(
 
     The encoder is measured before the first step, and exported as it was where no step was better.
     A run that was interrupted goes on when it is called again with the same arguments, from the
-    last checkpoint in the folder `TO.run`.
+    last checkpoint in `TO.run`; on any machine, where model, files and `to` lie on gs:// or alike.
 
     Args:
-        model: The name of a bundled model, a folder that use_st5 exported, a checkpoint of another
-            library, `fresh:PRESET` (a named shape whose vocabulary is that of the files), or an
-            encoder, which is trained itself.
-        files: One or several: tables with named columns (.tsv, .csv, .jsonl, .parquet), text
-            (.txt), or TensorFlow data sets, `NAME[SPLIT]`. Several are a mixture, by their sizes
-            or, with `=RATE` behind a name, by rates.
+        model: A bundled model's name, a folder, a checkpoint of another library, `fresh:PRESET` (a
+            named shape with the vocabulary of the files), or an encoder, which is trained itself.
+        files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
+            data sets, `NAME[SPLIT]`. Several are mixed by their sizes or, with `=RATE`, by rates.
         to: The folder to write, a SavedModel that takes strings.
         dev: Files that measure, by their own columns; none: rows of `files` are held out.
         task: What all files teach, instead of what their columns say: a name in `TASK_KINDS`.
@@ -96,6 +92,7 @@ def train(
         settings: The settings of a paper by name, such as "sentence_t5".
         overwrite: Whether what is in `to`, and a run that was begun with other arguments, goes.
         strategy: Where a copy learns, as in `Recipe.run`, on one machine; a run may change it.
+        batch_files: Where workers in other processes find the batches, as in `Trainer`.
         on_news: Called with each line about the files, the settings and the result.
         **options: What differs from the settings: attributes of `Settings`, such as `epochs=1`.
 
@@ -105,26 +102,30 @@ def train(
     Raises:
         FileNotFoundError: There is no such model or file.
         FileExistsError: `to` holds something, or another run was begun there.
-        ValueError: A file teaches nothing that is known, or an option is out of its range.
+        ValueError: A file teaches nothing that is known, or an option does not fit.
         BlockingIOError: Another process is writing there.
     """
     chosen = make_settings(settings, **options)
-    target, device = Path(to), _device(strategy, chosen)
+    target, device = Path(to), _device(strategy, batch_files, chosen)
     sources = _sources(files, task, columns)
     measured = [_development_source(each, task, columns) for each in _listed(dev)]
-    request = _request(model, sources, measured, chosen)
-    with _writing(target, request, overwrite=overwrite) as work:
+    request = request_of(model, sources, measured, chosen)
+    with run_folder(target, request, overwrite=overwrite) as work:
         encoder = _learner(model, sources, chosen, device)
         course = plan(model, encoder, sources, measured, chosen, replicas=device.replicas)
+        where = _places(course, target, strategy, batch_files)
         for line in course.lines():
             on_news(line)
-        _begin(work, request, overwrite=overwrite)
-        recipe = _with_card(course, work, target)
-        after = recipe.run(Path(), work, seed=chosen.seed, exported=target, strategy=strategy)
+        begin(work, request, overwrite=overwrite)
+        after = _with_card(course, work, target).run(Path(), work, exported=target, **where)
         return _finish(course, work, target, after, on_news)
 
 
-def _device(strategy: StrategyName | None, settings: Settings) -> Device:
+def _device(
+    strategy: StrategyName | None,
+    batch_files: str | os.PathLike[str] | None,
+    settings: Settings,
+) -> Device:
     """Where the training runs.
 
     Raises:
@@ -132,7 +133,7 @@ def _device(strategy: StrategyName | None, settings: Settings) -> Device:
     """
     if strategy == "multi_worker":
         raise ValueError("strategy: expected one of one machine, received multi_worker.")
-    device = Device(strategy, None)
+    device = Device(strategy, None, batch_files)
     if settings.batch_size % device.replicas:
         raise ValueError(
             f"batch_size: expected a number that {device.replicas} replicas can share, received "
@@ -148,7 +149,7 @@ def _learner(
     device: Device,
 ) -> TrainableEncoder:
     encoder = open_learner(model, sources, settings)
-    if not device.options:
+    if "strategy" not in device.options:
         return encoder
     with device.scope():
         return copied(encoder)
@@ -174,10 +175,13 @@ def _finish(
     )
     picture = draw_run(history, work, course.monitor, course.unit)
     if picture is not None:
-        on_news(f"plot of the run: {picture}; TensorBoard: {work / 'checkpoints' / 'logs'}")
+        logs = as_written(work / "checkpoints" / "logs")
+        on_news(f"plot of the run: {as_written(picture)}; TensorBoard: {logs}")
     seed = course.settings.seed
-    for each in write_classifiers(course.surveys, course.sets, target.absolute(), work, seed=seed):
-        on_news(f"classifier, for keras.models.load_model(…, safe_mode=False): {each}")
+    encoder = absolute(target)
+    for each in write_classifiers(course.surveys, course.sets, encoder, work, seed=seed):
+        path = as_written(each)
+        on_news(f"classifier, for keras.models.load_model(…, safe_mode=False): {path}")
     start, end = before[course.monitor], after[course.monitor]
     if trained.best_step == 0:
         on_news(
@@ -225,74 +229,25 @@ def _development_source(
     return source
 
 
-def _request(
-    model: str | os.PathLike[str] | TrainableEncoder,
-    sources: Sequence[Source],
-    measured: Sequence[Source],
-    settings: Settings,
+def _places(
+    course: Course,
+    target: Path,
+    strategy: StrategyName | None,
+    batch_files: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
-    """What a run can only be continued with."""
-    named = model.name or "" if isinstance(model, TrainableEncoder) else os.fspath(model)
-    request = {
-        "model": named,
-        "train": [_described(source) for source in sources],
-        "dev": [_described(source) for source in measured],
-        "settings": dataclasses.asdict(settings),
-    }
-    return json.loads(json.dumps(request, default=list))
-
-
-def _described(source: Source) -> dict[str, Any]:
-    return {
-        "name": source.name,
-        "content": source.identity(),
-        "task": source.kind.name,
-        "columns": dict(source.columns),
-        "rate": source.rate,
-    }
-
-
-@contextlib.contextmanager
-def _writing(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> Iterator[Path]:
-    """The block alone writes the model and its run, which is new or was begun in the same way."""
-    target = target.absolute()
-    work = target.with_name(target.name + ".run")
-    try:
-        with sole_writer(target), sole_writer(work, inside=True):
-            check_replaceable(target)
-            path = work / _REQUEST
-            begun = path.exists()
-            if begun and not overwrite:
-                found = read_record(path, dict[str, Any], remedy="Give --overwrite to begin anew.")
-                _check_same(work, found, request)
-            elif not begun and any(each.name != ".lock" for each in work.iterdir()):
-                raise FileExistsError(f"{work}: expected an empty folder or a run begun before.")
-            if target.exists() and any(target.iterdir()) and not (begun or overwrite):
-                raise FileExistsError(f"{target} exists; give --overwrite or choose another folder")
-            yield work
-    finally:
-        # What was refused before it began leaves nothing behind.
-        with contextlib.suppress(OSError):
-            work.rmdir()
-
-
-def _begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Notes what the run can be continued with; with `overwrite` what was begun before goes."""
-    if overwrite:
-        for each in work.iterdir():
-            if each.name != ".lock":
-                shutil.rmtree(each) if each.is_dir() else each.unlink()
-    write_json(work / _REQUEST, request)
-
-
-def _check_same(work: Path, found: Mapping[str, Any], request: Mapping[str, Any]) -> None:
-    if found == request:
-        return
-    differ = [name for name in request if found.get(name) != request[name]]
-    if differ == ["settings"]:
-        theirs, mine = found["settings"], request["settings"]
-        differ = [name for name in mine if theirs.get(name) != mine[name]]
-    raise FileExistsError(
-        f"{work} holds a run that was begun with other arguments ({', '.join(differ)}): it goes on "
-        "with the same ones. Give --overwrite to begin anew, or choose another folder."
-    )
+    """The options of the run; refused are places that a training in cycles has not."""
+    common: dict[str, Any] = {"seed": course.settings.seed, "strategy": strategy}
+    if not isinstance(course.recipe, PairCycles):
+        files = None if batch_files is None else as_written(batch_files)
+        return common | {"batch_files": files}
+    if batch_files is not None:
+        raise ValueError(
+            "batch_files: expected none, since pairs without a score are learnt in cycles, "
+            f"in which each training begins with what the one before gave. Received: {batch_files}"
+        )
+    if remote := remote_path(target):
+        raise ValueError(
+            f"{remote}: expected a local folder, since pairs without a score are learnt in cycles, "
+            "which write it piece by piece. Copy the folder when it is done."
+        )
+    return common

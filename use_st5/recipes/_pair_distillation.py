@@ -14,9 +14,10 @@ from use_st5._files import atomic_path, sole_writer
 from use_st5._model_manifest import check_replaceable
 from use_st5._records import read_record
 from use_st5.recipes._learner_starts import Opened, Start, learner_of, write_start
+from use_st5.training.device import Device
 from use_st5.training.pair_scores import Kind
 from use_st5.training.recipe import Part, Scores, StrategyName
-from use_st5.training.recipe_run import PARTS, Device, checkpoints_folder, parts_to_run, write_json
+from use_st5.training.recipe_run import PARTS, checkpoints_folder, parts_to_run, write_json
 from use_st5.training.run_checks import check_begun_with
 from use_st5.training.teaching import teach
 from use_st5.training.trans_encoder import Taught, TransEncoder, best

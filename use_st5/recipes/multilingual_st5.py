@@ -41,6 +41,7 @@ from pathlib import Path
 import keras
 
 from use_st5._files import atomic_path
+from use_st5._remote_files import here
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data.corpora import SIMCSE_NLI, XNLI_MT, Example, xnli_mt
@@ -137,7 +138,8 @@ class Adapted:
     def merged(self) -> SentenceT5:
         """The base in float32 with the adapters that `keep` wrote in it."""
         model = self.settings.base(self._run, "float32")
-        load_lora(model, self._run.output / ADAPTERS).merge()
+        with here(self._run.output / ADAPTERS) as path:
+            load_lora(model, path).merge()
         return model
 
 

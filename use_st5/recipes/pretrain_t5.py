@@ -35,6 +35,7 @@ import keras
 import numpy as np
 
 from use_st5._files import atomic_path, sole_writer
+from use_st5._remote_files import brought
 from use_st5.data.pretraining_text import open_tokens, pretraining_tokens
 from use_st5.data.span_corruption import SpanCorruption
 from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
@@ -42,9 +43,10 @@ from use_st5.models.t5.config import T5_PRESETS, T5_ROWS, T5Config
 from use_st5.models.t5.t5 import T5
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.device import Device
 from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.recipe import Part, Scores, StrategyName
-from use_st5.training.recipe_run import Device, checkpoints_folder, parts_to_run, write_json
+from use_st5.training.recipe_run import checkpoints_folder, parts_to_run, write_json
 from use_st5.training.task import Task
 
 # Measured on two shared cores with AVX512-BF16: 10,300 tokens/s so, 5,100 with XLA on top; float32
@@ -88,6 +90,7 @@ class T5Pretraining:
         resume: bool = True,
         part: Part | None = None,
         strategy: StrategyName | None = None,
+        batch_files: str | Path | None = None,
     ) -> Scores:
         """Pre-trains and saves the model.
 
@@ -100,13 +103,15 @@ class T5Pretraining:
             part: "prepare" writes what is to be trained on into `output/prepared` and does no more;
                 "train" does what is left, and needs neither `data` nor TensorFlow. None: both.
             strategy: As in `Recipe.run`.
+            batch_files: As in `Recipe.run`.
 
         Returns:
             Loss and accuracy on texts that were not trained on; nothing where nothing is trained.
         """
         wanted = parts_to_run(part, ("prepare", "train"))
-        device = Device(strategy, part)
-        with sole_writer(output, inside=True) if device.writes else contextlib.nullcontext():
+        data, device = brought(data), Device(strategy, part, batch_files)
+        alone = sole_writer(output, inside=True, elsewhere=True)
+        with alone if device.writes else contextlib.nullcontext():
             checkpoints = checkpoints_folder(output, resume=resume)
             path = output / "prepared" / "tokens.npy"
             if "prepare" in wanted:

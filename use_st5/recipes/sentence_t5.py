@@ -31,6 +31,7 @@ from typing import Any
 
 import keras
 
+from use_st5._remote_files import as_written, exists, here
 from use_st5.data.corpora import (
     MEDQUAD,
     STACK_EXCHANGE,
@@ -123,17 +124,18 @@ def pretrained_folder(run: Run) -> Path:
         FileNotFoundError: There is no model in it.
     """
     folder = run.pretrained or run.output.parent / "pretrain_t5"
-    if not (folder / MODEL_NAME).exists():
+    if not exists(folder / MODEL_NAME):
         raise FileNotFoundError(
-            f"Expected a pre-trained T5, {folder / MODEL_NAME}. Make one: use-st5 reproduce "
-            f"pretrain_t5 --data DATA --out {folder}"
+            f"Expected a pre-trained T5, {as_written(folder / MODEL_NAME)}. Make one: use-st5 "
+            f"reproduce pretrain_t5 --data DATA --out {as_written(folder)}"
         )
     return folder
 
 
 def sentence_encoder(run: Run, *, pooling: Pooling, projection_dim: int | None) -> SentenceT5:
     """A Sentence-T5 with the weights of a pre-trained T5; a projection is new."""
-    t5 = keras.saving.load_model(pretrained_folder(run) / MODEL_NAME, compile=False)
+    with here(pretrained_folder(run) / MODEL_NAME) as path:
+        t5 = keras.saving.load_model(path, compile=False)
     model = SentenceT5(t5.config, pooling=pooling, projection_dim=projection_dim, dtype=DTYPE)
     model.build()
     for name in ("embedding", "encoder", "decoder"):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +20,7 @@ from safetensors import safe_open
 
 from use_st5._files import atomic_path
 from use_st5._records import read_record
-from use_st5._remote_files import bring, exists, names_in, remote_path, remove
+from use_st5._remote_files import as_written, exists, here, names_in, remote_path, remove
 
 if TYPE_CHECKING:
     from use_st5.training.task import Task
@@ -77,7 +75,7 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """The steps of the checkpoints that exist, ascending."""
-        matches = [match for name in self._names() if (match := _NAME.fullmatch(name))]
+        matches = [match for name in names_in(self.folder) if (match := _NAME.fullmatch(name))]
         if self._remote:  # Where what describes a checkpoint comes last.
             matches = [m for m in matches if exists(f"{self._remote}/{m[0]}/{_STATE}")]
         return sorted(int(match[1]) for match in matches)
@@ -107,13 +105,10 @@ class Checkpoints:
             FileNotFoundError: There are none.
             ValueError: They are damaged, or the checkpoint is of an older version.
         """
-        with self._local(step) as folder:
-            return self._read_state(folder, step, kind)
-
-    def _read_state(self, folder: Path, step: int, kind: type[State]) -> State:
-        self._check_format(folder)
-        remedy = f"Remove {self._path(step)}: the run goes on from the checkpoint before it."
-        return read_record(folder / _STATE, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
+        path = self._path(step)
+        self._check_format(path)
+        remedy = f"Remove {as_written(path)}: the run goes on from the checkpoint before it."
+        return read_record(path / _STATE, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
 
     def restore(self, step: int, groups: Sequence[str] | None = None) -> None:
         """Reads the variables of the checkpoint of `step`.
@@ -128,28 +123,22 @@ class Checkpoints:
         """
         if step not in self.steps():
             raise FileNotFoundError(
-                f"Expected the checkpoint of step {step} in {self.folder}. "
+                f"Expected the checkpoint of step {step} in {as_written(self.folder)}. "
                 f"Found checkpoints of steps: {self.steps()}"
             )
-        with self._local(step) as folder:
-            self._read_values(folder, groups)
-
-    def _read_values(self, folder: Path, groups: Sequence[str] | None) -> None:
-        self._check_format(folder)
+        path = self._path(step)
+        self._check_format(path)
         names = self._variables if groups is None else groups
         wanted = self._named({name: self._variables[name] for name in names})
-        try:
-            with safe_open(folder / _VALUES, framework="np") as file:
-                if missing := wanted.keys() - set(file.keys()):
-                    raise ValueError(f"no {', '.join(sorted(missing))}")
-                for name, variable in wanted.items():
-                    variable.assign(file.get_tensor(name))
-        except Exception as error:  # Keras's kinds and the format's, which differ by version
-            raise ValueError(
-                f"{folder}: expected the variables of this run, found others, or files that are "
-                f"damaged ({type(error).__name__}: {error}). Remove it: the run goes on from the "
-                "checkpoint before it."
-            ) from error
+        with here(path) as folder:
+            try:
+                _assign(folder / _VALUES, wanted)
+            except Exception as error:  # Keras's kinds and the format's, which differ by version
+                raise ValueError(
+                    f"{as_written(path)}: expected the variables of this run, found others, or "
+                    f"files that are damaged ({type(error).__name__}: {error}). Remove it: the run "
+                    "goes on from the checkpoint before it."
+                ) from error
 
     @staticmethod
     def _named(groups: dict[str, list[keras.Variable]]) -> dict[str, keras.Variable]:
@@ -162,32 +151,17 @@ class Checkpoints:
         }
 
     @staticmethod
-    def _check_format(folder: Path) -> None:
-        if (folder / "values.index").exists() and not (folder / _VALUES).exists():
+    def _check_format(path: Path) -> None:
+        names = names_in(path)
+        if "values.index" in names and _VALUES not in names:
             raise ValueError(
-                f"{folder}: expected {_VALUES}, found a checkpoint in TensorFlow's format, which "
-                "use_st5 0.1 wrote. End that run with use_st5 0.1, or begin it anew in another "
-                "folder."
+                f"{as_written(path)}: expected {_VALUES}, found a checkpoint in TensorFlow's "
+                "format, which use_st5 0.1 wrote. End that run with use_st5 0.1, or begin it anew "
+                "in another folder."
             )
 
     def _path(self, step: int) -> Path:
         return self.folder / f"checkpoint-{step:09d}"
-
-    def _names(self) -> list[str]:
-        if self._remote:
-            return names_in(self._remote)
-        return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-
-    @contextlib.contextmanager
-    def _local(self, step: int) -> Iterator[Path]:
-        """The checkpoint's folder, or a copy of it here for a block."""
-        if not self._remote:
-            yield self._path(step)
-            return
-        with tempfile.TemporaryDirectory() as temporary:
-            copy = Path(temporary, self._path(step).name)
-            bring(f"{self._remote}/{copy.name}", copy)
-            yield copy
 
     def _remove_old(self, also_keep: int | None) -> None:
         if self._remote:
@@ -203,6 +177,14 @@ class Checkpoints:
         for path in self.folder.iterdir():
             if _LEFTOVER.fullmatch(path.name):
                 shutil.rmtree(path)
+
+
+def _assign(values: Path, variables: Mapping[str, keras.Variable]) -> None:
+    with safe_open(values, framework="np") as file:
+        if missing := variables.keys() - set(file.keys()):
+            raise ValueError(f"no {', '.join(sorted(missing))}")
+        for name, variable in variables.items():
+            variable.assign(file.get_tensor(name))
 
 
 def frozen_weights(layer: keras.layers.Layer) -> list[keras.Variable]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import keras
 
 from use_st5._files import atomic_path
+from use_st5._remote_files import brought, here
 from use_st5.data.held_out import without_held_out
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.task_loss import TaskLoss
@@ -84,8 +85,7 @@ class RecipeTask:
         data: What it learns from.
         batch_size: Examples of a step over all replicas; all there are where these are fewer.
         rate: Weight in the draw of tasks; None: the number of its examples.
-        part_weights: Parts of the data share the rate by number of examples times these, 1 for
-            parts that are not named.
+        part_weights: Parts share the rate by number of examples times these, or 1.
     """
 
     name: str
@@ -131,7 +131,8 @@ def keep_model(run: Run, model: keras.Model) -> None:
 
 def kept_model(run: Run) -> keras.Model:
     """What `keep_model` wrote, computed with in float32."""
-    return in_float32(keras.saving.load_model(run.output / _MODEL, compile=False))
+    with here(run.output / _MODEL) as path:
+        return in_float32(keras.saving.load_model(path, compile=False))
 
 
 def in_float32(model: keras.Model) -> keras.Model:
@@ -229,18 +230,17 @@ class Recipe:
         pretrained: Path | None = None,
         prepared: Path | None = None,
         exported: Path | None = None,
-        batch_files: Path | None = None,
+        batch_files: str | Path | None = None,
     ) -> Scores:
         """Prepares the data, trains, exports and scores.
 
         Args:
-            data: Folder of the corpora and evaluation sets.
-            output: Folder for checkpoints, the SavedModel and the scores.
+            data: Folder of the corpora and evaluation sets; from elsewhere (gs://) a copy is made.
+            output: Folder for checkpoints, the SavedModel and the scores; may lie elsewhere.
             seed: Of the initial weights, the draw of tasks and the shuffling.
             steps: Optimizer steps of each stage; the recipe's own by default.
             resume: Whether an interrupted run in `output` continues.
-            part: "prepare" writes the arrays; "train" makes the model out of them; "export" does
-                what is left. None: all.
+            part: "prepare" writes arrays, "train" makes a model of them, "export" the rest.
             tasks: Which tasks to train on; all by default.
             strategy: Where to train, as in `strategy_by_name`; None: the backend's own device.
             teacher: Folder of a teacher's vectors, made if missing; `teacher` in `output` if None.
@@ -261,7 +261,7 @@ class Recipe:
         from use_st5.training.recipe_run import run_recipe
 
         recipe = self if tasks is None else self.only(tasks)
-        run = Run(recipe, data, output, seed, teacher, pretrained, prepared, exported)
+        run = Run(recipe, brought(data), output, seed, teacher, pretrained, prepared, exported)
         where: dict[str, Any] = {"part": part, "strategy": strategy, "batch_files": batch_files}
         return run_recipe(run, steps=steps, resume=resume, **where)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,11 @@ import keras
 from use_st5._files import atomic_path, sole_writer
 from use_st5._model_manifest import check_replaceable
 from use_st5._records import read_record
+from use_st5._remote_files import as_written, exists, remote_path
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.device import Device
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
 from use_st5.training.recipe import Part, RecipeTask, Run, Scores, Stage, StrategyName
@@ -36,7 +37,7 @@ def run_recipe(
     resume: bool = True,
     part: Part | None = None,
     strategy: StrategyName | None = None,
-    batch_files: Path | None = None,
+    batch_files: str | Path | None = None,
 ) -> Scores:
     """Runs a recipe; the arguments are those of `Recipe.run`.
 
@@ -45,15 +46,16 @@ def run_recipe(
     measurements), `model/` (the SavedModel, unless it goes elsewhere) and `scores.json`.
 
     Raises:
-        ValueError: The part or the strategy does not go with Keras's backend.
+        ValueError: The part or the strategy does not go with Keras's backend, or a folder elsewhere
+            (gs:// and the like) with the recipe.
         FileExistsError: What `checkpoints_folder` raises.
         BlockingIOError: Another process is writing there.
     """
     wanted = parts_to_run(part, PARTS)
-    device = Device(strategy, part)
-    if batch_files is not None:
-        device.options["batch_files"] = batch_files
-    with sole_writer(run.output, inside=True) if device.writes else contextlib.nullcontext():
+    _check_places(run)
+    device = Device(strategy, part, batch_files)
+    alone = sole_writer(run.output, inside=True, elsewhere=True)
+    with alone if device.writes else contextlib.nullcontext():
         checkpoints = checkpoints_folder(run.output, resume=resume, exported=run.exported)
         if "train" in wanted:
             run.recipe.check(run)
@@ -107,8 +109,10 @@ def checkpoints_folder(output: Path, *, resume: bool, exported: Path | None = No
     """
     check_replaceable(exported or output / "model")
     checkpoints = output / "checkpoints"
-    if not resume and checkpoints.exists():
-        raise FileExistsError(f"{checkpoints} exists. Remove it, or let the run resume.")
+    if not resume and exists(checkpoints):
+        raise FileExistsError(
+            f"{as_written(checkpoints)} exists. Remove it, or let the run resume."
+        )
     return checkpoints
 
 
@@ -118,45 +122,20 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
         temporary.write_text(json.dumps(dict(value), indent=2) + "\n", encoding="utf-8")
 
 
-class Device:
-    """Where the training runs, and whether this process writes.
+def _check_places(run: Run) -> None:
+    """Refuses folders elsewhere where a recipe writes piece by piece: text and a teacher's vectors.
 
-    Args:
-        name: Of the strategy; None: none. A process has one of each name.
-        part: What runs. Of several workers one writes, so that each runs the training alone.
+    Raises:
+        ValueError: One lies elsewhere.
     """
-
-    def __init__(self, name: StrategyName | None, part: Part | None) -> None:
-        self.options: dict[str, Any] = {}
-        self.scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
-        self.writes, self.replicas = True, 1
-        if name is None:
-            return
-        if keras.config.backend() != "tensorflow":
-            raise ValueError(f"Strategies are TensorFlow's. Received: {name} under JAX")
-        if name == "multi_worker" and part != "train":
+    if "teacher" not in run.recipe.folders:
+        return
+    for name, folder in (("prepared", run.prepared), ("teacher", run.teacher)):
+        if remote := remote_path(folder):
             raise ValueError(
-                "Expected the part 'train' with multi_worker: prepare the data on one machine "
-                f"before, into a folder that all workers see. Received: part={part!r}"
+                f"{remote}: expected a local folder, since {run.recipe.name} writes its text and "
+                f"its teacher's vectors piece by piece. Name one: --{name} FOLDER."
             )
-        from use_st5.training.strategies import is_chief
-
-        strategy = _strategy(name)
-        self.options, self.scope = {"strategy": strategy}, strategy.scope
-        self.replicas = strategy.num_replicas_in_sync
-        if self.replicas > 1:
-            # XLA is asked for by those who measured one device; here the trainer knows better.
-            self.options["jit_compile"] = "auto"
-        self.writes = is_chief(strategy)
-
-
-@functools.cache
-def _strategy(name: StrategyName) -> Any:
-    """The process's own: what was made in the scope of another of this name would not fit."""
-    from use_st5.training.strategies import strategy_by_name
-
-    kind, _, tpu = name.partition(":")
-    return strategy_by_name(kind, tpu=tpu or None)
 
 
 def _prepare(run: Run) -> None:
@@ -199,10 +178,10 @@ def _open(run: Run, task: RecipeTask) -> dict[str, ArrayData]:
     parts = {}
     for name, (_, columns) in task.data.sources(task.name, run).items():
         folder = run.prepared / name
-        if not folder.is_dir():
+        if not exists(folder):
             raise FileNotFoundError(
-                f"Expected prepared ids, {folder}. Where TensorFlow is, run the same command with "
-                "--part prepare, and bring the output folder here."
+                f"Expected prepared ids, {as_written(folder)}. Where TensorFlow is, run the same "
+                "command with --part prepare, and bring the output folder here."
             )
         arrays = open_prepared(folder, columns=columns)
         parts[name] = ArrayData(arrays, group_size=task.data.group_size, buckets=task.data.buckets)
@@ -307,9 +286,9 @@ def _export(run: Run) -> Scores:
 def _read_training(run: Run) -> dict[str, Any]:
     """How what lies beside it was trained."""
     path = run.output / _TRAINING
-    if not path.exists():
+    if not exists(path):
         raise FileNotFoundError(
-            f"Expected {path}, which the training writes when it is done. Run the same command "
-            f"with --part train --out {path.parent}"
+            f"Expected {as_written(path)}, which the training writes when it is done. Run the same "
+            f"command with --part train --out {as_written(path.parent)}"
         )
     return read_record(path, dict[str, Any], remedy="Train the encoder again.")

@@ -1,0 +1,251 @@
+"""Commands whose files lie elsewhere, on machines whose disks are empty.
+
+`file://HOST/PATH` is the local PATH to TensorFlow, and no path to anything else: to us it is as
+gs://BUCKET/PATH. (The `ram://` of other tests takes NAME for a folder wherever there is NAME.run.)
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from tests.evaluation.toys import BagOfWords, WordsTask
+from tests.machines import new_machine  # noqa: F401
+from tests.toy_encoders import WORDS, Toy
+from use_st5._cli import train
+from use_st5._cli.elsewhere import fetched
+from use_st5._remote_files import brought, carry, exists, names_in
+from use_st5.evaluation.runner import evaluate
+from use_st5.training.training_loop import TrainingLoop
+
+SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
+pytestmark = pytest.mark.usefixtures("without_xla")
+
+
+@pytest.fixture
+def base(tmp_path: Path, new_machine: Callable[[], Path]) -> str:  # noqa: F811
+    """A folder elsewhere of the test's own, and a machine with an empty disk."""
+    del new_machine
+    return f"file://bucket{tmp_path}/bucket"
+
+
+@pytest.fixture
+def start(base: str, toy_use_dan: Toy) -> str:
+    """A model elsewhere."""
+    carry(toy_use_dan.folders["float32"], f"{base}/start")
+    return f"{base}/start"
+
+
+@pytest.fixture
+def given(base: str, start: str) -> tuple[str, ...]:
+    """What a training is told that does not depend on the machine."""
+    pairs = "".join(f"{a}\t{b}\n" for a, b in itertools.pairwise(SENTENCES))
+    topics = "".join(f"{text}\t{text.split()[0]}\n" for text in SENTENCES)
+    files = {"pairs": f"anchor\tpositive\n{pairs}", "topics": f"text\tlabel\n{topics}"}
+    for name, content in files.items():
+        with tf.io.gfile.GFile(f"{base}/{name}.tsv", "w") as file:
+            file.write(content)
+    return (
+        *("train", start, "--train", f"{base}/pairs.tsv=2", "--train", f"{base}/topics.tsv"),
+        *("--batch", "8", "--steps", "8", "--evaluations", "4", "--rate", "0.01", "--seed", "3"),
+    )
+
+
+@pytest.fixture
+def told_to_end(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """`told_to_end(6)` sends this process a SIGTERM after step 6."""
+    whole = TrainingLoop._call
+
+    def at(step: int) -> None:
+        def call(self: TrainingLoop, callbacks: object) -> dict[str, float]:
+            values = whole(self, callbacks)
+            if self.history.step == step:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return values
+
+        monkeypatch.setattr(TrainingLoop, "_call", call)
+
+    return at
+
+
+def vectors(folder: str) -> np.ndarray:
+    return use_st5.load(folder).encode(SENTENCES[:4])
+
+
+def test_a_training_goes_on_from_a_new_machine(
+    use: Callable,
+    base: str,
+    given: tuple[str, ...],
+    new_machine: Callable[[], Path],  # noqa: F811
+    told_to_end: Callable[[int], None],
+    tmp_path: Path,
+) -> None:
+    new_machine()
+    result = use(*given, "--to", str(tmp_path / "whole"))
+    assert result.exit_code == 0, result.stderr
+    told_to_end(5)
+    new_machine()
+    command = (*given, "--to", f"{base}/tuned", "--batch-files", f"{base}/batches")
+    result = use(*command)
+    assert result.exit_code == 75, result.stderr
+    assert "checkpoint-000000005" in names_in(f"{base}/tuned.run/checkpoints")
+    assert not exists(f"{base}/tuned")
+    home = new_machine()
+    told_to_end(0)
+    result = use(*command)
+    assert result.exit_code == 0, result.stderr
+    assert f"written: {base}/tuned" in result.stderr
+    assert f"{base}/tuned.run/checkpoints/logs" in result.stderr
+    assert {each.name for each in home.iterdir()} == {"cache"}, "all else lies elsewhere"
+    # The batches were files for one of the two, and arrays for the other.
+    np.testing.assert_array_equal(vectors(f"{base}/tuned"), vectors(str(tmp_path / "whole")))
+    batches = names_in(f"{base}/batches")
+    assert sorted(name.rpartition("-")[0] for name in batches) == ["pairs", "topics"]
+    card = brought(f"{base}/tuned/README.md").read_text()
+    assert f"--train {base}/pairs.tsv=2" in card
+    assert {"run.png", "history.json", "classifier.json"} <= {*names_in(f"{base}/tuned.run")}
+    new_machine()
+    # The file names the encoder, which is still found.
+    path = brought(f"{base}/tuned.run/classifier.keras")
+    model = keras.models.load_model(path, safe_mode=False)
+    assert np.asarray(model(tf.constant(SENTENCES[:2]))).shape == (2, 6)
+    result = use(*command, "--seed", "4")
+    assert result.exit_code == 1
+    assert (
+        f"{base}/tuned.run holds a run that was begun with other arguments (seed)" in result.stderr
+    )
+    anew = ("--train", f"{base}/pairs.tsv", "--steps", "1", "--evaluations", "1", "--overwrite")
+    result = use("train", f"{base}/start", *command[-4:], *anew)
+    assert result.exit_code == 0, result.stderr
+    assert "checkpoint-000000008" not in names_in(f"{base}/tuned.run/checkpoints")
+
+
+def test_what_is_there_is_kept_unless_told(
+    use: Callable, base: str, given: tuple[str, ...]
+) -> None:
+    for to, message in (
+        (f"{base}/start", "start exists; give --overwrite"),
+        ("file://bucket", "file://bucket: expected a path in the bucket"),
+    ):
+        result = use(*given, "--to", to)
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+        assert message in result.stderr
+
+
+def test_cycles_are_refused_what_they_do_not_have(
+    use: Callable, base: str, toy_bert_pairs: tuple[str, ...]
+) -> None:
+    for more, message in (
+        (("--to", f"{base}/m"), f"{base}/m: expected a local folder, since pairs without a score"),
+        (("--to", "m", "--batch-files", "b"), "batch_files: expected none, since pairs without"),
+    ):
+        result = use(*toy_bert_pairs, *more)
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.stderr
+        assert message in result.stderr
+        assert not exists(f"{base}/m.run")
+        assert not Path("m.run").exists()
+
+
+@pytest.fixture
+def toy_bert_pairs(tmp_path: Path) -> tuple[str, ...]:
+    """A training by pairs without a score."""
+    from tests.recipes.tiny_bert import write_tiny_bert
+
+    rows = [f"{a}\t{b}" for a, b in itertools.pairwise(SENTENCES)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2", *rows]) + "\n")
+    scored = [f"{row}\t{number % 5}" for number, row in enumerate(rows)]
+    text = "\n".join(["sentence1\tsentence2\tscore", *scored]) + "\n"
+    (tmp_path / "dev.tsv").write_text(text)
+    write_tiny_bert(tmp_path / "bert", head=False)
+    paths = [str(tmp_path / name) for name in ("bert", "pairs.tsv", "dev.tsv")]
+    return ("train", paths[0], "--train", paths[1], "--dev", paths[2])
+
+
+def test_a_model_is_exported_packed_and_converted(
+    use: Callable, base: str, start: str, tmp_path: Path
+) -> None:
+    from tests.recipes.tiny_bert import write_tiny_bert
+
+    carry(brought(start), f"{base}/run/model")
+    result = use("export", f"{base}/run", "--to", f"{base}/small", "--storage", "int8")
+    assert result.exit_code == 0, result.stderr
+    assert f"{base}/small: " in result.stderr
+    result = use("export", start, "--to", f"{base}/copy", "--archive", f"{base}/copy.tar.gz")
+    assert result.exit_code == 0, result.stderr
+    np.testing.assert_array_equal(vectors(f"{base}/copy"), vectors(start))
+    with tarfile.open(brought(f"{base}/copy.tar.gz")) as archive:
+        assert "saved_model.pb" in archive.getnames()
+    assert "exists; give --overwrite" in use("export", start, "--to", f"{base}/copy").stderr
+    assert "found inside: copy, small, start" in use("export", base, "--to", "m").stderr
+    write_tiny_bert(tmp_path / "bert", head=False)
+    carry(tmp_path / "bert", f"{base}/bert")
+    result = use("convert", f"{base}/bert", "--to", f"{base}/converted")
+    assert result.exit_code == 0, result.stderr
+    assert use_st5.load(f"{base}/converted").name == "converted"
+
+
+def test_texts_are_embedded(use: Callable, base: str, start: str) -> None:
+    with tf.io.gfile.GFile(f"{base}/texts.txt", "w") as file:
+        file.write("\n".join(SENTENCES[:4]) + "\n")
+    command = ("embed", f"{base}/texts.txt", "-o", f"{base}/vectors.npy", "--model", start)
+    result = use(*command)
+    assert result.exit_code == 0, result.stderr
+    assert f"written: {base}/vectors.npy" in result.stderr
+    found = np.load(brought(f"{base}/vectors.npy"))
+    np.testing.assert_allclose(found, vectors(start), atol=1e-6)
+    assert "exists; give --overwrite" in use(*command).stderr
+    assert use(*command, "--overwrite").exit_code == 0
+
+
+LOCAL = [
+    ("evaluate", "use_dan_en", "--tasks", "weat", "--out", "ram://x/y.json"),
+    ("benchmark", "use_dan_en", "--out", "ram://x/y"),
+    ("mine", "pairs.tsv", "--to", "ram://x/y.tsv"),
+    ("bitext", "texts.txt", "texts.txt", "--to", "ram://x/y.tsv"),
+    ("index", "texts.txt", "--to", "ram://x/y"),
+    ("similarity", "a", "b", "--heatmap", "ram://x/y.png"),
+    ("report", "record.json", "--out", "ram://x/y"),
+    ("reproduce", "use_dan_en", "--data", ".", "--out", "ram://x/y"),
+    ("reproduce", "use_dan_ablation", "--data", ".", "--out", "ram://x/y"),
+    ("reproduce", "trans_encoder", "--data", ".", "--out", "ram://x/y"),
+]
+
+
+@pytest.mark.parametrize("arguments", LOCAL, ids=lambda arguments: " ".join(arguments[:2]))
+def test_what_writes_here_alone_says_so(
+    arguments: tuple[str, ...], use: Callable, base: str, tmp_path: Path
+) -> None:
+    del base
+    files = {"texts.txt": "a\n", "words.txt": "a b\nc\n", "pairs.tsv": "anchor\tpositive\na\tb\n"}
+    for name, text in files.items():
+        Path(name).write_text(text)
+    evaluate(BagOfWords(), [WordsTask()], Path()).write("record.json")
+    result = use(*arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.stderr
+    assert "expected a local" in result.stderr
+    assert "ram://x" in result.stderr
+    assert not exists("ram://x")
+
+
+def test_an_unknown_scheme_and_nothing_are_one_line(use: Callable, base: str) -> None:
+    result = use("train", "use_dan_en", "--train", "s4://x/y.tsv", "--to", "m")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "s4://x/y.tsv: expected a scheme that TensorFlow knows" in result.stderr
+    assert "gs://" in result.stderr
+    result = use("train", "use_dan_en", "--train", f"{base}/y.tsv", "--to", "m")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert f"{base}/y.tsv: expected a file or a folder" in result.stderr
+    with pytest.raises(FileNotFoundError):
+        fetched(f"{base}/nothing")
+    assert fetched("here") == Path("here")
+    assert train.HELP.count("gs://")
