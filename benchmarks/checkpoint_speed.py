@@ -54,6 +54,8 @@ def main() -> None:
     asked = parser.parse_args()
     if unknown := {*asked.sizes} - {*_KINDS}:
         parser.error(f"expected some of {', '.join(_KINDS)}, received {', '.join(unknown)}")
+    if asked.folder is not None:
+        asked.folder.mkdir(parents=True, exist_ok=True)
     print(f"{environment()}; medians of {asked.repeats}\n")
     print(
         "| size | weights, millions | checkpoint, MB | save, s | MB/s | ratio | restore, s | MB/s "
