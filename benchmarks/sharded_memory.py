@@ -3,12 +3,14 @@
     pip install "use_st5[jax]"
     python -m benchmarks.sharded_memory t5_3b --devices 64 --model 8 --batch 512
     python -m benchmarks.sharded_memory t5_11b --devices 256 --model 8 --batch 1024 --lora 8
+    python -m benchmarks.sharded_memory t5_small --devices 1 --batch 128 --run
 
 The whole step (two texts of 64 tokens a row, in-batch softmax, gradients, Adafactor) is compiled
 for as many simulated devices with abstract arrays, as `JaxTrainer` compiles it, and XLA says what a
 device holds: arguments (weights, moments, the batch), results that take no argument's place, and
 temporaries. The compiler is that of the processor: a TPU's orders and fuses operations in its own
-way, and may need less or more of temporaries.
+way, and may need less or more of temporaries. With `--run` a small size is trained for two steps as
+well, and the row ends with what the process grew by, a device.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -34,10 +37,12 @@ def main() -> None:
     parser.add_argument("--pieces", type=int, default=1, help="GradCache: pieces of the batch")
     parser.add_argument("--lora", type=int, default=0, help="rank of adapters; 0: all weights")
     parser.add_argument("--dtype", default="mixed_bfloat16")
+    parser.add_argument("--run", action="store_true", help="train, too: weights are held then")
     asked = parser.parse_args()
     os.environ["KERAS_BACKEND"] = "jax"
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={asked.devices}"
+    grown = f"{measured(asked) / 1e9:.2f} GB | " if asked.run else ""
     began = time.monotonic()
     found = compiled(asked).memory_analysis()
     gigabytes = {
@@ -50,7 +55,7 @@ def main() -> None:
         f"| {asked.preset} | {f'LoRA {asked.lora}' if asked.lora else 'all'} | {asked.batch} "
         f"| {asked.devices} | {asked.devices // asked.model} x {asked.model} | {asked.pieces} "
         f"| {gigabytes['argument']:.2f} | {results:.2f} | {gigabytes['temp']:.2f} | {total:.2f} "
-        f"| {time.monotonic() - began:.0f} s |"
+        f"| {grown}{time.monotonic() - began:.0f} s |"
     )
 
 
@@ -109,6 +114,37 @@ def compiled(asked: Any) -> Any:
         for name in ("anchor", "positive")
     }
     return step._program(values).lower(values, frozen, batch).compile()
+
+
+def measured(asked: Any) -> float:
+    """The bytes that the process grew by, a device, when it trained two such steps."""
+    import keras
+    import numpy as np
+
+    from use_st5.losses.contrastive_loss import ContrastiveLoss
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.training.array_data import ArrayData
+    from use_st5.training.jax_trainer import JaxTrainer
+    from use_st5.training.sharding import sharded
+    from use_st5.training.task import Task
+
+    keras.distribution.set_distribution(sharded(model=asked.model))
+    drawn = np.random.default_rng(0).integers(1, 32_000, (2, 2 * asked.batch, asked.length))
+    data = ArrayData(dict(zip(("anchor", "positive"), drawn.astype(np.int32), strict=True)))
+    task = Task("pairs", ContrastiveLoss(), data, batch_size=asked.batch)
+    before = _memory("VmRSS")
+    encoder = SentenceT5.from_preset(asked.preset, dtype=asked.dtype)
+    encoder.build()
+    optimizer = keras.optimizers.Adafactor(1e-3)
+    options = {"gradient_cache": asked.pieces, "steps_per_call": 1, "progress": False}
+    JaxTrainer(encoder, [task], optimizer, **options).run(2)
+    return (_memory("VmHWM") - before) / asked.devices
+
+
+def _memory(name: str) -> int:
+    """Bytes of this process, now (VmRSS) or at most (VmHWM), as Linux counts them."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def _without_value(value: float, **options: Any) -> Any:
