@@ -43,18 +43,28 @@ def test_notebook_is_valid_and_kept_without_outputs(notebook: Path) -> None:
     assert all(len(line) <= 110 for cell in content.cells for line in cell.source.splitlines())
 
 
+def text_of(shown: list[nbformat.NotebookNode]) -> str:
+    """What the cells printed."""
+    return "".join(output.text for output in shown if output.output_type == "stream")
+
+
+def losses(printed: str) -> list[float]:
+    """The first and the last loss, of the line that names them."""
+    loss = next(line for line in printed.splitlines() if line.startswith("loss: "))
+    return [float(word) for word in loss.replace(",", "").split() if word[0].isdigit()]
+
+
 @pytest.mark.process
 @pytest.mark.skipif("use_dan_en" not in bundled_names(), reason="use_dan_en is not bundled yet")
 def test_quickstart_runs_on_the_bundled_model(tmp_path: Path) -> None:
     content = run(next(path for path in NOTEBOOKS if path.name == "quickstart.ipynb"), tmp_path)
     shown = outputs(content)
-    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    printed = text_of(shown)
     assert "(8, 512) float32" in printed
     assert "serving_default" in printed
     pictures = [output for output in shown if "image/png" in output.get("data", {})]
     assert len(pictures) == 1
-    loss = next(line for line in printed.splitlines() if line.startswith("loss: "))
-    first, last = (float(word) for word in loss.replace(",", "").split() if word[0].isdigit())
+    first, last = losses(printed)
     assert last < first / 2
     # Three topics: a guess would reach a third.
     assert float(shown[-1].data["text/plain"]) >= 0.75
@@ -71,7 +81,7 @@ def test_own_pairs_tune_the_bundled_transformer(tmp_path: Path) -> None:
         pytest.importorskip(module, reason="the extra `hub` is not installed")
     content = run(next(path for path in NOTEBOOKS if path.name == "own_pairs.ipynb"), tmp_path)
     shown = outputs(content)
-    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    printed = text_of(shown)
     assert "question as anchor, answer as positive → pairs" in printed
     before, after = (
         float(word)
@@ -81,8 +91,7 @@ def test_own_pairs_tune_the_bundled_transformer(tmp_path: Path) -> None:
         if word[0].isdigit()
     )
     assert after >= before
-    loss = next(line for line in printed.splitlines() if line.startswith("loss: "))
-    first, last = (float(word) for word in loss.replace(",", "").split() if word[0].isdigit())
+    first, last = losses(printed)
     assert last < first
     assert "parcel" in printed.rpartition("loss: ")[0].splitlines()[-3], "the nearest answer"
     assert list(tmp_path.iterdir()) == []
@@ -93,10 +102,9 @@ def test_own_pairs_tune_the_bundled_transformer(tmp_path: Path) -> None:
 def test_on_a_tpu_runs_on_what_is_there(tmp_path: Path) -> None:
     content = run(next(path for path in NOTEBOOKS if path.name == "on_a_tpu.ipynb"), tmp_path)
     shown = outputs(content)
-    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    printed = text_of(shown)
     assert "MirroredStrategy, 1 at once" in printed
-    loss = next(line for line in printed.splitlines() if line.startswith("loss: "))
-    first, last = (float(word) for word in loss.replace(",", "").split() if word[0].isdigit())
+    first, last = losses(printed)
     assert last < first / 2
     nearest = printed.rpartition("loss: ")[2].splitlines()[-3]
     assert "parcel" in nearest
