@@ -14,9 +14,6 @@ same command goes on. Test parts are read once, for the table.
 from __future__ import annotations
 
 import argparse
-import csv
-import hashlib
-import io
 import json
 import shutil
 import tempfile
@@ -30,144 +27,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import use_st5
+from benchmarks.own_data_sets import OTHERS, SETS, main_score, measured, write_parts
 from use_st5._files import atomic_path
-from use_st5.data.corpora import MEDQUAD, inference_triplets
-from use_st5.data.data_folder import DataFolder
-from use_st5.data.sentence_splitter import split_sentences
 from use_st5.distillation.minilm import minilm_folder
-from use_st5.evaluation.senteval.readers import MR, SICK_E, SST2, TREC, TransferSample
-from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
-from use_st5.own_data.development import MEASURES, DevelopmentSet
+from use_st5.own_data.development import MEASURES
 from use_st5.own_data.sources import open_source
-from use_st5.own_data.survey import development_set, spread, survey
-
-Rows = list[dict[str, Any]]
-Parts = dict[str, Rows]
-_PARTS = ("train", "dev", "test")
-_MOST = {"train": 8000, "dev": 1000, "test": 2000}
-# In the order of SICK's labels.
-_INFERENCE = ("contradiction", "neutral", "entailment")
-
-
-def scored_pairs(data: Path) -> Parts:
-    """STS-B: the similarity of two sentences."""
-    sets = zip(_PARTS, (STSB_TRAIN, STSB_DEV, STSB_TEST), strict=True)
-    return {
-        part: [
-            {"sentence1": pair.first, "sentence2": pair.second, "score": pair.score}
-            for pair in read_sts(DataFolder(data), source).pairs
-        ]
-        for part, source in sets
-    }
-
-
-def inference(data: Path) -> Parts:
-    """SICK: whether one sentence follows from the other."""
-    return {
-        part: [
-            dict(zip(("premise", "hypothesis"), sample.sentences, strict=True))
-            | {"label": _INFERENCE[sample.label]}
-            for sample in samples
-        ]
-        for part, samples in SICK_E.read(DataFolder(data)).parts().items()
-    }
-
-
-def triplets(data: Path) -> Parts:
-    """Premises with an entailed and a contradicting hypothesis, of five inference corpora."""
-    return divided(inference_triplets(data), "anchor")
-
-
-def answers(data: Path) -> Parts:
-    """MedQuAD: medical questions and the passages that answer them."""
-    return divided(MEDQUAD.examples(data), "anchor")
-
-
-def domain(data: Path) -> Parts:
-    """Sentences of MedQuAD's answers, without a label; measured by its questions and answers."""
-    parts = answers(data)
-    texts = (text for row in parts["train"] for text in split_sentences(row["positive"]))
-    single = [{"text": text} for text in dict.fromkeys(texts) if 4 <= len(text.split()) <= 60]
-    return {**parts, "train": single}
-
-
-def classes(dataset: Any) -> Callable[[Path], Parts]:
-    """Sentences with a label."""
-
-    def read(data: Path) -> Parts:
-        parts = dataset.read(DataFolder(data)).parts()
-        rows = {part: [_labelled(sample) for sample in each] for part, each in parts.items()}
-        if "dev" in rows:
-            return rows
-        mixed = divided(rows["train"], "text")
-        if "test" in rows:  # What would be the test part trains, too.
-            return {"train": mixed["train"] + mixed["test"], "dev": mixed["dev"]} | {
-                "test": rows["test"]
-            }
-        return mixed
-
-    return read
-
-
-SETS: Mapping[str, Callable[[Path], Parts]] = {
-    "stsb": scored_pairs,
-    "sick": inference,
-    "nli": triplets,
-    "medquad": answers,
-    "medquad_text": domain,
-    "trec": classes(TREC),
-    "sst2": classes(SST2),
-    "mr": classes(MR),
-}
-# What is looked at for forgetting: one set of each kind of task.
-OTHERS = ("stsb", "sick", "nli", "medquad", "trec")
-
-
-def divided(rows: Iterable[Mapping[str, Any]], key: str) -> Parts:
-    """Eight, one and one tenth of rows by the hashes of a text: equal ones stay together."""
-    parts: Parts = {part: [] for part in _PARTS}
-    for row in rows:
-        digest = hashlib.blake2b(row[key].encode(), digest_size=4).digest()
-        place = int.from_bytes(digest, "big") % 10
-        parts["train" if place < 8 else _PARTS[place - 7]].append(dict(row))
-    return parts
-
-
-def write_parts(name: str, data: Path, folder: Path) -> dict[str, Path]:
-    """The set's files, at most so many rows each, spread over the part."""
-    paths = {part: folder / f"{name}_{part}.csv" for part in _PARTS}
-    if not all(path.exists() for path in paths.values()):
-        folder.mkdir(parents=True, exist_ok=True)
-        for part, rows in SETS[name](data).items():
-            kept = spread(rows, len(rows), _MOST[part])
-            text = io.StringIO(newline="")
-            table = csv.DictWriter(text, [*kept[0]])
-            table.writeheader()
-            table.writerows(kept)
-            with atomic_path(paths[part]) as temporary:
-                temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
-    return paths
-
-
-def measured(name: str, paths: Mapping[str, Path], part: str) -> DevelopmentSet:
-    """A part as what measures; of labels with rows of the training part to fit a classifier to."""
-    source = open_source(paths[part])
-    if source.kind.label is None:
-        return DevelopmentSet(name, source.kind, [*source])
-    train = open_source(paths["train"])
-    return development_set(survey(train, _Words()), [*source], name)
-
-
-class _Words:
-    """Counts words, where lengths do not matter."""
-
-    def token_counts(self, texts: Sequence[str]) -> np.ndarray:
-        return np.array([len(text.split()) for text in texts])
-
-
-def main_score(found: DevelopmentSet, encode: Callable[[list[str]], np.ndarray]) -> float:
-    """The main measure of a set, times 100."""
-    return 100 * found.scores(encode)[MEASURES[found.kind.name][0]]
 
 
 def frozen_scores(
@@ -204,19 +68,29 @@ def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return json.loads(path.read_text())
 
 
+def start_of(model: str) -> str | Path:
+    """What `use_st5.train` takes for a name of `--models`."""
+    return minilm_folder() if model == "minilm" else model
+
+
 def trained_scores(
-    model: str, name: str, seed: int, files: Mapping[str, Mapping[str, Path]], **options: Any
+    model: str,
+    name: str,
+    seed: int,
+    files: Mapping[str, Mapping[str, Path]],
+    *,
+    part: str = "test",
+    **options: Any,
 ) -> dict[str, Any]:
-    """Trains once, and scores what came of it."""
-    start = minilm_folder() if model == "minilm" else model
+    """Trains once, and scores what came of it on a part of the set and on other tasks."""
     folder = Path(tempfile.mkdtemp())
     try:
         done = use_st5.train(
-            start, files[name]["train"], folder / "model", dev=files[name]["dev"], seed=seed,
-            on_news=print, **options,
+            start_of(model), files[name]["train"], folder / "model", dev=files[name]["dev"],
+            seed=seed, on_news=print, **options,
         )  # fmt: skip
         encode = use_st5.load(done.folder).encode
-        scores = {"test": main_score(measured(name, files[name], "test"), encode)}
+        scores = {part: main_score(measured(name, files[name], part), encode)}
         scores |= {
             f"{other}/dev": main_score(measured(other, files[other], "dev"), encode)
             for other in OTHERS
@@ -287,9 +161,7 @@ def main() -> None:
     frozen: dict[str, Any] = {}
     results: dict[str, Any] = {}
     for model in models:
-        encode = use_st5.TrainableEncoder.load(
-            minilm_folder() if model == "minilm" else model
-        ).encode
+        encode = use_st5.TrainableEncoder.load(start_of(model)).encode
         frozen[model] = kept(
             asked.out / model / "frozen.json",
             lambda: frozen_scores(encode, files, SETS),  # noqa: B023
@@ -307,10 +179,6 @@ def main() -> None:
                 kind = open_source(files[name]["test"]).kind
                 results[f"{model}/{name}/{seed}"] = found | {"measure": MEASURES[kind.name][0]}
     print("\n".join(tables(models, names, results, frozen)))
-
-
-def _labelled(sample: TransferSample) -> dict[str, Any]:
-    return {"text": sample.sentences[0], "label": str(sample.label)}
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.own_data import kept, main_score, measured, spread_of, write_parts
+from benchmarks.own_data import kept, spread_of
+from benchmarks.own_data_sets import main_score, measured, write_parts
 
 _BATCH, _RATE, _TAU = 64, 2e-5, 0.05
 # Columns in the order of sentence-transformers, and the loss by our and by its name.

@@ -49,12 +49,15 @@ def test_the_optimizer_has_the_rate_and_the_schedule() -> None:
 
 def test_the_usual_rate_is_of_what_learns() -> None:
     rates = [
+        usual_rate("use_dan", "pairs", lora=False, fresh=False),
         usual_rate("use_dan", "scored_pairs", lora=False, fresh=False),
+        usual_rate("use_dan", "labels", lora=False, fresh=False),
+        usual_rate("use_transformer", "scored_pairs", lora=False, fresh=False),
         usual_rate("use_dan", "scored_pairs", lora=True, fresh=False),
         usual_rate("use_dan", "scored_pairs", lora=False, fresh=True),
         usual_rate(None, "pairs", lora=False, fresh=False),
     ]
-    assert rates == [3e-5, 3e-4, 1e-3, 3e-5]
+    assert rates == [1e-3, 3e-4, 1e-4, 3e-5, 3e-4, 1e-3, 3e-5]
 
 
 @pytest.mark.parametrize(

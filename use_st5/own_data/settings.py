@@ -16,7 +16,7 @@ Optimizer = Literal["adam", "adafactor"]
 
 # By family and task; "" is any other. docs/training.md says which of them were measured.
 _RATES: Mapping[str, Mapping[str, float]] = {
-    "use_dan": {"": 3e-5},
+    "use_dan": {"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
     "use_transformer": {"": 3e-5},
     "bert": {"": 2e-5},
     "t5": {"": 1e-4},

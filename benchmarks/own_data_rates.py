@@ -1,0 +1,86 @@
+"""Which learning rate `use-st5 train` should have: development scores by rate, and forgetting.
+
+    pip install "use_st5[data,evaluation,transfer]"
+    python -m benchmarks.own_data_rates DATA OUT --models use_dan_en --rates 3e-5,3e-4,1e-3
+
+The sets are those of `benchmarks.own_data`; their test parts are not read. Each model learns each
+set once with each rate, and with each weight of the start's own similarities (`--keep`). Printed
+are the main measure of the set's development part before and after, the best step, and the mean
+over the development parts of the other sets before and after: what a rate costs. OUT keeps every
+result: the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import use_st5
+from benchmarks.own_data import kept, start_of, trained_scores
+from benchmarks.own_data_sets import OTHERS, SETS, main_score, measured, write_parts
+
+_Files = Mapping[str, Mapping[str, Path]]
+
+
+def main() -> None:
+    """Reads the arguments, trains what is not there yet, and prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="the folder of the unpacked data")
+    parser.add_argument("out", type=Path, help="keeps results")
+    parser.add_argument("--models", default="use_dan_en,use_transformer_en")
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--rates", default="3e-5,1e-4,3e-4,1e-3")
+    parser.add_argument("--keep", default="0")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    names = asked.sets.split(",")
+    files = {name: write_parts(name, asked.data, asked.out / "data") for name in SETS}
+    rows = []
+    for model in asked.models.split(","):
+        place = asked.out / "rates" / model
+        start = kept(place / "start.json", lambda: development_scores(model, files))  # noqa: B023
+        for name, rate, keep in itertools.product(
+            names, asked.rates.split(","), asked.keep.split(",")
+        ):
+            found = kept(
+                place / f"{name}_{rate}_{keep}_{asked.seed}.json",
+                lambda: trained_scores(  # noqa: B023
+                    model, name, asked.seed, files, part="dev",  # noqa: B023
+                    learning_rate=float(rate), keep=float(keep),  # noqa: B023
+                ),
+            )  # fmt: skip
+            rows.append(([model, name, rate, keep], name, start, found))
+    print("\n".join(table(rows)))
+
+
+def development_scores(model: str, files: _Files) -> dict[str, float]:
+    """Of an encoder as it comes, on the development part of each set."""
+    encode = use_st5.TrainableEncoder.load(start_of(model)).encode
+    return {f"{name}/dev": main_score(measured(name, files[name], "dev"), encode) for name in files}
+
+
+def table(rows: Sequence[tuple[list[str], str, Any, Any]]) -> Iterator[str]:
+    """In Markdown."""
+    yield "| model | set | rate | keep | dev before | after | best step | others before | after |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for cells, name, start, found in rows:
+        others = [other for other in OTHERS if other != name]
+        before, after = (
+            float(np.mean([scores[f"{other}/dev"] for other in others]))
+            for scores in (start, found)
+        )
+        yield (
+            f"| {' | '.join(cells)} | {start[f'{name}/dev']:.2f} | {found['dev']:.2f} "
+            f"| {found['best_step']} of {found['steps']} | {before:.2f} | {after:.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

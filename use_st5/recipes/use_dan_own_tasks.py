@@ -1,0 +1,143 @@
+"""USE-DAN by the paper's three tasks alone, without a teacher: each task, all three, and the start.
+
+    use-st5 reproduce use_dan_own_tasks --data DATA --out runs/own_tasks
+    use-st5 reproduce use_dan_own_tasks --variant table --data DATA --out runs/own_tasks_table
+
+The tasks are those of `use_dan_en`, on novels, dialogues and inference pairs, without sentences of
+the test sets. `--variant table` trains each of them alone, all three, and none, with three seeds.
+
+What it takes to learn without a teacher: the dense layers stay as they were drawn, and the table
+of words learns alone. A drawn network keeps apart what its input keeps apart; by Adam each step
+turns all of its directions at once, and within a hundred steps it folds the sentences onto the few
+directions that tell the batch's dialogues apart. A response's own network, which is thrown away,
+takes what an answer has that its question has not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import keras
+
+from use_st5.data.corpora import NOVELS, dialogue_pairs, inference_pairs
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.evaluation.development import stsb_development
+from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.input_response_loss import InputResponseLoss
+from use_st5.losses.skip_thought_loss import SkipThoughtLoss
+from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_dan.word_weights import weigh_words
+from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.vocabulary_builder import build_vocabulary
+from use_st5.training.ablation import Ablation
+from use_st5.training.linear_warmup import LinearWarmup
+from use_st5.training.recipe import Examples, Recipe, RecipeTask, Run, Stage
+
+IDS = PreparedColumn("ids", max_tokens=28)
+DECODED = PreparedColumn("token_ids", max_tokens=20)
+NUM_UNIGRAMS, NUM_BIGRAMS = 30_000, 0
+
+SKIP_THOUGHT = RecipeTask(
+    name="skip_thought",
+    loss=partial(SkipThoughtLoss, vocabulary_size=4_000, hidden_dim=128, intermediate_dim=512),
+    data=Examples(NOVELS.examples, {"sentence": IDS, "previous": DECODED, "next": DECODED}),
+    rate=0.1,
+    batch_size=64,
+)
+INPUT_RESPONSE = RecipeTask(
+    name="input_response",
+    loss=InputResponseLoss,
+    data=Examples(dialogue_pairs, {"input": IDS, "response": IDS}),
+    rate=0.45,
+    batch_size=256,
+)
+INFERENCE = RecipeTask(
+    name="inference",
+    loss=partial(ClassificationLoss, num_classes=3),
+    data=Examples(
+        inference_pairs, {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")}
+    ),
+    rate=0.45,
+    batch_size=256,
+)
+TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
+
+
+def vectorizer(run: Run) -> NGramVectorizer:
+    """The words of what the encoder reads in training, counted once and kept."""
+    path = run.prepared / "vocabulary.txt"
+    if not path.exists():
+        build_vocabulary(
+            _texts(run), num_unigrams=NUM_UNIGRAMS, num_bigrams=NUM_BIGRAMS, unigram_buckets=500
+        ).save(path)
+    return NGramVectorizer(NGramVocabulary.load(path))
+
+
+def _texts(run: Run) -> Iterator[str]:
+    for task in TASKS:
+        for read, columns in task.data.sources(task.name, run).values():
+            read_by_encoder = [name for name, column in columns.items() if column is IDS]
+            for example in read():
+                yield from (example[name] for name in read_by_encoder)
+
+
+def initial_model(run: Run) -> USEDAN:
+    """The preset's, with a row for each of the vocabulary's ids."""
+    model = USEDAN.from_preset("use_dan_en", num_embeddings=run.vectorizer.vocabulary.size)
+    model.build()
+    return model
+
+
+def weighed_model(run: Run) -> USEDAN:
+    """The same, in whose mean a rare word weighs more than a frequent one."""
+    model = initial_model(run)
+    weigh_words(model, run.vectorizer.vocabulary)
+    return model
+
+
+def optimizer(steps: int) -> Any:
+    """Adam, as `use-st5 train` has it."""
+    return keras.optimizers.Adam(
+        LinearWarmup(1e-3, steps, decay=True), epsilon=1e-8, global_clipnorm=1.0
+    )
+
+
+RECIPE = Recipe(
+    name="use_dan_own_tasks",
+    vectorizer=vectorizer,
+    model=initial_model,
+    stages=(
+        Stage(
+            tasks=TASKS,
+            optimizer=optimizer,
+            steps=1_200,
+            evaluate_every=200,
+            monitor="stsb_dev_pearson",
+            best=False,
+            freeze=lambda run: ("encoder",),
+            options={"jit_compile": False},
+        ),
+    ),
+    measure=lambda run: stsb_development(run.data),
+    held_out=held_out_sentences,
+    storage="int8",
+    metadata={"languages": ["en"], "license": "Apache-2.0"},
+)
+WEIGHED = dataclasses.replace(RECIPE, model=weighed_model)
+VARIANTS: dict[str, Recipe | Ablation] = {
+    "weighed": WEIGHED,
+    "table": Ablation(
+        rows={
+            "untrained": RECIPE.only(()),
+            **{task.name: RECIPE.only([task.name]) for task in TASKS},
+            "three_tasks": RECIPE,
+            "weighed_untrained": WEIGHED.only(()),
+            "weighed_three_tasks": WEIGHED,
+        },
+    ),
+}
