@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from use_st5.data.corpora import NOVELS
-from use_st5.recipes import use_dan_own_tasks
+from use_st5.recipes import use_dan_en, use_dan_own_tasks
 from use_st5.training.ablation import Ablation
 from use_st5.training.recipe import Recipe, Run
 
@@ -36,7 +36,7 @@ def test_the_table_of_words_learns_alone(corpora: Path, tmp_path: Path) -> None:
     assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
     run = Run(recipe, corpora, tmp_path / "run")
     keras.utils.set_random_seed(0)
-    drawn = use_dan_own_tasks.initial_model(run)
+    drawn = use_dan_en.initial_model(run)
     learnt = keras.saving.load_model(tmp_path / "run/encoder.keras", compile=False)
     assert np.abs(learnt.embedding.embeddings - drawn.embedding.embeddings).max() > 1e-4
     for mine, first in zip(learnt.network.weights, drawn.network.weights, strict=True):
