@@ -90,7 +90,7 @@ RECIPE = Recipe(
             evaluate_every=200,
             monitor="stsb_dev_pearson",
             best=False,
-            freeze=lambda run: ("encoder",),
+            freeze=lambda run: ["encoder"],
             options={"jit_compile": False},
         ),
     ),
