@@ -13,7 +13,6 @@ same command goes on. Test parts are read once, for the table.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import tempfile
@@ -27,7 +26,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import use_st5
-from benchmarks.own_data_sets import OTHERS, SETS, main_score, measured, write_parts
+from benchmarks.own_data_sets import (
+    OTHERS,
+    SETS,
+    Paths,
+    files_of,
+    main_score,
+    measured,
+    parser_of,
+)
 from use_st5._files import atomic_path
 from use_st5.distillation.minilm import minilm_folder
 from use_st5.own_data.development import MEASURES
@@ -36,7 +43,7 @@ from use_st5.own_data.sources import open_source
 
 def frozen_scores(
     encode: Callable[[list[str]], np.ndarray],
-    files: Mapping[str, Mapping[str, Path]],
+    files: Mapping[str, Paths],
     names: Iterable[str],
 ) -> dict[str, float]:
     """Of an encoder as it comes: tests, what may be forgotten, and scikit-learn's classifier."""
@@ -77,7 +84,7 @@ def trained_scores(
     model: str,
     name: str,
     seed: int,
-    files: Mapping[str, Mapping[str, Path]],
+    files: Mapping[str, Paths],
     *,
     part: str = "test",
     **options: Any,
@@ -144,19 +151,13 @@ def spread_of(values: Sequence[float]) -> str:
 
 def main() -> None:
     """Reads the arguments, trains what is not there yet, and prints the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, help="the folder of the unpacked data")
-    parser.add_argument("out", type=Path, help="keeps results")
+    parser = parser_of(__doc__, SETS)
     parser.add_argument("--models", default="use_dan_en,use_transformer_en,minilm")
-    parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=float, default=None)
     parser.add_argument("--tables", action="store_true", help="print what is there, train nothing")
     asked = parser.parse_args()
-    models, names = asked.models.split(","), asked.sets.split(",")
-    files = {name: write_parts(name, asked.data, asked.out / "data") for name in SETS}
+    models, names, files = asked.models.split(","), asked.sets.split(","), files_of(asked)
     options = {} if asked.epochs is None else {"epochs": asked.epochs}
     frozen: dict[str, Any] = {}
     results: dict[str, Any] = {}

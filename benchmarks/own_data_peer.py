@@ -15,7 +15,6 @@ measuring and export, which "whole" counts as well, do not enter. OUT keeps each
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import tempfile
 import time
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.own_data import kept, spread_of
-from benchmarks.own_data_sets import main_score, measured, write_parts
+from benchmarks.own_data_sets import Paths, files_of, main_score, measured, parser_of
 
 _BATCH, _RATE, _TAU = 64, 2e-5, 0.05
 # Columns in the order of sentence-transformers, and the loss by our and by its name.
@@ -43,18 +42,12 @@ _LESSONS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any], Callable[[Any],
     ),
 }
 
-Paths = Mapping[str, Path]
 Measure = Callable[[Callable[[list[str]], np.ndarray]], float]
 
 
 def main() -> None:
     """Reads the arguments, trains what is not there yet, and prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, help="the folder of the unpacked data")
-    parser.add_argument("out", type=Path, help="keeps results")
-    parser.add_argument("--sets", default=",".join(_LESSONS))
+    parser = parser_of(__doc__, _LESSONS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=88)
     asked = parser.parse_args()
@@ -67,9 +60,9 @@ def main() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     found: dict[str, list[dict[str, Any]]] = {}
+    files = files_of(asked, asked.sets.split(","))
     for seed in range(asked.seeds):
-        for name in asked.sets.split(","):
-            paths = write_parts(name, asked.data, asked.out / "data")
+        for name, paths in files.items():
             path = asked.out / "peer" / f"{name}_{asked.steps}_{seed}.json"
             run = kept(path, lambda: side_by_side(name, paths, seed, asked.steps))  # noqa: B023
             found.setdefault(name, []).append(run)

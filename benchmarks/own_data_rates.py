@@ -12,36 +12,34 @@ result: the same command goes on.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import use_st5
 from benchmarks.own_data import kept, start_of, trained_scores
-from benchmarks.own_data_sets import OTHERS, SETS, main_score, measured, write_parts
-
-_Files = Mapping[str, Mapping[str, Path]]
+from benchmarks.own_data_sets import (
+    OTHERS,
+    SETS,
+    Paths,
+    files_of,
+    main_score,
+    measured,
+    parser_of,
+)
 
 
 def main() -> None:
     """Reads the arguments, trains what is not there yet, and prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, help="the folder of the unpacked data")
-    parser.add_argument("out", type=Path, help="keeps results")
+    parser = parser_of(__doc__, SETS)
     parser.add_argument("--models", default="use_dan_en,use_transformer_en")
-    parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--rates", default="3e-5,1e-4,3e-4,1e-3")
     parser.add_argument("--keep", default="0")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    names = asked.sets.split(",")
-    files = {name: write_parts(name, asked.data, asked.out / "data") for name in SETS}
+    names, files = asked.sets.split(","), files_of(asked)
     rows = []
     for model in asked.models.split(","):
         place = asked.out / "rates" / model
@@ -60,7 +58,7 @@ def main() -> None:
     print("\n".join(table(rows)))
 
 
-def development_scores(model: str, files: _Files) -> dict[str, float]:
+def development_scores(model: str, files: Mapping[str, Paths]) -> dict[str, float]:
     """Of an encoder as it comes, on the development part of each set."""
     encode = use_st5.TrainableEncoder.load(start_of(model)).encode
     return {f"{name}/dev": main_score(measured(name, files[name], "dev"), encode) for name in files}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import hashlib
 import io
@@ -23,8 +24,9 @@ from use_st5.own_data.survey import development_set, spread, survey
 
 Rows = list[dict[str, Any]]
 Parts = dict[str, Rows]
+Paths = Mapping[str, Path]
 _PARTS = ("train", "dev", "test")
-_MOST = {"train": 8000, "dev": 1000, "test": 2000}
+_MOST = "8000,1000,2000"
 # In the order of SICK's labels.
 _INFERENCE = ("contradiction", "neutral", "entailment")
 
@@ -113,13 +115,39 @@ def divided(rows: Iterable[Mapping[str, Any]], key: str) -> Parts:
     return parts
 
 
-def write_parts(name: str, data: Path, folder: Path) -> dict[str, Path]:
-    """The set's files, at most so many rows each, spread over the part."""
+def parser_of(description: str | None, names: Iterable[str]) -> argparse.ArgumentParser:
+    """The arguments that all have; `files_of` reads them."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="the folder of the unpacked data")
+    parser.add_argument("out", type=Path, help="keeps results; another one for each --most")
+    parser.add_argument("--sets", default=",".join(names))
+    parser.add_argument(
+        "--most", default=_MOST, help="rows of the training, development and test parts"
+    )
+    return parser
+
+
+def files_of(asked: argparse.Namespace, names: Iterable[str] = SETS) -> dict[str, Paths]:
+    """The sets' files, at most so many rows each, spread over the part.
+
+    Raises:
+        ValueError: The folder holds results of other numbers of rows.
+    """
+    folder = asked.out / "data" / asked.most
+    if others := [each.name for each in (asked.out / "data").glob("*") if each != folder]:
+        raise ValueError(f"{asked.out}: expected results of --most {asked.most}, found {others}.")
+    most = dict(zip(_PARTS, map(int, asked.most.split(",")), strict=True))
+    return {name: _write_parts(name, asked.data, folder, most) for name in names}
+
+
+def _write_parts(name: str, data: Path, folder: Path, most: Mapping[str, int]) -> Paths:
     paths = {part: folder / f"{name}_{part}.csv" for part in _PARTS}
     if not all(path.exists() for path in paths.values()):
         folder.mkdir(parents=True, exist_ok=True)
         for part, rows in SETS[name](data).items():
-            kept = spread(rows, len(rows), _MOST[part])
+            kept = spread(rows, len(rows), most[part])
             text = io.StringIO(newline="")
             table = csv.DictWriter(text, [*kept[0]])
             table.writeheader()
@@ -129,7 +157,7 @@ def write_parts(name: str, data: Path, folder: Path) -> dict[str, Path]:
     return paths
 
 
-def measured(name: str, paths: Mapping[str, Path], part: str) -> DevelopmentSet:
+def measured(name: str, paths: Paths, part: str) -> DevelopmentSet:
     """A part as what measures; of labels with rows of the training part to fit a classifier to."""
     source = open_source(paths[part])
     if source.kind.label is None:

@@ -9,6 +9,7 @@ import csv
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -225,7 +226,25 @@ def test_rows_of_the_development_file_do_not_train(start: str, tmp_path: Path) -
     said: list[str] = []
     train(start, files[0], tmp_path / "tuned", dev=files[1], on_news=said.append, **FEW)
     assert any("10 rows stand in the development file" in line for line in said)
+    expected = next(place for place, line in enumerate(said) if line.startswith("expected time: "))
+    assert any(re.fullmatch(r"took \d+ seconds?", line) for line in said[expected:])
     assert (tmp_path / "tuned.run/prepared/train/score.bin").stat().st_size == 4 * 50
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.2, "1 second"),
+        (89.0, "89 seconds"),
+        (90.0, "2 minutes"),
+        (5399.0, "90 minutes"),
+        (9000.0, "2.5 hours"),
+    ],
+)
+def test_a_time_is_shown_in_its_usual_unit(seconds: float, shown: str) -> None:
+    from use_st5.own_data.course import shown_time
+
+    assert shown_time(seconds) == shown
 
 
 def test_another_run_in_the_same_place_is_refused(start: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -289,6 +290,18 @@ def test_without_evaluation_the_run_is_one_epoch() -> None:
     trainer_of("nli", callbacks=[recorder]).run(4)
     epochs = [(name, number) for name, number, _ in recorder.calls if name.startswith("epoch")]
     assert epochs == [("epoch_begin", 0), ("epoch_end", 0)]
+
+
+def test_a_measurement_is_a_line_with_losses_and_time_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = {"evaluate": lambda: {"score": 0.5}, "evaluate_every": 4, "evaluate_start": True}
+    trainer_of("nli", progress=True, **options).run(8)
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines() if "score" in line]
+    assert lines[0] == "step 0  score 0.5000 (best)"  # No loss and no speed are known yet.
+    for line, step in zip(lines[1:], (4, 8), strict=True):
+        known = rf"step {step}  score 0\.5000  losses: nli \d\.\d{{4}}  "
+        assert re.fullmatch(known + r"[\d.e+]+ steps/s, 0:\d\d:\d\d left", line)
 
 
 def test_early_stopping_stops(tmp_path: Path) -> None:

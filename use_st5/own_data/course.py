@@ -75,7 +75,7 @@ class Course(Brief):
         if self.settings.teacher:
             yield f"teacher: {self.settings.teacher}"
         yield self._training()
-        yield f"expected time: about {_shown_time(self._seconds())} on this machine"
+        yield f"expected time: about {shown_time(self._seconds())} on this machine"
 
     def measuring(self) -> Iterator[str]:
         """What is measured on which rows."""
@@ -161,7 +161,9 @@ def _seconds_of_float() -> float:
     return (time.monotonic() - began) / array.size
 
 
-def _shown_time(seconds: float) -> str:
+def shown_time(seconds: float) -> str:
+    """As one says it: seconds, from 90 of them minutes, from 90 of these hours."""
     if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
+        whole = max(1, round(seconds))
+        return f"{whole} second{'s' * (whole > 1)}"
     return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

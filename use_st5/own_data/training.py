@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from use_st5._records import read_record
 from use_st5._remote_files import as_written, remote_path
 from use_st5.own_data.classifier import write_classifiers
 from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
-from use_st5.own_data.course import Course
+from use_st5.own_data.course import Course, shown_time
 from use_st5.own_data.learner import copied, open_learner
 from use_st5.own_data.pair_cycles import PairCycles
 from use_st5.own_data.plan import plan
@@ -116,8 +117,10 @@ def train(
         where = _places(course, target, strategy, batch_files)
         for line in course.lines():
             on_news(line)
+        began = time.monotonic()
         begin(work, request, overwrite=overwrite)
         after = _with_card(course, work, target).run(Path(), work, exported=target, **where)
+        on_news(f"took {shown_time(time.monotonic() - began)}")
         return _finish(course, work, target, after, on_news)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import rich.console
@@ -64,18 +64,18 @@ class Reporter:
     def step(self, step: int, task: str, values: dict[str, float], learning_rate: float) -> None:
         """Shows one call from the host: means over its steps, ending at `step`."""
         self.losses[task] = values["loss"]
-        shown = "  ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
-        self.bar.update(self.row, completed=step, losses=shown, speed=self._speed(step))
+        self.bar.update(
+            self.row, completed=step, losses=_shown(self.losses), speed=self._speed(step)
+        )
         scalars = {f"{task}/{name}": value for name, value in values.items()}
         self._write(step, {**scalars, "learning_rate": learning_rate})
 
     def evaluation(self, step: int, metrics: dict[str, float], best: bool) -> None:
         """Shows the metrics of an evaluation."""
-        shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-        losses = "  ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
-        left = self._time_left(step)
+        chosen = " (best)" if best else ""
+        losses = f"  losses: {_shown(self.losses)}" if self.losses else ""
         self.console.print(
-            f"step {step}  {shown}{' (best)' if best else ''}  losses: {losses}{left}",
+            f"step {step}  {_shown(metrics)}{chosen}{losses}{self._time_left(step)}",
             highlight=False,
             soft_wrap=True,
         )
@@ -97,6 +97,10 @@ class Reporter:
     def _write(self, step: int, scalars: dict[str, float]) -> None:
         if self.writer is not None:
             self.writer.write(step, scalars)
+
+
+def _shown(values: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4f}" for name, value in values.items())
 
 
 class TensorBoardWriter:
