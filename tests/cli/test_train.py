@@ -60,6 +60,13 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
     }
 
 
+def test_nothing_is_frozen_where_that_is_said(use: Callable, asked: list) -> None:
+    given = ("train", "fresh:use_dan_en", "--train", "a.tsv", "--to", "m", "--freeze", "nothing")
+    assert use(*given).exit_code == 0
+    ((_, options),) = asked
+    assert options["freeze"] == ()
+
+
 def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None:
     result = use("train", "m", "--train", "a.tsv", "--to", "m", "--seed", "99")
     assert result.exit_code == 130

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from use_st5.own_data.settings import NAMED_SETTINGS, make_settings, usual_rate
+from use_st5.own_data.settings import NAMED_SETTINGS, make_settings, usual_freeze, usual_rate
 
 
 def test_the_settings_of_the_papers() -> None:
@@ -58,6 +58,13 @@ def test_the_usual_rate_is_of_what_learns() -> None:
         usual_rate(None, "pairs", lora=False, fresh=False),
     ]
     assert rates == [1e-3, 3e-4, 1e-4, 3e-5, 3e-4, 1e-3, 3e-5]
+
+
+def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
+    assert usual_freeze("use_dan", fresh=True, taught=False) == ("encoder",)
+    assert usual_freeze("use_dan", fresh=True, taught=True) is None
+    assert usual_freeze("use_dan", fresh=False, taught=False) is None
+    assert usual_freeze("use_transformer", fresh=True, taught=False) is None
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,21 @@ def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
     assert set(words) == {*WORDS[:6]}
 
 
+@pytest.mark.parametrize(("given", "word"), [(None, "encoder"), ((), "nothing")])
+def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
+    given: tuple[str, ...] | None, word: str, tmp_path: Path
+) -> None:
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    options = {**FEW, "steps": 1, "freeze": given}
+    said: list[str] = []
+    trained = train("fresh:use_dan_en", path, tmp_path / "m", on_news=said.append, **options)
+    (line,) = (line for line in said if line.startswith("training: "))
+    assert line.endswith("the encoder stays as it is") == (given is None)
+    assert f" --freeze {word} " in (trained.folder / "README.md").read_text()
+
+
 def test_rows_of_the_development_file_do_not_train(start: str, tmp_path: Path) -> None:
     from use_st5.own_data.training import train
 

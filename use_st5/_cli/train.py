@@ -91,7 +91,7 @@ LoraRank = Annotated[
     typer.Option("--lora", "--lora-rank", metavar="RANK", help="Train adapters of this rank."),
 ]
 Freeze = Annotated[
-    list[str] | None, typer.Option(help="embedding or encoder: what stays as it is.")
+    list[str] | None, typer.Option(help="embedding, encoder or nothing: what stays as it is.")
 ]
 Matryoshka = Annotated[
     str | None, typer.Option(metavar="64,256,…", help="Lengths that shall do by themselves.")
@@ -209,7 +209,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that were given; what was not is as the named settings have it."""
     options = {name: given[name] for name in _PLAIN if given[name] is not None}
     if given["freeze"]:
-        options["freeze"] = tuple(given["freeze"])
+        options["freeze"] = tuple(part for part in given["freeze"] if part != "nothing")
     if given["matryoshka"] is not None:
         options["matryoshka"] = _numbers(given["matryoshka"])
     if given["loss"]:

@@ -111,7 +111,9 @@ class Course(Brief):
         loss = ", ".join(f"{name} {value}" for name, value in self.settings.loss.items())
         return (
             f"training: {self.steps:,} steps of {self.settings.batch_size}, learning rate "
-            f"{self.rate:.3g}" + (f", loss with {loss}" if loss else "")
+            f"{self.rate:.3g}"
+            + (f", loss with {loss}" if loss else "")
+            + "".join(f", the {part} stays as it is" for part in self.settings.freeze or ())
         )
 
     def _seconds(self) -> float:

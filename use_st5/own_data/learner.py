@@ -55,7 +55,7 @@ def open_learner(
         )
     encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
     encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
-    with frozen_parts(encoder.model, settings.freeze):
+    with frozen_parts(encoder.model, settings.freeze or ()):
         return encoder  # It has these parts.
 
 

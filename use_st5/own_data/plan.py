@@ -21,7 +21,7 @@ from use_st5.own_data.development import DevelopmentSet, Encode, Scores, measure
 from use_st5.own_data.learner import FRESH, family_name, token_limit
 from use_st5.own_data.lessons import check_loss_settings, recipe_task
 from use_st5.own_data.pair_cycles import course_of, pair_cycles
-from use_st5.own_data.settings import Settings, usual_rate
+from use_st5.own_data.settings import Settings, usual_freeze, usual_rate
 from use_st5.own_data.sources import Source
 from use_st5.own_data.survey import (
     MOST_DEVELOPMENT_ROWS,
@@ -110,13 +110,19 @@ def _in_cycles(brief: Brief, teacher: TrainableEncoder | VectorFile | None) -> C
 
 def _in_steps(brief: Brief, teacher: Teacher | None, names: Sequence[str], replicas: int) -> Course:
     """The course of a recipe of one stage."""
-    encoder, settings, surveys = brief.encoder, brief.settings, brief.surveys
+    encoder, surveys = brief.encoder, brief.surveys
+    family, fresh = family_name(encoder), brief.start.startswith(FRESH)
+    settings = brief.settings
+    if settings.freeze is None:
+        frozen = usual_freeze(family, fresh=fresh, taught=teacher is not None)
+        settings = dataclasses.replace(settings, freeze=frozen)
+        brief = dataclasses.replace(brief, settings=settings)
     scores, monitor = measure(brief.sets)
     rate = settings.learning_rate or usual_rate(
-        family_name(encoder),
+        family,
         surveys[0].source.kind.name,
         lora=settings.lora_rank is not None,
-        fresh=brief.start.startswith(FRESH),
+        fresh=fresh,
     )
     steps, per_call = _steps(surveys, settings)
     stage = Stage(
@@ -126,8 +132,8 @@ def _in_steps(brief: Brief, teacher: Teacher | None, names: Sequence[str], repli
         evaluate_every=max(per_call, steps // settings.evaluations // per_call * per_call),
         monitor=monitor,
         best=True,
-        freeze=lambda run: settings.freeze,
-        options=_options(settings, per_call, family_name(encoder)),
+        freeze=lambda run: settings.freeze or (),
+        options=_options(settings, per_call, family),
     )
     return Course(
         **vars(brief),

@@ -95,7 +95,7 @@ def command_line(course: Course, target: Path) -> str:
             continue
         option = f"--{name.replace('_', '-')}"
         if name == "freeze":
-            words += [f"{option} {part}" for part in value]
+            words += [f"{option} {part}" for part in value or ["nothing"]]
         elif isinstance(value, Mapping):
             words += [f"{option} {key}={_word(each)}" for key, each in value.items()]
         else:

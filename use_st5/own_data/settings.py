@@ -42,7 +42,7 @@ class Settings:
         loss: Arguments of the tasks' losses by name.
         matryoshka: Lengths of vectors that shall be good by themselves.
         lora_rank: Rank of adapters that learn instead of the weights; None: none.
-        freeze: What of the model stays as it is.
+        freeze: What of the model stays as it is; None: `usual_freeze`.
         dropout: Of the encoder in training; None: the model's own, but for single texts, which
             need some, 0.1.
         max_tokens: Tokens of a text that training reads; None: what the encoder reads, or 128.
@@ -66,7 +66,7 @@ class Settings:
     loss: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     matryoshka: tuple[int, ...] = ()
     lora_rank: int | None = None
-    freeze: tuple[ModelPart, ...] = ()
+    freeze: tuple[ModelPart, ...] | None = None
     dropout: float | None = None
     max_tokens: int | None = None
     cycles: int = 2
@@ -185,3 +185,18 @@ def usual_rate(family: str | None, kind: str, *, lora: bool, fresh: bool) -> flo
         return _RATE_OF_ADAPTERS
     rates = _RATES.get(family or "", _RATES[""])
     return rates.get(kind, rates[""])
+
+
+def usual_freeze(family: str | None, *, fresh: bool, taught: bool) -> tuple[ModelPart, ...] | None:
+    """What stays as it is where nothing is said; None: nothing.
+
+    The dense layers of a USE-DAN keep apart what their input keeps apart as soon as they are drawn.
+    A few thousand examples undo this before they teach anything better (docs/training.md has the
+    measurement); the vectors of a teacher do not.
+
+    Args:
+        family: Of the encoder.
+        fresh: Whether the encoder begins with nothing.
+        taught: Whether it learns a teacher's vectors.
+    """
+    return ("encoder",) if fresh and family == "use_dan" and not taught else None

@@ -26,7 +26,7 @@ from use_st5.own_data.sources import Source, open_source
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.device import Device
 from use_st5.training.history import History
-from use_st5.training.recipe import Recipe, StrategyName
+from use_st5.training.recipe import StrategyName
 from use_st5.training.recipe_run import HISTORY
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -117,10 +117,8 @@ def train(
         where = _places(course, target, strategy, batch_files)
         for line in course.lines():
             on_news(line)
-        began = time.monotonic()
         begin(work, request, overwrite=overwrite)
-        after = _with_card(course, work, target).run(Path(), work, exported=target, **where)
-        on_news(f"took {shown_time(time.monotonic() - began)}")
+        after = _run(course, work, target, on_news, where)
         return _finish(course, work, target, after, on_news)
 
 
@@ -158,10 +156,21 @@ def _learner(
         return copied(encoder)
 
 
-def _with_card(course: Course, work: Path, target: Path) -> Recipe | PairCycles:
-    return dataclasses.replace(
+def _run(
+    course: Course,
+    work: Path,
+    target: Path,
+    on_news: Callable[[str], None],
+    options: Mapping[str, Any],
+) -> Mapping[str, float]:
+    """Trains and exports, says how long that took, and gives the scores of what was exported."""
+    recipe = dataclasses.replace(
         course.recipe, card=lambda run, scores: card(course, _history(work), scores, target)
     )
+    began = time.monotonic()
+    scores = recipe.run(Path(), work, exported=target, **options)
+    on_news(f"took {shown_time(time.monotonic() - began)}")
+    return scores
 
 
 def _finish(
