@@ -26,7 +26,9 @@ def _small() -> Recipe:
         )
         for task in stage.tasks
     )
-    stage = dataclasses.replace(stage, tasks=tuple(tasks), evaluate_every=10, best=False)
+    stage = dataclasses.replace(
+        stage, tasks=tuple(tasks), evaluate_every=10, best=False, options={"jit_compile": False}
+    )
     return dataclasses.replace(use_dan_own_tasks.RECIPE, stages=(stage,))
 
 
