@@ -60,6 +60,22 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
     }
 
 
+@pytest.mark.parametrize(
+    ("given", "task"),
+    [
+        (("--task", "pairs"), "pairs"),
+        (("--task", "n=1.txt=neighbours", "--task", "a.tsv=pairs"),
+         {"n=1.txt": "neighbours", "a.tsv": "pairs"}),
+    ],
+)  # fmt: skip
+def test_a_task_is_of_all_files_or_of_one(
+    given: tuple[str, ...], task: object, use: Callable, asked: list
+) -> None:
+    assert use("train", "m", "--train", "a.tsv", "--to", "m", *given).exit_code == 0
+    ((_, options),) = asked
+    assert options["task"] == task
+
+
 def test_nothing_is_frozen_where_that_is_said(use: Callable, asked: list) -> None:
     given = ("train", "fresh:use_dan_en", "--train", "a.tsv", "--to", "m", "--freeze", "nothing")
     assert use(*given).exit_code == 0
@@ -79,6 +95,7 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
         (("use_dan_en",), 2, "use-st5 reproduce"),
         (("use_dan_en", "--train", "a.tsv"), 2, "--to DIR"),
         (("m", "--train", "a", "--to", "m", "--loss", "0.3"), 2, "expected NAME=VALUE"),
+        (("m", "--train", "a", "--to", "m", "--task", "b", "--task", "c"), 2, "expected one task"),
         (("m", "--train", "a", "--to", "m", "--matryoshka", "few"), 2, "numbers with commas"),
     ],
 )

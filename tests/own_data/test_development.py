@@ -27,6 +27,13 @@ def test_the_rank_of_what_belongs_to_a_text() -> None:
     assert (found["recall_at_1"], found["recall_at_10"]) == (pytest.approx(1 / 3), 1.0)
 
 
+def test_rows_that_ask_the_same_are_one_question() -> None:
+    rows = [{"anchor": anchor, "positive": str(n)} for n, anchor in enumerate("aab")]
+    assert DevelopmentSet("pairs", PAIRS, rows).questions() == 2
+    scored = [{"sentence1": "a", "sentence2": "b", "score": 1.0}] * 3
+    assert DevelopmentSet("scores", SCORED_PAIRS, scored).questions() == 3
+
+
 def test_one_vector_for_all_finds_nothing() -> None:
     rows = [{"anchor": f"a{n}", "positive": f"p{n}"} for n in range(20)]
     found = DevelopmentSet("pairs", PAIRS, rows).scores(lambda texts: np.ones((len(texts), 3)))

@@ -125,6 +125,17 @@ def test_a_text_runs_on_or_is_a_sentence_a_line(tmp_path: Path) -> None:
     assert open_source(novel, task="texts").kind.name == "texts"
 
 
+def test_one_file_of_several_may_have_a_task_of_its_own(tmp_path: Path) -> None:
+    path, other = tmp_path / "lines.txt", tmp_path / "other.txt"
+    for each in (path, other):
+        each.write_text("It rains.\nWe stay in.\nTea is made.\nNobody calls.\n")
+    tasks = {str(path): "neighbours"}
+    asked = open_source(f"{path}=2", task=tasks)
+    assert (asked.kind.name, asked.rate) == ("neighbours", 2.0)
+    assert [row["text"] for row in asked] == ["We stay in.", "Tea is made."]
+    assert open_source(other, task=tasks).kind.name == "texts"
+
+
 def test_a_published_table_may_be_called_txt(tmp_path: Path) -> None:
     path = tmp_path / "SICK_train.txt"
     names = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from tests.recipes.tiny_bert import write_tiny_bert
-from tests.toy_encoders import WORDS, Toy
+from tests.toy_encoders import WORDS, Toy, ToyT5
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
 pytestmark = pytest.mark.usefixtures("without_xla")
@@ -209,6 +209,38 @@ def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_p
     assert list(record["task_steps"]) == ["teacher"]
 
 
+def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
+    toy_t5: ToyT5, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.own_data.learner import open_learner
+    from use_st5.own_data.settings import make_settings
+    from use_st5.own_data.sources import open_source
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    plain = SentenceT5(toy_t5.model.config, projection_dim=None, normalize=False)
+    plain.build()
+    before = TrainableEncoder(plain, toy_t5.vectorizer).encode(["a cat", "two dogs"])
+    checkpoint = TrainableEncoder(plain, toy_t5.vectorizer)
+    monkeypatch.setattr(TrainableEncoder, "load", lambda folder: checkpoint)
+    source = open_source(write(tmp_path / "pairs.csv", paired()))
+    after = open_learner("t5", [source], make_settings()).encode(["a cat", "two dogs"])
+    lengths = np.linalg.norm(before, axis=1, keepdims=True)
+    np.testing.assert_allclose(after, before / lengths, atol=1e-6)
+
+
+def test_the_steps_of_a_mixture_are_shown(start: str, tmp_path: Path) -> None:
+    from use_st5.own_data.training import train
+
+    files = write(tmp_path / "a.csv", scored(40)), write(tmp_path / "b.csv", paired(60))
+    said: list[str] = []
+    options = {**FEW, "steps": 1, "on_news": said.append}
+    train(start, [f"{files[0]}=1", f"{files[1]}=3"], tmp_path / "m", **options)
+    assert any(line.endswith(", of a 25%, b 75%") for line in said)
+    with pytest.raises(ValueError, match="task: expected names among the training files"):
+        train(start, files[0], tmp_path / "n", task={"c.csv": "pairs"})
+
+
 def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
     from use_st5.own_data.training import train
 
@@ -229,7 +261,7 @@ def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
     said: list[str] = []
     trained = train("fresh:use_dan_en", path, tmp_path / "m", on_news=said.append, **options)
     (line,) = (line for line in said if line.startswith("training: "))
-    assert line.endswith("the encoder stays as it is") == (given is None)
+    assert line.endswith("all but the table of tokens stays as it is") == (given is None)
     assert f" --freeze {word} " in (trained.folder / "README.md").read_text()
 
 

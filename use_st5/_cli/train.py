@@ -27,7 +27,8 @@ HELP = manual(
     Tables are .tsv, .csv, .jsonl and .parquet files with named columns; .txt is running text, or a
     sentence a line; anything else is the name of a TensorFlow data set, NAME\[SPLIT]. Several
     files (--train again) are a mixture, by their sizes or by rates: --train a.tsv=2. --column
-    anchor=title says a file's own name for a column, and --task what is to be learnt.
+    anchor=title says a file's own name for a column, --task what is to be learnt, and --task
+    novel.txt=neighbours what of one file: a sentence a line may be running text, too.
 
     The model is measured before the first step and ten times on the way: on --dev FILE, by its own
     columns, or on rows that are held out. What is exported to --to is the best step, or the start
@@ -47,7 +48,7 @@ HELP = manual(
     "use-st5 train t5-base --train triplets.jsonl --settings sentence_t5 --to my_st5",
     "use-st5 train use_dan_en --train faq.csv --column anchor=title --column positive=body --to f",
     "use-st5 train use_transformer_en --train gs://B/pairs.tsv --to gs://B/tuned --strategy tpu",
-    "use-st5 train fresh:use_dan_en --train novels.txt --train nli.tsv=0.5 --to mine",
+    "use-st5 train fresh:use_dan_en --train n.txt --task n.txt=neighbours --train nli.tsv --to m",
 )
 
 
@@ -60,7 +61,11 @@ Dev = Annotated[
     list[str] | None, typer.Option("--dev", metavar="FILE", help="What it is measured on.")
 ]
 Task = Annotated[
-    str | None, typer.Option(help="What the files teach. Default: as their columns say.")
+    list[str] | None,
+    typer.Option(
+        metavar="[FILE=]TASK",
+        help="What the files teach, or one of them. Default: as their columns say.",
+    ),
 ]
 Column = Annotated[
     list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
@@ -168,7 +173,7 @@ def train(
         )
     options, columns = _options(context.params), named_words("--column", column)
     named: dict[str, Any] = {
-        "task": task,
+        "task": _task(task),
         "columns": columns,
         "settings": settings,
         "overwrite": overwrite,
@@ -217,6 +222,22 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
             n: _value(text) for n, text in named_words("--loss", given["loss"]).items()
         }
     return options
+
+
+def _task(given: Sequence[str] | None) -> str | dict[str, str] | None:
+    """One task for all files, or tasks by file."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    by_file = (word.rpartition("=") for word in given)
+    tasks = {name: task for name, _, task in by_file}
+    if "" in tasks:
+        raise typer.BadParameter(
+            f"expected one task for all files, or FILE=TASK for each, received {' '.join(given)}.",
+            param_hint="--task",
+        )
+    return tasks
 
 
 def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:

@@ -68,7 +68,7 @@ _LABEL = ("label", "gold_label", "class", "entailment_judgment")
 
 PAIRS = TaskKind(
     "pairs",
-    "texts that belong together: contrastive, against the others of the batch and hard negatives",
+    "texts that belong together: contrastive, against the others of the batch and any negatives",
     {
         "anchor": ("anchor", "query", "question", "sent0"),
         "positive": ("positive", "answer", "sent1"),

@@ -23,6 +23,13 @@ from use_st5.training.recipe import Recipe
 _TIMED, _READINGS, _PASSES, _KEPT, _GRAPHS = 128, 3, 8, 20, 30
 
 
+_FROZEN = {
+    "embedding": "the table of tokens",
+    "encoder": "all but the table of tokens",
+    "head": "the head",
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Brief:
     """What a training begins with: a start, what to do with it, and what the files hold.
@@ -70,7 +77,8 @@ class Course(Brief):
         yield from self.measuring()
         yield (
             f"model: {self.start}, a {family_name(self.encoder) or 'model'} of "
-            f"{self.encoder.dimension} dimensions, {self._weights:,} weights"
+            f"{self.encoder.dimension} dimensions, {self._weights:,} weights, a vocabulary of "
+            f"{self.encoder.vectorizer.vocabulary.size:,}"
         )
         if self.settings.teacher:
             yield f"teacher: {self.settings.teacher}"
@@ -87,7 +95,9 @@ class Course(Brief):
             )
         for each in self.sets:
             name, what = MEASURES[each.kind.name]
-            yield f"measured on {each.name}: {name}, {what}; {len(each.rows):,} rows"
+            asked = each.questions()
+            differ = f", {asked:,} of them different" if asked < len(each.rows) else ""
+            yield f"measured on {each.name}: {name}, {what}; {len(each.rows):,} rows{differ}"
         for found in self.surveys:
             if not self.held_out and (found.left_out or found.shared):
                 yield (
@@ -113,7 +123,21 @@ class Course(Brief):
             f"training: {self.steps:,} steps of {self.settings.batch_size}, learning rate "
             f"{self.rate:.3g}"
             + (f", loss with {loss}" if loss else "")
-            + "".join(f", the {part} stays as it is" for part in self.settings.freeze or ())
+            + "".join(f", {_FROZEN[part]} stays as it is" for part in self.settings.freeze or ())
+            + self._shares(self.recipe)
+        )
+
+    def _shares(self, recipe: Recipe) -> str:
+        """How many of the steps each of several tasks has."""
+        tasks = recipe.stages[0].tasks
+        if len(tasks) < 2:
+            return ""
+        weights = [task.rate or 0.0 for task in tasks]
+        if not any(weights):  # By their sizes.
+            weights = [float(found.kept) for found in self.surveys]
+        shares = zip(tasks, weights, strict=True)
+        return ", of " + ", ".join(
+            f"{task.name} {weight / sum(weights):.0%}" for task, weight in shares
         )
 
     def _seconds(self) -> float:

@@ -63,6 +63,13 @@ class DevelopmentSet:
         rows = [*self.rows, *self.examples]
         return [*dict.fromkeys(row[key] for row in rows for key in self.kind.texts if key in row)]
 
+    def questions(self) -> int:
+        """What is asked: rows, or of those that begin with the same text one."""
+        if self.kind.name not in _QUERIES:
+            return len(self.rows)
+        key, _ = _QUERIES[self.kind.name]
+        return len({row[key] for row in self.rows})
+
     def scores(self, encode: Encode) -> Scores:
         """The measures by name, the main one first."""
         if self.kind is SCORED_PAIRS:

@@ -46,7 +46,7 @@ def open_learner(
     elif os.fspath(model).startswith(FRESH):
         encoder = _fresh(os.fspath(model).removeprefix(FRESH), sources)
     else:
-        encoder = TrainableEncoder.load(model)
+        encoder = _loaded(model)
     known = family_of(encoder.model)
     if known.texts != 1:
         raise ValueError(
@@ -92,6 +92,19 @@ def copy_of(model: keras.Model, **config: Any) -> keras.Model:
     copied.build()
     copied.set_weights(model.get_weights())
     return copied
+
+
+def _loaded(model: str | os.PathLike[str]) -> TrainableEncoder:
+    """A checkpoint; of a plain T5 the encoder of vectors of length 1 that Sentence-T5 trains.
+
+    Ni et al. 2021, section 3.2. Without this the vectors are means of states of any length.
+    """
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+
+    encoder = TrainableEncoder.load(model)
+    if isinstance(encoder.model, SentenceT5) and encoder.model.projection is None:
+        encoder.model.normalize = True
+    return encoder
 
 
 def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:

@@ -92,21 +92,22 @@ class Source:
 def open_source(
     given: str | os.PathLike[str],
     *,
-    task: str | None = None,
+    task: str | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Source:
     """Looks at a file's columns, and says what it teaches.
 
     Args:
         given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=RATE` may follow.
-        task: The name of its task; None: as its columns say.
+        task: The name of its task, or such names by file; None: as its columns say.
         columns: Key, such as "anchor" → the file's own name for that column.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: It is empty, of no known format, or no task fits its columns.
     """
-    name, rate = _split_rate(os.fspath(given))
+    name, rate = split_rate(given)
+    task = task.get(name) if isinstance(task, Mapping) else task
     name = as_written(name)
     path = brought(name)
     if _is_text(path):
@@ -136,8 +137,9 @@ def _is_text(path: Path) -> bool:
     return b"\t" not in first
 
 
-def _split_rate(given: str) -> tuple[str, float | None]:
-    """A name, and the rate behind `=`."""
+def split_rate(given: str | os.PathLike[str]) -> tuple[str, float | None]:
+    """A name as it was given, and the rate behind `=`."""
+    given = os.fspath(given)
     name, equals, rate = given.rpartition("=")
     if not equals or (not remote_path(given) and Path(given).exists()):
         return given, None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from use_st5.data.held_out import normalized
-from use_st5.own_data.columns import INFERENCE, NEIGHBOURS, TaskKind
+from use_st5.own_data.columns import INFERENCE, NEIGHBOURS, TEXTS, TaskKind
 from use_st5.own_data.development import DevelopmentSet
 from use_st5.own_data.sources import Row, Source
 
@@ -79,6 +79,8 @@ class Survey:
             for key, column in self.source.columns.items()
         )
         yield f"{self.source.name}: {found} → {kind.name} ({kind.what})"
+        if other := {TEXTS.name: NEIGHBOURS, NEIGHBOURS.name: TEXTS}.get(kind.name):
+            yield f"  as {other.name} with --task {self.source.name}={other.name} ({other.what})"
         bad = f", {report.malformed_rows} bad ones left out" if report.malformed_rows else ""
         skipped = report.skipped.total() - report.skipped["blank"]
         bad += f", {skipped} skipped ({', '.join(report.skipped)})" if skipped else ""

@@ -22,7 +22,7 @@ from use_st5.own_data.plan import plan
 from use_st5.own_data.report import card, draw_run
 from use_st5.own_data.run_folder import absolute, begin, request_of, run_folder
 from use_st5.own_data.settings import Settings, make_settings
-from use_st5.own_data.sources import Source, open_source
+from use_st5.own_data.sources import Source, open_source, split_rate
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.device import Device
 from use_st5.training.history import History
@@ -66,7 +66,7 @@ def train(
     to: str | os.PathLike[str],
     *,
     dev: Files = (),
-    task: str | None = None,
+    task: str | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
     settings: str | None = None,
     overwrite: bool = False,
@@ -88,7 +88,8 @@ def train(
             data sets, `NAME[SPLIT]`. Several are mixed by their sizes or, with `=RATE`, by rates.
         to: The folder to write, a SavedModel that takes strings.
         dev: Files that measure, by their own columns; none: rows of `files` are held out.
-        task: What all files teach, instead of what their columns say: a name in `TASK_KINDS`.
+        task: What all files teach, instead of what their columns say: a name in `TASK_KINDS`; or
+            such names by file, `{"novel.txt": "neighbours"}`.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
         overwrite: Whether what is in `to`, and a run that was begun with other arguments, goes.
@@ -203,7 +204,7 @@ def _finish(
     else:
         on_news(
             f"the best {course.unit} was {trained.best_step} of {history.step}: {course.monitor} "
-            f"{100 * start:.2f} before, {100 * end:.2f} after"
+            f"{start:.4f} before, {end:.4f} after"
         )
     return trained
 
@@ -217,8 +218,16 @@ def _listed(files: Files) -> list[str | os.PathLike[str]]:
     return [files] if isinstance(files, str | os.PathLike) else [*files]
 
 
-def _sources(files: Files, task: str | None, columns: Mapping[str, str] | None) -> list[Source]:
+def _sources(
+    files: Files, task: str | Mapping[str, str] | None, columns: Mapping[str, str] | None
+) -> list[Source]:
     """What is learnt from."""
+    names = [split_rate(each)[0] for each in _listed(files)]
+    if isinstance(task, Mapping) and (unknown := set(task) - set(names)):
+        raise ValueError(
+            f"task: expected names among the training files, {', '.join(names)}; received "
+            f"{', '.join(sorted(unknown))}."
+        )
     sources = [open_source(each, task=task, columns=columns) for each in _listed(files)]
     if not sources:
         raise ValueError("Expected at least one file to learn from, received none.")
@@ -226,7 +235,9 @@ def _sources(files: Files, task: str | None, columns: Mapping[str, str] | None) 
 
 
 def _development_source(
-    given: str | os.PathLike[str], task: str | None, columns: Mapping[str, str] | None
+    given: str | os.PathLike[str],
+    task: str | Mapping[str, str] | None,
+    columns: Mapping[str, str] | None,
 ) -> Source:
     """A file that measures: by the task that is asked for where it has its columns, or its own."""
     source = None
