@@ -146,7 +146,9 @@ class Course(Brief):
         measured = sum(len(one.texts()) for one in self.sets) * evaluations
         updates = self.texts / (texts_of_row(self.surveys) * self.settings.batch_size)
         passes = _PASSES * updates + _KEPT * evaluations
-        reading = self._seconds_of_text() * (self.texts * _READINGS + measured)
+        # Micro-batches are read once more, without a gradient (GradCache).
+        readings = _READINGS + (self.settings.micro_batch is not None)
+        reading = self._seconds_of_text() * (self.texts * readings + measured)
         return _GRAPHS + reading + passes * self._weights * _seconds_of_float()
 
     def _seconds_of_text(self) -> float:
