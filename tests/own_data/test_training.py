@@ -229,6 +229,20 @@ def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
     np.testing.assert_allclose(after, before / lengths, atol=1e-6)
 
 
+def test_the_card_has_the_command_with_tasks_and_names_of_columns(
+    start: str, tmp_path: Path
+) -> None:
+    from use_st5.own_data.training import train
+
+    rows = [{"title": row["anchor"], "body": row["positive"]} for row in paired(30)]
+    path = write(tmp_path / "faq.csv", rows)
+    names = {"input": "title", "response": "body"}
+    options: dict[str, Any] = {**FEW, "steps": 1, "columns": names, "task": "responses"}
+    card = (train(start, path, tmp_path / "m", **options).folder / "README.md").read_text()
+    assert f"--train {path} --task {path}=responses " in card
+    assert " --column input=title --column response=body " in card
+
+
 def test_the_steps_of_a_mixture_are_shown(start: str, tmp_path: Path) -> None:
     from use_st5.own_data.training import train
 

@@ -87,6 +87,13 @@ def command_line(course: Course, target: Path) -> str:
         source = found.source
         rate = f"={source.rate:g}" if source.rate else ""
         words.append(f"--train {source.name}{rate}")
+        if source.asked:
+            words.append(f"--task {source.name}={source.kind.name}")
+        words += [
+            f"--column {key}={name}"
+            for key, name in source.columns.items()
+            if name.strip().casefold() not in source.kind.columns[key]
+        ]
     if not course.held_out:
         words += [f"--dev {each.name}" for each in course.sets]
     usual = Settings()

@@ -44,12 +44,14 @@ class Source:
         kind: Its task.
         columns: Key of a row → name of the column.
         rate: Its weight in a mixture; None: the number of its examples.
+        asked: Whether its task was said, and not read from its columns.
     """
 
     name: str
     kind: TaskKind
     columns: Mapping[str, str]
     rate: float | None = None
+    asked: bool = False
 
     @cached_property
     def reader(self) -> Iterable[Row]:
@@ -113,13 +115,13 @@ def open_source(
     if _is_text(path):
         running = _runs_on(TextReader(path))
         kind = kind_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
-        return Source(name, kind, {"text": "text"}, rate)
+        return Source(name, kind, {"text": "text"}, rate, task is not None)
     names = _column_names(name, path)
     own = {theirs.casefold(): key for key, theirs in (columns or {}).items()}
     renamed = {own.get(each.strip().casefold(), each): each for each in names}
     kind = kind_of([*renamed], name, task)
     found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
-    source = Source(name, kind, found, rate)
+    source = Source(name, kind, found, rate, task is not None)
     if kind is NEIGHBOURS and task is None and not _rows_run_on(source):
         return dataclasses.replace(source, kind=TEXTS)
     return source
