@@ -88,8 +88,7 @@ def train(
             data sets, `NAME[SPLIT]`. Several are mixed by their sizes or, with `=RATE`, by rates.
         to: The folder to write, a SavedModel that takes strings.
         dev: Files that measure, by their own columns; none: rows of `files` are held out.
-        task: What all files teach, instead of what their columns say: a name in `TASK_KINDS`; or
-            such names by file, `{"novel.txt": "neighbours"}`.
+        task: A name in `TASK_KINDS` for all files, or such names by file; None: as columns say.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
         overwrite: Whether what is in `to`, and a run that was begun with other arguments, goes.
