@@ -221,13 +221,14 @@ def _sources(
     files: Files, task: str | Mapping[str, str] | None, columns: Mapping[str, str] | None
 ) -> list[Source]:
     """What is learnt from."""
-    names = [split_rate(each)[0] for each in _listed(files)]
+    given = _listed(files)
+    names = [split_rate(each)[0] for each in given]
     if isinstance(task, Mapping) and (unknown := set(task) - set(names)):
         raise ValueError(
             f"task: expected names among the training files, {', '.join(names)}; received "
             f"{', '.join(sorted(unknown))}."
         )
-    sources = [open_source(each, task=task, columns=columns) for each in _listed(files)]
+    sources = [open_source(each, task=task, columns=columns) for each in given]
     if not sources:
         raise ValueError("Expected at least one file to learn from, received none.")
     return sources
