@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from use_st5.own_data.settings import NAMED_SETTINGS, make_settings, usual_freeze, usual_rate
+from use_st5.own_data.settings import NAMED_SETTINGS, make_settings
 
 
 def test_the_settings_of_the_papers() -> None:
@@ -40,31 +42,44 @@ def test_what_is_said_differs_from_the_named_settings() -> None:
 
 
 def test_the_optimizer_has_the_rate_and_the_schedule() -> None:
-    adam = make_settings().make_optimizer(1e-3)(100)
+    adam = make_settings(learning_rate=1e-3).make_optimizer()(100)
     assert float(adam.learning_rate) < 1e-3, "it is warmed up"
-    adafactor = make_settings("sentence_t5").make_optimizer(1e-3)(100)
+    adafactor = make_settings("sentence_t5").make_optimizer()(100)
     assert float(adafactor.learning_rate) == pytest.approx(1e-3)
     assert type(adafactor).__name__ == "Adafactor"
 
 
-def test_the_usual_rate_is_of_what_learns() -> None:
-    rates = [
-        usual_rate("use_dan", "pairs", lora=False, fresh=False),
-        usual_rate("use_dan", "scored_pairs", lora=False, fresh=False),
-        usual_rate("use_dan", "labels", lora=False, fresh=False),
-        usual_rate("use_transformer", "scored_pairs", lora=False, fresh=False),
-        usual_rate("use_dan", "scored_pairs", lora=True, fresh=False),
-        usual_rate("use_dan", "scored_pairs", lora=False, fresh=True),
-        usual_rate(None, "pairs", lora=False, fresh=False),
-    ]
-    assert rates == [1e-3, 3e-4, 1e-4, 3e-5, 3e-4, 1e-3, 3e-5]
+@pytest.mark.parametrize(
+    ("family", "kind", "changes", "rate"),
+    [
+        ("use_dan", "pairs", {}, 1e-3),
+        ("use_dan", "scored_pairs", {}, 3e-4),
+        ("use_dan", "labels", {}, 1e-4),
+        ("use_transformer", "scored_pairs", {}, 3e-4),
+        ("use_transformer", "labels", {}, 1e-4),
+        ("use_dan", "scored_pairs", {"lora_rank": 4}, 3e-4),
+        (None, "pairs", {}, 3e-5),
+        ("use_dan", "pairs", {"learning_rate": 2e-5}, 2e-5),
+    ],
+)
+def test_the_usual_rate_is_of_what_learns(
+    family: str | None, kind: str, changes: dict[str, Any], rate: float
+) -> None:
+    settings = make_settings(**changes).completed(family, kind, fresh=False, taught=False)
+    assert (settings.learning_rate, settings.freeze) == (rate, None)
 
 
 def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
-    assert usual_freeze("use_dan", fresh=True, taught=False) == ("encoder",)
-    assert usual_freeze("use_dan", fresh=True, taught=True) is None
-    assert usual_freeze("use_dan", fresh=False, taught=False) is None
-    assert usual_freeze("use_transformer", fresh=True, taught=False) is None
+    def freeze(family: str, *, fresh: bool = True, taught: bool = False, **changes: Any) -> Any:
+        settings = make_settings(**changes).completed(family, "pairs", fresh=fresh, taught=taught)
+        assert settings.learning_rate == 1e-3
+        return settings.freeze
+
+    assert freeze("use_dan") == ("encoder",)
+    assert freeze("use_dan", taught=True) is None
+    assert freeze("use_dan", fresh=False) is None
+    assert freeze("use_transformer") is None
+    assert freeze("use_dan", freeze=()) == (), "what is said holds"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +88,8 @@ def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
         ({"patience": 0}, "patience: expected a number above 0, received 0"),
         ({"learning_rate": float("inf")}, "learning_rate: expected a number above 0"),
         ({"optimizer": "sgd"}, "optimizer: expected adam or adafactor, received 'sgd'"),
-        ({"keep": -1}, "keep: expected a weight of 0 or more"),
+        ({"keep": -1}, "keep: expected a number of 0 or more"),
+        ({"bigrams": -1}, "bigrams: expected a number of 0 or more"),
     ],
 )
 def test_values_that_cannot_be(changes: dict[str, float], message: str) -> None:

@@ -260,8 +260,15 @@ def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
 
     path = write(tmp_path / "pairs.csv", paired())
     trained = train("fresh:use_dan_en", path, tmp_path / "mine", **{**FEW, "steps": 1})
-    words = trained.encoder.vectorizer.vocabulary.unigrams
-    assert set(words) == {*WORDS[:6]}
+    vocabulary = trained.encoder.vectorizer.vocabulary
+    assert set(vocabulary.unigrams) == {*WORDS[:6]}
+    assert not vocabulary.bigrams
+    unknown = map(int, trained.encoder.vectorizer.padded(["zebra yak ox"], 3)[0])
+    assert len({*unknown} - {0}) == 3, "each has a row, by its hash"
+    sizes = {**FEW, "steps": 1, "words": 4, "bigrams": 2}
+    small = train("fresh:use_dan_en", path, tmp_path / "small", **sizes)
+    vocabulary = small.encoder.vectorizer.vocabulary
+    assert (len(vocabulary.unigrams), len(vocabulary.bigrams)) == (4, 2)
 
 
 @pytest.mark.parametrize(("given", "word"), [(None, "encoder"), ((), "nothing")])

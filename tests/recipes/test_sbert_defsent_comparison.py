@@ -13,7 +13,7 @@ from tests.recipes.tiny_bert import write_tiny_bert
 from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.recipes import sbert_defsent_comparison
-from use_st5.recipes._comparison_results import NAMES, _only, mean_and_spread, table
+from use_st5.recipes._comparison_results import NAMES, _only
 from use_st5.recipes.sbert_defsent_comparison import QUICK, run, tasks_at_hand
 
 data = test_sbert_defsent.data
@@ -90,22 +90,6 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         ValueError, match=r"methods: expected some of untuned.*received \['sbret'\]"
     ):
         run(tmp_path, tmp_path / "out", methods=["sbret"])
-
-
-def test_a_table_has_mean_and_spread() -> None:
-    rows = {
-        "sbert": [{"a": 0.50, "b": 0.70}, {"a": 0.52, "b": 0.74}],
-        "untuned": [{"a": 0.40, "b": float("nan")}],
-    }
-    assert table("Title", rows, averaged=True).splitlines() == [
-        "## Title",
-        "",
-        "| | seeds | a | b | mean |",
-        "|---|---|---|---|---|",
-        "| SBERT | 2 | 51.00 ± 1.41 | 72.00 ± 2.83 | 61.50 ± 2.12 |",
-        "| w/o FT | 1 | 40.00 | nan | nan |",
-    ]
-    assert mean_and_spread(np.array([0.5])) == "50.00"
 
 
 def test_a_seed_that_is_not_scored_yet_is_no_seed() -> None:

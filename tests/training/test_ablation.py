@@ -44,11 +44,25 @@ def test_every_row_with_every_seed_once(tmp_path: Path) -> None:
     assert one.started == [(f"one_30_{seed}", 30, teacher) for seed in range(3)]
     assert scores == pytest.approx({"one/pearson": 0.51, "two/pearson": 0.51})
     table = (tmp_path / "out/table.md").read_text()
-    assert "| two | 51.00 ± 1.00 |" in table
-    assert "3 seeds, 30 steps" in table
+    assert "| two | 3 | 51.00 ± 1.00 |" in table
+    assert "After 30 steps" in table
     ablation.run(tmp_path, tmp_path / "out")
     assert len(one.started) == 3, "what is complete is kept"
     ablation.run(tmp_path, tmp_path / "out", steps=10, seed=5)
     assert one.started[3] == ("one_10_5", 10, teacher)
     ablation.run(tmp_path, tmp_path / "shared", strategy="mirrored")
     assert one.strategies == [None] * 6 + ["mirrored"] * 3
+
+
+def test_a_part_of_the_table(tmp_path: Path) -> None:
+    one, two = Row(), Row()
+    ablation = Ablation(rows={"one": one, "two": two})
+    ablation.run(tmp_path, tmp_path / "out", seeds=1, rows=["two"])
+    assert (len(one.started), len(two.started)) == (0, 1)
+    scores = ablation.run(tmp_path, tmp_path / "out", seed=1, seeds=1)
+    assert scores == pytest.approx({"one/pearson": 0.51, "two/pearson": 0.505}), "the first, too"
+    table = (tmp_path / "out/table.md").read_text()
+    assert "| one | 1 | 51.00 |" in table
+    assert "| two | 2 | 50.50 ± 0.71 |" in table
+    with pytest.raises(ValueError, match="rows: expected some of one, two, received three"):
+        ablation.run(tmp_path, tmp_path / "out", rows=["three"])

@@ -102,6 +102,8 @@ Matryoshka = Annotated[
     str | None, typer.Option(metavar="64,256,…", help="Lengths that shall do by themselves.")
 ]
 Dropout = Annotated[float | None, typer.Option(help="Of the encoder in training.")]
+Words = Annotated[int | None, typer.Option(help="Of a fresh model's vocabulary. Default: 40000.")]
+Bigrams = Annotated[int | None, typer.Option(help="Of a fresh USE-DAN's vocabulary. Default: 0.")]
 MaxTokens = Annotated[int | None, typer.Option(help="Tokens of a text that training reads.")]
 Keep = Annotated[
     float | None,
@@ -152,6 +154,8 @@ def train(
     freeze: Freeze = None,
     matryoshka: Matryoshka = None,
     dropout: Dropout = None,
+    words: Words = None,
+    bigrams: Bigrams = None,
     max_tokens: MaxTokens = None,
     keep: Keep = None,
     teacher: Teacher = None,
@@ -188,25 +192,20 @@ def train(
     except KeyboardInterrupt as interrupt:
         say("interrupted; the same command continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
-    before, after = trained.before, trained.after
+    _show_scores(trained.before, trained.after)
+    say(f"written: {to}")
+
+
+def _show_scores(before: Mapping[str, float], after: Mapping[str, float]) -> None:
     rows = [(name, f"{100 * before[name]:.2f}", f"{100 * after[name]:.2f}") for name in after]
     print_table(["score", "before", "after"], rows)
-    say(f"written: {to}")
 
 
 # Settings that are given as they are.
 _PLAIN = (
-    *(
-        "epochs",
-        "steps",
-        "batch_size",
-        "micro_batch",
-        "learning_rate",
-        "lora_rank",
-        "optimizer",
-        "dropout",
-    ),
-    *("max_tokens", "keep", "teacher", "cycles", "evaluations", "patience", "storage", "seed"),
+    *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "optimizer"),
+    *("dropout", "words", "bigrams", "max_tokens", "keep", "teacher", "cycles", "evaluations"),
+    *("patience", "storage", "seed"),
 )
 
 

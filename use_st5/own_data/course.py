@@ -57,14 +57,12 @@ class Course(Brief):
 
     Attributes:
         monitor: The score that the best step is chosen by.
-        rate: The learning rate.
         steps: Optimizer steps; of pairs without a score, cycles.
         texts: Texts that are read in training, each as often as it is.
         recipe: What is run.
     """
 
     monitor: str
-    rate: float
     steps: int
     texts: float
     recipe: Recipe | PairCycles
@@ -121,7 +119,7 @@ class Course(Brief):
         loss = ", ".join(f"{name} {value}" for name, value in self.settings.loss.items())
         return (
             f"training: {self.steps:,} steps of {self.settings.batch_size}, learning rate "
-            f"{self.rate:.3g}"
+            f"{self.settings.learning_rate:.3g}"
             + (f", loss with {loss}" if loss else "")
             + "".join(f", {_FROZEN[part]} stays as it is" for part in self.settings.freeze or ())
             + self._shares(self.recipe)

@@ -19,8 +19,9 @@ from use_st5.training.frozen_parts import frozen_parts
 FRESH = "fresh:"
 # Of batches of like lengths.
 _WIDTHS = (16, 32, 64, 128, 256)
-# Of a vocabulary that is built from the files.
-_UNIGRAMS, _BIGRAMS = 40_000, 40_000
+# Rows that words of no vocabulary are hashed into. With one, all such words of a later text are the
+# same word, which costs ten points of MRR on triplets (docs/training.md).
+_UNKNOWN_ROWS = 500
 # SimCSE's: without any the two views of a text are one.
 _DROPOUT_OF_TEXTS = 0.1
 
@@ -44,7 +45,7 @@ def open_learner(
     if isinstance(model, TrainableEncoder):
         encoder = model
     elif os.fspath(model).startswith(FRESH):
-        encoder = _fresh(os.fspath(model).removeprefix(FRESH), sources)
+        encoder = _fresh(os.fspath(model).removeprefix(FRESH), sources, settings)
     else:
         encoder = _loaded(model)
     known = family_of(encoder.model)
@@ -118,16 +119,16 @@ def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
     return _with_model(encoder, model)
 
 
-def _fresh(preset: str, sources: Sequence[Source]) -> TrainableEncoder:
+def _fresh(preset: str, sources: Sequence[Source], settings: Settings) -> TrainableEncoder:
     """A named shape with initial weights, and the vocabulary of the sources where it needs one."""
     family = family_with(preset)
     vectorizer = family.usual_vectorizer()
     if vectorizer is None:
-        vectorizer = _counted(family.vectorizers, _texts(sources))
+        vectorizer = _counted(family.vectorizers, _texts(sources), settings)
     return TrainableEncoder.fresh(preset, vectorizer)
 
 
-def _counted(kinds: Mapping[str, Any], texts: Iterable[str]) -> Any:
+def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: Settings) -> Any:
     """A text stage whose vocabulary is counted in texts."""
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.token_vectorizer import UnigramVectorizer
@@ -135,7 +136,10 @@ def _counted(kinds: Mapping[str, Any], texts: Iterable[str]) -> Any:
 
     grams = NGramVectorizer.kind in kinds
     vocabulary = build_vocabulary(
-        texts, num_unigrams=_UNIGRAMS, num_bigrams=_BIGRAMS if grams else 0
+        texts,
+        num_unigrams=settings.words,
+        num_bigrams=settings.bigrams if grams else 0,
+        unigram_buckets=_UNKNOWN_ROWS,
     )
     return NGramVectorizer(vocabulary) if grams else UnigramVectorizer(vocabulary)
 

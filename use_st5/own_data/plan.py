@@ -20,8 +20,8 @@ from use_st5.own_data.course import Brief, Course, texts_of_row
 from use_st5.own_data.development import DevelopmentSet, Encode, Scores, measure
 from use_st5.own_data.learner import FRESH, family_name, token_limit
 from use_st5.own_data.lessons import check_loss_settings, recipe_task
-from use_st5.own_data.pair_cycles import course_of, pair_cycles
-from use_st5.own_data.settings import Settings, usual_freeze, usual_rate
+from use_st5.own_data.pair_cycles import pair_cycles
+from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Source
 from use_st5.own_data.survey import (
     MOST_DEVELOPMENT_ROWS,
@@ -101,7 +101,6 @@ def _in_cycles(brief: Brief, teacher: TrainableEncoder | VectorFile | None) -> C
     return Course(
         **vars(brief),
         monitor=measure(brief.sets)[1],
-        rate=course_of(settings).to_bi.learning_rate,
         steps=settings.cycles,
         texts=texts,
         recipe=recipe,
@@ -110,24 +109,19 @@ def _in_cycles(brief: Brief, teacher: TrainableEncoder | VectorFile | None) -> C
 
 def _in_steps(brief: Brief, teacher: Teacher | None, names: Sequence[str], replicas: int) -> Course:
     """The course of a recipe of one stage."""
-    encoder, surveys = brief.encoder, brief.surveys
-    family, fresh = family_name(encoder), brief.start.startswith(FRESH)
-    settings = brief.settings
-    if settings.freeze is None:
-        frozen = usual_freeze(family, fresh=fresh, taught=teacher is not None)
-        settings = dataclasses.replace(settings, freeze=frozen)
-        brief = dataclasses.replace(brief, settings=settings)
-    scores, monitor = measure(brief.sets)
-    rate = settings.learning_rate or usual_rate(
+    surveys, family = brief.surveys, family_name(brief.encoder)
+    settings = brief.settings.completed(
         family,
         surveys[0].source.kind.name,
-        lora=settings.lora_rank is not None,
-        fresh=fresh,
+        fresh=brief.start.startswith(FRESH),
+        taught=teacher is not None,
     )
+    brief = dataclasses.replace(brief, settings=settings)
+    scores, monitor = measure(brief.sets)
     steps, per_call = _steps(surveys, settings)
     stage = Stage(
         tasks=tuple(_tasks(brief, teacher, names, replicas)),
-        optimizer=settings.make_optimizer(rate),
+        optimizer=settings.make_optimizer(),
         steps=steps,
         evaluate_every=max(per_call, steps // settings.evaluations // per_call * per_call),
         monitor=monitor,
@@ -138,7 +132,6 @@ def _in_steps(brief: Brief, teacher: Teacher | None, names: Sequence[str], repli
     return Course(
         **vars(brief),
         monitor=monitor,
-        rate=rate,
         steps=steps,
         texts=steps * settings.batch_size * texts_of_row(surveys),
         recipe=_recipe(brief, stage, scores),

@@ -17,7 +17,7 @@ Optimizer = Literal["adam", "adafactor"]
 # By family and task; "" is any other. docs/training.md says which of them were measured.
 _RATES: Mapping[str, Mapping[str, float]] = {
     "use_dan": {"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
-    "use_transformer": {"": 3e-5},
+    "use_transformer": {"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
     "bert": {"": 2e-5},
     "t5": {"": 1e-4},
     "": {"": 3e-5},
@@ -36,15 +36,18 @@ class Settings:
         batch_size: Examples of a step.
         micro_batch: Examples that are encoded at once: the memory of a small batch, the loss of
             the large one (GradCache).
-        learning_rate: The peak; None: `usual_rate`.
+        learning_rate: The peak; None: as measured for the family and the task.
         optimizer: "adam" with a warm-up over a tenth of the steps and a linear decay, or
             "adafactor" with Sentence-T5's schedule.
         loss: Arguments of the tasks' losses by name.
         matryoshka: Lengths of vectors that shall be good by themselves.
         lora_rank: Rank of adapters that learn instead of the weights; None: none.
-        freeze: What of the model stays as it is; None: `usual_freeze`.
+        freeze: What of the model stays as it is; None: nothing, but for a fresh USE-DAN.
         dropout: Of the encoder in training; None: the model's own, but for single texts, which
             need some, 0.1.
+        words: Of a fresh model's vocabulary, at most: the most frequent ones of the files.
+        bigrams: Of a fresh USE-DAN's vocabulary, at most; none is better on files of a usual size
+            (docs/training.md has the measurement).
         max_tokens: Tokens of a text that training reads; None: what the encoder reads, or 128.
         cycles: Of pairs without a score: how often the encoder and its cross-encoder teach each
             other; `epochs`, `steps`, `batch_size` and `learning_rate` are of one such lesson.
@@ -68,6 +71,8 @@ class Settings:
     lora_rank: int | None = None
     freeze: tuple[ModelPart, ...] | None = None
     dropout: float | None = None
+    words: int = 40_000
+    bigrams: int = 0
     max_tokens: int | None = None
     cycles: int = 2
     evaluations: int = 10
@@ -84,23 +89,51 @@ class Settings:
         }
         positive |= {
             name: getattr(self, name)
-            for name in ("max_tokens", "cycles", "evaluations", "patience")
+            for name in ("words", "max_tokens", "cycles", "evaluations", "patience")
         }
         for name, value in positive.items():
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name}: expected a number above 0, received {value}.")
         if self.optimizer not in ("adam", "adafactor"):
             raise ValueError(f"optimizer: expected adam or adafactor, received {self.optimizer!r}.")
-        if self.keep < 0:
-            raise ValueError(f"keep: expected a weight of 0 or more, received {self.keep}.")
+        for name, number in {"keep": self.keep, "bigrams": self.bigrams}.items():
+            if number < 0:
+                raise ValueError(f"{name}: expected a number of 0 or more, received {number}.")
         if self.micro_batch and self.batch_size % self.micro_batch:
             raise ValueError(
                 f"micro_batch: expected a number that divides the batch size, {self.batch_size}, "
                 f"received {self.micro_batch}."
             )
 
-    def make_optimizer(self, rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
-        """Number of steps → the optimizer with its schedule."""
+    def completed(self, family: str | None, kind: str, *, fresh: bool, taught: bool) -> Settings:
+        """These settings, with the usual learning rate and frozen parts where none are said.
+
+        Args:
+            family: Of the encoder, if it is known.
+            kind: The name of the task.
+            fresh: Whether the encoder begins with nothing.
+            taught: Whether it learns a teacher's vectors.
+        """
+        usual = _usual_rate(family, kind, lora=self.lora_rank is not None, fresh=fresh)
+        # The dense layers of a USE-DAN keep apart what their input keeps apart as soon as they are
+        # drawn. A few thousand pairs undo this before they teach anything better; labels gain a
+        # point or two by it (docs/training.md has both), and a teacher's vectors want all layers.
+        drawn = fresh and family == "use_dan" and not taught
+        freeze: tuple[ModelPart, ...] | None = ("encoder",) if drawn else None
+        return dataclasses.replace(
+            self,
+            learning_rate=self.learning_rate or usual,
+            freeze=freeze if self.freeze is None else self.freeze,
+        )
+
+    def make_optimizer(self) -> Callable[[int], keras.optimizers.Optimizer]:
+        """Number of steps → the optimizer with its schedule.
+
+        Raises:
+            ValueError: The learning rate is not said.
+        """
+        if (rate := self.learning_rate) is None:
+            raise ValueError("learning_rate: expected a number, received None.")
         if self.optimizer == "adafactor":
             return lambda steps: keras.optimizers.Adafactor(
                 LinearDecay(rate, steps), beta_2_decay=-0.8
@@ -170,33 +203,10 @@ def make_settings(name: str | None = None, **changes: Any) -> Settings:
     return Settings(**{**named, **changes, "loss": loss})
 
 
-def usual_rate(family: str | None, kind: str, *, lora: bool, fresh: bool) -> float:
-    """The learning rate where none is given.
-
-    Args:
-        family: Of the encoder.
-        kind: The name of the task.
-        lora: Whether adapters learn.
-        fresh: Whether the encoder begins with nothing.
-    """
+def _usual_rate(family: str | None, kind: str, *, lora: bool, fresh: bool) -> float:
     if fresh:
         return _RATE_OF_FRESH
     if lora:
         return _RATE_OF_ADAPTERS
     rates = _RATES.get(family or "", _RATES[""])
     return rates.get(kind, rates[""])
-
-
-def usual_freeze(family: str | None, *, fresh: bool, taught: bool) -> tuple[ModelPart, ...] | None:
-    """What stays as it is where nothing is said; None: nothing.
-
-    The dense layers of a USE-DAN keep apart what their input keeps apart as soon as they are drawn.
-    A few thousand examples undo this before they teach anything better (docs/training.md has the
-    measurement); the vectors of a teacher do not.
-
-    Args:
-        family: Of the encoder.
-        fresh: Whether the encoder begins with nothing.
-        taught: Whether it learns a teacher's vectors.
-    """
-    return ("encoder",) if fresh and family == "use_dan" and not taught else None

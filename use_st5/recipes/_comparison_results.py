@@ -13,6 +13,7 @@ from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.report import charts
 from use_st5.evaluation.report.charts import Axis, Series
 from use_st5.evaluation.report.theme import LIGHT
+from use_st5.training.seed_table import seed_table
 
 # What the rows are called in the paper.
 NAMES = {
@@ -96,7 +97,9 @@ def write_results(output: Path) -> None:
         ("Transfer, accuracy", _only(scores, TRANSFER), True),
         ("Probing, accuracy", _only(scores, probing), True),
     )
-    text = "\n".join(table(*each) for each in tables if each[1])
+    text = "\n".join(
+        seed_table(title, _as_published(rows), averaged) for title, rows, averaged in tables if rows
+    )
     with atomic_path(output / "tables.md") as temporary:
         temporary.write_text(text, encoding="utf-8")
     _write_plots(output, sources, dice, _only(scores, TRANSFER))
@@ -111,32 +114,9 @@ def _only(scores: Mapping[str, list[Values]], tasks: Sequence[str]) -> dict[str,
     return {name: scored for name, runs in chosen.items() if (scored := [*filter(None, runs)])}
 
 
-def table(title: str, rows: Mapping[str, list[Values]], averaged: bool) -> str:
-    """A Markdown table: row by row mean ± standard deviation (ddof 1) over the seeds, x 100.
-
-    Args:
-        title: Above it.
-        rows: Row, one of `NAMES` or what it is called → for each seed column → value in 0 … 1.
-        averaged: Whether a last column has the mean of the others.
-    """
-    columns = [*dict.fromkeys(column for runs in rows.values() for column in runs[0])]
-    lines = [f"## {title}", "", "| | seeds | " + " | ".join(columns) + " |"]
-    if averaged:
-        lines[-1] += " mean |"
-    lines.append("|---" * (len(columns) + 2 + averaged) + "|")
-    for name, runs in rows.items():
-        values = np.array([[run.get(column, np.nan) for column in columns] for run in runs])
-        if averaged:
-            values = np.hstack([values, values.mean(axis=1, keepdims=True)])
-        cells = [mean_and_spread(column) for column in values.T]
-        lines.append(f"| {NAMES.get(name, name)} | {len(runs)} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def mean_and_spread(values: np.ndarray) -> str:
-    """Mean and standard deviation of some seeds, x 100; one seed has no spread."""
-    mean = f"{100 * values.mean():.2f}"
-    return mean if len(values) < 2 else f"{mean} ± {100 * values.std(ddof=1):.2f}"
+def _as_published(rows: Mapping[str, list[Values]]) -> dict[str, list[Values]]:
+    """The rows by what the paper calls them."""
+    return {NAMES.get(name, name): runs for name, runs in rows.items()}
 
 
 def _write_plots(

@@ -20,14 +20,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from use_st5._files import atomic_path, sole_writer
-from use_st5._records import read_record
 from use_st5.recipes import trans_encoder
-from use_st5.recipes._comparison_results import Values, table
+from use_st5.recipes._comparison_results import Values
 from use_st5.recipes._pair_scores_report import STS
 from use_st5.training.recipe import Scores, StrategyName
+from use_st5.training.seed_table import seed_means, seed_scores, seed_table
 
 # Row → for each seed column → value.
 Rows = dict[str, list[dict[str, float]]]
@@ -79,21 +77,16 @@ def run(
                         pretrained=pretrained, second=second,
                     )  # fmt: skip
                 _write_tables(output)
-    return {
-        f"{row}/{column}": float(np.mean([run[column] for run in runs]))
-        for row, runs in rows_of(output).items()
-        for column in runs[0]
-    }
+    return seed_means(rows_of(output))
 
 
 def rows_of(output: Path) -> Rows:
     """The scores of all complete runs of a folder: "variant: model" → for each seed set → score."""
     found: Rows = {}
     for name in trans_encoder.VARIANTS:
-        for path in sorted(output.glob(f"{name}_*/scores.json")):
-            if re.fullmatch(rf"{name}_\d+", path.parent.name):
-                for model, scores in _by_model(path).items():
-                    found.setdefault(f"{name}: {model}", []).append(scores)
+        for run in seed_scores(output, name):
+            for model, scores in _by_model(run).items():
+                found.setdefault(f"{name}: {model}", []).append(scores)
     return found
 
 
@@ -110,8 +103,7 @@ def gains_of(rows: Rows) -> Rows:
     return found
 
 
-def _by_model(path: Path) -> Mapping[str, dict[str, float]]:
-    scores = read_record(path, dict[str, float], remedy="Remove the file and run again.")
+def _by_model(scores: Mapping[str, float]) -> Mapping[str, dict[str, float]]:
     models: dict[str, dict[str, float]] = {}
     for name, value in scores.items():
         model, _, task = name.partition("/")
@@ -130,7 +122,7 @@ def _write_tables(output: Path) -> None:
             chosen: dict[str, list[Values]] = {}
             chosen |= {name: [_only(run, columns) for run in runs] for name, runs in given.items()}
             if any(runs[0] for runs in chosen.values()):
-                parts.append(table(f"{what}{title}", chosen, averaged=True))
+                parts.append(seed_table(f"{what}{title}", chosen, averaged=True))
     with atomic_path(output / "tables.md") as temporary:
         temporary.write_text("\n".join(parts), encoding="utf-8")
 

@@ -11,11 +11,12 @@ of words learns alone. A drawn network keeps apart what its input keeps apart, a
 this before it learns anything better: `use_dan_ablation`, which trains both at the teacher's rate,
 ends at 12 to 28. `--variant weighed` begins with words that weigh by their rank.
 
-Measured with seed 0, each row in 8 to 12 minutes on one core with other work beside (STS-B dev
-Pearson x 100): as drawn 54.4, input_response 66.8, inference 69.3, three_tasks 69.4,
-weighed_untrained 72.5, weighed_three_tasks 69.7; skip_thought was not run. Three seeds with
-`--steps 1200`: 54.0 ± 1.1 as drawn, skip_thought 49.4 ± 2.0, input_response 60.3 ± 0.4, inference
-64.5 ± 0.7, three_tasks 61.1 ± 1.3, weighed_untrained 73.2 ± 0.6, weighed_three_tasks 65.8 ± 1.0.
+Measured with seed 0, each row in half an hour on one core with other work beside (STS-B dev Pearson
+x 100): as drawn 54.4, inference 68.7, three_tasks 70.5 (seed 1: 69.9). With `--steps 10000`
+input_response 66.8, inference 69.3, three_tasks 69.4, weighed_three_tasks 69.7; weighed_untrained
+72.5; skip_thought was not run. Three seeds with `--steps 1200`: 54.0 ± 1.1 as drawn, skip_thought
+49.4 ± 2.0, input_response 60.3 ± 0.4, inference 64.5 ± 0.7, three_tasks 61.1 ± 1.3,
+weighed_untrained 73.2 ± 0.6, weighed_three_tasks 65.8 ± 1.0.
 `docs/universal_sentence_encoder.md` says what this means.
 """
 
@@ -88,7 +89,7 @@ RECIPE = Recipe(
         Stage(
             tasks=TASKS,
             optimizer=optimizer,
-            steps=10_000,
+            steps=20_000,
             evaluate_every=1_000,
             monitor="stsb_dev_pearson",
             best=False,
@@ -99,11 +100,9 @@ RECIPE = Recipe(
     held_out=held_out_sentences,
     storage="int8",
     metadata={"languages": ["en"], "license": "Apache-2.0"},
-    expected={"stsb_dev_pearson": 0.6938, "stsb_dev_spearman": 0.6967},
+    expected={"stsb_dev_pearson": 0.7050, "stsb_dev_spearman": 0.7083},
 )
-WEIGHED = dataclasses.replace(
-    RECIPE, model=weighed_model, expected={"stsb_dev_pearson": 0.6974, "stsb_dev_spearman": 0.7018}
-)
+WEIGHED = dataclasses.replace(RECIPE, model=weighed_model, expected={})
 VARIANTS: dict[str, Recipe | Ablation] = {
     "weighed": WEIGHED,
     "table": Ablation(

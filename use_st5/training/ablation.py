@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from use_st5._files import atomic_path, sole_writer
-from use_st5._records import read_record
 from use_st5.training.recipe import Recipe, Scores, StrategyName
+from use_st5.training.seed_table import seed_means, seed_scores, seed_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +38,12 @@ class Ablation:
         teacher: Path | None = None,
         pretrained: Path | None = None,
         prepared: Path | None = None,
+        seeds: int | None = None,
+        rows: Sequence[str] = (),
     ) -> Scores:
-        """Trains every row with every seed and writes `table.md`.
+        """Trains rows with each seed, all rows with the first before the second.
+
+        After each training `table.md` is written, of all that is complete with so many steps.
 
         Args:
             data: Folder of the corpora.
@@ -52,63 +55,49 @@ class Ablation:
             teacher: As in `Recipe.run`; for all runs `teacher` in `output` by default.
             pretrained: As in `Recipe.run`; by default what a run in `output` would start from.
             prepared: As in `Recipe.run`; for all runs `prepared` in `output` by default.
+            seeds: How many; the table's own by default.
+            rows: Names of those to train; none: all.
 
         Returns:
-            Mean score by "row/score".
+            Mean score by "row/score", of all that is complete.
+
+        Raises:
+            ValueError: There is no such row.
         """
-        steps = steps or self.steps
-        teacher = teacher or output / "teacher"
-        pretrained = pretrained or output.parent / "pretrain_t5"
-        scores: dict[str, list[Scores]] = {}
-        with sole_writer(output, inside=True):
-            for name, recipe in self.rows.items():
-                for each in range(seed, seed + self.seeds):
-                    folder = output / "_".join([name, *([str(steps)] if steps else []), str(each)])
-                    done = folder / "scores.json"
-                    if not (resume and done.exists()):
-                        recipe.run(
-                            data,
-                            folder,
-                            seed=each,
-                            steps=steps,
-                            resume=resume,
-                            strategy=strategy,
-                            prepared=prepared or output / "prepared",
-                            teacher=teacher if "teacher" in recipe.folders else None,
-                            pretrained=pretrained if "pretrained" in recipe.folders else None,
-                        )
-                    scores.setdefault(name, []).append(_read_scores(done))
-            with atomic_path(output / "table.md") as temporary:
-                temporary.write_text(_table(scores, steps), encoding="utf-8")
-        return {
-            f"{name}/{key}": float(np.mean([run[key] for run in runs]))
-            for name, runs in scores.items()
-            for key in runs[0]
+        names, steps = self._names(rows), steps or self.steps
+        options: dict[str, Any] = {"steps": steps, "resume": resume, "strategy": strategy}
+        options["prepared"] = prepared or output / "prepared"
+        folders = {
+            "teacher": teacher or output / "teacher",
+            "pretrained": pretrained or output.parent / "pretrain_t5",
         }
+        with sole_writer(output, inside=True):
+            for each in range(seed, seed + (seeds or self.seeds)):
+                for name in names:
+                    recipe, folder = self.rows[name], output / f"{_stem(name, steps)}_{each}"
+                    if not (resume and (folder / "scores.json").exists()):
+                        own = {str(key): folders[key] for key in recipe.folders}
+                        recipe.run(data, folder, seed=each, **options | own)
+                    self._write_table(output, steps)
+        return seed_means(self._complete(output, steps))
+
+    def _names(self, rows: Sequence[str]) -> list[str]:
+        if unknown := [name for name in rows if name not in self.rows]:
+            known = ", ".join(self.rows)
+            raise ValueError(f"rows: expected some of {known}, received {', '.join(unknown)}.")
+        return [*(rows or self.rows)]
+
+    def _complete(self, output: Path, steps: int | None) -> dict[str, list[Scores]]:
+        """The scores of all complete runs: row → for each seed its scores."""
+        found = {name: seed_scores(output, _stem(name, steps)) for name in self.rows}
+        return {name: runs for name, runs in found.items() if runs}
+
+    def _write_table(self, output: Path, steps: int | None) -> None:
+        title = f"After {steps} steps" if steps else "As the recipes are"
+        with atomic_path(output / "table.md") as temporary:
+            temporary.write_text(seed_table(title, self._complete(output, steps)), encoding="utf-8")
 
 
-def _read_scores(path: Path) -> dict[str, float]:
-    remedy = "Remove the file: the same command makes it anew."
-    return read_record(path, dict[str, float], remedy=remedy)
-
-
-def _table(scores: dict[str, list[dict[str, float]]], steps: int | None) -> str:
-    """The Markdown table: row by row mean ± standard deviation (ddof 1), in points."""
-    first = next(iter(scores.values()))
-    columns = list(first[0])
-    of_each = f", {steps} steps" if steps else ""
-    lines = [
-        f"{len(first)} seeds{of_each}, mean ± standard deviation x 100.",
-        "",
-        "| row | " + " | ".join(columns) + " |",
-        "|---" * (len(columns) + 1) + "|",
-    ]
-    for name, runs in scores.items():
-        cells = [_mean_and_spread([run[column] for run in runs]) for column in columns]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def _mean_and_spread(values: list[float]) -> str:
-    points = 100 * np.asarray(values)
-    return f"{points.mean():.2f} ± {points.std(ddof=1):.2f}"
+def _stem(name: str, steps: int | None) -> str:
+    """What the folders of a row's runs begin with, before the seed."""
+    return f"{name}_{steps}" if steps else name

@@ -1,0 +1,57 @@
+"""What was measured with several seeds: the scores of runs, their means and their table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from use_st5._records import read_record
+
+
+def seed_scores(output: Path, name: str) -> list[dict[str, float]]:
+    """The scores of the complete runs `NAME_SEED` of a folder, seed by seed."""
+    remedy = "Remove the file: the same command makes it anew."
+    return [
+        read_record(path, dict[str, float], remedy=remedy)
+        for path in sorted(output.glob(f"{name}_*/scores.json"))
+        if re.fullmatch(rf"{name}_\d+", path.parent.name)
+    ]
+
+
+def seed_means(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:
+    """Mean over the seeds by "row/column"; `rows` as in `seed_table`."""
+    return {
+        f"{name}/{column}": float(np.mean([run[column] for run in runs]))
+        for name, runs in rows.items()
+        for column in runs[0]
+    }
+
+
+def seed_table(
+    title: str, rows: Mapping[str, Sequence[Mapping[str, float]]], averaged: bool = False
+) -> str:
+    """A Markdown table: row by row mean ± standard deviation (ddof 1) over the seeds, x 100.
+
+    Args:
+        title: Above it.
+        rows: Row → for each seed column → value in 0 … 1.
+        averaged: Whether a last column has the mean of the others.
+    """
+    columns = [*dict.fromkeys(column for runs in rows.values() for column in runs[0])]
+    heads = ["", "seeds", *columns, *(["mean"] if averaged else [])]
+    lines = [f"## {title}", "", f"| {' | '.join(heads).strip()} |", "|---" * len(heads) + "|"]
+    for name, runs in rows.items():
+        values = np.array([[run.get(column, np.nan) for column in columns] for run in runs])
+        if averaged:
+            values = np.hstack([values, values.mean(axis=1, keepdims=True)])
+        cells = [name, str(len(runs)), *(_mean_and_spread(column) for column in values.T)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean_and_spread(values: np.ndarray) -> str:
+    mean = f"{100 * values.mean():.2f}"
+    return mean if len(values) < 2 else f"{mean} ± {100 * values.std(ddof=1):.2f}"
