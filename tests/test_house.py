@@ -38,7 +38,6 @@ HELD_ELSEWHERE = {
     "use_st5/_cli/packages.py": "tests/cli/test_doctor.py",
     "use_st5/_cli/task_choice.py": "tests/cli/test_evaluate.py",
     "use_st5/_model_writer.py": "tests/export/test_saved_model.py",
-    "use_st5/_progress.py": "tests/test_encoder.py",
     "use_st5/_public.py": "tests/test_public_names.py",
     "use_st5/beam/output.py": "tests/beam/test_corpus.py",
     "use_st5/cli.py": "tests/cli/test_cli.py",

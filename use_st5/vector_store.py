@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from use_st5._files import atomic_path, remove_stale_lock, sole_writer
+from use_st5._progress import watched
 
 # Texts → `[texts, dim]`, rows in the same order; anything that `numpy.asarray` takes.
 Encode = Callable[[list[str]], Any]
@@ -129,10 +130,7 @@ class VectorStore:
         keys, texts, chunk = [*missing], [*missing.values()], self._chunk
         starts: Iterable[int] = range(0, len(keys), chunk)
         if show_progress:
-            from rich.console import Console
-            from rich.progress import track
-
-            starts = track(starts, description="Encoding", console=Console(stderr=True))
+            starts = watched(starts, "Encoding")
         for start in starts:
             asked = texts[start : start + chunk]
             vectors = _checked(encode(asked), asked, self._dtype)

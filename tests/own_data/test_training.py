@@ -271,6 +271,24 @@ def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
     assert (len(vocabulary.unigrams), len(vocabulary.bigrams)) == (4, 2)
 
 
+@pytest.mark.parametrize("asked", ["words", "bigrams"])
+def test_a_vocabulary_that_is_there_has_no_sizes(start: str, asked: str, tmp_path: Path) -> None:
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    with pytest.raises(ValueError, match=rf"{asked}: .*has its vocabulary.*Received 30: leave it"):
+        train(start, path, tmp_path / "m", **FEW, **{asked: 30})
+    assert not (tmp_path / "m.run").exists()
+
+
+def test_a_fresh_use_transformer_reads_no_bigrams(tmp_path: Path) -> None:
+    from use_st5.own_data.training import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    with pytest.raises(ValueError, match="bigrams: expected none"):
+        train("fresh:use_transformer_en", path, tmp_path / "m", **FEW, bigrams=30)
+
+
 @pytest.mark.parametrize(("given", "word"), [(None, "encoder"), ((), "nothing")])
 def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
     given: tuple[str, ...] | None, word: str, tmp_path: Path

@@ -42,12 +42,11 @@ def open_learner(
     """
     keras.utils.set_random_seed(settings.seed)
     kinds = [source.kind for source in sources]
-    if isinstance(model, TrainableEncoder):
-        encoder = model
-    elif os.fspath(model).startswith(FRESH):
+    if not isinstance(model, TrainableEncoder) and os.fspath(model).startswith(FRESH):
         encoder = _fresh(os.fspath(model).removeprefix(FRESH), sources, settings)
     else:
-        encoder = _loaded(model)
+        _check_vocabulary_unasked(settings, ("words", "bigrams"))
+        encoder = model if isinstance(model, TrainableEncoder) else _loaded(model)
     known = family_of(encoder.model)
     if known.texts != 1:
         raise ValueError(
@@ -125,7 +124,23 @@ def _fresh(preset: str, sources: Sequence[Source], settings: Settings) -> Traina
     vectorizer = family.usual_vectorizer()
     if vectorizer is None:
         vectorizer = _counted(family.vectorizers, _texts(sources), settings)
+    else:
+        _check_vocabulary_unasked(settings, ("words", "bigrams"))
     return TrainableEncoder.fresh(preset, vectorizer)
+
+
+def _check_vocabulary_unasked(settings: Settings, names: Sequence[str]) -> None:
+    """Refuses sizes of a vocabulary that would change nothing.
+
+    Raises:
+        ValueError: One is asked for.
+    """
+    if asked := [name for name in names if getattr(settings, name) != getattr(Settings, name)]:
+        raise ValueError(
+            f"{asked[0]}: expected none for a model that has its vocabulary, or that reads no such "
+            "entries: words are counted for a fresh: USE-DAN or USE Transformer, bigrams for a "
+            f"fresh: USE-DAN alone. Received {getattr(settings, asked[0])}: leave it out."
+        )
 
 
 def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: Settings) -> Any:
@@ -135,10 +150,12 @@ def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: Settings)
     from use_st5.text.vocabulary_builder import build_vocabulary
 
     grams = NGramVectorizer.kind in kinds
+    if not grams:
+        _check_vocabulary_unasked(settings, ("bigrams",))
     vocabulary = build_vocabulary(
         texts,
         num_unigrams=settings.words,
-        num_bigrams=settings.bigrams if grams else 0,
+        num_bigrams=settings.bigrams,
         unigram_buckets=_UNKNOWN_ROWS,
     )
     return NGramVectorizer(vocabulary) if grams else UnigramVectorizer(vocabulary)
@@ -146,7 +163,7 @@ def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: Settings)
 
 def _texts(sources: Sequence[Source]) -> Iterable[str]:
     for source in sources:
-        for row in source:
+        for row in source.watched():
             yield from (row[key] for key in source.kind.texts if key in row)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from use_st5._files import file_sha256
 from use_st5._lines import read_lines
+from use_st5._progress import watched
 from use_st5._remote_files import as_written, brought, remote_path
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import format_of, records
@@ -85,6 +86,14 @@ class Source:
         if self.kind is NEIGHBOURS and not self.is_text:
             return itertools.chain.from_iterable(map(_neighbours, self.reader))
         return iter(self.reader)
+
+    def watched(self, total: int | None = None) -> Iterator[Row]:
+        """The rows, with a bar while they are read: a pass over a large file takes minutes.
+
+        Args:
+            total: How many they are, where that is known.
+        """
+        return watched(self, f"Reading {Path(self.name).name}", total, transient=True)
 
     def identity(self) -> str:
         """What tells it from one with other content: its sha256, or its name."""

@@ -123,7 +123,7 @@ def survey(source: Source, vectorizer: Any) -> Survey:
     scores: list[float] = []
     first: list[Row] = []
     rows = 0
-    for chunk in _chunks(source):
+    for chunk in _chunks(source.watched()):
         first = first or chunk[:2]
         rows += len(chunk)
         golds.add(chunk, kind)
@@ -198,7 +198,7 @@ def without_development(found: Survey, sets: Sequence[DevelopmentSet]) -> Survey
     texts_of = {key for each in sets for row in each.rows for key in text_keys(row, each.kind)}
     kind = found.source.kind
     left_out = shared = 0
-    for row in found.source:
+    for row in found.source.watched(found.rows):
         if (row_key(row, kind), kind.name) in rows_of:
             left_out += 1
         elif not texts_of.isdisjoint(text_keys(row, kind)):
@@ -214,7 +214,8 @@ def training_rows(found: Survey, sets: Collection[DevelopmentSet]) -> Iterator[R
     """The rows of a source, without those of the development sets."""
     kind = found.source.kind
     held = {row_key(row, each.kind) for each in sets for row in each.rows if each.kind is kind}
-    return (row for row in found.source if row_key(row, kind) not in held)
+    rows = found.source.watched(found.rows)
+    return (row for row in rows if row_key(row, kind) not in held)
 
 
 def held_out_rows(found: Survey) -> list[Row]:
@@ -243,14 +244,15 @@ def held_out_rows(found: Survey) -> list[Row]:
 
 def _held_out(found: Survey, wanted: int, group: Callable[[Row], int]) -> list[Row]:
     """Whole groups of rows, about as many as are wanted, chosen by the hashes of the groups."""
-    counts = Counter(group(row) for row in found.source)
+    counts = Counter(group(row) for row in found.source.watched(found.rows))
     chosen: set[int] = set()
     count = 0
     for key in sorted(counts):
         if count < wanted and count + counts[key] <= 2 * wanted:
             chosen.add(key)
             count += counts[key]
-    return [row for row in found.source if group(row) in chosen] if count >= 2 else []
+    rows = found.source.watched(found.rows)
+    return [row for row in rows if group(row) in chosen] if count >= 2 else []
 
 
 def development_set(found: Survey, rows: Sequence[Row], name: str) -> DevelopmentSet:

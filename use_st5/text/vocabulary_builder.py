@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from use_st5._progress import watched
 from use_st5.text.bounded_counter import BoundedCounter
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.ptb_tokenizer import PTBTokenizer
@@ -52,7 +53,7 @@ class VocabularyBuilder:
             sentences: any iterable of strings, read once, a batch at a time.
             show_progress: whether to show the sentences read so far on standard error.
         """
-        for batch in _batches(_watched(sentences) if show_progress else sentences):
+        for batch in _batches(watched(sentences, "Counting terms") if show_progress else sentences):
             tokens, pairs = self._tokens(tf.constant(batch, tf.string))
             self.unigrams.update(tokens.numpy().tolist())
             self.bigrams.update(pairs.numpy().tolist())
@@ -159,11 +160,3 @@ def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:
     stream = iter(sentences)
     while batch := list(itertools.islice(stream, _BATCH)):
         yield batch
-
-
-def _watched(sentences: Iterable[str]) -> Iterator[str]:
-    """Passes a stream on and shows how much has passed."""
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(sentences, description="Counting terms", console=Console(stderr=True))
