@@ -17,7 +17,7 @@ def test_every_shape_is_measured_once_and_a_second_call_goes_on(
     shapes = {"tokens": (4, 8), "batch_sizes": (1, 3), "seconds": 0.0}
     told: list[tuple[int, int]] = []
     record = measure_throughput(
-        [dan], path, **shapes, on_cell=lambda *each: told.append(each), command="a line"
+        [dan], path, **shapes, on_visit=lambda *each: told.append(each), command="a line"
     )
     assert [speed.cell[1:] for speed in record.speeds] == [(4, 1), (4, 3), (8, 1), (8, 3)]
     assert all(speed.sentences_per_second for speed in record.speeds)

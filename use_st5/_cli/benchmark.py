@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +12,9 @@ import typer
 
 from use_st5._bundled import bundled_names
 from use_st5._cli.destination import sole_folder
-from use_st5._cli.measuring import measuring
-from use_st5._cli.output import manual, print_table, say
+from use_st5._cli.measuring import measured
+from use_st5._cli.output import manual, print_table
 from use_st5._cli.throughput import measure_and_print
-from use_st5._files import atomic_path
 from use_st5._imports import require
 
 if TYPE_CHECKING:
@@ -109,52 +106,31 @@ def benchmark(
         return
     if batch_sizes or dtype:
         raise typer.BadParameter("--batch-sizes and --dtype are of --throughput: give it, too.")
-    chosen = _given("lengths", lengths, "--lengths")
+    options = {"batch_size": batch_size, "threads": threads, "repeats": repeats}
+    options |= {"device": device.value, **_given("lengths", lengths, "--lengths")}
     with sole_folder(output):
-        record, written = _measure(
-            models or bundled_names(),
-            output,
-            chosen | {"batch_size": batch_size, "threads": threads, "repeats": repeats},
-            device,
-            plots=plots,
-        )
+        record = _measured(models or bundled_names(), output, options, plots=plots)
     if as_json:
         typer.echo(json.dumps(record.content(), ensure_ascii=False))
     else:
         _print(record)
-    say(f"written: {', '.join(map(str, written))}")
 
 
-def _measure(
-    models: Sequence[str],
-    output: Path,
-    setting: dict[str, Any],
-    device: DeviceOption,
-    *,
-    plots: bool,
-) -> tuple[FootprintRecord, list[Path]]:
+def _measured(
+    models: Sequence[str], output: Path, options: Mapping[str, Any], *, plots: bool
+) -> FootprintRecord:
     """Measures, and writes the record, its table and its plots."""
-    from use_st5.footprint.figures import markdown
+    from use_st5.footprint.figures import markdown, write_plots
     from use_st5.footprint.measure import measure_footprint
 
-    path = output / "resources.json"
-    with measuring(path) as on_visit:
-        record = measure_footprint(
-            models,
-            path,
-            **setting,
-            device=device.value,
-            on_visit=on_visit,
-            command=shlex.join(["use-st5", *sys.argv[1:]]),
-        )
-    with atomic_path(output / "resources.md") as temporary:
-        temporary.write_text(markdown(record), encoding="utf-8")
-    written = [path, output / "resources.md"]
-    if plots:
-        from use_st5.footprint.figures import write_plots
-
-        written += write_plots(record, output)
-    return record, written
+    return measured(
+        measure_footprint,
+        models,
+        output / "resources.json",
+        options,
+        markdown=markdown,
+        draw=write_plots if plots else None,
+    )
 
 
 def _given(name: str, numbers: str | None, option: str) -> dict[str, list[int]]:

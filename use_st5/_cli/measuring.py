@@ -1,18 +1,54 @@
-"""The progress of a measurement."""
+"""A measurement: its progress, its record, its table and its plots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import typer
 
 from use_st5._cli.output import say
+from use_st5._files import atomic_path
+
+Record = TypeVar("Record")
+
+
+def measured(
+    measure: Callable[..., Record],
+    models: Sequence[str],
+    path: Path,
+    options: Mapping[str, Any],
+    *,
+    markdown: Callable[[Record], str],
+    draw: Callable[[Record, Path], list[Path]] | None,
+) -> Record:
+    """Measures, writes the record, its table beside it and its plots, and says where they are.
+
+    Args:
+        measure: Called with models, path and options, `on_visit` and this `command`.
+        models: Names, folders or shapes.
+        path: The record; an older one there is continued.
+        options: Of `measure`.
+        markdown: Record → its table.
+        draw: Record, folder → the plots that were written; None: none are.
+    """
+    with _measuring(path) as on_visit:
+        command = shlex.join(["use-st5", *sys.argv[1:]])
+        record = measure(models, path, **options, on_visit=on_visit, command=command)
+    table = path.with_suffix(".md")
+    with atomic_path(table) as temporary:
+        temporary.write_text(markdown(record), encoding="utf-8")
+    plots = draw(record, path.parent) if draw else []
+    say(f"written: {', '.join(map(str, [path, table, *plots]))}")
+    return record
 
 
 @contextmanager
-def measuring(path: Path) -> Iterator[Callable[[int, int], None]]:
+def _measuring(path: Path) -> Iterator[Callable[[int, int], None]]:
     """A bar of what is measured in a terminal; Ctrl-C says what is kept in a file."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn

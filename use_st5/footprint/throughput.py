@@ -34,7 +34,7 @@ _LIMIT = 2**24
 _FEWEST_CALLS, _MOST_CALLS = 3, 200
 
 Cell = tuple[str, int, int]
-OnCell = Callable[[int, int], None]
+OnVisit = Callable[[int, int], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ def measure_throughput(
     dtype: str | None = None,
     threads: int | None = None,
     seconds: float = 2.0,
-    on_cell: OnCell = lambda done, total: None,
+    on_visit: OnVisit = lambda done, total: None,
     command: str = "",
 ) -> ThroughputRecord:
     """Measures sentences a second from ids to vectors (Sentence-T5 paper, Figure 5).
@@ -123,7 +123,7 @@ def measure_throughput(
         threads: Of TensorFlow on a processor; None: as they are. They can be chosen as long as
             TensorFlow has not computed anything in this process.
         seconds: How long each shape is called, at least three times.
-        on_cell: Is told how many shapes are done, and how many there will be.
+        on_visit: Is told how many shapes are done, and how many there will be.
         command: The command line, for the record.
 
     Raises:
@@ -139,7 +139,7 @@ def measure_throughput(
     shapes = [(length, size) for length in tokens for size in batch_sizes]
     known, total = {speed.cell for speed in record.speeds}, len(models) * len(shapes)
     for place, name in enumerate(models):
-        on_cell(place * len(shapes), total)
+        on_visit(place * len(shapes), total)
         missing = [shape for shape in shapes if (name, *shape) not in known]
         if missing:
             encoder = _opened(name, dtype)
@@ -148,11 +148,11 @@ def measure_throughput(
             for number, speed in enumerate(_speeds(name, encoder, missing, seconds), start=1):
                 record = dataclasses.replace(record, speeds=(*record.speeds, speed), created=_now())
                 record.write(Path(path))
-                on_cell(place * len(shapes) + number, total)
+                on_visit(place * len(shapes) + number, total)
             del encoder
             keras.backend.clear_session()
             gc.collect()
-    on_cell(total, total)
+    on_visit(total, total)
     return record
 
 
