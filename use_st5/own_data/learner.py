@@ -20,7 +20,7 @@ FRESH = "fresh:"
 # Of batches of like lengths.
 _WIDTHS = (16, 32, 64, 128, 256)
 # Rows that words of no vocabulary are hashed into. With one, all such words of a later text are the
-# same word, which costs ten points of MRR on triplets (docs/training.md).
+# same word, which costs ten points of MRR on triplets (docs/own_data_results.md).
 _UNKNOWN_ROWS = 500
 # SimCSE's: without any the two views of a text are one.
 _DROPOUT_OF_TEXTS = 0.1

@@ -14,7 +14,7 @@ from use_st5.training.linear_warmup import LinearWarmup
 
 Optimizer = Literal["adam", "adafactor"]
 
-# By family and task; "" is any other. docs/training.md says which of them were measured.
+# By family and task; "" is any other. docs/own_data_results.md says which of them were measured.
 _RATES: Mapping[str, Mapping[str, float]] = {
     "use_dan": {"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
     "use_transformer": {"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
@@ -47,7 +47,7 @@ class Settings:
             need some, 0.1.
         words: Of a fresh model's vocabulary, at most: the most frequent ones of the files.
         bigrams: Of a fresh USE-DAN's vocabulary, at most; none is better on files of a usual size
-            (docs/training.md has the measurement).
+            (docs/own_data_results.md has the measurement).
         max_tokens: Tokens of a text that training reads; None: what the encoder reads, or 128.
         cycles: Of pairs without a score: how often the encoder and its cross-encoder teach each
             other; `epochs`, `steps`, `batch_size` and `learning_rate` are of one such lesson.
@@ -117,7 +117,7 @@ class Settings:
         usual = _usual_rate(family, kind, lora=self.lora_rank is not None, fresh=fresh)
         # The dense layers of a USE-DAN keep apart what their input keeps apart as soon as they are
         # drawn. A few thousand pairs undo this before they teach anything better; labels gain a
-        # point or two by it (docs/training.md has both), and a teacher's vectors want all layers.
+        # point or two by it (docs/own_data_results.md has both), and a teacher's vectors want all.
         drawn = fresh and family == "use_dan" and not taught
         freeze: tuple[ModelPart, ...] | None = ("encoder",) if drawn else None
         return dataclasses.replace(
