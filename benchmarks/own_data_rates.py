@@ -4,10 +4,10 @@
     python -m benchmarks.own_data_rates DATA OUT --models use_dan_en --rates 3e-5,3e-4,1e-3
 
 The sets are those of `benchmarks.own_data`; their test parts are not read. Each model learns each
-set once with each rate, and with each weight of the start's own similarities (`--keep`). Printed
-are the main measure of the set's development part before and after, the best step, and the mean
-over the development parts of the other sets before and after: what a rate costs. OUT keeps every
-result: the same command goes on.
+set once with each rate, and with each weight of the start's own similarities (`--keep`); with
+`--lora RANK` adapters learn, and the weights stay. Printed are the main measure of the set's
+development part before and after, the best step, and the mean over the development parts of the
+other sets before and after: what a rate costs. OUT keeps every result: the same command goes on.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ def main() -> None:
     parser.add_argument("--models", default="use_dan_en,use_transformer_en")
     parser.add_argument("--rates", default="3e-5,1e-4,3e-4,1e-3")
     parser.add_argument("--keep", default="0")
+    parser.add_argument("--lora", type=int, metavar="RANK")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     names, files = asked.sets.split(","), files_of(asked)
+    adapters = f"_lora{asked.lora}" if asked.lora else ""
     rows = []
     for model in asked.models.split(","):
         place = asked.out / "rates" / model
@@ -48,10 +50,10 @@ def main() -> None:
             names, asked.rates.split(","), asked.keep.split(",")
         ):
             found = kept(
-                place / f"{name}_{rate}_{keep}_{asked.seed}.json",
+                place / f"{name}_{rate}_{keep}_{asked.seed}{adapters}.json",
                 lambda: trained_scores(  # noqa: B023
                     model, name, asked.seed, files, part="dev",  # noqa: B023
-                    learning_rate=float(rate), keep=float(keep),  # noqa: B023
+                    learning_rate=float(rate), keep=float(keep), lora_rank=asked.lora,  # noqa: B023
                 ),
             )  # fmt: skip
             rows.append(([model, name, rate, keep], name, start, found))
