@@ -13,6 +13,7 @@ from use_st5.own_data.development import MEASURES, DevelopmentSet
 from use_st5.own_data.learner import family_name, token_limit
 from use_st5.own_data.pair_cycles import PairCycles, course_of
 from use_st5.own_data.settings import Settings
+from use_st5.own_data.sources import Source
 from use_st5.own_data.survey import Survey
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe import Recipe
@@ -40,7 +41,7 @@ class Brief:
         settings: How.
         surveys: What the files hold.
         sets: What is measured.
-        held_out: Whether the sets are rows of the training files.
+        measured: The files whose rows these are; none: they are rows of the training files.
     """
 
     start: str
@@ -48,7 +49,12 @@ class Brief:
     settings: Settings
     surveys: Sequence[Survey]
     sets: Sequence[DevelopmentSet]
-    held_out: bool
+    measured: Sequence[Source]
+
+    @property
+    def held_out(self) -> bool:
+        """Whether rows of the training files measure."""
+        return not self.measured
 
 
 @dataclasses.dataclass(frozen=True)

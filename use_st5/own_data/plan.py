@@ -70,7 +70,7 @@ def plan(
     sets = _development_sets(surveys, measured, encoder, names)
     surveys = [without_development(found, sets) for found in surveys]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
-    brief = Brief(start, encoder, settings, surveys, sets, not measured)
+    brief = Brief(start, encoder, settings, surveys, sets, measured)
     teacher = open_teacher(settings.teacher) if settings.teacher else None
     unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
     if isinstance(teacher, CrossEncoder) and not unscored:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5._remote_files import here
 from use_st5.own_data.development import MEASURES
+from use_st5.own_data.settings import Settings
+from use_st5.own_data.sources import Source
 from use_st5.training.history import History
 
 if TYPE_CHECKING:
@@ -80,34 +83,44 @@ def card(course: Course, history: History, scores: Mapping[str, float], target: 
 
 def command_line(course: Course, target: Path) -> str:
     """The command that does the same, with all settings that are not the usual ones."""
-    from use_st5.own_data.settings import Settings
-
-    words = ["use-st5 train", course.start]
-    for found in course.surveys:
-        source = found.source
-        rate = f"={source.rate:g}" if source.rate else ""
-        words.append(f"--train {source.name}{rate}")
+    sources = [found.source for found in course.surveys]
+    words = ["use-st5", "train", course.start]
+    for source in sources:
+        words += ["--train", source.name + (f"={source.rate}" if source.rate else "")]
         if source.asked:
-            words.append(f"--task {source.name}={source.kind.name}")
-        words += [
-            f"--column {key}={name}"
-            for key, name in source.columns.items()
-            if name.strip().casefold() not in source.kind.columns[key]
-        ]
-    if not course.held_out:
-        words += [f"--dev {each.name}" for each in course.sets]
+            words += ["--task", f"{source.name}={source.kind.name}"]
+    for source in course.measured:
+        words += ["--dev", source.name]
+    for renamed in dict.fromkeys(each for source in sources for each in _renamed(source)):
+        words += ["--column", renamed]
     usual = Settings()
     for name, value in vars(course.settings).items():
-        if value == getattr(usual, name):
-            continue
-        option = f"--{name.replace('_', '-')}"
-        if name == "freeze":
-            words += [f"{option} {part}" for part in value or ["nothing"]]
-        elif isinstance(value, Mapping):
-            words += [f"{option} {key}={_word(each)}" for key, each in value.items()]
-        else:
-            words.append(f"{option} {_word(value)}")
-    return " ".join([*words, f"--to {target.name}"])
+        if value != getattr(usual, name):
+            words += _option(f"--{name.replace('_', '-')}", value)
+    return shlex.join([*words, "--to", target.name])
+
+
+def _renamed(source: Source) -> Iterator[str]:
+    """The columns that are called otherwise than is known."""
+    for key, name in source.columns.items():
+        if name.strip().casefold() not in source.kind.columns[key]:
+            yield f"{key}={name}"
+
+
+def _option(option: str, value: Any) -> list[str]:
+    """An option with its value, or so often as it has values."""
+    if option == "--freeze":
+        return [word for part in value or ["nothing"] for word in (option, part)]
+    if isinstance(value, Mapping):
+        return [w for key, each in value.items() for w in (option, f"{key}={_loss_value(each)}")]
+    return [option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+
+
+def _loss_value(value: Any) -> str:
+    """As the command reads it: what has a comma is several values, were it one or none."""
+    if not isinstance(value, tuple | list):
+        return str(value)
+    return ",".join(map(str, value)) + "," * (len(value) < 2)
 
 
 def draw_run(history: History, work: Path, monitor: str, unit: str = "step") -> Path | None:
@@ -161,9 +174,3 @@ def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
                     number = float(np.squeeze(tf.make_ndarray(value.tensor)))
                     found.setdefault(task, {})[int(event.step)] = number
     return found
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return ",".join(map(str, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,95 @@
+"""The card's command does what was done: read by `use-st5`, it asks for the same training."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from use_st5._cli import train as command
+from use_st5.cli import app
+from use_st5.own_data.report import command_line
+from use_st5.own_data.settings import NAMED_SETTINGS, make_settings
+from use_st5.own_data.sources import Source, open_source
+from use_st5.own_data.training import Trained
+
+training = importlib.import_module("use_st5.own_data.training")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the command line asks the library for; it trains nothing."""
+    calls: list[dict[str, Any]] = []
+
+    def noted(model: str, files: list[str], to: str, **options: Any) -> Trained:
+        calls.append({"model": model, "files": files, "to": to, **options})
+        return Trained(Path("m"), Path("m.run"), {}, {}, "mrr", 0, 0)
+
+    monkeypatch.setattr(training, "train", noted)
+    monkeypatch.setattr(command, "start_tensorflow", lambda: None)
+    return calls
+
+
+def commanded(sources: list[Source], measured: Sequence[Source] = (), **settings: Any) -> str:
+    course: Any = SimpleNamespace(
+        start="use_dan_en",
+        surveys=[SimpleNamespace(source=each) for each in sources],
+        measured=measured,
+        settings=make_settings(**settings),
+    )
+    return command_line(course, Path("somewhere/tuned"))
+
+
+def given(line: str, asked: list[dict[str, Any]]) -> dict[str, Any]:
+    program, *words = shlex.split(line)
+    assert program == "use-st5"
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    (found,) = asked
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"name": name} for name in NAMED_SETTINGS),
+        {"loss": {"hidden_dims": (512,), "temperature": 0.02, "bidirectional": True}},
+        {"matryoshka": (64,), "freeze": (), "learning_rate": 2 / 3 * 1e-4, "epochs": 0.5},
+        {"freeze": ("embedding", "head"), "words": 20, "bigrams": 7, "seed": 3, "storage": "int8"},
+        {"teacher": "my models/judge", "keep": 0.5, "micro_batch": 16, "lora_rank": 4, "cycles": 3},
+    ],
+)
+def test_the_command_of_a_card_has_the_settings(
+    settings: dict[str, Any], tmp_path: Path, asked: list
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("anchor,positive\none,two\n")
+    found = given(commanded([open_source(path)], **settings), asked)
+    strange = {"model", "files", "to", "dev", "task", "columns", "settings", "overwrite"}
+    strange |= {"strategy", "batch_files", "on_news"}
+    options = {name: value for name, value in found.items() if name not in strange}
+    assert make_settings(**options) == make_settings(**settings)
+
+
+def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> None:
+    train, text, dev = (tmp_path / name for name in ("my faq.csv", "b.txt", "sts-dev.v2.csv"))
+    train.write_text("the title,body\none,two\n")
+    text.write_text("A line.\nAnother.\n")
+    dev.write_text("sentence1,sentence2,score\na,b,1\n")
+    columns = {"anchor": "the title", "positive": "body"}
+    sources = [
+        open_source(f"{train}=0.25", columns=columns),
+        open_source(text, task={str(text): "neighbours"}),
+    ]
+    found = given(commanded(sources, [open_source(dev)]), asked)
+    assert (found["model"], found["to"]) == ("use_dan_en", "tuned")
+    assert found["files"] == [f"{train}=0.25", str(text)]
+    assert found["dev"] == [str(dev)]
+    assert found["task"] == {str(text): "neighbours"}
+    assert found["columns"] == columns
