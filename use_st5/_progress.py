@@ -53,4 +53,7 @@ def watched(
     from rich.progress import track
 
     console = Console(stderr=True)
-    yield from track(items, description, total, console=console, transient=transient)
+    hidden = transient and not console.is_terminal  # Else its end is an empty line.
+    yield from track(
+        items, description, total, console=console, transient=transient, disable=hidden
+    )

@@ -20,6 +20,7 @@ from use_st5.training import teaching
 from use_st5.training.array_data import ArrayData
 from use_st5.training.pair_scores import PairIds, scores
 from use_st5.training.teaching import teach
+from use_st5.training.training_loop import TrainingLoop
 from use_st5.training.trans_encoder import (
     BI_LENGTH,
     CROSS_LENGTH,
@@ -179,14 +180,23 @@ def test_models_are_made_by_turns(whole: tuple[Path, list[Taught]]) -> None:
     assert (folder / "course.json").is_file()
 
 
-def test_steps_stand_in_place_of_epochs(tmp_path: Path) -> None:
+def test_what_was_learnt_leaves_its_best_weights_alone(whole: tuple[Path, list[Taught]]) -> None:
+    left = {path.name for path in whole[0].rglob("*") if path.is_file()} - {".lock"}
+    assert left == {"course.json", "development.json", "model.weights.h5"}
+
+
+def test_steps_stand_in_place_of_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    real = TrainingLoop.run
+    monkeypatch.setattr(
+        TrainingLoop, "run", lambda self, steps: (asked.append(steps), real(self, steps))[1]
+    )
     lessons = {
         name: dataclasses.replace(getattr(SMALL, name), steps=6) for name in ("to_cross", "to_bi")
     }
     course = dataclasses.replace(SMALL, cycles=1, **lessons)
     teach([learner()], GOLD, tmp_path, course=course, **OPTIONS)
-    states = [int(path.name[-9:]) for path in tmp_path.rglob("checkpoint-*")]
-    assert max(states) == 6
+    assert asked == [6, 6]
 
 
 def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -145,6 +146,8 @@ class _Course:
                 if not self._course.refresh:
                     _continue(model.keras, kind, teachers[masters.index(learner)].keras)
                 self._train(learner, kind, model, labels, home, self._draw(cycle, kind, number))
+            # What goes on is the best alone; a course of large models would fill the disk.
+            shutil.rmtree(home / _CHECKPOINTS, ignore_errors=True)
             model.keras.load_weights(home / _BEST / _WEIGHTS)
             self._taught.append(_taught(home / _BEST, learner.name, kind, cycle))
             models.append(model)
