@@ -81,13 +81,13 @@ def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> N
     train, text, dev = (tmp_path / name for name in ("my faq.csv", "b.txt", "sts-dev.v2.csv"))
     train.write_text("the title,body\none,two\n")
     text.write_text("A line.\nAnother.\n")
-    dev.write_text("sentence1,sentence2,score\na,b,1\n")
-    columns = {"anchor": "the title", "positive": "body"}
+    dev.write_text("sentence1,sentence2,gold\na,b,1\n")
+    columns = {"anchor": "the title", "positive": "body", "score": "gold"}
     sources = [
         open_source(f"{train}=0.25", columns=columns),
         open_source(text, task={str(text): "neighbours"}),
     ]
-    found = given(commanded(sources, [open_source(dev)]), asked)
+    found = given(commanded(sources, [open_source(dev, columns=columns)]), asked)
     assert (found["model"], found["to"]) == ("use_dan_en", "tuned")
     assert found["files"] == [f"{train}=0.25", str(text)]
     assert found["dev"] == [str(dev)]

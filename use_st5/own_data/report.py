@@ -91,7 +91,8 @@ def command_line(course: Course, target: Path) -> str:
             words += ["--task", f"{source.name}={source.kind.name}"]
     for source in course.measured:
         words += ["--dev", source.name]
-    for renamed in dict.fromkeys(each for source in sources for each in _renamed(source)):
+    everything = (*sources, *course.measured)
+    for renamed in dict.fromkeys(each for source in everything for each in _renamed(source)):
         words += ["--column", renamed]
     usual = Settings()
     for name, value in vars(course.settings).items():
@@ -113,7 +114,7 @@ def _option(option: str, value: Any) -> list[str]:
         return [word for part in value or ["nothing"] for word in (option, part)]
     if isinstance(value, Mapping):
         return [w for key, each in value.items() for w in (option, f"{key}={_loss_value(each)}")]
-    return [option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+    return [option, ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)]
 
 
 def _loss_value(value: Any) -> str:
