@@ -209,9 +209,11 @@ def test_content_is_flushed_before_it_is_renamed(
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
 def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
+    # A shell's job in the background begins with SIGINT ignored, and hands that on.
     code = """
-        import sys, time
+        import signal, sys, time
         from use_st5._files import atomic_path
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with atomic_path(sys.argv[1]) as temporary:
             temporary.write_text("half")
             print("writing", flush=True)
