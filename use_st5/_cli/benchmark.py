@@ -109,27 +109,24 @@ def benchmark(
     options = {"batch_size": batch_size, "threads": threads, "repeats": repeats}
     options |= {"device": device.value, **_given("lengths", lengths, "--lengths")}
     with sole_folder(output):
-        record = _measured(models or bundled_names(), output, options, plots=plots)
-    if as_json:
-        typer.echo(json.dumps(record.content(), ensure_ascii=False))
-    else:
-        _print(record)
+        _measure(models or bundled_names(), output, options, plots=plots, as_json=as_json)
 
 
-def _measured(
-    models: Sequence[str], output: Path, options: Mapping[str, Any], *, plots: bool
-) -> FootprintRecord:
-    """Measures, and writes the record, its table and its plots."""
+def _measure(
+    models: Sequence[str], output: Path, options: Mapping[str, Any], *, plots: bool, as_json: bool
+) -> None:
+    """Measures, writes the record, its table and its plots, and prints the tables or JSON."""
     from use_st5.footprint.figures import markdown, write_plots
     from use_st5.footprint.measure import measure_footprint
 
-    return measured(
+    measured(
         measure_footprint,
         models,
         output / "resources.json",
         options,
         markdown=markdown,
         draw=write_plots if plots else None,
+        show=_print_json if as_json else _print,
     )
 
 
@@ -154,3 +151,7 @@ def _print(record: FootprintRecord) -> None:
     headings, cells = crossing_table(record)
     if cells:
         print_table(headings, cells, title="crossing points")
+
+
+def _print_json(record: FootprintRecord) -> None:
+    typer.echo(json.dumps(record.content(), ensure_ascii=False))

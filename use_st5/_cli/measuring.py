@@ -25,8 +25,9 @@ def measured(
     *,
     markdown: Callable[[Record], str],
     draw: Callable[[Record, Path], list[Path]] | None,
-) -> Record:
-    """Measures, writes the record, its table beside it and its plots, and says where they are.
+    show: Callable[[Record], None],
+) -> None:
+    """Measures, writes and shows the record, its table beside it and its plots; says where it is.
 
     Args:
         measure: Called with models, path and options, `on_visit` and this `command`.
@@ -35,6 +36,7 @@ def measured(
         options: Of `measure`.
         markdown: Record → its table.
         draw: Record, folder → the plots that were written; None: none are.
+        show: Prints a record.
     """
     with _measuring(path) as on_visit:
         command = shlex.join(["use-st5", *sys.argv[1:]])
@@ -43,8 +45,8 @@ def measured(
     with atomic_path(table) as temporary:
         temporary.write_text(markdown(record), encoding="utf-8")
     plots = draw(record, path.parent) if draw else []
+    show(record)
     say(f"written: {', '.join(map(str, [path, table, *plots]))}")
-    return record
 
 
 @contextmanager

@@ -6,12 +6,15 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from use_st5._cli.measuring import measured
 from use_st5._cli.output import print_table
+
+if TYPE_CHECKING:
+    from use_st5.footprint.throughput import ThroughputRecord
 
 
 def measure_and_print(
@@ -24,22 +27,25 @@ def measure_and_print(
 ) -> None:
     """Measures, writes the record, its table and its plots, and prints the table or JSON."""
     from use_st5.footprint.throughput import measure_throughput
-    from use_st5.footprint.throughput_figures import (
-        throughput_markdown,
-        throughput_rows,
-        write_throughput_plots,
-    )
+    from use_st5.footprint.throughput_figures import throughput_markdown, write_throughput_plots
 
-    record = measured(
+    measured(
         measure_throughput,
         models,
         output / "throughput.json",
         options,
         markdown=throughput_markdown,
         draw=write_throughput_plots if plots else None,
+        show=_print_json if as_json else _print,
     )
-    if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
-    else:
-        headings, cells = throughput_rows(record)
-        print_table(headings, cells, title="sentences a second, from ids to vectors")
+
+
+def _print(record: ThroughputRecord) -> None:
+    from use_st5.footprint.throughput_figures import throughput_rows
+
+    headings, cells = throughput_rows(record)
+    print_table(headings, cells, title="sentences a second, from ids to vectors")
+
+
+def _print_json(record: ThroughputRecord) -> None:
+    typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))

@@ -20,7 +20,7 @@ import numpy as np
 
 from use_st5._records import Count, Positive, read_record
 from use_st5.evaluation.record import write_json
-from use_st5.footprint.measure import processor
+from use_st5.footprint.measure import OnVisit, processor
 from use_st5.models.inference import checked_length, inference, texts_at_once
 from use_st5.trainable_encoder import TrainableEncoder
 
@@ -34,7 +34,6 @@ _LIMIT = 2**24
 _FEWEST_CALLS, _MOST_CALLS = 3, 200
 
 Cell = tuple[str, int, int]
-OnVisit = Callable[[int, int], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
