@@ -5,10 +5,10 @@
 
 Each model learns each set by `use_st5.train` with its usual settings, once for each seed. Printed
 are Markdown tables: the main measure of the set's test part before and after (the development part
-chose the step), and what became of the development parts of all sets, the other tasks. Frozen
-encoders stand beside: "before" is a ridge classifier on their vectors where there are labels, and
-scikit-learn's logistic regression is the same set's `sklearn` column. OUT keeps every result: the
-same command goes on. Test parts are read once, for the table.
+chose the step), recall where something is to be found, and what became of the development parts of
+all sets, the other tasks. Frozen encoders stand beside: "before" is a ridge classifier on their
+vectors where there are labels, and scikit-learn's logistic regression is the same set's `sklearn`
+column. OUT keeps every result: the same command goes on. Test parts are read once, for the table.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from benchmarks.own_data_sets import (
     OTHERS,
     SETS,
     Paths,
+    all_scores,
     files_of,
     main_score,
     measured,
@@ -47,9 +48,9 @@ def frozen_scores(
     names: Iterable[str],
 ) -> dict[str, float]:
     """Of an encoder as it comes: tests, what may be forgotten, and scikit-learn's classifier."""
-    scores = {
-        f"{name}/test": main_score(measured(name, files[name], "test"), encode) for name in names
-    }
+    scores: dict[str, float] = {}
+    for name in names:
+        scores |= all_scores(measured(name, files[name], "test"), encode, f"{name}/test")
     scores |= {
         f"{name}/dev": main_score(measured(name, files[name], "dev"), encode) for name in OTHERS
     }
@@ -97,7 +98,7 @@ def trained_scores(
             seed=seed, on_news=print, **options,
         )  # fmt: skip
         encode = use_st5.load(done.folder).encode
-        scores = {part: main_score(measured(name, files[name], part), encode)}
+        scores = all_scores(measured(name, files[name], part), encode, part)
         scores |= {
             f"{other}/dev": main_score(measured(other, files[other], "dev"), encode)
             for other in OTHERS
@@ -107,39 +108,56 @@ def trained_scores(
         shutil.rmtree(folder)
 
 
-def tables(
-    models: Sequence[str],
-    names: Sequence[str],
-    results: Mapping[str, Any],
-    frozen: Mapping[str, Any],
-) -> Iterator[str]:
-    """Both tables, in Markdown."""
+Runs = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
+
+
+def tables(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
+    """All tables, in Markdown, of the runs of each model with each set."""
+    yield from gains(runs, frozen)
+    yield ""
+    yield from recalls(runs, frozen)
+    yield ""
+    yield from forgotten(runs, frozen)
+
+
+def gains(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
+    """The main measure of the test parts, before and after."""
     yield "| model | set | measure | before | after | best step | scikit-learn |"
     yield "|---|---|---|---|---|---|---|"
-    for model in models:
-        for name in names:
-            runs = [each for key, each in results.items() if key.startswith(f"{model}/{name}/")]
-            if runs:
-                after, steps = ([run[key] for run in runs] for key in ("test", "best_step"))
-                measure, total = runs[0]["measure"], runs[0]["steps"]
-                before = frozen[model][f"{name}/test"]
-                other = frozen[model].get(f"{name}/sklearn")
-                shown = "" if other is None else f"{other:.2f}"
-                yield (
-                    f"| {model} | {name} | {measure} | {before:.2f} | {spread_of(after)} "
-                    f"| {', '.join(map(str, steps))} of {total} | {shown} |"
-                )
-    yield ""
+    for (model, name), seeds in runs.items():
+        after, steps = ([run[key] for run in seeds] for key in ("test", "best_step"))
+        other = frozen[model].get(f"{name}/sklearn")
+        shown = "" if other is None else f"{other:.2f}"
+        yield (
+            f"| {model} | {name} | {seeds[0]['measure']} | {frozen[model][f'{name}/test']:.2f} "
+            f"| {spread_of(after)} | {', '.join(map(str, steps))} of {seeds[0]['steps']} "
+            f"| {shown} |"
+        )
+
+
+def recalls(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
+    """How often an answer of the test parts is found first, and among the first ten."""
+    yield "| model | set | recall at 1 before | after | recall at 10 before | after |"
+    yield "|---|---|---|---|---|---|"
+    for (model, name), seeds in runs.items():
+        if seeds[0]["measure"] == "mrr":
+            cells = []
+            for measure in ("test/recall_at_1", "test/recall_at_10"):
+                cells.append(f"{frozen[model][f'{name}/{measure}']:.2f}")
+                cells.append(spread_of([run[measure] for run in seeds]))
+            yield f"| {model} | {name} | {' | '.join(cells)} |"
+
+
+def forgotten(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
+    """The main measures of all development parts, by what was trained on."""
     yield f"| model | trained on | {' | '.join(OTHERS)} |"
     yield "|---|---|" + "---|" * len(OTHERS)
-    for model in models:
-        start = [f"{frozen[model][f'{other}/dev']:.2f}" for other in OTHERS]
-        yield f"| {model} | nothing | {' | '.join(start)} |"
-        for name in names:
-            runs = [each for key, each in results.items() if key.startswith(f"{model}/{name}/")]
-            if runs:
-                cells = [spread_of([run[f"{other}/dev"] for run in runs]) for other in OTHERS]
-                yield f"| {model} | {name} | {' | '.join(cells)} |"
+    for model, start in frozen.items():
+        cells = [f"{start[f'{other}/dev']:.2f}" for other in OTHERS]
+        yield f"| {model} | nothing | {' | '.join(cells)} |"
+        for name, seeds in ((name, seeds) for (each, name), seeds in runs.items() if each == model):
+            cells = [spread_of([run[f"{other}/dev"] for run in seeds]) for other in OTHERS]
+            yield f"| {model} | {name} | {' | '.join(cells)} |"
 
 
 def spread_of(values: Sequence[float]) -> str:
@@ -160,7 +178,7 @@ def main() -> None:
     models, names, files = asked.models.split(","), asked.sets.split(","), files_of(asked)
     options = {} if asked.epochs is None else {"epochs": asked.epochs}
     frozen: dict[str, Any] = {}
-    results: dict[str, Any] = {}
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for model in models:
         encode = use_st5.TrainableEncoder.load(start_of(model)).encode
         frozen[model] = kept(
@@ -178,8 +196,9 @@ def main() -> None:
                     lambda: trained_scores(model, name, seed, files, **options),  # noqa: B023
                 )
                 kind = open_source(files[name]["test"]).kind
-                results[f"{model}/{name}/{seed}"] = found | {"measure": MEASURES[kind.name][0]}
-    print("\n".join(tables(models, names, results, frozen)))
+                done = found | {"measure": MEASURES[kind.name][0]}
+                runs.setdefault((model, name), []).append(done)
+    print("\n".join(tables(runs, frozen)))
 
 
 if __name__ == "__main__":

@@ -178,5 +178,14 @@ def main_score(found: DevelopmentSet, encode: Callable[[list[str]], np.ndarray])
     return 100 * found.scores(encode)[MEASURES[found.kind.name][0]]
 
 
+def all_scores(
+    found: DevelopmentSet, encode: Callable[[list[str]], np.ndarray], name: str
+) -> dict[str, float]:
+    """The main measure by the name, and each one by `name/measure`, times 100."""
+    scores = {measure: 100 * value for measure, value in found.scores(encode).items()}
+    main = scores[MEASURES[found.kind.name][0]]
+    return {name: main, **{f"{name}/{measure}": value for measure, value in scores.items()}}
+
+
 def _labelled(sample: TransferSample) -> dict[str, Any]:
     return {"text": sample.sentences[0], "label": str(sample.label)}
