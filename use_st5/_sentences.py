@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-
-Item = TypeVar("Item")
 
 # Of a sentence of average length, and some more.
 _CHARACTERS_PER_SENTENCE = 200
@@ -150,29 +148,6 @@ def length_sorted_batches(
         count = max(1, min(sentences, characters // longest))
         yield order[start : start + count]
         start += count
-
-
-def in_chunks(
-    items: Iterable[Item], *, rows: int, characters: int, length: Callable[[Item], int]
-) -> Iterator[list[Item]]:
-    """Groups a stream, in its order, into lists that one call of an encoder gets.
-
-    Args:
-        items: Texts, or what holds one.
-        rows: Items in a list at most.
-        characters: A list ends with the item that brings it to so many.
-        length: Characters of an item.
-    """
-    chunk: list[Item] = []
-    filled = 0
-    for item in items:
-        chunk.append(item)
-        filled += length(item)
-        if len(chunk) == rows or filled >= characters:
-            yield chunk
-            chunk, filled = [], 0
-    if chunk:
-        yield chunk
 
 
 def _without_lone_surrogates(text: str) -> str:

@@ -33,6 +33,7 @@ from use_st5._cli.models import (
 from use_st5._cli.output import manual, say, waiting
 from use_st5._files import sole_writer
 from use_st5._remote_files import carry, place_for, remote_path
+from use_st5._streams import in_chunks
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -241,6 +242,4 @@ def _to_standard_output(
 
 
 def _chunks(lines: Iterator[str], *, rows: int) -> Iterator[list[str]]:
-    from use_st5._sentences import in_chunks  # With NumPy, which `--help` does without.
-
     return in_chunks(lines, rows=rows, characters=_CHUNK_CHARACTERS, length=len)

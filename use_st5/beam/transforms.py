@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from use_st5._imports import require
-from use_st5._sentences import check_batch_size, in_chunks
+from use_st5._sentences import check_batch_size
+from use_st5._streams import in_chunks
 from use_st5.beam.model import ModelSource
 from use_st5.beam.rows import BadRow, RowReader, TextRow, fault
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from use_st5._streams import batched
+
 _LEVEL = 0.95
 # Cosines carry rounding errors of about 1e-16 times the square root of the dimension; statistics
 # of two partitions that differ by less than this are tied.
@@ -116,7 +118,7 @@ def _count(blocks: Iterator[np.ndarray], scores: np.ndarray) -> int:
 def _all_sums(scores: np.ndarray) -> Iterator[np.ndarray]:
     """Sums of the scores over each half of the targets once, in blocks."""
     halves = itertools.combinations(scores, len(scores) // 2)
-    while block := list(itertools.islice(halves, max(1, BLOCK // len(scores)))):
+    for block in batched(halves, max(1, BLOCK // len(scores))):
         yield np.sum(block, axis=1)
 
 

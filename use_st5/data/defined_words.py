@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+
+from use_st5._streams import batched
 
 Split = Literal["train", "dev", "test"]
 # Of ten words so many train, one is for choices, and one for a last look.
@@ -50,9 +51,8 @@ def defined_words(
         `{"definition": str, "word": int}`, in the order of the examples: to be shuffled.
     """
     seen: set[tuple[int, str]] = set()
-    stream = iter(examples)
-    while chunk := list(itertools.islice(stream, _READ_AT_ONCE)):
-        chunk = [example for example in chunk if split_of(example["word"]) == split]
+    for read in batched(examples, _READ_AT_ONCE):
+        chunk = [example for example in read if split_of(example["word"]) == split]
         if not chunk:
             continue
         ids = single_ids([example["word"] for example in chunk])

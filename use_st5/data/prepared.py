@@ -10,9 +10,8 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
@@ -22,6 +21,7 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5._records import Positive, read_record
 from use_st5._remote_files import brought, exists, remote_path
+from use_st5._streams import batched
 from use_st5.data.prepared_column import PreparedColumn
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _write_arrays(
         files = {
             name: stack.enter_context(_array_path(folder, name).open("wb")) for name in columns
         }
-        for chunk in _chunks(examples, chunk_size):
+        for chunk in batched(examples, chunk_size):
             for name, column in columns.items():
                 place = f"'{name}', examples {count} to {count + len(chunk) - 1}"
                 array = _array(chunk, name, column, vectorizer, place)
@@ -201,12 +201,6 @@ def _write_arrays(
         name: {"dtype": column.dtype.str, "shape": [count, *row_shapes[name]]}
         for name, column in columns.items()
     }
-
-
-def _chunks(examples: Iterable[Mapping[str, Any]], size: int) -> Iterator[list[Mapping[str, Any]]]:
-    stream = iter(examples)
-    while chunk := list(islice(stream, size)):
-        yield chunk
 
 
 def _array(

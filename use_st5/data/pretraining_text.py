@@ -11,6 +11,7 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5._remote_files import as_written, brought, exists
+from use_st5._streams import batched
 from use_st5.data.corpus_sentences import sentences_by_source
 from use_st5.data.held_out import normalized
 
@@ -96,8 +97,7 @@ def _pieces(
     sentences: Iterable[str], vectorizer: SentencePieceVectorizer, length: int
 ) -> np.ndarray:
     rows = [np.empty(0, np.int32)]
-    stream = iter(sentences)
-    while chunk := list(islice(stream, _CHUNK)):
+    for chunk in batched(sentences, _CHUNK):
         ids = vectorizer.padded(chunk).numpy()
         rows.append(ids[ids > vectorizer.eos_id])  # neither padding nor ends
     ids = np.concatenate(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import tensorflow as tf
 
 from use_st5._files import atomic_path
 from use_st5._imports import require
+from use_st5._streams import batched
 from use_st5.data.corpora import NOVELS
 from use_st5.text.ptb_tokenizer import PTBTokenizer
 from use_st5.text.word_vectors import WordVectors
@@ -59,5 +59,5 @@ def _write_tokens(data: Path, path: Path) -> None:
     spaced = tf.function(PTBTokenizer().spaced, input_signature=[tf.TensorSpec([None], tf.string)])
     sentences = (example["sentence"] for example in NOVELS.examples(data))
     with path.open("wb") as stream:
-        while batch := list(itertools.islice(sentences, _BATCH)):
+        for batch in batched(sentences, _BATCH):
             stream.writelines(line + b"\n" for line in spaced(tf.constant(batch)).numpy())

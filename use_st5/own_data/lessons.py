@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from use_st5._streams import batched
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.classification_loss import ClassificationLoss
@@ -165,7 +165,7 @@ def _single_tokens(
     rows: Iterator[Row], single_ids: Callable[[Sequence[str]], Any]
 ) -> Iterator[Row]:
     """The rows whose word is one token, with its id."""
-    while chunk := list(itertools.islice(rows, _AT_ONCE)):
+    for chunk in batched(rows, _AT_ONCE):
         words = single_ids([row["word"] for row in chunk])
         yield from (row | {"word": int(w)} for row, w in zip(chunk, words, strict=True) if w)
 

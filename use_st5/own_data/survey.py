@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from use_st5._streams import batched
 from use_st5.data.held_out import normalized
 from use_st5.own_data.columns import INFERENCE, NEIGHBOURS, TEXTS, TaskKind
 from use_st5.own_data.development import DevelopmentSet
@@ -123,7 +124,7 @@ def survey(source: Source, vectorizer: Any) -> Survey:
     scores: list[float] = []
     first: list[Row] = []
     rows = 0
-    for chunk in _chunks(source.watched()):
+    for chunk in batched(source.watched(), _AT_ONCE):
         first = first or chunk[:2]
         rows += len(chunk)
         golds.add(chunk, kind)
@@ -297,12 +298,6 @@ def _check_labels(source: Source, classes: Counter[str]) -> None:
             f"{source.name}: expected 2 to {_MOST_CLASSES:,} different labels, found "
             f"{len(classes):,}" + (f": {next(iter(classes))!r}." if len(classes) == 1 else ".")
         )
-
-
-def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    stream = iter(rows)
-    while chunk := list(itertools.islice(stream, _AT_ONCE)):
-        yield chunk
 
 
 def _short(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from use_st5._remote_files import brought
+from use_st5._streams import batched
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.data._records import format_of, records
 from use_st5.data.prepared_column import PreparedColumn
@@ -163,7 +163,7 @@ def taught_vectors(
 
 def judged(rows: Iterator[Row], judge: CrossEncoder) -> Iterator[Row]:
     """Rows of two texts with the score that a cross-encoder gives them, in 0 … 1."""
-    while chunk := list(itertools.islice(rows, _AT_ONCE)):
+    for chunk in batched(rows, _AT_ONCE):
         scores = judge.predict((row["sentence1"], row["sentence2"]) for row in chunk)
         yield from (row | {"score": float(s)} for row, s in zip(chunk, scores, strict=True))
 

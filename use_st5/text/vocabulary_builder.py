@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
 
 from use_st5._progress import watched
+from use_st5._streams import batched
 from use_st5.text.bounded_counter import BoundedCounter
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.ptb_tokenizer import PTBTokenizer
@@ -53,7 +53,8 @@ class VocabularyBuilder:
             sentences: any iterable of strings, read once, a batch at a time.
             show_progress: whether to show the sentences read so far on standard error.
         """
-        for batch in _batches(watched(sentences, "Counting terms") if show_progress else sentences):
+        read = watched(sentences, "Counting terms") if show_progress else sentences
+        for batch in batched(read, _BATCH):
             tokens, pairs = self._tokens(tf.constant(batch, tf.string))
             self.unigrams.update(tokens.numpy().tolist())
             self.bigrams.update(pairs.numpy().tolist())
@@ -89,7 +90,7 @@ class VocabularyBuilder:
                 f"{num_unigrams} and {num_bigrams}."
             )
         fixed: set[bytes] = set()
-        for batch in _batches(always):
+        for batch in batched(always, _BATCH):
             fixed.update(self._tokens(tf.constant(batch, tf.string))[0].numpy().tolist())
         if len(fixed) > num_unigrams:
             raise ValueError(
@@ -153,10 +154,3 @@ def _most_frequent(
         if count >= min_count and term not in without
     ]
     return [term for _, term in sorted(items)[:number]]
-
-
-def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:
-    """Cuts a stream into lists."""
-    stream = iter(sentences)
-    while batch := list(itertools.islice(stream, _BATCH)):
-        yield batch
