@@ -1,13 +1,13 @@
-"""Which learning rate `use-st5 train` should have: development scores by rate, and forgetting.
+"""Which defaults `use-st5 train` should have: development scores by setting, and forgetting.
 
     pip install "use_st5[data,evaluation,transfer]"
     python -m benchmarks.own_data_rates DATA OUT --models use_dan_en --rates 3e-5,3e-4,1e-3
 
 The sets are those of `benchmarks.own_data`; their test parts are not read. Each model learns each
-set once with each rate, and with each weight of the start's own similarities (`--keep`); with
-`--lora RANK` adapters learn, and the weights stay. Printed are the main measure of the set's
+set once with each rate, each weight of the start's own similarities (`--keep`), and each of the
+settings that `--variants` names in `VARIANTS`. Printed are the main measure of the set's
 development part before and after, the best step, and the mean over the development parts of the
-other sets before and after: what a rate costs. OUT keeps every result: the same command goes on.
+other sets before and after: what a setting costs. OUT keeps every result: the same command goes on.
 """
 
 from __future__ import annotations
@@ -30,6 +30,15 @@ from benchmarks.own_data_sets import (
     parser_of,
 )
 
+# What differs from the usual settings, by name.
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "usual": {},
+    "drawn": {"head": "drawn"},
+    "angular": {"loss": {"similarity": "angular"}},
+    "cosent": {"loss": {"objective": "cosent"}},
+    "lora": {"lora_rank": 8},
+}
+
 
 def main() -> None:
     """Reads the arguments, trains what is not there yet, and prints the table."""
@@ -37,26 +46,26 @@ def main() -> None:
     parser.add_argument("--models", default="use_dan_en,use_transformer_en")
     parser.add_argument("--rates", default="3e-5,1e-4,3e-4,1e-3")
     parser.add_argument("--keep", default="0")
-    parser.add_argument("--lora", type=int, metavar="RANK")
+    parser.add_argument("--variants", default="usual", help=f"of {', '.join(VARIANTS)}")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     names, files = asked.sets.split(","), files_of(asked)
-    adapters = f"_lora{asked.lora}" if asked.lora else ""
     rows = []
     for model in asked.models.split(","):
         place = asked.out / "rates" / model
         start = kept(place / "start.json", lambda: development_scores(model, files))  # noqa: B023
-        for name, rate, keep in itertools.product(
-            names, asked.rates.split(","), asked.keep.split(",")
+        for name, variant, rate, keep in itertools.product(
+            names, asked.variants.split(","), asked.rates.split(","), asked.keep.split(",")
         ):
+            other = "" if variant == "usual" else f"_{variant}"
             found = kept(
-                place / f"{name}_{rate}_{keep}_{asked.seed}{adapters}.json",
+                place / f"{name}_{rate}_{keep}_{asked.seed}{other}.json",
                 lambda: trained_scores(  # noqa: B023
                     model, name, asked.seed, files, part="dev",  # noqa: B023
-                    learning_rate=float(rate), keep=float(keep), lora_rank=asked.lora,  # noqa: B023
+                    learning_rate=float(rate), keep=float(keep), **VARIANTS[variant],  # noqa: B023
                 ),
             )  # fmt: skip
-            rows.append(([model, name, rate, keep], name, start, found))
+            rows.append(([model, name, variant, rate, keep], name, start, found))
     print("\n".join(table(rows)))
 
 
@@ -68,8 +77,11 @@ def development_scores(model: str, files: Mapping[str, Paths]) -> dict[str, floa
 
 def table(rows: Sequence[tuple[list[str], str, Any, Any]]) -> Iterator[str]:
     """In Markdown."""
-    yield "| model | set | rate | keep | dev before | after | best step | others before | after |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield (
+        "| model | set | settings | rate | keep | dev before | after | best step | others before "
+        "| after |"
+    )
+    yield "|---" * 10 + "|"
     for cells, name, start, found in rows:
         others = [other for other in OTHERS if other != name]
         before, after = (

@@ -63,6 +63,7 @@ def given(line: str, asked: list[dict[str, Any]]) -> dict[str, Any]:
         {"matryoshka": (64,), "freeze": (), "learning_rate": 2 / 3 * 1e-4, "epochs": 0.5},
         {"freeze": ("embedding", "head"), "words": 20, "bigrams": 7, "seed": 3, "storage": "int8"},
         {"teacher": "my models/judge", "keep": 0.5, "micro_batch": 16, "lora_rank": 4, "cycles": 3},
+        {"head": "drawn"},
     ],
 )
 def test_the_command_of_a_card_has_the_settings(

@@ -16,6 +16,10 @@ def test_the_settings_of_the_papers() -> None:
     sbert = make_settings("sbert")
     assert (sbert.batch_size, sbert.learning_rate, sbert.epochs) == (16, 2e-5, 1.0)
     assert sbert.loss["parts"] == ("u", "v", "difference")
+    # The papers' classifiers begin at random; what is usual here is what forgets less.
+    heads = {name: make_settings(name).head for name in NAMED_SETTINGS}
+    assert {name for name, head in heads.items() if head == "drawn"} == {"sbert", "use"}
+    assert make_settings().head == "fitted"
     simcse = make_settings("simcse")
     assert (simcse.batch_size, simcse.learning_rate, simcse.loss) == (
         64,
@@ -88,6 +92,7 @@ def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
         ({"patience": 0}, "patience: expected a number above 0, received 0"),
         ({"learning_rate": float("inf")}, "learning_rate: expected a number above 0"),
         ({"optimizer": "sgd"}, "optimizer: expected adam or adafactor, received 'sgd'"),
+        ({"head": "cold"}, "head: expected fitted or drawn, received 'cold'"),
         ({"keep": -1}, "keep: expected a number of 0 or more"),
         ({"bigrams": -1}, "bigrams: expected a number of 0 or more"),
     ],

@@ -98,6 +98,10 @@ LoraRank = Annotated[
 Freeze = Annotated[
     list[str] | None, typer.Option(help="embedding, encoder or nothing: what stays as it is.")
 ]
+Head = Annotated[
+    str | None,
+    typer.Option(help="How what names classes begins: fitted to the start (default), or drawn."),
+]
 Matryoshka = Annotated[
     str | None, typer.Option(metavar="64,256,…", help="Lengths that shall do by themselves.")
 ]
@@ -152,6 +156,7 @@ def train(
     optimizer: Optimizer = None,
     lora_rank: LoraRank = None,
     freeze: Freeze = None,
+    head: Head = None,
     matryoshka: Matryoshka = None,
     dropout: Dropout = None,
     words: Words = None,
@@ -175,20 +180,16 @@ def train(
             "give your files with --train FILE and the folder to write with --to DIR; a recipe of "
             "the papers is run by `use-st5 reproduce`."
         )
-    options, columns = _options(context.params), named_words("--column", column)
-    named: dict[str, Any] = {
+    options = _options(context.params) | {
         "task": _task(task),
-        "columns": columns,
-        "settings": settings,
-        "overwrite": overwrite,
+        "columns": named_words("--column", column),
         "strategy": strategy_name(strategy, tpu),
-        "batch_files": batch_files,
     }
     start_tensorflow()
     from use_st5.own_data.training import train as train_on_files
 
     try:
-        trained = train_on_files(model, files, to, dev=dev or (), on_news=say, **named, **options)
+        trained = train_on_files(model, files, to, dev=dev or (), on_news=say, **options)
     except KeyboardInterrupt as interrupt:
         say("interrupted; the same command continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
@@ -201,11 +202,11 @@ def _show_scores(before: Mapping[str, float], after: Mapping[str, float]) -> Non
     print_table(["score", "before", "after"], rows)
 
 
-# Settings that are given as they are.
+# What is handed on as it is given.
 _PLAIN = (
     *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "optimizer"),
-    *("dropout", "words", "bigrams", "max_tokens", "keep", "teacher", "cycles", "evaluations"),
-    *("patience", "storage", "seed"),
+    *("head", "dropout", "words", "bigrams", "max_tokens", "keep", "teacher", "cycles"),
+    *("evaluations", "patience", "storage", "seed", "settings", "overwrite", "batch_files"),
 )
 
 

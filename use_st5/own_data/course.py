@@ -128,8 +128,15 @@ class Course(Brief):
             f"{self.settings.learning_rate:.3g}"
             + (f", loss with {loss}" if loss else "")
             + "".join(f", {_FROZEN[part]} stays as it is" for part in self.settings.freeze or ())
+            + self._head()
             + self._shares(self.recipe)
         )
+
+    def _head(self) -> str:
+        """How what names classes begins, where anything does."""
+        labelled = any(found.source.kind.label for found in self.surveys)
+        begun = {"fitted": "fitted to the vectors as they are", "drawn": "drawn"}
+        return f", the classifier begins {begun[self.settings.head]}" if labelled else ""
 
     def _shares(self, recipe: Recipe) -> str:
         """How many of the steps each of several tasks has."""

@@ -31,6 +31,7 @@ from use_st5.own_data.columns import (
     UNSCORED_PAIRS,
 )
 from use_st5.own_data.development import DevelopmentSet
+from use_st5.own_data.fitted_loss import FittedLoss
 from use_st5.own_data.learner import batch_widths
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Row
@@ -84,13 +85,17 @@ def recipe_task(
         columns |= {each: PreparedColumn("token_ids", _DECODED) for each in ("previous", "next")}
         widths = ()
 
+    make: Callable[[], TaskLoss] = partial(_made, loss, settings)
+    if found.source.kind.label is not None and settings.head == "fitted":
+        make = FittedLoss(make, found, sets, encoder, settings.seed)
+
     def read(_data: Path) -> Iterator[Row]:
         for row in _usable(found, sets, encoder, judge):
             yield row | {key: change(row[keys[key]]) for key, change in values.items()}
 
     return RecipeTask(
         name=name,
-        loss=partial(_made, loss, settings),
+        loss=make,
         data=Examples(read, columns, buckets=widths),
         batch_size=settings.batch_size,
         rate=rate,
@@ -103,7 +108,7 @@ def check_loss_settings(tasks: Sequence[RecipeTask], settings: Settings) -> None
     Raises:
         ValueError: There is one, or a loss does not take its value.
     """
-    known = {name for task in tasks for name in _arguments(task.loss.args[0])}  # type: ignore[attr-defined]
+    known = {name for task in tasks for name in _arguments(_lesson_loss(task.loss))}
     if unknown := set(settings.loss) - known:
         raise ValueError(
             f"loss: expected settings among {', '.join(sorted(known))}, received "
@@ -180,6 +185,12 @@ def _made(loss: _Loss, settings: Settings) -> TaskLoss:
     if settings.matryoshka and isinstance(made, VectorLoss):
         return MatryoshkaLoss(made, dimensions=settings.matryoshka)
     return made
+
+
+def _lesson_loss(make: Any) -> _Loss:
+    """What makes the loss of a task before settings and layers are given to it."""
+    made: Any = make.make if isinstance(make, FittedLoss) else make
+    return made.args[0]
 
 
 def _arguments(loss: _Loss) -> list[str]:

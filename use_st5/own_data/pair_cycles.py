@@ -31,7 +31,8 @@ from use_st5.training.trans_encoder import BI_LENGTH, Learner, Taught, TransEnco
 _NAME, _CROSS_ENCODER = "encoder", "cross_encoder"
 # Settings that a course of Trans-Encoder has no place for.
 _STRANGE = (
-    *("micro_batch", "lora_rank", "freeze", "matryoshka", "keep", "patience", "optimizer", "loss"),
+    *("micro_batch", "lora_rank", "freeze", "head", "matryoshka", "keep", "patience", "optimizer"),
+    "loss",
 )
 
 

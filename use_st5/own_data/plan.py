@@ -18,6 +18,7 @@ from use_st5.models.lora_adapters import LoRAAdapters
 from use_st5.own_data.columns import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
 from use_st5.own_data.course import Brief, Course, texts_of_row
 from use_st5.own_data.development import DevelopmentSet, Encode, Scores, measure
+from use_st5.own_data.fitted_loss import FittedLoss
 from use_st5.own_data.learner import FRESH, family_name, token_limit
 from use_st5.own_data.lessons import check_loss_settings, recipe_task
 from use_st5.own_data.pair_cycles import pair_cycles
@@ -146,6 +147,7 @@ def _recipe(brief: Brief, stage: Stage, scores: Callable[[Encode], Scores]) -> R
         vectorizer=lambda run: encoder.vectorizer,
         model=lambda run: _learning(encoder, settings, adapters),
         stages=(stage,),
+        prepare=lambda run: _fit_losses(stage),
         measure=lambda run: scores,
         held_out=lambda data: set(),
         keep=lambda run, trained: _keep(run, trained, adapters),
@@ -232,6 +234,13 @@ def _tasks(
             )
         )
     return tasks
+
+
+def _fit_losses(stage: Stage) -> None:
+    """Fits what shall begin fitted; before the training, which a checkpoint may then go on with."""
+    for task in stage.tasks:
+        if isinstance(task.loss, FittedLoss):
+            task.loss.fit()
 
 
 def _steps(surveys: Sequence[Survey], settings: Settings) -> tuple[int, int]:

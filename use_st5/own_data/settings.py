@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import keras
 
@@ -13,6 +13,7 @@ from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.linear_warmup import LinearWarmup
 
 Optimizer = Literal["adam", "adafactor"]
+Head = Literal["fitted", "drawn"]
 
 # By family and task; "" is any other. docs/own_data_results.md says which of them were measured.
 _RATES: Mapping[str, Mapping[str, float]] = {
@@ -43,6 +44,8 @@ class Settings:
         matryoshka: Lengths of vectors that shall be good by themselves.
         lora_rank: Rank of adapters that learn instead of the weights; None: none.
         freeze: What of the model stays as it is; None: nothing, but for a fresh USE-DAN.
+        head: How the layers that name classes begin: "fitted" to the vectors of the start, or as
+            they are "drawn", which makes the encoder forget more (docs/own_data_results.md).
         dropout: Of the encoder in training; None: the model's own, but for single texts, which
             need some, 0.1.
         words: Of a fresh model's vocabulary, at most: the most frequent ones of the files.
@@ -70,6 +73,7 @@ class Settings:
     matryoshka: tuple[int, ...] = ()
     lora_rank: int | None = None
     freeze: tuple[ModelPart, ...] | None = None
+    head: Head = "fitted"
     dropout: float | None = None
     words: int = 40_000
     bigrams: int = 0
@@ -94,8 +98,9 @@ class Settings:
         for name, value in positive.items():
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name}: expected a number above 0, received {value}.")
-        if self.optimizer not in ("adam", "adafactor"):
-            raise ValueError(f"optimizer: expected adam or adafactor, received {self.optimizer!r}.")
+        for name, words in {"optimizer": get_args(Optimizer), "head": get_args(Head)}.items():
+            if (word := getattr(self, name)) not in words:
+                raise ValueError(f"{name}: expected {' or '.join(words)}, received {word!r}.")
         for name, number in {"keep": self.keep, "bigrams": self.bigrams}.items():
             if number < 0:
                 raise ValueError(f"{name}: expected a number of 0 or more, received {number}.")
@@ -158,6 +163,7 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "epochs": 1.0,
         "batch_size": 16,
         "learning_rate": 2e-5,
+        "head": "drawn",
         "loss": {"parts": ("u", "v", "difference"), "hidden_dims": ()},
     },
     # Gao et al. 2021, table A.1: unsupervised, BERT-base.
@@ -178,7 +184,7 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Liu et al. 2022, Table 16, whose learning rates are those of the lessons.
     "trans_encoder": {"epochs": 10.0, "batch_size": 128, "cycles": 3},
     # Cer et al. 2018, "Encoders": its three tasks, with the response's own network.
-    "use": {"learning_rate": 1e-3, "loss": {"hidden_dims": (512, 512)}},
+    "use": {"learning_rate": 1e-3, "head": "drawn", "loss": {"hidden_dims": (512, 512)}},
 }
 
 

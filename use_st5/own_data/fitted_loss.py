@@ -1,0 +1,117 @@
+"""A classifying loss that begins as a classifier of the vectors which the encoder gives already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from use_st5._vectors import unit_rows
+from use_st5.losses.label_loss import LabelLoss
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.own_data.development import DevelopmentSet
+from use_st5.own_data.survey import Survey, class_names, spread, training_rows
+from use_st5.trainable_encoder import TrainableEncoder
+
+# Rows that the layers are fitted to; one in ten of them says when it is enough, which is when four
+# rounds of a hundred steps brought nothing.
+_ROWS, _HELD_OUT = 2000, 0.1
+_ROUNDS, _STEPS, _PATIENCE = 40, 100, 4
+_BATCH, _RATE = 16, 1e-2
+
+
+class FittedLoss:
+    """Makes the loss of a task of labels or of inference, its layers fitted before the first step.
+
+    Layers that begin at random teach the encoder to turn its vectors toward their accidents, and
+    what it knew of other tasks is lost: "linear probing then fine-tuning" of Kumar et al. 2022
+    (arXiv 2202.10054, section 3.4). docs/own_data_results.md has both.
+
+    Args:
+        make: Makes the loss, of labels, of inference, or a Matryoshka loss around one.
+        found: The source that it learns.
+        sets: The rows that do not train.
+        encoder: What will learn; read as it is when `fit` is called.
+        seed: Of the layers' initial weights.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], TaskLoss],
+        found: Survey,
+        sets: Collection[DevelopmentSet],
+        encoder: TrainableEncoder,
+        seed: int,
+    ) -> None:
+        self.make, self._found, self._sets, self._seed = make, found, sets, seed
+        self._encoder = encoder
+        self._weights: list[np.ndarray] | None = None
+
+    def fit(self) -> None:
+        """Fits the layers to the encoder's vectors as they are."""
+        rows = spread(training_rows(self._found, self._sets), self._found.kept, _ROWS)
+        places = {name: place for place, name in enumerate(class_names(self._found))}
+        labels = np.array([places[row["label"]] for row in rows])
+        keys = self._found.source.kind.texts
+        vectors = [self._encoder.encode([row[key] for row in rows]) for key in keys]
+        keras.utils.set_random_seed(self._seed)
+        loss = self._built()
+        for head, seen in _heads(loss, vectors):
+            layers = [*head.hidden_layers, head.output_layer]
+            _fit(layers, np.asarray(head.head_input(seen)), labels)
+        self._weights = loss.get_weights()
+
+    def __call__(self) -> TaskLoss:
+        """The loss; as it is drawn, where nothing was fitted yet."""
+        if self._weights is None:
+            return self.make()
+        loss = self._built()
+        loss.set_weights(self._weights)
+        return loss
+
+    def _built(self) -> TaskLoss:
+        loss = self.make()
+        loss.build((None, self._encoder.dimension))
+        return loss
+
+
+def _heads(
+    loss: TaskLoss, vectors: Sequence[np.ndarray]
+) -> Iterator[tuple[LabelLoss, list[np.ndarray]]]:
+    """Each classifier of a loss, with the vectors that it will see."""
+    if isinstance(loss, LabelLoss):
+        yield loss, [*vectors]
+    elif isinstance(loss, MatryoshkaLoss):
+        for dimension, head in zip(loss.dimensions, loss.losses_of_heads, strict=True):
+            yield from _heads(head, [unit_rows(each[:, :dimension]) for each in vectors])
+
+
+def _fit(layers: Sequence[keras.layers.Layer], features: np.ndarray, labels: np.ndarray) -> None:
+    """Fits layers until what they were not shown is named no better."""
+    order = np.random.default_rng(0).permutation(len(labels))
+    held = round(_HELD_OUT * len(labels))
+    shown = tf.data.Dataset.from_tensor_slices((features[order[held:]], labels[order[held:]]))
+    outputs: Any = (inputs := keras.Input(features.shape[1:]))
+    for layer in layers:
+        outputs = layer(outputs)
+    classifier = keras.Model(inputs, outputs)
+    classifier.compile(
+        keras.optimizers.Adam(_RATE),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    enough = keras.callbacks.EarlyStopping(
+        "val_loss" if held else "loss", patience=_PATIENCE, restore_best_weights=True
+    )
+    classifier.fit(
+        shown.shuffle(len(labels), seed=0).repeat().batch(_BATCH),
+        steps_per_epoch=_STEPS,
+        epochs=_ROUNDS,
+        validation_data=(features[order[:held]], labels[order[:held]]) if held else None,
+        callbacks=[enough],
+        shuffle=False,  # The data is.
+        verbose=0,
+    )
