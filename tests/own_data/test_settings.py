@@ -58,7 +58,11 @@ def test_the_optimizer_has_the_rate_and_the_schedule() -> None:
     [
         ("use_dan", "pairs", {}, 1e-3),
         ("use_dan", "scored_pairs", {}, 3e-4),
-        ("use_dan", "labels", {}, 1e-4),
+        ("use_dan", "labels", {}, 1e-3),
+        ("use_dan", "labels", {"head": "drawn"}, 1e-4),
+        ("use_dan", "inference", {}, 1e-3),
+        ("use_dan", "pairs", {"head": "drawn"}, 1e-3),
+        ("use_dan", "texts", {}, 1e-4),
         ("use_transformer", "scored_pairs", {}, 3e-4),
         ("use_transformer", "labels", {}, 1e-4),
         ("use_dan", "scored_pairs", {"lora_rank": 4}, 3e-4),

@@ -17,12 +17,14 @@ Head = Literal["fitted", "drawn"]
 
 # By family and task; "" is any other. docs/own_data_results.md says which of them were measured.
 _RATES: Mapping[str, Mapping[str, float]] = {
-    "use_dan": {"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
+    "use_dan": {"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4, "labels": 1e-3, "inference": 1e-3},
     "use_transformer": {"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
     "bert": {"": 2e-5},
     "t5": {"": 1e-4},
     "": {"": 3e-5},
 }
+# Tasks that name classes.
+_CLASSES = ("labels", "inference")
 # Adapters begin at nothing, and a fresh model everywhere.
 _RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
 
@@ -119,6 +121,8 @@ class Settings:
             fresh: Whether the encoder begins with nothing.
             taught: Whether it learns a teacher's vectors.
         """
+        # By a high rate layers that begin at random teach an encoder to forget everything else.
+        kind = "" if self.head == "drawn" and kind in _CLASSES else kind
         usual = _usual_rate(family, kind, lora=self.lora_rank is not None, fresh=fresh)
         # The dense layers of a USE-DAN keep apart what their input keeps apart as soon as they are
         # drawn. A few thousand pairs undo this before they teach anything better; labels gain a
