@@ -31,8 +31,9 @@ def write_classifiers(
 
     The head that learnt with the encoder belongs to its last step, and what is exported is the
     best one. So a head is fitted anew, to the vectors of the exported encoder, which stays as it
-    is: `keras.models.load_model(path, safe_mode=False)` gives the classifier (the file names the
-    SavedModel, which Keras wants to be trusted), and the names of its classes stand in a .json
+    is: after `from use_st5.models.transfer import TransferModel`, which Keras does not import by
+    itself, `keras.models.load_model(path, safe_mode=False)` gives the classifier (the file names
+    the SavedModel, which Keras wants to be trusted). The names of its classes stand in a .json
     beside it.
 
     Args:

@@ -15,16 +15,19 @@ from use_st5.training.linear_warmup import LinearWarmup
 Optimizer = Literal["adam", "adafactor"]
 Head = Literal["fitted", "drawn"]
 
+# Tasks that name classes.
+_CLASSES = ("labels", "inference")
 # By family and task; "" is any other. docs/own_data_results.md says which of them were measured.
 _RATES: Mapping[str, Mapping[str, float]] = {
-    "use_dan": {"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4, "labels": 1e-3, "inference": 1e-3},
-    "use_transformer": {"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
+    "use_dan": {"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4, **dict.fromkeys(_CLASSES, 1e-3)},
+    "use_transformer": {
+        **{"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
+        **dict.fromkeys(_CLASSES, 3e-4),
+    },
     "bert": {"": 2e-5},
     "t5": {"": 1e-4},
     "": {"": 3e-5},
 }
-# Tasks that name classes.
-_CLASSES = ("labels", "inference")
 # Adapters begin at nothing, and a fresh model everywhere.
 _RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
 
