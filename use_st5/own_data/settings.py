@@ -24,7 +24,7 @@ _RATES: Mapping[str, Mapping[str, float]] = {
         **{"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
         **dict.fromkeys(_CLASSES, 3e-4),
     },
-    "bert": {"": 2e-5},
+    "bert": {"": 2e-5, **dict.fromkeys(_CLASSES, 5e-5)},
     "t5": {"": 1e-4},
     "": {"": 3e-5},
 }
@@ -128,8 +128,8 @@ class Settings:
         kind = "" if self.head == "drawn" and kind in _CLASSES else kind
         usual = _usual_rate(family, kind, lora=self.lora_rank is not None, fresh=fresh)
         # The dense layers of a USE-DAN keep apart what their input keeps apart as soon as they are
-        # drawn. A few thousand pairs undo this before they teach anything better; labels gain a
-        # point or two by it (docs/own_data_results.md has both), and a teacher's vectors want all.
+        # drawn. A few thousand pairs undo this before they teach anything better; inference gains
+        # two points by it (docs/own_data_results.md has both), and a teacher's vectors want all.
         drawn = fresh and family == "use_dan" and not taught
         freeze: tuple[ModelPart, ...] | None = ("encoder",) if drawn else None
         return dataclasses.replace(
