@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.toy_encoders import WORDS, Toy
+from tests.own_data.topics import ABOUT, LABELS
+from tests.toy_encoders import Toy
 
 pytestmark = pytest.mark.usefixtures("without_xla")
 
-FIRST = WORDS[:4]
-
-
 # What the documents say, in a process that has trained nothing.
 LOADED = """
-import json, sys
+import json
 import keras, tensorflow as tf
 from use_st5.models.transfer import TransferModel
 model = keras.models.load_model("tuned.run/classifier.keras", safe_mode=False)
@@ -35,21 +32,16 @@ def test_a_file_of_labels_gives_a_classifier_that_keras_loads(
     """Which word a text begins and ends with can be told from the toy's vectors."""
     from use_st5.own_data.training import train
 
-    rows = [
-        (" ".join([word, *others, word, word]), f"about {word}")
-        for word in FIRST
-        for others in itertools.permutations(WORDS[4:9], 2)
-    ]
     with (tmp_path / "topics.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("text", "label"), *rows])
+        csv.writer(file).writerows([("text", "label"), *ABOUT])
     start = str(toy_use_dan.folders["float32"])
     train(
         *(start, tmp_path / "topics.csv", tmp_path / "tuned"),
         **{"steps": 2, "batch_size": 8, "evaluations": 1},
     )
     names = json.loads((tmp_path / "tuned.run/classifier.json").read_text())["labels"]
-    assert names == sorted(f"about {word}" for word in FIRST)
-    (tmp_path / "texts.json").write_text(json.dumps([text for text, _ in rows]))
+    assert names == LABELS
+    (tmp_path / "texts.json").write_text(json.dumps([text for text, _ in ABOUT]))
     chosen = json.loads(fresh_python("-c", LOADED).splitlines()[-1])
-    right = [names[place] == label for place, (_, label) in zip(chosen, rows, strict=True)]
+    right = [names[place] == label for place, (_, label) in zip(chosen, ABOUT, strict=True)]
     assert sum(right) / len(right) > 0.9

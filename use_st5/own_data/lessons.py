@@ -189,8 +189,8 @@ def _made(loss: _Loss, settings: Settings) -> TaskLoss:
 
 def _lesson_loss(make: Any) -> _Loss:
     """What makes the loss of a task before settings and layers are given to it."""
-    made: Any = make.make if isinstance(make, FittedLoss) else make
-    return made.args[0]
+    lesson: Any = make.make if isinstance(make, FittedLoss) else make
+    return lesson.args[0]
 
 
 def _arguments(loss: _Loss) -> list[str]:
