@@ -183,6 +183,7 @@ def train(
     options = _options(context.params) | {
         "task": _task(task),
         "columns": named_words("--column", column),
+        "settings": settings,
         "strategy": strategy_name(strategy, tpu),
     }
     start_tensorflow()
@@ -206,7 +207,7 @@ def _show_scores(before: Mapping[str, float], after: Mapping[str, float]) -> Non
 _PLAIN = (
     *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "optimizer"),
     *("head", "dropout", "words", "bigrams", "max_tokens", "keep", "teacher", "cycles"),
-    *("evaluations", "patience", "storage", "seed", "settings", "overwrite", "batch_files"),
+    *("evaluations", "patience", "storage", "seed", "overwrite", "batch_files"),
 )
 
 
