@@ -10,7 +10,6 @@ import pytest
 
 from use_st5.own_data.sources import Source, open_source
 from use_st5.own_data.survey import (
-    class_names,
     development_set,
     held_out_rows,
     spread,
@@ -83,9 +82,9 @@ def test_a_file_that_says_nothing(
 def test_the_labels_of_inference_have_their_usual_numbers(table: Callable[..., Source]) -> None:
     rows = [("a", "b", "NEUTRAL"), ("a", "c", "CONTRADICTION"), ("a", "d", "ENTAILMENT")]
     found = survey(table("nli", "premise hypothesis label", rows), Words())
-    assert class_names(found) == ["ENTAILMENT", "NEUTRAL", "CONTRADICTION"]
+    assert [*found.label_numbers] == ["ENTAILMENT", "NEUTRAL", "CONTRADICTION"]
     other = survey(table("two", "premise hypothesis label", [*rows[:2], ("x", "y", "no")]), Words())
-    assert class_names(other) == ["CONTRADICTION", "NEUTRAL", "no"]
+    assert [*other.label_numbers] == ["CONTRADICTION", "NEUTRAL", "no"]
 
 
 def test_rows_are_held_out_with_all_that_begin_alike(table: Callable[..., Source]) -> None:

@@ -51,12 +51,14 @@ class DevelopmentSet:
         kind: Of the rows.
         rows: What is measured on.
         examples: Rows of training that a classifier of labels is fitted to.
+        labels_of: The training file that teaches the labels, if it is of any.
     """
 
     name: str
     kind: TaskKind
     rows: Sequence[Row]
     examples: Sequence[Row] = ()
+    labels_of: str | None = None
 
     def texts(self) -> list[str]:
         """The texts that a measurement encodes, each once."""

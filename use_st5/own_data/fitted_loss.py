@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from use_st5._vectors import unit_rows
 from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.own_data.development import DevelopmentSet
-from use_st5.own_data.survey import Survey, class_names, spread, training_rows
+from use_st5.own_data.fitted_layers import fit_layers
+from use_st5.own_data.survey import Survey, spread, training_rows
 from use_st5.trainable_encoder import TrainableEncoder
 
-# Rows that the layers are fitted to; one in ten of them says when it is enough, which is when four
-# rounds of a hundred steps brought nothing.
-_ROWS, _HELD_OUT = 2000, 0.1
-_ROUNDS, _STEPS, _PATIENCE = 40, 100, 4
-_BATCH, _RATE = 16, 1e-2
+# Rows that the layers are fitted to.
+_ROWS = 2000
 
 
 class FittedLoss:
@@ -54,15 +50,15 @@ class FittedLoss:
     def fit(self) -> None:
         """Fits the layers to the encoder's vectors as they are."""
         rows = spread(training_rows(self._found, self._sets), self._found.kept, _ROWS)
-        places = {name: place for place, name in enumerate(class_names(self._found))}
-        labels = np.array([places[row["label"]] for row in rows])
+        numbers = self._found.label_numbers
+        labels = np.array([numbers[row["label"]] for row in rows])
         keys = self._found.source.kind.texts
         vectors = [self._encoder.encode([row[key] for row in rows]) for key in keys]
         keras.utils.set_random_seed(self._seed)
         loss = self._built()
         for head, seen in _heads(loss, vectors):
             layers = [*head.hidden_layers, head.output_layer]
-            _fit(layers, np.asarray(head.head_input(seen)), labels)
+            fit_layers(layers, np.asarray(head.head_input(seen)), labels)
         self._weights = loss.get_weights()
 
     def __call__(self) -> TaskLoss:
@@ -88,30 +84,3 @@ def _heads(
     elif isinstance(loss, MatryoshkaLoss):
         for dimension, head in zip(loss.dimensions, loss.losses_of_heads, strict=True):
             yield from _heads(head, [unit_rows(each[:, :dimension]) for each in vectors])
-
-
-def _fit(layers: Sequence[keras.layers.Layer], features: np.ndarray, labels: np.ndarray) -> None:
-    """Fits layers until what they were not shown is named no better."""
-    order = np.random.default_rng(0).permutation(len(labels))
-    held = round(_HELD_OUT * len(labels))
-    shown = tf.data.Dataset.from_tensor_slices((features[order[held:]], labels[order[held:]]))
-    outputs: Any = (inputs := keras.Input(features.shape[1:]))
-    for layer in layers:
-        outputs = layer(outputs)
-    classifier = keras.Model(inputs, outputs)
-    classifier.compile(
-        keras.optimizers.Adam(_RATE),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    )
-    enough = keras.callbacks.EarlyStopping(
-        "val_loss" if held else "loss", patience=_PATIENCE, restore_best_weights=True
-    )
-    classifier.fit(
-        shown.shuffle(len(labels), seed=0).repeat().batch(_BATCH),
-        steps_per_epoch=_STEPS,
-        epochs=_ROUNDS,
-        validation_data=(features[order[:held]], labels[order[:held]]) if held else None,
-        callbacks=[enough],
-        shuffle=False,  # The data is.
-        verbose=0,
-    )

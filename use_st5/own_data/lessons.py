@@ -35,7 +35,7 @@ from use_st5.own_data.fitted_loss import FittedLoss
 from use_st5.own_data.learner import batch_widths
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Row
-from use_st5.own_data.survey import Survey, class_names, training_rows
+from use_st5.own_data.survey import Survey, training_rows
 from use_st5.own_data.teachers import judged
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe import Examples, RecipeTask
@@ -133,11 +133,9 @@ def _lesson(found: Survey, vocabulary_size: int) -> _Lesson:
     if kind is DEFINITIONS:
         return DefinitionLoss, {"definition": "definition", "word": "word"}, {"word": int}
     if kind.label is not None:
-        places = {name: place for place, name in enumerate(class_names(found))}
-        change = {"label": places.__getitem__}
-        if kind is LABELS:
-            return partial(LabelLoss, num_classes=len(places)), same, change
-        return partial(ClassificationLoss, num_classes=len(places)), same, change
+        numbers = found.label_numbers
+        classifying = LabelLoss if kind is LABELS else ClassificationLoss
+        return partial(classifying, num_classes=len(numbers)), same, {"label": numbers.__getitem__}
     if kind is NEIGHBOURS:
         words = min(_DECODER_WORDS, vocabulary_size)
         loss = partial(SkipThoughtLoss, vocabulary_size=words, hidden_dim=128, intermediate_dim=512)

@@ -175,7 +175,6 @@ def _development_sets(
                 "one with the columns sentence1, sentence2 and score."
             )
         return sets
-    by_kind = {found.source.kind.name: found for found in surveys}
     sets = []
     for source, name in zip(measured, _names(measured), strict=True):
         own = survey(source, encoder.vectorizer)
@@ -183,21 +182,32 @@ def _development_sets(
         if source.kind.label is None:
             sets.append(DevelopmentSet(name, source.kind, rows))
             continue
-        # Its labels are those that the training file teaches.
-        taught = by_kind.get(source.kind.name)
-        if taught is None:
-            raise ValueError(
-                f"{source.name}: measures labels, and no training file has the task "
-                f"{source.kind.name}, whose rows a classifier could be fitted to."
-            )
-        if unknown := set(own.classes) - set(taught.classes):
-            raise ValueError(
-                f"{source.name}: expected the labels of {taught.source.name}, "
-                f"{', '.join(sorted(taught.classes)[:8])}; received others: "
-                f"{', '.join(sorted(unknown)[:8])}."
-            )
-        sets.append(development_set(taught, rows, name))
+        sets.append(development_set(_teaching(surveys, own), rows, name))
     return sets
+
+
+def _teaching(surveys: Sequence[Survey], measured: Survey) -> Survey:
+    """The training file that teaches the labels of a file that measures.
+
+    Raises:
+        ValueError: There is none.
+    """
+    source = measured.source
+    alike = [found for found in surveys if found.source.kind is source.kind]
+    if not alike:
+        raise ValueError(
+            f"{source.name}: measures labels, and no training file has the task "
+            f"{source.kind.name}, whose rows a classifier could be fitted to."
+        )
+    unknown = [set(measured.classes) - set(found.classes) for found in alike]
+    taught, missing = min(zip(alike, unknown, strict=True), key=lambda each: len(each[1]))
+    if missing:
+        raise ValueError(
+            f"{source.name}: expected the labels of {taught.source.name}, "
+            f"{', '.join(sorted(taught.classes)[:8])}; received others: "
+            f"{', '.join(sorted(missing)[:8])}."
+        )
+    return taught
 
 
 def _tasks(

@@ -19,6 +19,7 @@ from use_st5.own_data.sources import Row, Source
 
 _AT_ONCE = 2048
 _MOST_CLASSES = 1000
+_INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
 # Without a file of their own, a share of the rows develops, and no more than so many.
 _SHARE, _SHARE_OF_FEW, _FEW = 0.1, 0.2, 1000
 MOST_DEVELOPMENT_ROWS = 1000
@@ -61,6 +62,15 @@ class Survey:
     def kept(self) -> int:
         """Rows that are trained on."""
         return self.rows - self.left_out
+
+    @property
+    def label_numbers(self) -> dict[str, int]:
+        """Label → its number: as usual for inference, else by the alphabet."""
+        names = {name.casefold(): name for name in self.classes}
+        ordered = sorted(self.classes)
+        if self.source.kind is INFERENCE and {*names} == {*_INFERENCE_LABELS}:
+            ordered = [names[name] for name in _INFERENCE_LABELS]
+        return {name: number for number, name in enumerate(ordered)}
 
     def unit_score(self, score: float) -> float:
         """A score of the file in 0 … 1: those of another range are moved and scaled into it."""
@@ -184,15 +194,6 @@ class _Golds:
             )
 
 
-def class_names(found: Survey) -> list[str]:
-    """The labels in the order of their numbers: as usual for inference, else by the alphabet."""
-    names = {name.casefold(): name for name in found.classes}
-    usual = ["entailment", "neutral", "contradiction"]
-    if found.source.kind is INFERENCE and set(names) == set(usual):
-        return [names[name] for name in usual]
-    return sorted(found.classes)
-
-
 def without_development(found: Survey, sets: Sequence[DevelopmentSet]) -> Survey:
     """The same with the rows that a development set holds left out, and the others looked at."""
     rows_of = {(row_key(row, each.kind), each.kind.name) for each in sets for row in each.rows}
@@ -264,7 +265,7 @@ def development_set(found: Survey, rows: Sequence[Row], name: str) -> Developmen
     if kind.label is not None:
         others = (row for row in found.source if row_key(row, kind) not in held)
         examples = spread(others, found.rows - len(rows), _FITTED)
-    return DevelopmentSet(name, kind, rows, examples)
+    return DevelopmentSet(name, kind, rows, examples, labels_of=found.source.name)
 
 
 def spread(rows: Iterable[Row], count: int, most: int) -> list[Row]:

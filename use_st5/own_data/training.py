@@ -192,10 +192,7 @@ def _finish(
     seed = course.settings.seed
     encoder = absolute(target)
     for each in write_classifiers(course.surveys, course.sets, encoder, work, seed=seed):
-        on_news(
-            f"classifier: {as_written(each)}, for keras.models.load_model(…, safe_mode=False) "
-            "after `from use_st5.models.transfer import TransferModel`"
-        )
+        on_news(each.line())
     start, end = before[course.monitor], after[course.monitor]
     if trained.best_step == 0:
         on_news(
