@@ -69,6 +69,8 @@ def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pairs = "".join(f"{first}\t{number} {first}\n" for number in range(60) for first in sentences)
     (tmp_path / "pairs.tsv").write_text(pairs)
     (tmp_path / "faq.tsv").write_text("question\tanswer\n" + pairs)
+    labelled = (f"{n} {text},{n % 3}\n" for n, text in enumerate(sentences * 20))
+    (tmp_path / "reviews.csv").write_text("text,label\n" + "".join(labelled))
     numbers = " ".join(["0.1"] * 100)
     words = "".join(f"{word} {numbers}\n" for word in ("a", "man", "train", "the"))
     (tmp_path / "glove.6B.100d.txt").write_text(words)

@@ -26,6 +26,7 @@ from use_st5._cli import train
 from use_st5._cli.elsewhere import fetched
 from use_st5._remote_files import brought, carry, exists, names_in
 from use_st5.evaluation.runner import evaluate
+from use_st5.own_data.classifier import Classifier
 from use_st5.training.training_loop import TrainingLoop
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
@@ -118,7 +119,10 @@ def test_a_training_goes_on_from_a_new_machine(
     # The file names the encoder, which is still found.
     path = brought(f"{base}/tuned.run/classifier.keras")
     model = keras.models.load_model(path, safe_mode=False)
-    assert np.asarray(model(tf.constant(SENTENCES[:2]))).shape == (2, 6)
+    probabilities = np.asarray(model(tf.constant(SENTENCES[:2])))
+    assert probabilities.shape == (2, 6)
+    classifier = Classifier.load(f"{base}/tuned.run/classifier.keras")
+    np.testing.assert_allclose(classifier.probabilities(SENTENCES[:2]), probabilities, atol=1e-6)
     result = use(*command, "--seed", "4")
     assert result.exit_code == 1
     assert (

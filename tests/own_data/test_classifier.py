@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.own_data.topics import ABOUT, LABELS
@@ -33,33 +34,67 @@ def write(path: Path, rows: Sequence[tuple[str, str]]) -> Path:
     return path
 
 
-@pytest.mark.process
-def test_a_file_of_labels_gives_a_classifier_that_keras_loads(
-    toy_use_dan: Toy, tmp_path: Path, fresh_python: Callable[..., str]
-) -> None:
-    """Which word a text begins and ends with can be told from the toy's vectors."""
+@pytest.fixture
+def questions(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
+    """`questions(**options) -> Trained` of texts with a label, measured by others, in "tuned".
+
+    Which word a text begins and ends with can be told from the toy's vectors.
+    """
     from use_st5.own_data.training import train
 
-    shown, asked = ABOUT[::2], ABOUT[1::2]
+    shown = write(tmp_path / "shown.csv", ABOUT[::2])
+    asked = write(tmp_path / "asked.csv", ABOUT[1::2])
+    start = str(toy_use_dan.folders["float32"])
+    return lambda **options: train(start, shown, tmp_path / "tuned", dev=asked, **FEW, **options)
+
+
+@pytest.mark.process
+def test_a_file_of_labels_gives_a_classifier_that_keras_loads(
+    questions: Callable[..., Any], tmp_path: Path, fresh_python: Callable[..., str]
+) -> None:
     said: list[str] = []
-    train(
-        str(toy_use_dan.folders["float32"]),
-        write(tmp_path / "topics.csv", shown),
-        tmp_path / "tuned",
-        dev=write(tmp_path / "asked.csv", asked),
-        on_news=said.append,
-        **FEW,
-    )
-    record = json.loads((tmp_path / "tuned.run/classifier.json").read_text())
-    assert record["labels"] == LABELS
-    (tmp_path / "texts.json").write_text(json.dumps([text for text, _ in asked]))
+    (classifier,) = questions(on_news=said.append).classifiers
+    texts, labels = zip(*ABOUT[1::2], strict=True)
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
     chosen = json.loads(fresh_python("-c", LOADED).splitlines()[-1])
-    right = [LABELS[place] == label for place, (_, label) in zip(chosen, asked, strict=True)]
-    accuracy = sum(right) / len(right)
+    names = [LABELS[place] for place in chosen]
+    accuracy = sum(map(str.__eq__, names, labels)) / len(labels)
     assert accuracy > 0.8, "a quarter is chance"
-    assert record["accuracy"] == {"asked": pytest.approx(accuracy)}
+    assert classifier.accuracy == {"asked": pytest.approx(accuracy)}
     (line,) = (line for line in said if line.startswith("classifier:"))
-    assert f"accuracy {100 * accuracy:.2f} on asked" in line
+    assert f"accuracy {100 * accuracy:.2f} on asked; " in line
+    assert classifier.predict(texts) == names
+    np.testing.assert_allclose(classifier.probabilities(texts).sum(axis=1), 1, atol=1e-6)
+
+
+def test_a_classifier_is_found_where_it_was_moved(
+    questions: Callable[..., Any], tmp_path: Path
+) -> None:
+    from use_st5.own_data import Classifier
+
+    (trained,) = questions().classifiers
+    texts = [text for text, _ in ABOUT]
+    expected = trained.predict(texts)
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("tuned", "tuned.run"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    moved = Classifier.load(tmp_path / "elsewhere/tuned.run/classifier.keras")
+    assert (moved.labels, moved.accuracy) == (LABELS, trained.accuracy)
+    assert moved.predict(texts) == expected
+    assert moved.predict([]) == []
+    with pytest.raises(TypeError, match="received one string"):
+        moved.predict("the cat sat")
+
+    kept = tmp_path / "kept"
+    (tmp_path / "elsewhere/tuned.run").rename(kept)
+    with pytest.raises(
+        ValueError, match=r"in a folder TO\.run, .* Say where it is: encoder=FOLDER"
+    ):
+        Classifier.load(kept / "classifier.keras")
+    apart = Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")
+    assert apart.predict(texts) == expected
+    with pytest.raises(FileNotFoundError, match=r"other\.json.* Name the classifier\.keras of"):
+        Classifier.load(kept / "other.keras")
 
 
 def test_each_of_two_files_of_labels_is_measured_by_its_own(
@@ -80,6 +115,5 @@ def test_each_of_two_files_of_labels_is_measured_by_its_own(
         **FEW,
     )
     assert {"beside_b_accuracy", "about_b_accuracy"} < {*trained.after}
-    for number, name in enumerate(("about", "beside"), start=1):
-        record = json.loads((tmp_path / f"tuned.run/classifier_{number}.json").read_text())
-        assert [*record["accuracy"]] == [f"{name}_b"]
+    measured = {each.path.name: [*each.accuracy] for each in trained.classifiers}
+    assert measured == {"classifier_1.keras": ["about_b"], "classifier_2.keras": ["beside_b"]}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
+    from use_st5.own_data.classifier import Classifier as Classifier
     from use_st5.own_data.columns import TASK_KINDS as TASK_KINDS
     from use_st5.own_data.settings import NAMED_SETTINGS as NAMED_SETTINGS
     from use_st5.own_data.settings import Settings as Settings

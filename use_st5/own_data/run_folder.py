@@ -20,6 +20,8 @@ from use_st5.own_data.sources import Source
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe_run import write_json
 
+# A model TO has its run in the folder TO.run.
+RUN = ".run"
 _REQUEST = "request.json"
 
 
@@ -59,7 +61,7 @@ def absolute(path: Path) -> Path:
 def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> Iterator[Path]:
     """The block alone writes the model and its run, which is new or was begun in the same way."""
     target = absolute(target)
-    work = target.with_name(target.name + ".run")
+    work = target.with_name(target.name + RUN)
     try:
         with sole_writer(target), sole_writer(work, inside=True, elsewhere=True):
             check_replaceable(target)

@@ -13,7 +13,7 @@ from typing import Any
 
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, remote_path
-from use_st5.own_data.classifier import write_classifiers
+from use_st5.own_data.classifier import Classifier, write_classifiers
 from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.own_data.course import Course, shown_time
 from use_st5.own_data.learner import copied, open_learner
@@ -44,6 +44,7 @@ class Trained:
         monitor: The score that the best step was chosen by.
         best_step: The step that was exported; 0: the start, which nothing was better than.
         steps: Steps that were made.
+        classifiers: One for each file of texts and labels.
     """
 
     folder: Path
@@ -53,6 +54,7 @@ class Trained:
     monitor: str
     best_step: int
     steps: int
+    classifiers: Sequence[Classifier] = ()
 
     @cached_property
     def encoder(self) -> TrainableEncoder:
@@ -182,29 +184,37 @@ def _finish(
 ) -> Trained:
     history = _history(work)
     before = {name: value for name, value in history.evaluations[0].items() if name != "step"}
-    trained = Trained(
-        target, work, before, after, course.monitor, history.best_step or 0, history.step
-    )
     picture = draw_run(history, work, course.monitor, course.unit)
     if picture is not None:
         logs = as_written(work / "checkpoints" / "logs")
         on_news(f"plot of the run: {as_written(picture)}; TensorBoard: {logs}")
     seed = course.settings.seed
     encoder = absolute(target)
-    for each in write_classifiers(course.surveys, course.sets, encoder, work, seed=seed):
+    classifiers = write_classifiers(course.surveys, course.sets, encoder, work, seed=seed)
+    for each in classifiers:
         on_news(each.line())
     start, end = before[course.monitor], after[course.monitor]
-    if trained.best_step == 0:
+    best_step = history.best_step or 0
+    if best_step == 0:
         on_news(
             f"no {course.unit} was better than the start by {course.monitor}: the start itself is "
             "exported"
         )
     else:
         on_news(
-            f"the best {course.unit} was {trained.best_step} of {history.step}: {course.monitor} "
+            f"the best {course.unit} was {best_step} of {history.step}: {course.monitor} "
             f"{start:.4f} before, {end:.4f} after"
         )
-    return trained
+    return Trained(
+        folder=target,
+        run=work,
+        before=before,
+        after=after,
+        monitor=course.monitor,
+        best_step=best_step,
+        steps=history.step,
+        classifiers=classifiers,
+    )
 
 
 def _history(work: Path) -> History:
