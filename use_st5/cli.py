@@ -15,6 +15,7 @@ import use_st5
 from use_st5._cli import (
     benchmark,
     bitext,
+    classify,
     convert,
     data,
     doctor,
@@ -74,6 +75,7 @@ app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
 app.add_typer(data.app, name="data")
 app.command("train", help=train.HELP)(train.train)
+app.command("classify", help=classify.HELP)(classify.classify)
 app.command("mine", help=mine.HELP)(mine.mine)
 app.command("bitext", help=bitext.HELP)(bitext.bitext)
 app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT)(

@@ -82,8 +82,8 @@ def test_a_classifier_is_found_where_it_was_moved(
     assert (moved.labels, moved.accuracy) == (LABELS, trained.accuracy)
     assert moved.predict(texts) == expected
     assert moved.predict([]) == []
-    with pytest.raises(TypeError, match="received one string"):
-        moved.predict("the cat sat")
+    assert moved.predict(texts[0]) == expected[0], "one text has one label"
+    assert moved.probabilities(texts[0]).shape == (len(LABELS),)
 
     kept = tmp_path / "kept"
     (tmp_path / "elsewhere/tuned.run").rename(kept)
@@ -93,6 +93,8 @@ def test_a_classifier_is_found_where_it_was_moved(
         Classifier.load(kept / "classifier.keras")
     apart = Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")
     assert apart.predict(texts) == expected
+    with pytest.raises(ValueError, match=r"kept: expected a \.keras file\. Name the"):
+        Classifier.load(kept)
     with pytest.raises(FileNotFoundError, match=r"other\.json.* Name the classifier\.keras of"):
         Classifier.load(kept / "other.keras")
 

@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import msgspec
 import numpy as np
 
+import use_st5
 from use_st5._files import atomic_path
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, here
@@ -20,8 +21,12 @@ from use_st5.own_data.columns import LABELS
 from use_st5.own_data.development import DevelopmentSet
 from use_st5.own_data.fitted_layers import fit_layers
 from use_st5.own_data.run_folder import RUN, absolute
+from use_st5.own_data.sources import Row
 from use_st5.own_data.survey import Survey, training_rows
 from use_st5.training.recipe_run import write_json
+
+if TYPE_CHECKING:
+    from use_st5.encoder import SentenceEncoder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Classifier:
 
     Attributes:
         path: The `.keras` file.
-        encoder: The folder of the encoder that it reads vectors of.
+        folder: That of the encoder whose vectors it reads.
         labels: What its classes are called, in the order of its outputs.
         accuracy: Share of each development set's rows that it names right, by the set's name.
 
@@ -47,7 +52,7 @@ class Classifier:
     """
 
     path: Path
-    encoder: str
+    folder: str
     labels: Sequence[str]
     accuracy: Mapping[str, float]
 
@@ -67,30 +72,41 @@ class Classifier:
         """
         path = absolute(Path(path))
         remedy = "Name the classifier.keras of the folder TO.run that `use-st5 train` wrote."
+        if path.suffix != ".keras":
+            raise ValueError(f"{as_written(path)}: expected a .keras file. {remedy}")
         record = read_record(path.with_suffix(".json"), _Record, remedy=remedy)
         if encoder is None and path.parent.suffix != RUN:
             raise ValueError(
                 f"{as_written(path)}: expected a file in a folder TO{RUN}, beside which the "
                 "encoder TO lies. Say where it is: encoder=FOLDER."
             )
-        where = as_written(encoder or path.parent.with_suffix(""))
-        return cls(path, where, record.labels, record.accuracy)
+        folder = as_written(encoder or path.parent.with_suffix(""))
+        return cls(path, folder, record.labels, record.accuracy)
 
     @cached_property
-    def model(self) -> Any:
-        """The `TransferModel` of strings, loaded."""
-        model = _transfer_model(self.labels, self.encoder)
-        with here(self.path) as local:
-            model.load_weights(local)
-        return model
+    def encoder(self) -> SentenceEncoder:
+        """The encoder, loaded."""
+        return use_st5.load(self.folder)
 
-    def predict(self, texts: Iterable[str]) -> list[str]:
-        """The label of each text."""
-        return [self.labels[place] for place in self.probabilities(texts).argmax(axis=1)]
+    def predict(
+        self, texts: str | bytes | Iterable[str | bytes], **options: Any
+    ) -> str | list[str]:
+        """The label of each text, or of one.
 
-    def probabilities(self, texts: Iterable[str]) -> np.ndarray:
-        """Of each text, float32 `[texts, labels]`."""
-        return _probabilities(self.model, texts)
+        Args:
+            texts: As for `SentenceEncoder.encode`.
+            **options: As for the same, such as `batch_size` and `on_truncation`.
+        """
+        places = self.probabilities(texts, **options).argmax(axis=-1)
+        return [self.labels[place] for place in places] if places.ndim else self.labels[places]
+
+    def probabilities(
+        self, texts: str | bytes | Iterable[str | bytes], **options: Any
+    ) -> np.ndarray:
+        """Of each text, float32 `[texts, labels]`; of one `[labels]`. Arguments as above."""
+        vectors = self.encoder.encode(texts, **options)
+        found = np.asarray(self._head({"sentence": np.atleast_2d(vectors)}))
+        return found[0] if vectors.ndim == 1 else found
 
     def line(self) -> str:
         """What is said of it when it was written."""
@@ -98,9 +114,17 @@ class Classifier:
         right = ", ".join(f"{100 * part:.2f} on {name}" for name, part in self.accuracy.items())
         accuracy = f", accuracy {right}" if right else ""
         return (
-            f"classifier: {where}{accuracy}; "
-            f'use_st5.own_data.Classifier.load("{where}").predict(texts) names classes'
+            f"classifier: {where}{accuracy}; `use-st5 classify` and use_st5.own_data.Classifier "
+            "name classes by it"
         )
+
+    @cached_property
+    def _head(self) -> Any:
+        """From vectors to probabilities."""
+        model = _transfer_model(self.labels, self.folder)
+        with here(self.path) as local:
+            model.load_weights(local)
+        return model.head
 
 
 def write_classifiers(
@@ -138,22 +162,26 @@ def write_classifiers(
 def _write(
     found: Survey, sets: Sequence[DevelopmentSet], encoder: str, path: Path, seed: int
 ) -> Classifier:
-    numbers, rows = found.label_numbers, [*training_rows(found, sets)]
+    numbers = found.label_numbers
     keras.utils.set_random_seed(seed)
     model = _transfer_model([*numbers], encoder)
-    vectors = model.features([row["text"] for row in rows])["sentence"]
-    labels = np.array([numbers[row["label"]] for row in rows])
-    fit_layers([model.head.get_layer("classes")], vectors, labels, from_logits=False)
+
+    def read(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
+        vectors = model.features([row["text"] for row in rows])["sentence"]
+        return vectors, np.array([numbers[row["label"]] for row in rows])
+
+    fit_layers(
+        [model.head.get_layer("classes")], *read([*training_rows(found, sets)]), from_logits=False
+    )
     accuracy = {}
     for each in sets:
         if each.labels_of == found.source.name and each.kind is LABELS:
-            chosen = _probabilities(model, [row["text"] for row in each.rows]).argmax(axis=1)
-            right = chosen == [numbers[row["label"]] for row in each.rows]
-            accuracy[each.name] = float(np.mean(right))
+            vectors, labels = read(each.rows)
+            chosen = np.asarray(model.head({"sentence": vectors})).argmax(axis=1)
+            accuracy[each.name] = float((chosen == labels).mean())
     with atomic_path(path) as temporary:
         model.save(temporary)
-    record = {"labels": [*numbers], "accuracy": accuracy}
-    write_json(path.with_suffix(".json"), record)
+    write_json(path.with_suffix(".json"), {"labels": [*numbers], "accuracy": accuracy})
     return Classifier(path, encoder, [*numbers], accuracy)
 
 
@@ -162,10 +190,6 @@ def _transfer_model(labels: Sequence[str], encoder: str) -> Any:
     from use_st5.models.transfer.transfer_model import TransferModel
 
     return TransferModel(len(labels), sentence=SavedModelLayer(encoder))
-
-
-def _probabilities(model: Any, texts: Iterable[str]) -> np.ndarray:
-    return np.asarray(model.head(model.features(texts)))
 
 
 class _Record(msgspec.Struct):
