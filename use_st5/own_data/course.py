@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from use_st5.own_data.columns import LABELS
 from use_st5.own_data.development import MEASURES, DevelopmentSet
+from use_st5.own_data.fitted_loss import FITTED_ROWS
 from use_st5.own_data.learner import family_name, token_limit
 from use_st5.own_data.pair_cycles import PairCycles, course_of
 from use_st5.own_data.settings import Settings
@@ -154,13 +156,24 @@ class Course(Brief):
     def _seconds(self) -> float:
         """A guess at the time of the training: reading, updates, what is kept, and graphs."""
         evaluations = self.settings.evaluations + 2
-        measured = sum(len(one.texts()) for one in self.sets) * evaluations
+        measured = sum(len(one.texts()) for one in self.sets) * evaluations + self._fitted_texts()
         updates = self.texts / (texts_of_row(self.surveys) * self.settings.batch_size)
         passes = _PASSES * updates + _KEPT * evaluations
         # Micro-batches are read once more, without a gradient (GradCache).
         readings = _READINGS + (self.settings.micro_batch is not None)
         reading = self._seconds_of_text() * (self.texts * readings + measured)
         return _GRAPHS + reading + passes * self._weights * _seconds_of_float()
+
+    def _fitted_texts(self) -> int:
+        """Texts that classifiers are fitted to, before the first step and at the end."""
+        texts = 0
+        for found in self.surveys:
+            kind = found.source.kind
+            if kind.label is not None and self.settings.head == "fitted":
+                texts += min(found.kept, FITTED_ROWS) * len(kind.texts)
+            if kind is LABELS:
+                texts += found.kept
+        return texts
 
     def _seconds_of_text(self) -> float:
         """How long the encoder takes to read a text of the files' average length."""

@@ -17,7 +17,7 @@ from use_st5.own_data.survey import Survey, spread, training_rows
 from use_st5.trainable_encoder import TrainableEncoder
 
 # Rows that the layers are fitted to.
-_ROWS = 2000
+FITTED_ROWS = 2000
 
 
 class FittedLoss:
@@ -49,7 +49,7 @@ class FittedLoss:
 
     def fit(self) -> None:
         """Fits the layers to the encoder's vectors as they are."""
-        rows = spread(training_rows(self._found, self._sets), self._found.kept, _ROWS)
+        rows = spread(training_rows(self._found, self._sets), self._found.kept, FITTED_ROWS)
         numbers = self._found.label_numbers
         labels = np.array([numbers[row["label"]] for row in rows])
         keys = self._found.source.kind.texts
