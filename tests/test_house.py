@@ -60,7 +60,6 @@ HELD_ELSEWHERE = {
     "use_st5/models/use_dan/family.py": "tests/test_trainable_encoder.py",
     "use_st5/models/use_transformer/config.py": "tests/models/use_transformer/test_model.py",
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
-    "use_st5/own_data/course.py": "tests/own_data/test_training.py",
     "use_st5/own_data/learner.py": "tests/own_data/test_training.py",
     "use_st5/own_data/lessons.py": "tests/own_data/test_training.py",
     "use_st5/own_data/plan.py": "tests/own_data/test_training.py",
