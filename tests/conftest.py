@@ -56,16 +56,25 @@ _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `(\w+)` is 
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _memory_given_back() -> Iterator[None]:
-    """What files of tests have freed goes back to the system; glibc would keep gigabytes.
-
-    Looking through all objects takes a second or two, so it waits until there is something to gain.
-    """
+def _memory_of_a_file_given_back() -> Iterator[None]:
+    """What files of tests have freed goes back to the system; glibc would keep gigabytes."""
     yield
+    _give_memory_back()
+
+
+@pytest.fixture
+def memory_given_back() -> Iterator[None]:
+    """For tests that take a gigabyte each: the next one of their file begins without it."""
+    yield
+    _give_memory_back()
+
+
+def _give_memory_back() -> None:
+    """Looking through all objects takes a second or two, so it waits until there is a gain."""
     _forget_custom_gradients()
     if (resident := _resident_memory()) and resident < _clean_memory[0] + _GROWTH:
         return
-    # What lives longer than a file is looked through here alone, not by every look for garbage.
+    # What lives longer than this is looked through here alone, not by every look for garbage.
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -80,7 +80,7 @@ def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("without_xla")
+@pytest.mark.usefixtures("without_xla", "memory_given_back")
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
 def test_python_blocks_run(page: Path, user_folder: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
