@@ -21,8 +21,9 @@ FEW: dict[str, Any] = {"steps": 2, "batch_size": 8, "evaluations": 1}
 LOADED = """
 import json
 import keras, tensorflow as tf
-from use_st5.models.transfer import TransferModel
-model = keras.models.load_model("tuned.run/classifier.keras", safe_mode=False)
+from use_st5.layers import SavedModelLayer
+head = keras.models.load_model("tuned.run/classifier.keras")
+model = keras.Sequential([keras.Input((), dtype="string"), SavedModelLayer("tuned"), head])
 texts = json.load(open("texts.json"))
 print(json.dumps(model.predict(tf.constant(texts), verbose=0).argmax(axis=1).tolist()))
 """
@@ -93,6 +94,9 @@ def test_a_classifier_is_found_where_it_was_moved(
         Classifier.load(kept / "classifier.keras")
     apart = Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")
     assert apart.predict(texts) == expected
+    other = Classifier.load(kept / "classifier.keras", encoder="use_dan_en")
+    with pytest.raises(ValueError, match=r"of 512 dimensions, as use_dan_en gives, and 4 labels"):
+        other.predict(texts)
     with pytest.raises(ValueError, match=r"kept: expected a \.keras file\. Name the"):
         Classifier.load(kept)
     with pytest.raises(FileNotFoundError, match=r"other\.json.* Name the classifier\.keras of"):

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 class Classifier:
     """Names the class of a text.
 
-    `train` writes one for each file of texts and labels: a `.keras` file of a `TransferModel` in
-    the folder `TO.run`, and what its classes are called in a `.json` beside it. Keras loads the
-    former with `keras.models.load_model(path, safe_mode=False)`, after `from
-    use_st5.models.transfer import TransferModel`, from where it was written. `load` needs neither,
-    runs no code out of the file, and finds the encoder where both folders were moved.
+    `train` writes one for each file of texts and labels: a `.keras` file in the folder `TO.run`, a
+    `keras.Sequential` from the encoder's vectors, float32 `[batch, dimension]`, to probabilities
+    `[batch, labels]`, and what its classes are called in a `.json` beside it. Keras loads the
+    former by itself; behind a `SavedModelLayer` of the encoder it takes strings. `load` brings the
+    encoder along, wherever both folders were moved, and runs no code out of the file.
 
     Attributes:
         path: The `.keras` file.
@@ -105,7 +105,7 @@ class Classifier:
     ) -> np.ndarray:
         """Of each text, float32 `[texts, labels]`; of one `[labels]`. Arguments as above."""
         vectors = self.encoder.encode(texts, **options)
-        found = np.asarray(self._head({"sentence": np.atleast_2d(vectors)}))
+        found = np.asarray(self._head(np.atleast_2d(vectors)))
         return found[0] if vectors.ndim == 1 else found
 
     def line(self) -> str:
@@ -119,12 +119,23 @@ class Classifier:
         )
 
     @cached_property
-    def _head(self) -> Any:
-        """From vectors to probabilities."""
-        model = _transfer_model(self.labels, self.folder)
+    def _head(self) -> keras.Sequential:
+        """From vectors to probabilities.
+
+        Raises:
+            ValueError: The file fits another encoder, or other labels.
+        """
+        head = _new_head(self.encoder.dimension, len(self.labels))
         with here(self.path) as local:
-            model.load_weights(local)
-        return model.head
+            try:
+                head.load_weights(local)
+            except ValueError as error:
+                raise ValueError(
+                    f"{as_written(self.path)}: expected a classifier of {self.encoder.dimension} "
+                    f"dimensions, as {self.folder} gives, and {len(self.labels)} labels, received "
+                    "another. Name the encoder that it was made with: encoder=FOLDER."
+                ) from error
+        return head
 
 
 def write_classifiers(
@@ -163,33 +174,30 @@ def _write(
     found: Survey, sets: Sequence[DevelopmentSet], encoder: str, path: Path, seed: int
 ) -> Classifier:
     numbers = found.label_numbers
+    written = Classifier(path, encoder, [*numbers], accuracy={})
     keras.utils.set_random_seed(seed)
-    model = _transfer_model([*numbers], encoder)
+    head = _new_head(written.encoder.dimension, len(numbers))
 
     def read(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
-        vectors = model.features([row["text"] for row in rows])["sentence"]
+        texts = [row["text"] for row in rows]
+        vectors = written.encoder.encode(texts, on_truncation="ignore")
         return vectors, np.array([numbers[row["label"]] for row in rows])
 
-    fit_layers(
-        [model.head.get_layer("classes")], *read([*training_rows(found, sets)]), from_logits=False
-    )
+    fit_layers(head.layers, *read([*training_rows(found, sets)]), from_logits=False)
     accuracy = {}
     for each in sets:
         if each.labels_of == found.source.name and each.kind is LABELS:
             vectors, labels = read(each.rows)
-            chosen = np.asarray(model.head({"sentence": vectors})).argmax(axis=1)
-            accuracy[each.name] = float((chosen == labels).mean())
+            accuracy[each.name] = float((np.asarray(head(vectors)).argmax(axis=1) == labels).mean())
     with atomic_path(path) as temporary:
-        model.save(temporary)
+        head.save(temporary)
     write_json(path.with_suffix(".json"), {"labels": [*numbers], "accuracy": accuracy})
-    return Classifier(path, encoder, [*numbers], accuracy)
+    return dataclasses.replace(written, accuracy=accuracy)
 
 
-def _transfer_model(labels: Sequence[str], encoder: str) -> Any:
-    from use_st5.layers.saved_model_layer import SavedModelLayer
-    from use_st5.models.transfer.transfer_model import TransferModel
-
-    return TransferModel(len(labels), sentence=SavedModelLayer(encoder))
+def _new_head(dimension: int, labels: int) -> keras.Sequential:
+    classes = keras.layers.Dense(labels, activation="softmax", name="classes")
+    return keras.Sequential([keras.Input((dimension,)), classes])
 
 
 class _Record(msgspec.Struct):
