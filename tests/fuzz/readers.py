@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -450,6 +451,7 @@ def _checkpoints() -> dict[str, Reader]:
         "saved_model_facts": Reader(lambda f: _make_facts(f), _read_facts),
         "training": Reader(_make_training, _read_training),
         "lora_adapters": Reader(_make_lora, _read_lora, share=0.2),
+        "classifier": Reader(_make_classifier, _read_classifier, share=0.2),
     }
 
 
@@ -622,6 +624,23 @@ def _read_lora(folder: Path) -> None:
     from use_st5.models.lora import load_lora
 
     load_lora(_lora_model(), folder / "a.safetensors")
+
+
+def _make_classifier(folder: Path) -> None:
+    import keras
+
+    keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)]).save(folder / "c.keras")
+    _write_json(folder / "c.json", {"labels": ["short", "long"], "accuracy": {"asked": 0.75}})
+
+
+def _read_classifier(folder: Path) -> None:
+    """All but the encoder, which is read like any other SavedModel."""
+    from use_st5.own_data import Classifier
+
+    class OfEightDimensions(Classifier):
+        encoder = SimpleNamespace(dimension=8, encode=lambda texts: np.ones((len(texts), 8), "f"))
+
+    OfEightDimensions.load(folder / "c.keras", encoder="none").predict(["How old are you?"])
 
 
 _OF_TEXT = {

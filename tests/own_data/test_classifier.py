@@ -95,7 +95,7 @@ def test_a_classifier_is_found_where_it_was_moved(
     apart = Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")
     assert apart.predict(texts) == expected
     other = Classifier.load(kept / "classifier.keras", encoder="use_dan_en")
-    with pytest.raises(ValueError, match=r"of 512 dimensions, as use_dan_en gives, and 4 labels"):
+    with pytest.raises(ValueError, match=r"of the 512 dimensions that use_dan_en gives and of 4 l"):
         other.predict(texts)
     with pytest.raises(ValueError, match=r"kept: expected a \.keras file\. Name the"):
         Classifier.load(kept)

@@ -123,17 +123,18 @@ class Classifier:
         """From vectors to probabilities.
 
         Raises:
-            ValueError: The file fits another encoder, or other labels.
+            ValueError: The file fits another encoder, or is damaged.
         """
         head = _new_head(self.encoder.dimension, len(self.labels))
         with here(self.path) as local:
             try:
                 head.load_weights(local)
-            except ValueError as error:
+            except Exception as error:  # Of Keras, h5py, zipfile and zlib.
                 raise ValueError(
-                    f"{as_written(self.path)}: expected a classifier of {self.encoder.dimension} "
-                    f"dimensions, as {self.folder} gives, and {len(self.labels)} labels, received "
-                    "another. Name the encoder that it was made with: encoder=FOLDER."
+                    f"{as_written(self.path)}: expected a classifier of the "
+                    f"{self.encoder.dimension} dimensions that {self.folder} gives and of "
+                    f"{len(self.labels)} labels, received another or a damaged file. Name the "
+                    "encoder that it was made with, encoder=FOLDER, or train again."
                 ) from error
         return head
 
