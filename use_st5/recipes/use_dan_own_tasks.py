@@ -12,8 +12,8 @@ this before it learns anything better: `use_dan_ablation`, which trains both at 
 ends at 12 to 28. `--variant weighed` begins with words that weigh by their rank.
 
 Measured (STS-B dev Pearson x 100), each row in half an hour on one core with other work beside,
-skip_thought in over an hour: as drawn 54.4 with seed 0, skip_thought 52.1 ± 0.1 with two,
-input_response 69.6 ± 0.7, inference 68.1 ± 0.6 and three_tasks 70.5 ± 0.7 with three. With
+skip_thought in over an hour: as drawn 54.4 with seed 0; with three skip_thought 51.5 ± 0.9,
+input_response 69.6 ± 0.7, inference 68.1 ± 0.6 and three_tasks 70.5 ± 0.7. With
 `--steps 10000` and seed 0 input_response 66.8, inference 69.3, three_tasks 69.4,
 weighed_three_tasks 69.7; weighed_untrained 72.5. Three seeds with `--steps 1200`: 54.0 ± 1.1 as
 drawn, skip_thought 49.4 ± 2.0, input_response 60.3 ± 0.4, inference 64.5 ± 0.7, three_tasks
