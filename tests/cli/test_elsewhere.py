@@ -13,6 +13,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -116,7 +117,11 @@ def test_a_training_goes_on_from_a_new_machine(
     assert {"run.png", "history.json", "classifier.json"} <= {*names_in(f"{base}/tuned.run")}
     new_machine()
     classifier = Classifier.load(f"{base}/tuned.run/classifier.keras")
-    assert classifier.probabilities(SENTENCES[:2]).shape == (2, 6)
+    probabilities = classifier.probabilities(SENTENCES[:2])
+    assert probabilities.shape == (2, 6)
+    head = keras.models.load_model(brought(f"{base}/tuned.run/classifier.keras"))
+    by_keras = np.asarray(head(vectors(f"{base}/tuned")[:2]))
+    np.testing.assert_allclose(probabilities, by_keras, atol=1e-6)
     result = use(*command, "--seed", "4")
     assert result.exit_code == 1
     assert (
