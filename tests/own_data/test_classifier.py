@@ -101,6 +101,9 @@ def test_a_classifier_is_found_where_it_was_moved(
         Classifier.load(kept)
     with pytest.raises(FileNotFoundError, match=r"other\.json.* Name the classifier\.keras of"):
         Classifier.load(kept / "other.keras")
+    (kept / "classifier.keras").unlink()
+    with pytest.raises(FileNotFoundError, match=r"classifier\.keras: expected a file, found none"):
+        Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")
 
 
 def test_each_of_two_files_of_labels_is_measured_by_its_own(

@@ -16,7 +16,7 @@ import numpy as np
 import use_st5
 from use_st5._files import atomic_path
 from use_st5._records import read_record
-from use_st5._remote_files import as_written, here
+from use_st5._remote_files import as_written, exists, here
 from use_st5.own_data.columns import LABELS
 from use_st5.own_data.development import DevelopmentSet
 from use_st5.own_data.fitted_layers import fit_layers
@@ -75,6 +75,8 @@ class Classifier:
         if path.suffix != ".keras":
             raise ValueError(f"{as_written(path)}: expected a .keras file. {remedy}")
         record = read_record(path.with_suffix(".json"), _Record, remedy=remedy)
+        if not exists(path):
+            raise FileNotFoundError(f"{as_written(path)}: expected a file, found none. {remedy}")
         if encoder is None and path.parent.suffix != RUN:
             raise ValueError(
                 f"{as_written(path)}: expected a file in a folder TO{RUN}, beside which the "
