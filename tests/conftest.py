@@ -52,6 +52,7 @@ _PEAKS = pytest.StashKey[list[float]]()
 # Bytes that the process may grow before what it has freed is given back, and what it had then.
 _GROWTH = 200_000_000
 _clean_memory = [0]
+_END_TO_END = "goes from end to end: --end-to-end runs it"
 _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `(\w+)` is not installed")
 
 
@@ -179,8 +180,25 @@ def written_elsewhere() -> Iterator[Callable[..., int]]:
         yield start
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option that runs the tests from end to end with the others."""
+    parser.addoption(
+        "--end-to-end",
+        action="store_true",
+        help="run the tests marked `end_to_end`, too; a test named as FILE::TEST always runs",
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes share the files, the longest come first: none is waited for alone."""
+    """Leaves the tests from end to end out, and has the longest files begin.
+
+    Where several processes share the files, none is then waited for alone.
+    """
+    named = any("::" in argument for argument in config.args)
+    if not named and not config.getoption("end_to_end"):
+        for item in items:
+            if "end_to_end" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=_END_TO_END))
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
 
@@ -238,18 +256,21 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 def _left_out(reasons: Iterable[str]) -> list[str]:
     """One line for each kind of reason: the real data, other libraries, this machine."""
-    data = modules = 0
+    data = modules = whole = 0
     names: set[str] = set()
     machine: list[str] = []
     for reason in reasons:
         if reason.startswith("needs real data"):
             data += 1
+        elif reason == _END_TO_END:
+            whole += 1
         elif found := _MISSING_MODULE.search(reason):
             modules += 1
             names.add(found[1] or found[2])
         else:
             machine.append(reason)
     lines = [
+        (whole, "go from end to end, which takes long: --end-to-end runs them, too"),
         (data, "need real data: USE_ST5_DATA names the folder it is unpacked in"),
         (modules, f"need other libraries (TEST_EXTRAS adds extras): {', '.join(sorted(names))}"),
         (len(machine), f"do not fit this machine: {'; '.join(sorted(set(machine)))}"),

@@ -39,6 +39,18 @@ class Reporter:
         self.lines.append(line)
 
 
+class Item:
+    """A test that was collected, and the marks that it is given."""
+
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid = nodeid
+        self.keywords: set[str] = set()
+        self.marks: list[pytest.Mark] = []
+
+    def add_marker(self, mark: pytest.MarkDecorator) -> None:
+        self.marks.append(mark.mark)
+
+
 def test_a_run_without_a_cache_has_a_summary() -> None:
     reporter = Reporter("no such device")
     pytest_terminal_summary(reporter)
@@ -47,13 +59,30 @@ def test_a_run_without_a_cache_has_a_summary() -> None:
     assert re.fullmatch(r"peak memory of the tests' own process: \d+\.\d GB", peak)
 
 
-def test_one_of_several_processes_begins_with_the_long_files() -> None:
+def collected(*arguments: str, option: bool = False, **given: object) -> list[Item]:
+    """Three tests, the second from end to end, as a run with these arguments has them."""
     names = ["tests/cli/test_a.py::test", "tests/training/test_b.py::test", "tests/test_c.py::test"]
-    items = [SimpleNamespace(nodeid=name) for name in names]
-    pytest_collection_modifyitems(SimpleNamespace(), items)
-    assert [item.nodeid for item in items] == names
-    pytest_collection_modifyitems(SimpleNamespace(workerinput={}), items)
-    assert [item.nodeid for item in items] == [names[1], names[0], names[2]]
+    items = [Item(name) for name in names]
+    items[1].keywords = {"end_to_end"}
+    options = {"end_to_end": option}
+    config = SimpleNamespace(args=arguments, getoption=options.__getitem__, **given)
+    pytest_collection_modifyitems(config, items)
+    return items
+
+
+def test_one_of_several_processes_begins_with_the_long_files() -> None:
+    assert [item.nodeid[-10] for item in collected()] == ["a", "b", "c"]
+    assert [item.nodeid[-10] for item in collected(workerinput={})] == ["b", "a", "c"]
+
+
+def test_what_goes_from_end_to_end_runs_where_it_is_asked_for_or_named() -> None:
+    [mark] = collected("tests")[1].marks
+    assert mark.name == "skip"
+    assert not any(item.marks for item in collected("tests", option=True))
+    assert not any(item.marks for item in collected("tests/training/test_b.py::test"))
+    reporter = Reporter(mark.kwargs["reason"])
+    pytest_terminal_summary(reporter)
+    assert reporter.lines[1].startswith("1 go from end to end")
 
 
 def test_a_graph_with_a_gradient_of_its_own_is_given_back() -> None:
