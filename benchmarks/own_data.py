@@ -5,7 +5,7 @@
 
 Each model learns each set by `use_st5.train` with its usual settings, once for each seed. Printed
 are Markdown tables: the main measure of the set's test part before and after (the development part
-chose the step), recall where something is to be found, and what became of the development parts of
+chose the step), accuracy@k where something is to be found, and what became of development parts of
 all sets, the other tasks. Frozen encoders stand beside: "before" is a ridge classifier on their
 vectors where there are labels, and scikit-learn's logistic regression is the same set's `sklearn`
 column. OUT keeps every result: the same command goes on. Test parts are read once, for the table.
@@ -115,7 +115,7 @@ def tables(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
     """All tables, in Markdown, of the runs of each model with each set."""
     yield from gains(runs, frozen)
     yield ""
-    yield from recalls(runs, frozen)
+    yield from accuracies_at_k(runs, frozen)
     yield ""
     yield from forgotten(runs, frozen)
 
@@ -135,17 +135,24 @@ def gains(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def recalls(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
+def accuracies_at_k(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
     """How often an answer of the test parts is found first, and among the first ten."""
-    yield "| model | set | recall at 1 before | after | recall at 10 before | after |"
+    yield "| model | set | accuracy@1 before | after | accuracy@10 before | after |"
     yield "|---|---|---|---|---|---|"
     for (model, name), seeds in runs.items():
-        if all("test/recall_at_1" in run for run in seeds):  # Older records lack it.
+        start = _named_as_now(frozen[model])
+        ends = [_named_as_now(run) for run in seeds]
+        if all("test/accuracy@1" in run for run in ends):  # Older records lack it.
             cells = []
-            for measure in ("test/recall_at_1", "test/recall_at_10"):
-                cells.append(f"{frozen[model][f'{name}/{measure}']:.2f}")
-                cells.append(spread_of([run[measure] for run in seeds]))
+            for measure in ("test/accuracy@1", "test/accuracy@10"):
+                cells.append(f"{start[f'{name}/{measure}']:.2f}")
+                cells.append(spread_of([run[measure] for run in ends]))
             yield f"| {model} | {name} | {' | '.join(cells)} |"
+
+
+def _named_as_now(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's scores; those until 0.2 called accuracy@k "recall_at_k"."""
+    return {name.replace("recall_at_", "accuracy@"): value for name, value in record.items()}
 
 
 def forgotten(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:

@@ -24,7 +24,30 @@ def test_the_rank_of_what_belongs_to_a_text() -> None:
     found = DevelopmentSet("pairs", PAIRS, rows).scores(encode)
     # d: its own vector is among the answers of b, and is no answer of d: c is second.
     assert found["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
-    assert (found["recall_at_1"], found["recall_at_10"]) == (pytest.approx(1 / 3), 1.0)
+    assert (found["accuracy@1"], found["accuracy@10"]) == (pytest.approx(1 / 3), 1.0)
+
+
+def test_hard_negatives_are_candidates_of_every_query() -> None:
+    """A negative that answers the same query elsewhere is an answer of it."""
+    rows = [
+        {"anchor": "a", "positive": "c", "negative": "b"},
+        {"anchor": "e", "positive": "d", "negative": "b", "negative_2": "c"},
+    ]
+    found = DevelopmentSet("pairs", PAIRS, rows).scores(encode)
+    # a: b is nearer than c. e: d is the first of d, c and b.
+    assert found == {"mrr": pytest.approx((1 / 2 + 1) / 2), "accuracy@1": 0.5, "accuracy@10": 1.0}
+    rows.append({"anchor": "a", "positive": "b", "negative": "d"})
+    found = DevelopmentSet("pairs", PAIRS, rows).scores(encode)
+    assert found["mrr"] == 1.0
+
+
+def test_the_best_of_several_answers_counts() -> None:
+    """a: b is the first of b, c, d and e, and its other answer e is the last."""
+    pairs = [("a", "e"), ("a", "b"), ("e", "d"), ("d", "c")]
+    rows = [{"anchor": query, "positive": answer} for query, answer in pairs]
+    found = DevelopmentSet("pairs", PAIRS, rows).scores(encode)
+    # e: its own vector is a candidate. d: so is its own.
+    assert found["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
 
 
 def test_rows_that_ask_the_same_are_one_question() -> None:
@@ -38,7 +61,7 @@ def test_one_vector_for_all_finds_nothing() -> None:
     rows = [{"anchor": f"a{n}", "positive": f"p{n}"} for n in range(20)]
     found = DevelopmentSet("pairs", PAIRS, rows).scores(lambda texts: np.ones((len(texts), 3)))
     assert found["mrr"] == pytest.approx(1 / 10.5)
-    assert found["recall_at_1"] == 0
+    assert found["accuracy@1"] == 0
 
 
 def test_correlations_with_the_scores() -> None:
@@ -95,3 +118,14 @@ def test_several_sets_count_alike() -> None:
     assert monitor == "mean"
     assert found["mean"] == pytest.approx((found["one_mrr"] + found["two_mrr"]) / 2)
     assert measure([one])[1] == "mrr"
+
+
+def test_the_benchmarks_tables_read_records_with_the_older_name() -> None:
+    pytest.importorskip("sklearn", reason="needs the extra evaluation")
+    from benchmarks.own_data import accuracies_at_k
+
+    older = {"test/recall_at_1": 50.0, "test/recall_at_10": 75.0}
+    newer = {"test/accuracy@1": 50.0, "test/accuracy@10": 75.0}
+    start = {"nli/test/recall_at_1": 25.0, "nli/test/recall_at_10": 60.0}
+    *_, row = accuracies_at_k({("use", "nli"): [older, newer]}, {"use": start})
+    assert row == "| use | nli | 25.00 | 50.00 ± 0.00 | 60.00 | 75.00 ± 0.00 |"

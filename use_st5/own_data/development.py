@@ -81,7 +81,8 @@ class DevelopmentSet:
         if self.kind is TEXTS:
             return _retrieval(encode, [_halves(row["text"]) for row in self.rows])
         query, answer = _QUERIES[self.kind.name]
-        return _retrieval(encode, [(row[query], row[answer]) for row in self.rows])
+        pairs = [(row[query], row[answer]) for row in self.rows]
+        return _retrieval(encode, pairs, _hard_negatives(self.kind, self.rows))
 
 
 def measure(sets: Sequence[DevelopmentSet]) -> tuple[Callable[[Encode], Scores], str]:
@@ -113,12 +114,30 @@ def _correlations(encode: Encode, rows: Sequence[Row]) -> Scores:
     return {name: float(np.nan_to_num(each.statistic)) for name, each in found.items()}
 
 
-def _retrieval(encode: Encode, pairs: Sequence[tuple[str, str]]) -> Scores:
-    """How far up the answers of each query stand among all answers, by the cosine."""
+def _hard_negatives(kind: TaskKind, rows: Sequence[Row]) -> list[str]:
+    """The texts in the columns of negatives, which only pairs have."""
+    names = [name for name in kind.optional if name in kind.texts]
+    return [row[name] for row in rows for name in names if name in row]
+
+
+def _retrieval(
+    encode: Encode, pairs: Sequence[tuple[str, str]], negatives: Sequence[str] = ()
+) -> Scores:
+    """Ranks the answers of each query among all answers and hard negatives, by the cosine.
+
+    Args:
+        encode: Gives the vectors.
+        pairs: Queries, each with an answer; a query may have several.
+        negatives: Further candidates. A text that is an answer of a query is none of its negatives.
+
+    Returns:
+        "mrr", the mean reciprocal rank of a query's best answer, and "accuracy@k", the share of
+        queries that have an answer among the first k candidates.
+    """
     right: dict[str, set[str]] = {}
     for query, answer in pairs:
         right.setdefault(query, set()).add(answer)
-    answers = [*dict.fromkeys(answer for _, answer in pairs)]
+    answers = [*dict.fromkeys([*(answer for _, answer in pairs), *negatives])]
     places = {answer: place for place, answer in enumerate(answers)}
     vectors = unit_rows(_vectors(encode, [*right, *answers]).astype(np.float32))
     cosines = vectors[: len(right)] @ vectors[len(right) :].T
@@ -132,8 +151,8 @@ def _retrieval(encode: Encode, pairs: Sequence[tuple[str, str]]) -> Scores:
     rank = np.array(ranks)
     return {
         "mrr": float((1 / rank).mean()),
-        "recall_at_1": float((rank < 1.5).mean()),
-        "recall_at_10": float((rank < 10.5).mean()),
+        "accuracy@1": float((rank < 1.5).mean()),
+        "accuracy@10": float((rank < 10.5).mean()),
     }
 
 
