@@ -18,7 +18,7 @@ import use_st5
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FUNCTION = 60
-LONGEST_FILE = 320
+LONGEST_FILE = 600
 LARGEST_FILE = 40 * 2**20
 
 FOUNDATION = "foundation"
