@@ -257,6 +257,48 @@ def test_work_whose_state_is_damaged_is_begun_anew(
     assert fake.encoded == texts
 
 
+@pytest.mark.parametrize("name", ["v.npy.partial/thesis.txt", "v.npy.partial"])
+def test_a_partial_folder_of_the_user_is_refused_and_kept(
+    use: Callable, fake: Any, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("years")
+    result = use("embed", "-", "-o", "v.npy", input="one\n")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "v.npy.partial: expected the unfinished work of use-st5 embed" in result.stderr
+    assert path.read_text() == "years"
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_what_a_user_puts_into_a_partial_folder_stays(
+    use: Callable, fake: Any, tmp_path: Path, small_chunks: None, finished: bool
+) -> None:
+    write(tmp_path / "texts.txt", ["a", "b", "c"])
+    fake.fails_after = 2
+    assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 130
+    fake.fails_after = None
+    (tmp_path / "v.npy.partial" / "thesis.txt").write_text("years")
+    if not finished:
+        write(tmp_path / "texts.txt", ["d"])
+    assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 0
+    assert names(tmp_path / "v.npy.partial") == ["thesis.txt"]
+
+
+def test_unfinished_work_of_version_0_2_is_continued(
+    use: Callable, fake: Any, tmp_path: Path, small_chunks: None
+) -> None:
+    texts = ["a", "b", "c"]
+    write(tmp_path / "texts.txt", texts)
+    fake.fails_after = 2
+    assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 130
+    (tmp_path / "v.npy.partial" / "use_st5.partial").unlink()  # Which that version did not write.
+    fake.fails_after, fake.encoded = None, []
+    assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 0
+    assert fake.encoded == texts[2:]
+    assert names(tmp_path) == ["texts.txt", "v.npy"]
+
+
 def test_chunks_are_bounded_by_rows_and_characters() -> None:
     assert [len(chunk) for chunk in embed_module._chunks(iter("abcde"), rows=2)] == [2, 2, 1]
     long = ["x" * (embed_module._CHUNK_CHARACTERS // 2)] * 5

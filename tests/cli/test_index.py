@@ -55,6 +55,31 @@ def test_an_interrupted_call_goes_on(
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "texts.index"}
 
 
+def test_a_file_of_the_user_beside_the_index_is_neither_read_nor_replaced(
+    use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "idx.vectors.npy").write_text("years")
+    for more in ((), ("--overwrite",)):
+        result = use("index", "texts.txt", "--to", "idx", *more)
+        assert result.exit_code == 0, result.stderr
+        assert len(VectorIndex(tmp_path / "idx")) == 5
+        assert (tmp_path / "idx.vectors.npy").read_text() == "years"
+    assert not (tmp_path / "idx.vectors.npy.partial").exists()
+
+
+def test_an_index_that_cannot_be_built_keeps_its_vectors(
+    use: Callable, fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = VectorIndex.build
+    monkeypatch.setattr(VectorIndex, "build", lambda *a, **k: (_ for _ in ()).throw(OSError("no")))
+    assert use("index", "texts.txt", "--to", "idx").exit_code == 1
+    monkeypatch.setattr(VectorIndex, "build", build)
+    fake.encoded = []
+    assert use("index", "texts.txt", "--to", "idx").exit_code == 0
+    assert fake.encoded == TEXTS, "each text once, to hold it against its vector"
+    assert not (tmp_path / "idx.vectors.npy.partial").exists()
+
+
 def test_vectors_of_embed_spare_the_embedding(use: Callable, fake: Any, tmp_path: Path) -> None:
     assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 0
     fake.encoded = []

@@ -172,6 +172,23 @@ def embed_to_file(
     options: dict[str, Any],
 ) -> None:
     """Embeds a seekable `stream` into `output`, continuing what an earlier call left."""
+    embedded(stream, source, output, model, layout, options, shown=output).finish()
+
+
+def embedded(
+    stream: IO[bytes],
+    source: str,
+    output: Path,
+    model: str,
+    layout: Format,
+    options: dict[str, Any],
+    *,
+    shown: Path,
+) -> EmbeddingJob:
+    """The whole work of embedding a seekable `stream`, still beside `output`.
+
+    What an earlier call left of it is continued. The messages call the result `shown`.
+    """
     found = survey(stream, source=source)
     encoder = load_encoder(model)
     job = EmbeddingJob(
@@ -187,11 +204,11 @@ def embed_to_file(
     if not job.open():
         say(f"{job.folder} was of other texts, another model or another format: starting anew")
     if job.rows_done:
-        say(f"continuing {output} after {job.rows_done:,} of {found.lines:,} rows")
+        say(f"continuing {shown} after {job.rows_done:,} of {found.lines:,} rows")
     started, before = time.monotonic(), job.rows_done
     try:
         _run(job, stream, source, encoder, options)
-        job.finish()
+        job.whole_file()
     except KeyboardInterrupt as interrupt:
         say(
             f"interrupted: {job.rows_done:,} of {found.lines:,} rows wait in {job.folder}; "
@@ -200,8 +217,9 @@ def embed_to_file(
         raise typer.Exit(130) from interrupt
     seconds = time.monotonic() - started
     speed = (found.lines - before) / max(seconds, 1e-9)
-    say(f"{output}: {found.lines:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
+    say(f"{shown}: {found.lines:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
     say_truncated(encoder, job.truncated, found.lines)
+    return job
 
 
 def _run(

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -20,6 +19,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 Format = Literal["npy", "jsonl"]
+
+# The folder that holds this file is ours: without it nothing in the folder is removed.
+_MARKER = "use_st5.partial"
+_MARKED = "Unfinished work of use-st5 embed, format 1. The same command continues it.\n"
+_DATA, _STATE = "data", "state.json"
+# What a process leaves that is killed while it writes the state.
+_LEFTOVERS = f".{Path(_STATE).stem}.*{Path(_STATE).suffix}"
 
 _BYTES_PER_NUMBER = 4
 _BLOCK = 2**20
@@ -59,6 +65,7 @@ class EmbeddingJob:
     The side folder `NAME.partial` holds the growing file and a state: the description, and how
     many rows and bytes are safely on the disk. A process that dies between the two writes leaves
     surplus bytes, which the next one cuts off. The state also counts the texts that the model cut.
+    A third file marks the folder as ours; a folder without it, or without a state, is not touched.
     For the same texts and model the finished file is the same, however often the work was
     interrupted. Two processes must not have the same job (`sole_writer`).
     """
@@ -70,27 +77,48 @@ class EmbeddingJob:
         self.rows_done = 0
         self.truncated = 0
         self._bytes = 0
-        self._data = self.folder / "data"
-        self._state = self.folder / "state.json"
+        self._data = self.folder / _DATA
+        self._state = self.folder / _STATE
 
     def open(self) -> bool:
         """Continues the unfinished work if it is of this description, else starts anew.
 
         Returns:
             False if work of another description was thrown away, else True.
+
+        Raises:
+            FileExistsError: What has the side folder's name is not ours.
         """
-        existed = self.folder.exists()
         state = self._read_state()
-        if state is not None:
+        if state is not None and state.description == self.description and self._holds(state):
             os.truncate(self._data, state.bytes)
             self.rows_done, self.truncated = state.rows_done, state.truncated
             self._bytes = state.bytes
             return True
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir()
+        existed = self._check_ours(state)
+        self.discard()
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / _MARKER).write_text(_MARKED, encoding="utf-8")
         self._bytes = self._data.write_bytes(self._header())
         self._write_state()
         return not existed
+
+    def _check_ours(self, state: _State | None) -> bool:
+        """Checks that the side folder may be written; says whether it holds work.
+
+        Version 0.2 wrote no marker: there the state says whose folder it is.
+        """
+        folder = self.folder
+        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+        if state is not None or _MARKER in names:
+            return True
+        if names or (folder.exists() and not folder.is_dir()):
+            raise FileExistsError(
+                f"{folder}: expected the unfinished work of use-st5 embed, or nothing, found "
+                f"{'files of another origin' if names else 'a file'}; move it away, or choose "
+                "another output"
+            )
+        return False
 
     def append(self, texts: list[str], vectors: np.ndarray, *, truncated: int) -> None:
         """Adds float32 `vectors` `[texts, dimension]`; on return they are on the disk.
@@ -120,6 +148,24 @@ class EmbeddingJob:
         """Moves the whole file onto the output and removes the side folder.
 
         Raises:
+            ValueError: as `whole_file`.
+        """
+        self.whole_file().replace(self.output)
+        self.discard()
+
+    def discard(self) -> None:
+        """Removes the side folder's own files, and the folder where nothing else is in it."""
+        for path in (self._data, self._state, *self.folder.glob(_LEFTOVERS)):
+            path.unlink(missing_ok=True)
+        # The marker goes last: a removal that is killed is continued.
+        (self.folder / _MARKER).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
+    def whole_file(self) -> Path:
+        """The growing file, which has all rows.
+
+        Raises:
             ValueError: rows are missing, because the input changed while it was read, or the file
                 has not the bytes that were written.
         """
@@ -129,8 +175,7 @@ class EmbeddingJob:
                 "while it was read; start the command again"
             )
         self._check_bytes()
-        self._data.replace(self.output)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        return self._data
 
     def _check_bytes(self) -> None:
         """Checks the size of the whole file, which of numbers the rows alone determine."""
@@ -144,15 +189,15 @@ class EmbeddingJob:
             )
 
     def _read_state(self) -> _State | None:
-        # What cannot be read is work of nobody, and is begun anew.
+        # What cannot be read is begun anew.
         with contextlib.suppress(OSError, ValueError):
-            state = read_record(self._state, _State, remedy="It is begun anew.")
-            if state.description == self.description and self._holds(state):
-                return state
+            return read_record(self._state, _State, remedy="It is begun anew.")
         return None
 
     def _holds(self, state: _State) -> bool:
         """Whether the growing file has the rows that a state tells of."""
+        if not self._data.is_file():
+            return False
         rows = state.rows_done
         if not state.truncated <= rows <= self.description.rows:
             return False

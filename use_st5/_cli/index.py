@@ -10,7 +10,7 @@ import typer
 
 from use_st5._cli.destination import check_new
 from use_st5._cli.elsewhere import goes_elsewhere
-from use_st5._cli.embed import embed_to_file
+from use_st5._cli.embed import embedded
 from use_st5._cli.lines import open_seekable, read_lines
 from use_st5._cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
 from use_st5._cli.output import manual, say, waiting
@@ -89,19 +89,28 @@ def index(
                 _build(texts, vectors, to, model, kind)
                 return
             stream.seek(0)
-            embedded = to.with_name(f"{to.name}.vectors.npy")
-            _embed(stream, source, embedded, model, batch_size)
-            _build(texts, embedded, to, model, kind)
-            embedded.unlink()
+            _embed_and_build(stream, source, texts, to, model, kind, batch_size)
 
 
-def _embed(
-    stream: IO[bytes], source: str, output: Path, model: str, batch_size: int | None
+def _embed_and_build(
+    stream: IO[bytes],
+    source: str,
+    texts: list[str],
+    to: Path,
+    model: str,
+    kind: KindOption,
+    batch_size: int | None,
 ) -> None:
-    """Writes the vectors beside the index; an interrupted call goes on where it stopped."""
+    """Builds the index from vectors that grow in `TO.vectors.npy.partial`.
+
+    A file `TO.vectors.npy` is never written: it may be the user's.
+    """
     options = {} if batch_size is None else {"batch_size": batch_size}
-    with sole_writer(output):
-        embed_to_file(stream, source, output, model, "npy", options)
+    place = to.with_name(f"{to.name}.vectors.npy")
+    with sole_writer(place):
+        job = embedded(stream, source, place, model, "npy", options, shown=to)
+        _build(texts, job.whole_file(), to, model, kind)
+        job.discard()
 
 
 def _build(texts: list[str], vectors: Path, to: Path, model: str, kind: KindOption) -> None:
