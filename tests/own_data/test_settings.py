@@ -27,7 +27,9 @@ def test_the_settings_of_the_papers() -> None:
         {"temperature": 0.05},
     )
     defsent = make_settings("defsent")
-    assert (defsent.epochs, defsent.batch_size, defsent.freeze) == (1.0, 16, ("embedding",))
+    assert (defsent.epochs, defsent.batch_size) == (1.0, 16)
+    # Its code: `bert.embeddings` and the head `cls` stay as they are.
+    assert defsent.freeze == ("all_embeddings", "head")
     assert defsent.learning_rate == pytest.approx(1.1313708e-5)  # k = 7 of 2^(k/2)·1e-6
     # Cer et al. 2018, "Conversational Input-Response": two layers of 512 of the response's own.
     assert make_settings("use").loss == {"hidden_dims": (512, 512)}
@@ -45,12 +47,38 @@ def test_what_is_said_differs_from_the_named_settings() -> None:
     assert make_settings("sentence_t5").loss["temperature"] == 0.01, "the paper's stay"
 
 
-def test_the_optimizer_has_the_rate_and_the_schedule() -> None:
-    adam = make_settings(learning_rate=1e-3).make_optimizer()(100)
-    assert float(adam.learning_rate) < 1e-3, "it is warmed up"
+@pytest.mark.parametrize(
+    ("name", "rates", "clipped"),
+    [
+        # Shares of the peak at the steps 0, 5, 10, 55 and 100 of 100. Ours, and SBERT's: Reimers
+        # and Gurevych 2019, section 3.1, and `WarmupLinear` in its code, which clips to 1.
+        (None, [0, 0.5, 1, 0.5, 0], 1.0),
+        ("sbert", [0, 0.5, 1, 0.5, 0], 1.0),
+        # Gao et al. 2021: by run_unsup_example.sh and the defaults of transformers no warm-up.
+        ("simcse", [1, 0.95, 0.9, 0.45, 0], 1.0),
+        # Tsukagoshi et al. 2022, appendix A, and lr_scheduler.py and trainer/default.yaml of the
+        # code: a tenth, then level; gradient_clip_val is 0.
+        ("defsent", [0, 0.5, 1, 1, 1], None),
+    ],
+)
+def test_the_schedules_of_the_papers(
+    name: str | None, rates: list[float], clipped: float | None
+) -> None:
+    settings = make_settings(name, learning_rate=1e-3)
+    adam = settings.make_optimizer()(100)
+    found = [float(adam._learning_rate(step)) for step in (0, 5, 10, 55, 100)]
+    assert found == pytest.approx([1e-3 * each for each in rates])
+    assert type(adam).__name__ == "Adam"
+    assert not adam.weight_decay
+    assert (adam.global_clipnorm, adam.epsilon) == (clipped, 1e-8)
+
+
+def test_sentence_t5_has_adafactor() -> None:
+    """Ni et al. 2021, section 4.3: the rate begins at its peak and ends at 0."""
     adafactor = make_settings("sentence_t5").make_optimizer()(100)
-    assert float(adafactor.learning_rate) == pytest.approx(1e-3)
-    assert type(adafactor).__name__ == "Adafactor"
+    rates = [float(adafactor._learning_rate(step)) for step in (0, 10, 55, 100)]
+    assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 0])
+    assert (type(adafactor).__name__, adafactor.global_clipnorm) == ("Adafactor", None)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +131,9 @@ def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
         ({"head": "cold"}, "head: expected fitted or drawn, received 'cold'"),
         ({"keep": -1}, "keep: expected a number of 0 or more"),
         ({"bigrams": -1}, "bigrams: expected a number of 0 or more"),
+        ({"max_grad_norm": -1}, "max_grad_norm: expected a number of 0 or more"),
+        ({"warmup_ratio": 1.0}, "warmup_ratio: expected a share of the steps"),
+        ({"schedule": "cosine"}, "schedule: expected linear or constant, received 'cosine'"),
     ],
 )
 def test_values_that_cannot_be(changes: dict[str, float], message: str) -> None:

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from tests.training import toy
+from use_st5.models.bert.config import BertConfig
+from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.t5.config import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.training.frozen_parts import frozen_parts
@@ -67,5 +69,21 @@ def test_families_name_their_parts_alike() -> None:
         frozen = [v for v in model.weights if not v.trainable]
         assert [np.shape(v) for v in frozen] == [(32, 8)]
     for part in ("head", "tail"):
-        with pytest.raises(ValueError, match=rf"'embedding', 'encoder'\]. Received: '{part}'"):
+        with pytest.raises(ValueError, match=rf"'encoder'\]. Received: '{part}'"):
             frozen_parts(model, [part]).__enter__()
+
+
+def test_all_embeddings_are_those_that_transformers_calls_so() -> None:
+    config = BertConfig(
+        vocabulary_size=20, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16,
+        max_positions=6, separator_id=3,
+    )  # fmt: skip
+    model = SentenceBert(config, head=True)
+    model.build()
+    with frozen_parts(model, ["all_embeddings"]):
+        frozen = [v for v in model.weights if not v.trainable]
+    assert [np.shape(v) for v in frozen] == [(20, 8), (6, 8), (2, 8), (8,), (8,)]
+    t5 = SentenceT5(T5Config(32, 1, 8, 16, 1, 8))
+    t5.build()
+    with frozen_parts(t5, ["all_embeddings"]):
+        assert [np.shape(v) for v in t5.weights if not v.trainable] == [(32, 8)]

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
+import pytest
+from keras import ops
 
-from use_st5.training.optimizers import adam_with_cosine
+from use_st5.models.bert.config import BertConfig
+from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.cross_encoder.model import CrossEncoderModel
+from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.training.optimizers import adam_with_cosine, adamw
+
+BERT = BertConfig(
+    vocabulary_size=20, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16,
+    max_positions=8, separator_id=3,
+)  # fmt: skip
 
 
 def test_the_rate_rises_in_a_line_and_falls_by_a_cosine() -> None:
@@ -18,3 +31,46 @@ def test_the_rate_rises_in_a_line_and_falls_by_a_cosine() -> None:
 def test_the_rise_is_at_most_a_tenth_of_a_short_run() -> None:
     optimizer = adam_with_cosine(0.5, warmup_steps=200)(100)
     assert float(optimizer._learning_rate(10)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [
+        # Embedding norm, two of the block and the head's, of two weights each; and the biases of
+        # six linear layers, of both layers of the masked language model's head, and of the judge's.
+        (CrossEncoderModel(SentenceBert(BERT, pooling="cls", head=True)), 4 * 2 + 6 + 2 + 2),
+        (SentenceT5(T5Config(32, 1, 8, 16, 1, 8)), 3),  # T5 has no bias: the norms' scales.
+    ],
+    ids=["cross-encoder of a BERT", "T5"],
+)
+def test_biases_and_norms_do_not_decay_and_matrices_do(model: keras.Model, kept: int) -> None:
+    model.build()
+    for variable in model.trainable_variables:
+        variable.assign(ops.ones_like(variable))
+    optimizer = adamw(0.5, weight_decay=0.1)
+    nothing = [ops.zeros_like(variable) for variable in model.trainable_variables]
+    optimizer.apply(nothing, model.trainable_variables)
+    after = [np.asarray(variable) for variable in model.trainable_variables]
+    still = [each for each in after if (each == 1.0).all()]
+    assert [each.ndim for each in still] == [1] * kept
+    for each in after:
+        np.testing.assert_allclose(each, 1.0 if each.ndim == 1 else 0.95, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "decays"),
+    [
+        ("gamma", False),  # As JAX gives it,
+        ("bert/block_0/norm/gamma:0", False),  # TensorFlow,
+        ("bert/block_0/norm/beta/replica_1:0", False),  # and a second replica.
+        ("t5/final_norm/scale:0", False),
+        ("dense/bias:0", False),
+        ("kernel", True),
+        ("bert/bias_layer/kernel:0", True),
+        ("upscale", True),
+        ("bert/embedding/embeddings:0", True),
+    ],
+)
+def test_names_of_all_backends_are_known(name: str, decays: bool) -> None:
+    pattern = adamw(0.5, weight_decay=0.1)._exclude_from_weight_decay_pattern
+    assert (pattern.search(name) is None) == decays

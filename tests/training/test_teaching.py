@@ -116,6 +116,38 @@ def test_the_paper_s_settings() -> None:
     assert (to_bi.warmup_share, to_bi.both_orders) == (0.0, False)
 
 
+def test_the_optimizer_is_that_of_the_papers_code() -> None:
+    """AdamW (section 4); decay, exceptions and clipping are those of its library's `fit`."""
+    course = TransEncoder()
+    rates = {
+        # Shares of the peak at the steps 0, 5, 10, 55 and 100 of 100.
+        (course.to_cross, 1.0, 2e-5): [0, 0.5, 1, 0.5, 0],
+        (course.to_bi, 2.0, 1e-4): [1, 0.95, 0.9, 0.45, 0],
+    }
+    for (lesson, rate, peak), shares in rates.items():
+        optimizer = teaching._optimizer(lesson, rate, 100)
+        found = [float(optimizer._learning_rate(step)) for step in (0, 5, 10, 55, 100)]
+        assert found == pytest.approx([peak * each for each in shares])
+        assert isinstance(optimizer, keras.optimizers.AdamW)
+        assert (optimizer.weight_decay, optimizer.global_clipnorm) == (0.01, 1.0)
+        kinds = {v.path.split("/")[-1]: optimizer._use_weight_decay(v) for v in cross().weights}
+        assert kinds == {
+            **dict.fromkeys(("embeddings", "kernel"), True),
+            **dict.fromkeys(("bias", "gamma", "beta"), False),
+        }
+
+
+def test_both_orders_of_a_pair_have_its_score() -> None:
+    course, labels = TransEncoder(), np.arange(32) / 32
+    _, arrays = teaching._material("cross", course.to_cross, PAIRS, labels)
+    for ids, part in ((PAIRS.joined, arrays["pair"][:32]), (PAIRS.turned, arrays["pair"][32:])):
+        np.testing.assert_array_equal(part[:, : ids.shape[1]], ids)
+    np.testing.assert_array_equal(arrays["score"], [*labels, *labels])
+    _, of_bi = teaching._material("bi", course.to_bi, PAIRS, labels)
+    np.testing.assert_array_equal(of_bi["score"], labels)
+    np.testing.assert_array_equal(of_bi["second"], PAIRS.second)
+
+
 def test_scores_are_cosines_and_sigmoids_whatever_the_batches() -> None:
     keras.utils.set_random_seed(0)
     model, judge = bi(), cross()

@@ -91,12 +91,22 @@ Rate = Annotated[
     typer.Option("--rate", "--learning-rate", help="Peak learning rate. Default: the family's."),
 ]
 Optimizer = Annotated[str | None, typer.Option(help="adam (default) or adafactor.")]
+WarmupRatio = Annotated[
+    float | None, typer.Option(help="Share of Adam's steps with a rising rate. Default: 0.1.")
+]
+Schedule = Annotated[
+    str | None, typer.Option(help="Adam's rate afterwards: linear decay (default) or constant.")
+]
+MaxGradNorm = Annotated[
+    float | None, typer.Option(help="Norm that Adam's gradients are clipped to; 0: none.")
+]
 LoraRank = Annotated[
     int | None,
     typer.Option("--lora", "--lora-rank", metavar="RANK", help="Train adapters of this rank."),
 ]
 Freeze = Annotated[
-    list[str] | None, typer.Option(help="embedding, encoder or nothing: what stays as it is.")
+    list[str] | None,
+    typer.Option(help="embedding, all_embeddings, encoder, head or nothing: what stays as it is."),
 ]
 Head = Annotated[
     str | None,
@@ -137,6 +147,11 @@ BatchFiles = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever was there.")]
 
+_NOTHING_GIVEN = (
+    "give your files with --train FILE and the folder to write with --to DIR; a recipe of the papers "
+    "is run by `use-st5 reproduce`."
+)
+
 
 def train(
     context: typer.Context,
@@ -154,6 +169,9 @@ def train(
     micro_batch: MicroBatch = None,
     learning_rate: Rate = None,
     optimizer: Optimizer = None,
+    warmup_ratio: WarmupRatio = None,
+    schedule: Schedule = None,
+    max_grad_norm: MaxGradNorm = None,
     lora_rank: LoraRank = None,
     freeze: Freeze = None,
     head: Head = None,
@@ -176,10 +194,7 @@ def train(
 ) -> None:
     """Trains an encoder on one's own files."""
     if not files or to is None:
-        raise typer.BadParameter(
-            "give your files with --train FILE and the folder to write with --to DIR; a recipe of "
-            "the papers is run by `use-st5 reproduce`."
-        )
+        raise typer.BadParameter(_NOTHING_GIVEN)
     options = _options(context.params) | {
         "task": _task(task),
         "columns": named_words("--column", column),
@@ -208,6 +223,7 @@ _PLAIN = (
     *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "optimizer"),
     *("head", "dropout", "words", "bigrams", "max_tokens", "keep", "teacher", "cycles"),
     *("evaluations", "patience", "storage", "seed", "overwrite", "batch_files"),
+    *("warmup_ratio", "schedule", "max_grad_norm"),
 )
 
 

@@ -28,6 +28,7 @@ _TIMED, _READINGS, _PASSES, _KEPT, _GRAPHS = 128, 3, 8, 20, 30
 
 _FROZEN = {
     "embedding": "the table of tokens",
+    "all_embeddings": "the tables of tokens, positions and types with their norm",
     "encoder": "all but the table of tokens",
     "head": "the head",
 }

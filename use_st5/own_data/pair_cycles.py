@@ -32,7 +32,7 @@ _NAME, _CROSS_ENCODER = "encoder", "cross_encoder"
 # Settings that a course of Trans-Encoder has no place for.
 _STRANGE = (
     *("micro_batch", "lora_rank", "freeze", "head", "matryoshka", "keep", "patience", "optimizer"),
-    "loss",
+    *("warmup_ratio", "schedule", "max_grad_norm", "loss"),
 )
 
 

@@ -14,6 +14,7 @@ from use_st5.training.linear_warmup import LinearWarmup
 
 Optimizer = Literal["adam", "adafactor"]
 Head = Literal["fitted", "drawn"]
+Schedule = Literal["linear", "constant"]
 
 # Tasks that name classes.
 _CLASSES = ("labels", "inference")
@@ -43,8 +44,10 @@ class Settings:
         micro_batch: Examples that are encoded at once: the memory of a small batch, the loss of
             the large one (GradCache).
         learning_rate: The peak; None: as measured for the family and the task.
-        optimizer: "adam" with a warm-up over a tenth of the steps and a linear decay, or
-            "adafactor" with Sentence-T5's schedule.
+        optimizer: "adam", or "adafactor" with Sentence-T5's schedule and nothing clipped.
+        warmup_ratio: Share of the steps in which the learning rate of Adam rises to its peak.
+        schedule: What follows of Adam's: "linear" falls in a line to 0, "constant" stays.
+        max_grad_norm: The norm that Adam's gradients are clipped to; 0: they are not.
         loss: Arguments of the tasks' losses by name.
         matryoshka: Lengths of vectors that shall be good by themselves.
         lora_rank: Rank of adapters that learn instead of the weights; None: none.
@@ -74,6 +77,9 @@ class Settings:
     micro_batch: int | None = None
     learning_rate: float | None = None
     optimizer: Optimizer = "adam"
+    warmup_ratio: float = 0.1
+    schedule: Schedule = "linear"
+    max_grad_norm: float = 1.0
     loss: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     matryoshka: tuple[int, ...] = ()
     lora_rank: int | None = None
@@ -103,12 +109,17 @@ class Settings:
         for name, value in positive.items():
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name}: expected a number above 0, received {value}.")
-        for name, words in {"optimizer": get_args(Optimizer), "head": get_args(Head)}.items():
-            if (word := getattr(self, name)) not in words:
+        for name, kind in {"optimizer": Optimizer, "head": Head, "schedule": Schedule}.items():
+            if (word := getattr(self, name)) not in (words := get_args(kind)):
                 raise ValueError(f"{name}: expected {' or '.join(words)}, received {word!r}.")
-        for name, number in {"keep": self.keep, "bigrams": self.bigrams}.items():
-            if number < 0:
+        for name in ("keep", "bigrams", "max_grad_norm"):
+            if not 0 <= (number := getattr(self, name)) < float("inf"):
                 raise ValueError(f"{name}: expected a number of 0 or more, received {number}.")
+        if not 0 <= self.warmup_ratio < 1:
+            raise ValueError(
+                "warmup_ratio: expected a share of the steps, from 0 to less than 1, received "
+                f"{self.warmup_ratio}."
+            )
         if self.micro_batch and self.batch_size % self.micro_batch:
             raise ValueError(
                 f"micro_batch: expected a number that divides the batch size, {self.batch_size}, "
@@ -151,7 +162,14 @@ class Settings:
                 LinearDecay(rate, steps), beta_2_decay=-0.8
             )
         return lambda steps: keras.optimizers.Adam(
-            LinearWarmup(rate, steps, decay=True), epsilon=1e-8, global_clipnorm=1.0
+            LinearWarmup(
+                rate,
+                steps,
+                warmup_share=self.warmup_ratio,
+                decay=self.schedule == "linear",
+            ),
+            epsilon=1e-8,
+            global_clipnorm=self.max_grad_norm or None,
         )
 
 
@@ -165,7 +183,7 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "optimizer": "adafactor",
         "loss": {"temperature": 0.01, "bidirectional": True},
     },
-    # Reimers and Gurevych 2019, section 3.1.
+    # Reimers and Gurevych 2019, section 3.1; the rate falls to 0 by their code (`WarmupLinear`).
     "sbert": {
         "epochs": 1.0,
         "batch_size": 16,
@@ -173,20 +191,26 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "head": "drawn",
         "loss": {"parts": ("u", "v", "difference"), "hidden_dims": ()},
     },
-    # Gao et al. 2021, table A.1: unsupervised, BERT-base.
+    # Gao et al. 2021, table A.1: unsupervised, BERT-base. Its code trains by the defaults of
+    # transformers: no warm-up, a linear decay, gradients clipped to the norm 1.
     "simcse": {
         "epochs": 1.0,
         "batch_size": 64,
         "learning_rate": 3e-5,
+        "warmup_ratio": 0.0,
         "dropout": 0.1,
         "loss": {"temperature": 0.05},
     },
-    # Tsukagoshi et al. 2021, section 4.2: BERT-base, mean pooling.
+    # Tsukagoshi et al. 2021, section 4.2: BERT-base, mean pooling; Tsukagoshi et al. 2022,
+    # appendix A: the warm-up. Its code goes on with the peak, clips nothing, and freezes all of
+    # `bert.embeddings` and the head.
     "defsent": {
         "epochs": 1.0,
         "batch_size": 16,
         "learning_rate": 2**3.5 * 1e-6,
-        "freeze": ("embedding",),
+        "schedule": "constant",
+        "max_grad_norm": 0.0,
+        "freeze": ("all_embeddings", "head"),
     },
     # Liu et al. 2022, Table 16, whose learning rates are those of the lessons.
     "trans_encoder": {"epochs": 10.0, "batch_size": 128, "cycles": 3},

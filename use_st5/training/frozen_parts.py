@@ -8,7 +8,9 @@ from typing import Literal
 
 import keras
 
-ModelPart = Literal["embedding", "encoder", "head"]
+ModelPart = Literal["embedding", "all_embeddings", "encoder", "head"]
+# What of a BERT is added to the table of tokens, and the norm of the sum.
+_BESIDE_THE_TABLE = ("position_embedding", "type_embedding", "embedding_norm")
 
 
 @contextlib.contextmanager
@@ -18,7 +20,8 @@ def frozen_parts(model: keras.Model, parts: Collection[ModelPart]) -> Iterator[N
     The same names hold for every family: "embedding" is the table of its tokens, which a model has
     as its attribute `embedding`; "head" the attribute `head`, which names masked words, where there
     is one; "encoder" is all between them. A table that the head reads as well belongs to
-    "embedding".
+    "embedding". "all_embeddings" is the table of tokens with, in a BERT, those of positions and
+    token types and the norm of their sum: what transformers calls `bert.embeddings`.
 
     Args:
         model: Built.
@@ -51,4 +54,11 @@ def _variables(model: keras.Model) -> dict[str, list[keras.Variable]]:
     table = {id(variable): variable for variable in getattr(embedding, "weights", [])}
     named = {id(v): v for v in getattr(head, "weights", []) if id(v) not in table}
     rest = [v for v in model.weights if id(v) not in table and id(v) not in named]
-    return {"embedding": [*table.values()], "encoder": rest, "head": [*named.values()]}
+    beside = (getattr(model, name, None) for name in _BESIDE_THE_TABLE)
+    inputs = table | {id(v): v for layer in beside if layer is not None for v in layer.weights}
+    return {
+        "embedding": [*table.values()],
+        "all_embeddings": [*inputs.values()],
+        "encoder": rest,
+        "head": [*named.values()],
+    }

@@ -1,10 +1,36 @@
-"""Optimizers by their number of steps, for recipes."""
+"""Optimizers by their number of steps, and AdamW whose biases and norms do not decay."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
+
+# Biases, and the scale and shift of norms (gamma and beta in Keras's, scale in T5's). Keras
+# searches a variable's name for this: `gamma` under JAX, `model/norm/gamma:0` under TensorFlow,
+# which puts `/replica_1` before the colon on a second replica.
+_WITHOUT_DECAY = r"(^|/)(bias|gamma|beta|scale)(/replica_\d+)?(:\d+)?$"
+
+
+def adamw(
+    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
+    *,
+    weight_decay: float,
+    **options: Any,
+) -> keras.optimizers.AdamW:
+    """AdamW that leaves biases, and the scale and shift of norms, without decay.
+
+    Every optimizer of the package that decays weights is made here.
+
+    Args:
+        learning_rate: A number or a schedule.
+        weight_decay: What a step subtracts, as a share of the weight, times the learning rate.
+        **options: Further ones of Keras's `AdamW`, such as `global_clipnorm`.
+    """
+    optimizer = keras.optimizers.AdamW(learning_rate, weight_decay=weight_decay, **options)
+    optimizer.exclude_from_weight_decay(var_names=[_WITHOUT_DECAY])
+    return optimizer
 
 
 def adam_with_cosine(

@@ -29,6 +29,7 @@ from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.linear_warmup import LinearWarmup
+from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, widths
 from use_st5.training.recipe_run import write_json
 from use_st5.training.run_checks import check_begun_with
@@ -218,13 +219,12 @@ class _Course:
 
 
 def _optimizer(lesson: Lesson, rate: float, steps: int) -> keras.optimizers.Optimizer:
-    optimizer = keras.optimizers.AdamW(
+    """AdamW (section 4); decay and clipping are those of sentence-transformers, as in its code."""
+    return adamw(
         LinearWarmup(rate * lesson.learning_rate, steps, warmup_share=lesson.warmup_share),
         weight_decay=0.01,
         global_clipnorm=1.0,
     )
-    optimizer.exclude_from_weight_decay(var_names=["bias", "norm"])
-    return optimizer
 
 
 def _taught(best: Path, learner: str, kind: Kind, cycle: int) -> Taught:
