@@ -148,8 +148,8 @@ BatchFiles = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever was there.")]
 
 _NOTHING_GIVEN = (
-    "give your files with --train FILE and the folder to write with --to DIR; a recipe of the papers "
-    "is run by `use-st5 reproduce`."
+    "give your files with --train FILE and the folder to write with --to DIR; a recipe of the "
+    "papers is run by `use-st5 reproduce`."
 )
 
 
