@@ -438,3 +438,30 @@ def test_locks_of_a_writer_that_was_killed_at_the_end_go(tmp_path: Path) -> None
     again = VectorStore(tmp_path)
     assert again.extend(lengths, ["a", "bb", "a"]) == 0
     assert sorted(tmp_path.iterdir()) == files
+
+
+def test_no_damaged_byte_gives_another_vector(tmp_path: Path) -> None:
+    VectorStore(tmp_path).extend(toy, ["a", "b"])
+    for path in sorted(tmp_path.iterdir()):
+        content = path.read_bytes()
+        for place in range(0, len(content), 3):
+            changed = bytearray(content)
+            changed[place] ^= 1 << place % 8
+            path.write_bytes(changed)
+            try:
+                assert VectorStore(tmp_path).rows(["a", "b"]).tolist() == toy(["a", "b"]).tolist()
+            except ValueError as error:
+                assert str(path.name).removeprefix("vectors") in str(error)
+        path.write_bytes(content)
+
+
+def test_a_store_of_an_older_version_is_read_and_has_no_nan(tmp_path: Path) -> None:
+    VectorStore(tmp_path).extend(toy, ["a", "b"])
+    (of_keys,), (of_vectors,) = tmp_path.glob("keys-*"), tmp_path.glob("vectors-*")
+    np.save(of_keys, np.load(of_keys))  # without the hash behind it
+    assert VectorStore(tmp_path).rows(["a"]).tolist() == toy(["a"]).tolist()
+    vectors = np.load(of_vectors)
+    vectors[1, 2] = np.nan
+    np.save(of_vectors, vectors)
+    with pytest.raises(ValueError, match=r"keys-.*found NaN or infinity.*Remove both files"):
+        VectorStore(tmp_path)

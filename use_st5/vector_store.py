@@ -20,13 +20,17 @@ Encode = Callable[[list[str]], Any]
 # What one call of the encoder gets, and what an interruption can lose.
 _CHUNK = 2048
 _KEY_BYTES = 16
+# Of a .npy file, whose array takes all other bytes.
+_LONGEST_HEADER = 2**16
 
 
 class VectorStore:
     """The vectors that one model gives to texts.
 
     A folder holds them in blocks, `vectors-NAME.npy` beside `keys-NAME.npy`, a key being a hash of
-    a text. Processes may add to it at the same time.
+    a text. Processes may add to it at the same time. A block is read once as a whole, and held
+    against the hashes of its vectors and its keys; one of use_st5 0.2 has none of its vectors, of
+    which it is known that they are finite.
 
     Args:
         folder: What keeps the vectors between processes; made when the first block is written. It
@@ -155,11 +159,15 @@ class VectorStore:
         of_vectors, of_keys = folder / f"vectors-{name}.npy", folder / f"keys-{name}.npy"
         # What a killed process left of the two goes, too.
         with sole_writer(of_vectors), sole_writer(of_keys):
+            if of_keys.exists():  # Another process was faster, and the hash is that of its vectors.
+                return
             # The keys come last: a block counts once they are there.
             with atomic_path(of_vectors) as path:
                 np.save(path, vectors)
-            with atomic_path(of_keys) as path:
-                np.save(path, np.frombuffer(packed, np.uint8).reshape(-1, _KEY_BYTES))
+                hashed = _file_hash(path)
+            with atomic_path(of_keys) as path, path.open("wb") as file:
+                np.save(file, np.frombuffer(packed, np.uint8).reshape(-1, _KEY_BYTES))
+                file.write(hashed)  # Behind the array, where NumPy does not read.
         self._known.add(of_keys)
 
     def _remember(self, keys: list[bytes], vectors: np.ndarray) -> None:
@@ -176,10 +184,12 @@ class VectorStore:
             if of_keys in self._known:
                 continue
             try:
-                keys, vectors = _read_keys(of_keys), np.load(of_vectors, mmap_mode="r")
+                keys, hashed = _read_keys(of_keys)
+                vectors = np.load(of_vectors, mmap_mode="r")
                 expected = (len(keys), self.dimension or vectors.shape[-1])
                 if vectors.dtype.kind != "f" or vectors.shape != expected or 0 in expected:
                     raise ValueError(f"found {vectors.dtype} {vectors.shape}, expected {expected}")
+                _check_content(of_vectors, vectors, hashed)
             except Exception as error:  # NumPy's parser of headers raises what it stumbles over
                 raise ValueError(
                     f"{of_keys}: expected keys, and in {of_vectors.name} a vector for each, as "
@@ -239,14 +249,40 @@ def _blocks(folder: Path) -> Iterator[tuple[Path, Path]]:
         yield vectors.with_suffix(".txt"), vectors
 
 
-def _read_keys(path: Path) -> list[bytes]:
+def _read_keys(path: Path) -> tuple[list[bytes], bytes]:
+    """The keys of a block and the hash of its vectors, which older ones do not have."""
     if path.suffix == ".txt":
         with path.open(encoding="utf-8", newline="\n") as lines:
-            return [_key(line.removesuffix("\n")) for line in lines]
-    keys = np.load(path)
+            return [_key(line.removesuffix("\n")) for line in lines], b""
+    with path.open("rb") as file:
+        keys = np.load(file)
+        hashed = file.read(_KEY_BYTES + 1)
     if keys.dtype != np.uint8 or keys.shape[1:] != (_KEY_BYTES,):
         raise ValueError(f"found keys of {keys.dtype} {keys.shape}")
-    return [bytes(key) for key in keys]
+    if path.stem != f"keys-{_digest(keys.tobytes()).hex()}":
+        raise ValueError("found keys that are not those of the file's name")
+    return [bytes(key) for key in keys], hashed
+
+
+def _check_content(path: Path, vectors: np.ndarray, hashed: bytes) -> None:
+    """Holds a block's vectors against their hash, or looks for NaN where they have none."""
+    size = path.stat().st_size - vectors.nbytes
+    if not 0 <= size < _LONGEST_HEADER:
+        raise ValueError("found further bytes")
+    if hashed and hashed != _file_hash(path):
+        raise ValueError("found vectors that are not those that were written")
+    for start in range(0, 0 if hashed else len(vectors), _CHUNK):
+        if not np.isfinite(vectors[start : start + _CHUNK]).all():
+            raise ValueError("found NaN or infinity")
+
+
+def _file_hash(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, _hasher).digest()
+
+
+def _hasher() -> Any:
+    return hashlib.blake2b(digest_size=_KEY_BYTES)
 
 
 def _key(text: str) -> bytes:

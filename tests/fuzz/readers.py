@@ -23,6 +23,7 @@ from tests.evaluation.toys import WordsTask
 from tests.footprint import records as resource_records
 from tests.fuzz.tiny_models import export_use_dan
 from tests.models.t5 import numpy_t5
+from tests.search import damages
 
 
 class Reader(NamedTuple):
@@ -353,7 +354,25 @@ def _records() -> dict[str, Reader]:
         ),
         "embedding_store": Reader(_make_store, _read_store),
         "embedding_job": Reader(_make_job, _read_job),
+        "index_exact": _index("exact"),
+        "index_int8": _index("int8"),
+        "index_binary": _index("binary"),
+        "index_hnsw": _index("hnsw", needs="faiss"),
     }
+
+
+def _index(kind: str, **options: Any) -> Reader:
+    """An index, which is refused or gives the whole one's answer."""
+    whole: list[object] = []
+
+    def make(folder: Path) -> None:
+        damages.write_index(folder / "i", kind)
+        whole[:] = damages.answer(folder / "i")
+
+    def read(folder: Path) -> None:
+        assert damages.answer(folder / "i") == whole, "another answer"
+
+    return Reader(make, read, **options)
 
 
 def _report(folder: Path) -> None:

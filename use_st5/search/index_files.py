@@ -1,4 +1,4 @@
-"""The folder of a saved index: what is written to it, and how it is read."""
+"""The folder of a saved index: what is written to it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from use_st5._records import Count, InnerPath, Positive, read_record
 from use_st5._vectors import unit_rows
 from use_st5.search.approximate import NearGraph
+from use_st5.search.checked_files import text_hash, write_hashes
 from use_st5.search.exact import Rows
 from use_st5.search.quantized import BinaryRows, Int8Rows
 
 Kind = Literal["exact", "int8", "binary", "hnsw"]
 
 _FORMAT = 1
-_RECORD, _VECTORS, _CODES, _SCALES = "index.json", "vectors.npy", "codes.npy", "scales.npy"
-_GRAPH, _TEXTS, _STARTS = "graph.faiss", "texts.utf8", "starts.npy"
-_REMEDY = "Build the index again."
+_RECORD, VECTORS, CODES, SCALES = "index.json", "vectors.npy", "codes.npy", "scales.npy"
+GRAPH, TEXTS, STARTS, HASHES = "graph.faiss", "texts.utf8", "starts.npy", "hashes.bin"
+REMEDY = "Make the index again with `use-st5 index … --overwrite` or VectorIndex.build."
 _BLOCK = 16_384
+FIRST_LOOK: dict[Kind, tuple[str, ...]] = {
+    "exact": (),
+    "int8": (CODES, SCALES),
+    "binary": (CODES,),
+    "hnsw": (GRAPH,),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +44,7 @@ class IndexRecord:
         dimension: Numbers in a vector.
         rows: Number of vectors.
         files: The bytes of each file.
+        hashes: A hash of each file, and of the record itself; an index of use_st5 0.2 has none.
         format: Version of the layout.
     """
 
@@ -46,12 +54,16 @@ class IndexRecord:
     dimension: Positive
     rows: Positive
     files: dict[InnerPath, Count] = dataclasses.field(default_factory=dict)
+    hashes: dict[str, str] = dataclasses.field(default_factory=dict)
     format: int = _FORMAT
 
     def write(self, folder: Path) -> None:
-        """Writes the record, with the sizes of the files that are there."""
-        files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-        text = json.dumps({**dataclasses.asdict(self), "files": files}, indent=1)
+        """Writes the record, with the sizes and the hashes of the files that are there."""
+        roots = write_hashes(folder / HASHES, sorted(folder.iterdir()))
+        files = {InnerPath(path.name): path.stat().st_size for path in sorted(folder.iterdir())}
+        record = dataclasses.replace(self, files=files, hashes=roots)
+        roots[_RECORD] = record._own_hash()
+        text = json.dumps(dataclasses.asdict(record), indent=1)
         (folder / _RECORD).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
@@ -62,18 +74,36 @@ class IndexRecord:
             FileNotFoundError: The folder holds no index.
             ValueError: The record is damaged, or a file is missing or of another size.
         """
-        if not (folder / _RECORD).is_file():
+        path = folder / _RECORD
+        if not path.is_file():
             raise FileNotFoundError(
                 f"Expected an index in {folder}, found no {_RECORD} there. `use-st5 index` and "
                 "VectorIndex.build write one."
             )
-        record = read_record(folder / _RECORD, cls, remedy=_REMEDY, version=_FORMAT)
+        record = read_record(path, cls, remedy=REMEDY, version=_FORMAT)
+        hashed = bool(record.hashes) or HASHES in record.files
+        if hashed and record.hashes.get(_RECORD) != record._own_hash():
+            raise ValueError(
+                f"{path}: expected the record that was written, found another: the file is "
+                f"damaged. {REMEDY}"
+            )
+        texts = (TEXTS, STARTS) if {TEXTS, STARTS} & {*record.files} else ()
+        needed = {VECTORS, *FIRST_LOOK[record.kind], *texts}
+        if missing := sorted(needed - {*record.files}):
+            raise ValueError(
+                f"{path}: $.files: expected {', '.join(missing)}, found none of this name. {REMEDY}"
+            )
         for name, size in record.files.items():
-            path = folder / name
-            found = path.stat().st_size if path.is_file() else "no such file"
+            file = folder / name
+            found = file.stat().st_size if file.is_file() else "no such file"
             if found != size:
-                raise ValueError(f"{path}: expected {size} bytes, found {found}. {_REMEDY}")
+                raise ValueError(f"{file}: expected {size} bytes, found {found}. {REMEDY}")
         return record
+
+    def _own_hash(self) -> str:
+        content: dict[str, Any] = dataclasses.asdict(self)
+        content["hashes"] = {name: each for name, each in self.hashes.items() if name != _RECORD}
+        return text_hash(json.dumps(content, sort_keys=True))
 
 
 def check_replaceable(folder: Path) -> None:
@@ -85,7 +115,7 @@ def check_replaceable(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
-    ours = {_RECORD, _VECTORS, _CODES, _SCALES, _GRAPH, _TEXTS, _STARTS}
+    ours = {_RECORD, VECTORS, CODES, SCALES, GRAPH, TEXTS, STARTS, HASHES}
     if _RECORD not in names or names - ours:
         raise FileExistsError(
             f"Expected {folder} to hold an index that use_st5 wrote, and nothing else, or to be "
@@ -101,12 +131,12 @@ def write_vectors(folder: Path, vectors: np.ndarray | Rows, kind: Kind) -> None:
     """
     rows, dimension = vectors.shape
     create = np.lib.format.open_memmap
-    kept = create(folder / _VECTORS, "w+", np.float32, (rows, dimension))
+    kept = create(folder / VECTORS, "w+", np.float32, (rows, dimension))
     if kind == "int8":
-        codes = create(folder / _CODES, "w+", np.int8, (rows, dimension))
-        scales = create(folder / _SCALES, "w+", np.float32, (rows,))
+        codes = create(folder / CODES, "w+", np.int8, (rows, dimension))
+        scales = create(folder / SCALES, "w+", np.float32, (rows,))
     elif kind == "binary":
-        codes = create(folder / _CODES, "w+", np.uint8, (rows, -(-dimension // 8)))
+        codes = create(folder / CODES, "w+", np.uint8, (rows, -(-dimension // 8)))
     for start in range(0, rows, _BLOCK):
         part = slice(start, min(start + _BLOCK, rows))
         some = np.asarray(vectors[part])
@@ -121,77 +151,13 @@ def write_vectors(folder: Path, vectors: np.ndarray | Rows, kind: Kind) -> None:
         elif kind == "binary":
             codes[part] = BinaryRows.encoded(kept[part])
     if kind == "hnsw":
-        NearGraph.of(kept).write(folder / _GRAPH)
+        NearGraph.of(kept).write(folder / GRAPH)
 
 
-def kept_vectors(folder: Path, record: IndexRecord) -> np.ndarray:
-    """The vectors, float32 `[rows, dim]`, mapped."""
-    return _mapped(folder, _VECTORS, (record.rows, record.dimension), "float32")
-
-
-def first_look(folder: Path, record: IndexRecord) -> Int8Rows | BinaryRows | NearGraph | None:
-    """What is looked through before the vectors are; None: nothing.
-
-    Raises:
-        ValueError: It does not fit the record.
-        ImportError: It is a graph, and FAISS is not installed.
-    """
-    rows, dimension = record.rows, record.dimension
-    if record.kind == "int8":
-        codes = _mapped(folder, _CODES, (rows, dimension), "int8")
-        return Int8Rows(codes, _mapped(folder, _SCALES, (rows,), "float32"))
-    if record.kind == "binary":
-        return BinaryRows(_mapped(folder, _CODES, (rows, -(-dimension // 8)), "uint8"), dimension)
-    if record.kind != "hnsw":
-        return None
-    graph = NearGraph.read(folder / _GRAPH)
-    if graph.shape != (rows, dimension):
-        raise ValueError(f"{folder / _GRAPH}: expected {rows} rows of {dimension}. {_REMEDY}")
-    return graph
-
-
-class KeptTexts:
-    """The texts of an index, of which one at a time is read.
-
-    Args:
-        folder: The index.
-        record: What it says about itself.
-    """
-
-    def __init__(self, folder: Path, record: IndexRecord) -> None:
-        self._path = folder / _TEXTS
-        self._starts = _mapped(folder, _STARTS, (record.rows + 1,), "int64")
-
-    @classmethod
-    def of(cls, folder: Path, record: IndexRecord) -> KeptTexts | None:
-        """Those of a folder; None where it has none."""
-        return cls(folder, record) if _TEXTS in record.files else None
-
-    @staticmethod
-    def write(folder: Path, texts: Sequence[str]) -> None:
-        """Writes texts, one after the other, and where each begins."""
-        starts = np.zeros(len(texts) + 1, np.int64)
-        with (folder / _TEXTS).open("wb") as file:
-            for row, text in enumerate(texts):
-                starts[row + 1] = starts[row] + file.write(text.encode("utf-8", "surrogatepass"))
-        np.save(folder / _STARTS, starts)
-
-    def __getitem__(self, row: int) -> str:
-        """The text of a row."""
-        start, end = self._starts[row : row + 2].tolist()
-        with self._path.open("rb") as file:
-            file.seek(start)
-            return file.read(end - start).decode("utf-8", "surrogatepass")
-
-
-def _mapped(folder: Path, name: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """An array of a file, which is not read until it is needed."""
-    try:
-        array = np.load(folder / name, mmap_mode="r")
-        if array.shape != shape or array.dtype != dtype:
-            raise ValueError(f"found {array.dtype} {list(array.shape)}")
-    except Exception as error:  # NumPy's parser of headers raises what it stumbles over
-        raise ValueError(
-            f"{folder / name}: expected {dtype} {list(shape)} ({error}). {_REMEDY}"
-        ) from error
-    return array
+def write_texts(folder: Path, texts: Sequence[str]) -> None:
+    """Writes texts, one after the other, and where each begins."""
+    starts = np.zeros(len(texts) + 1, np.int64)
+    with (folder / TEXTS).open("wb") as file:
+        for row, text in enumerate(texts):
+            starts[row + 1] = starts[row] + file.write(text.encode("utf-8", "surrogatepass"))
+    np.save(folder / STARTS, starts)

@@ -15,7 +15,8 @@ from use_st5._vectors import cosine, unit_rows
 from use_st5.search import index_files
 from use_st5.search.approximate import NearGraph
 from use_st5.search.exact import Rows, exact_search, rescored
-from use_st5.search.index_files import IndexRecord, KeptTexts, Kind
+from use_st5.search.index_files import IndexRecord, Kind
+from use_st5.search.open_index import OpenIndex
 
 # How many times k rows a first look gives, which are then scored with the vectors. Measured with
 # k = 10 among 100,000 lines of novels by use_dan_en: recall 1.000, 0.989 and 0.967.
@@ -48,6 +49,9 @@ class VectorIndex:
     a search needs the memory of some blocks, beside what the system keeps of the files while
     nobody else wants the space. Of the kind "hnsw" the graph is in memory.
 
+    Hashes of all files are kept. What is read is held against them once: files that are read whole
+    when the index is opened, a block of the vectors and the texts when it is first needed.
+
     Args:
         folder: What `build` has written.
 
@@ -68,12 +72,10 @@ class VectorIndex:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        record = IndexRecord.read(self.folder)
+        self._files = OpenIndex(self.folder)
+        record = self._files.record
         self.kind, self.model, self.model_hash = record.kind, record.model, record.model_hash
         self.dimension = record.dimension
-        self._vectors = index_files.kept_vectors(self.folder, record)
-        self._first = index_files.first_look(self.folder, record)
-        self._texts = KeptTexts.of(self.folder, record)
 
     @classmethod
     def build(
@@ -119,7 +121,7 @@ class VectorIndex:
                 temporary.mkdir()
                 index_files.write_vectors(temporary, vectors, kind)
                 if texts is not None:
-                    KeptTexts.write(temporary, texts)
+                    index_files.write_texts(temporary, texts)
                 rows, dimension = vectors.shape
                 record = IndexRecord(
                     kind=kind,
@@ -133,25 +135,36 @@ class VectorIndex:
 
     def __len__(self) -> int:
         """Number of vectors."""
-        return len(self._vectors)
+        return self._files.record.rows
 
     @property
     def has_texts(self) -> bool:
         """Whether the texts are kept beside the vectors."""
-        return self._texts is not None
+        return self._files.has_texts
 
     def text(self, row: int) -> str:
         """The text of a row.
 
         Raises:
-            ValueError: The index was built without texts.
+            ValueError: The index was built without texts, or they are damaged.
             IndexError: There is no such row.
         """
-        if self._texts is None:
+        if not self.has_texts:
             raise ValueError(f"{self.folder} was built without texts. Build it with texts=….")
         if not 0 <= row < len(self):
             raise IndexError(f"Expected a row from 0 to {len(self) - 1}, received {row}.")
-        return self._texts[row]
+        return self._files.text(row)
+
+    def verify(self) -> None:
+        """Reads the whole index and checks every byte, which a search does of what it reads.
+
+        An index that use_st5 0.2 wrote has no hashes: of it orders and ranges are checked, and a
+        vector that became another of length 1 is not noticed.
+
+        Raises:
+            ValueError: A file is damaged; the message names it.
+        """
+        self._files.check()
 
     def check_model(self, encoder: Encoder) -> None:
         """Checks that an encoder is the one that made the vectors.
@@ -194,7 +207,8 @@ class VectorIndex:
             equal ones the lower first. A graph that finds fewer gives −inf and −1.
 
         Raises:
-            ValueError: The shape does not fit, numbers are not finite, `k` or `breadth` is below 1.
+            ValueError: The shape does not fit, numbers are not finite, `k` or `breadth` is below 1,
+                or the index is damaged.
         """
         breadth = _BREADTH[self.kind] if breadth is None else breadth
         if k < 1 or breadth < 1:
@@ -208,14 +222,16 @@ class VectorIndex:
         if not np.isfinite(queries).all():
             raise ValueError("queries: expected finite numbers, received NaN or infinity.")
         unit, k = unit_rows(queries).astype(np.float32), min(k, len(self))
-        if self._first is None:
-            return exact_search(unit, self._vectors, k=k, longest=1.0)
+        first = self._files.first_look
+        if first is None:
+            return exact_search(unit, self._files.vectors(), k=k, longest=1.0)
+        self._files.check_first_look()
         count = min(k * breadth, len(self))
-        if isinstance(self._first, NearGraph):
-            near = self._first.near(unit, count=count)
+        if isinstance(first, NearGraph):
+            near = first.near(unit, count=count)
         else:
-            near = exact_search(unit, self._first, k=count, longest=self._first.longest)[1]
-        return rescored(unit, self._vectors, near, k=k)
+            near = exact_search(unit, first, k=count, longest=first.longest)[1]
+        return rescored(unit, self._files.vectors(near[near >= 0]), near, k=k)
 
 
 def _check_origin(vectors: np.ndarray | Rows, encoder: Encoder, texts: Sequence[str]) -> None:

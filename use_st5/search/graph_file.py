@@ -1,0 +1,129 @@
+"""The layout of a graph's file, checked before FAISS reads it: FAISS believes what it reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Bytes of FAISS's header of an index: dimension, rows, two numbers that nothing reads, whether it
+# is trained, and the metric.
+_HEADER = "<i4,<i8,<i8,<i8,u1,<i4"
+_INNER_PRODUCT, _EIGHT_BITS = 0, 0
+# No level of a graph is higher: FAISS draws one with a probability that falls 32-fold a level.
+_MOST_LEVELS = 64
+
+
+def check_graph_file(path: Path, *, rows: int, dimension: int) -> None:
+    """Checks that a file holds a graph as `NearGraph` writes it, all numbers in their ranges.
+
+    FAISS takes memory for what a length in the file says, and follows an edge wherever it leads.
+
+    Args:
+        path: The file.
+        rows: Rows of the graph.
+        dimension: Numbers in a vector.
+
+    Raises:
+        ValueError: It holds something else; the message says what.
+    """
+    fields = _Fields(path)
+    fields.expect("the kind of graph", fields.text(4), "IHNs")
+    _check_header(fields, rows, dimension)
+    _check_edges(fields, rows)
+    fields.expect("the kind of codes", fields.text(4), "IxSQ")
+    _check_header(fields, rows, dimension)
+    fields.expect("the kind of numbers", fields.number("<i4"), _EIGHT_BITS)
+    fields.skip(8)  # How the ranges were found.
+    fields.expect("the dimension of the codes", fields.number("<u8"), dimension)
+    fields.expect("the bytes of a code", fields.number("<u8"), dimension)
+    ranges = fields.vector("<f4")
+    fields.expect("ranges of numbers", len(ranges), 2 * dimension)
+    fields.require("finite ranges", bool(np.isfinite(ranges).all()))
+    fields.expect("codes", len(fields.vector("u1")), rows * dimension)
+    fields.require("no further bytes", fields.left == 0)
+
+
+def _check_header(fields: _Fields, rows: int, dimension: int) -> None:
+    found_dimension, found_rows, _, _, trained, metric = fields.record(_HEADER)
+    fields.expect("the dimension", found_dimension, dimension)
+    fields.expect("the rows", found_rows, rows)
+    fields.expect("a trained index", trained, 1)
+    fields.expect("the metric", metric, _INNER_PRODUCT)
+
+
+def _check_edges(fields: _Fields, rows: int) -> None:
+    """Levels, where each row's neighbours begin, and the neighbours themselves."""
+    fields.vector("<f8")
+    starts_of_level, levels = fields.vector("<i4"), fields.vector("<i4")
+    offsets, neighbours = fields.vector("<u8"), fields.vector("<i4")
+    entry, most, _, _, _ = fields.record("<i4,<i4,<i4,<i4,<i4")
+    known = len(starts_of_level) - 1
+    fields.require("levels that grow", 1 <= known <= _MOST_LEVELS)
+    fields.require("levels that grow", starts_of_level[0] == 0)
+    fields.require("levels that grow", bool((np.diff(starts_of_level) > 0).all()))
+    fields.expect("a level of each row", len(levels), rows)
+    fields.require("levels in their range", levels.min() >= 1 and levels.max() <= known)
+    fields.expect("a begin of each row's neighbours", len(offsets), rows + 1)
+    widths = starts_of_level[levels].astype(np.uint64)
+    fields.require("neighbours in order", offsets[0] == 0 and offsets[-1] == len(neighbours))
+    fields.require("neighbours in order", bool((np.diff(offsets) == widths).all()))
+    inside = bool((neighbours >= -1).all() and (neighbours < rows).all())
+    fields.require("neighbours that are rows", inside)
+    fields.require("a first row", 0 <= entry < rows)
+    fields.require("a highest level", most == int(levels[entry]) - 1 == int(levels.max()) - 1)
+
+
+class _Fields:
+    """Fields of a file, one after the other; none may be longer than the file.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, "u1")
+        self._place = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes that were not read yet."""
+        return len(self._content) - self._place
+
+    def skip(self, size: int) -> np.ndarray:
+        """The next bytes, uint8 `[size]`."""
+        self.require("a longer file", size <= self.left)
+        self._place += size
+        return self._content[self._place - size : self._place]
+
+    def text(self, size: int) -> str:
+        """The next bytes as characters."""
+        return self.skip(size).tobytes().decode("latin-1")
+
+    def number(self, kind: str) -> int:
+        """The next number."""
+        return int(self.skip(np.dtype(kind).itemsize).view(kind)[0])
+
+    def record(self, kinds: str) -> tuple[Any, ...]:
+        """The next numbers, of the kinds that are named with commas between them."""
+        kind = np.dtype(kinds)
+        return tuple(np.frombuffer(self.skip(kind.itemsize).tobytes(), kind)[0].tolist())
+
+    def vector(self, kind: str) -> np.ndarray:
+        """The next list of numbers, whose length is before them."""
+        size = self.number("<u8") * np.dtype(kind).itemsize
+        content = self.skip(size)
+        # Not at a multiple of its size in the file, which NumPy reads more slowly, and reads.
+        return content.view(kind)
+
+    def expect(self, what: str, found: object, wanted: object) -> None:
+        """Refuses the file unless two things are the same."""
+        if found != wanted:
+            raise ValueError(f"{self._path}: expected {what} to be {wanted}, found {found!r}")
+
+    def require(self, what: str, holds: object) -> None:
+        """Refuses the file unless something holds."""
+        if not holds:
+            raise ValueError(f"{self._path}: expected {what}, found another content")
