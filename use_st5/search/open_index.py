@@ -54,7 +54,7 @@ class OpenIndex:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.record = record = IndexRecord.read(folder)
-        sizes = {name: size for name, size in record.files.items() if name != HASHES}
+        sizes = {str(name): size for name, size in record.files.items() if name != HASHES}
         hashes = {}
         if record.hashes:
             hashes = read_hashes(folder / HASHES, sizes, record.hashes, remedy=REMEDY)
@@ -138,7 +138,7 @@ class OpenIndex:
             ) from error
 
     def _file(self, name: str) -> CheckedFile:
-        return self._files[InnerPath(name)]
+        return self._files[name]
 
     def _check_units(self, rows: np.ndarray) -> None:
         """Checks that some rows, rising, are finite and of length 1 or 0."""
