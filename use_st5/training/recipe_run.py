@@ -219,8 +219,17 @@ def _train_stage(
 
 
 def _steps_of_a_pass(tasks: list[Task], stage: Stage) -> int:
-    """The steps of one pass over the examples, made up to whole calls from the host."""
-    steps = sum(len(each.data) // each.batch_size for each in tasks)
+    """The steps of one pass over the examples, made up to whole calls from the host.
+
+    In a cycle the pass ends with the cycle in which the first of the tasks has given them all, so
+    that no example comes twice.
+    """
+    passes = [len(each.data) // each.batch_size for each in tasks]
+    if stage.options.get("order") == "cycle":
+        cycles = min(steps / each.rate for steps, each in zip(passes, tasks, strict=True))
+        steps = max(1, math.ceil(cycles)) * round(sum(each.rate for each in tasks))
+    else:
+        steps = sum(passes)
     of_call = stage.options.get("steps_per_call", STEPS_PER_CALL)
     return math.ceil(max(1, steps) / of_call) * of_call
 
