@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.registry import all_tasks, groups, select_tasks
+from tests.evaluation.toys import WordsTask
+from use_st5.data.data_folder import DataFolder
+from use_st5.evaluation.registry import all_tasks, groups, select_tasks, with_data
 
 
 def test_every_task_says_what_it_is() -> None:
@@ -41,3 +44,10 @@ def test_listing_tasks_needs_nothing_heavy(fresh_python: Callable[..., str]) -> 
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert fresh_python("-c", code) == "[]\n"
+
+
+def test_tasks_whose_data_is_there(tmp_path: Path) -> None:
+    tasks = [*select_tasks("stsb,mr"), WordsTask()]
+    assert with_data(tasks, DataFolder(tmp_path)) == []
+    (tmp_path / "words.txt").write_text("a\n")
+    assert with_data(tasks, DataFolder(tmp_path)) == [WordsTask()]

@@ -8,13 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.evaluation.toys import BagOfWords, WordsTask
 from tests.recipes import test_sbert_defsent
 from tests.recipes.tiny_bert import write_tiny_bert
 from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.recipes import sbert_defsent_comparison
 from use_st5.recipes._comparison_results import NAMES, _only
-from use_st5.recipes.sbert_defsent_comparison import QUICK, run, tasks_at_hand
+from use_st5.recipes.sbert_defsent_comparison import (
+    CLASSIFIERS,
+    QUICK,
+    _evaluate,
+    run,
+    tasks_at_hand,
+)
 
 data = test_sbert_defsent.data
 
@@ -80,6 +87,10 @@ def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
     assert (QUICK.folds, QUICK.optimizer, QUICK.batch_size) == (5, "rmsprop", 128)
     assert (QUICK.tenacity, QUICK.epoch_size) == (3, 2)
     assert {"stsb", "sickr", "sts_sources", "sts_dice", "trec"} <= {*by_name}
+    full = {task.name: task for task in tasks_at_hand(data_dir, CLASSIFIERS["full"])}["mr"]
+    settings = full.classifier.settings()
+    names = ("folds", "optimizer", "batch_size", "tenacity", "epoch_size", "hidden_dim")
+    assert [settings[name] for name in names] == [10, "adam", 64, 5, 4, 0], "section 3.3"
     assert "stsb_dev" not in by_name, "choices were made on it"
 
 
@@ -95,3 +106,19 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_seed_that_is_not_scored_yet_is_no_seed() -> None:
     scores = {"sbert": [{"stsb": 0.8, "mr": 0.7}, {"stsb": 0.9}], "defsent": [{"stsb": 0.7}]}
     assert _only(scores, ["mr", "trec"]) == {"sbert": [{"mr": 0.7}]}
+
+
+def test_other_settings_of_a_task_are_scored_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of the quick settings is none of the usual ones; the same ones are kept."""
+    (tmp_path / "words.txt").write_text("a man\n")
+    encoders: list[BagOfWords] = []
+    made = lambda model: encoders.append(BagOfWords()) or encoders[-1]  # noqa: E731
+    monkeypatch.setattr(sbert_defsent_comparison, "SentenceEncoder", made)
+    monkeypatch.setattr(sbert_defsent_comparison, "write_results", lambda output: None)
+    for task in (WordsTask(), WordsTask(), WordsTask(factor=2.0)):
+        _evaluate(tmp_path / "run", [task], tmp_path)
+    assert len(encoders) == 2
+    record = EvaluationRecord.read(tmp_path / "run/evaluation.json")
+    assert record.tasks["words"]["options"] == {"factor": 2.0}

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import pytest
 
+from tests.evaluation.toys import BagOfWords
 from use_st5.data.corpora import NOVELS
 from use_st5.recipes import use_dan_en, use_dan_own_tasks
 from use_st5.training.ablation import Ablation
@@ -66,5 +68,55 @@ def test_the_rows_of_the_table() -> None:
         "three_tasks": ["skip_thought", "input_response", "inference"],
         "weighed_untrained": [],
         "weighed_three_tasks": ["skip_thought", "input_response", "inference"],
+        "unfrozen_three_tasks": ["skip_thought", "input_response", "inference"],
+        "bigrams_untrained": [],
+        "bigrams_three_tasks": [
+            "skip_thought_bigrams",
+            "input_response_bigrams",
+            "inference_bigrams",
+        ],
     }
     assert table.seeds == 3
+    assert table.further is use_dan_own_tasks.further_scores
+
+
+def test_unfrozen_layers_have_a_learning_rate_of_their_own() -> None:
+    frozen, unfrozen = (
+        recipe.stages[0] for recipe in (use_dan_own_tasks.RECIPE, use_dan_own_tasks.UNFROZEN)
+    )
+    assert [*frozen.freeze(None)] == ["encoder"]
+    assert [*unfrozen.freeze(None)] == []
+    peaks = [float(stage.optimizer(1_000)._learning_rate(100)) for stage in (frozen, unfrozen)]
+    np.testing.assert_allclose(peaks, [1e-3, 1e-4])
+
+
+def test_bigrams_have_a_vocabulary_and_arrays_of_their_own(corpora: Path, tmp_path: Path) -> None:
+    """In one folder with those of the words alone, as the rows of the table share it."""
+    words, pairs = (
+        Run(recipe, corpora, tmp_path / "run")
+        for recipe in (use_dan_own_tasks.RECIPE, use_dan_own_tasks.BIGRAMS)
+    )
+    words.prepared.mkdir(parents=True)
+    vocabularies = [run.vectorizer.vocabulary for run in (words, pairs)]
+    assert not vocabularies[0].bigrams
+    assert vocabularies[1].bigrams
+    assert vocabularies[0].unigrams == vocabularies[1].unigrams
+    parts = [
+        {name for task in run.recipe.stages[0].tasks for name in task.data.sources(task.name, run)}
+        for run in (words, pairs)
+    ]
+    assert not parts[0] & parts[1]
+
+
+def test_further_scores_are_of_the_sets_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(use_dan_own_tasks, "SentenceEncoder", lambda model: BagOfWords())
+    assert use_dan_own_tasks.further_scores(tmp_path, tmp_path) == {}
+    folder = tmp_path / "stsbenchmark"
+    folder.mkdir()
+    rows = [("A man eats.", "A man eats.", 5), ("A man eats.", "Dogs run.", 0), ("A b.", "A c.", 3)]
+    text = "".join(f"g\tf\t1\t{n}\t{s}\t{a}\t{b}\n" for n, (a, b, s) in enumerate(rows))
+    (folder / "sts-test.csv").write_text(text)
+    scores = use_dan_own_tasks.further_scores(tmp_path, tmp_path)
+    assert scores == {"stsb": pytest.approx(1.0)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -66,3 +67,20 @@ def test_a_part_of_the_table(tmp_path: Path) -> None:
     assert "| two | 2 | 50.50 ± 0.71 |" in table
     with pytest.raises(ValueError, match="rows: expected some of one, two, received three"):
         ablation.run(tmp_path, tmp_path / "out", rows=["three"])
+
+
+def test_further_scores_stand_beside_and_are_made_once(tmp_path: Path) -> None:
+    scored: list[Path] = []
+
+    def further(data: Path, model: Path) -> dict[str, float]:
+        scored.append(model)
+        return {"mr": 0.7}
+
+    ablation = Ablation(rows={"one": Row()}, seeds=2)
+    ablation.run(tmp_path, tmp_path / "out")
+    table = dataclasses.replace(ablation, further=further)
+    means = table.run(tmp_path, tmp_path / "out")
+    assert means == pytest.approx({"one/pearson": 0.505, "one/mr": 0.7}), "of what was there, too"
+    table.run(tmp_path, tmp_path / "out")
+    assert scored == [tmp_path / f"out/one_{seed}/model" for seed in (0, 1)]
+    assert "| one | 2 | 50.50 ± 0.71 | 70.00 ± 0.00 |" in (tmp_path / "out/table.md").read_text()

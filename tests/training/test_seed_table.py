@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from use_st5.training.seed_table import seed_table
+import pytest
+
+from use_st5.training.seed_table import seed_means, seed_table
 
 
 def test_a_table_has_mean_and_spread_and_of_one_seed_no_spread() -> None:
@@ -19,3 +21,12 @@ def test_a_table_has_mean_and_spread_and_of_one_seed_no_spread() -> None:
         "| untuned | 1 | 40.00 | nan | nan |",
     ]
     assert seed_table("Title", {"one": [{"a": 0.5}]}).splitlines()[-1] == "| one | 1 | 50.00 |"
+
+
+def test_what_not_all_seeds_have_is_left_empty() -> None:
+    rows = {"one": [{"a": 0.5, "b": 0.7}, {"a": 0.6}], "two": [{"a": 0.7}, {"a": 0.7}]}
+    assert [line.split("|")[4].strip() for line in seed_table("Title", rows).splitlines()[4:]] == [
+        "",
+        "",
+    ]
+    assert seed_means(rows) == pytest.approx({"one/a": 0.55, "two/a": 0.7})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.task import EvaluationTask
 
 if TYPE_CHECKING:
@@ -75,3 +77,15 @@ def select_tasks(wanted: str) -> list[EvaluationTask]:
         )
     chosen = {task.name for name in names for task in known[name]}
     return [task for name, task in all_tasks().items() if name in chosen]
+
+
+def with_data(tasks: Iterable[EvaluationTask], folder: DataFolder) -> list[EvaluationTask]:
+    """The tasks whose data is in a folder."""
+    found = []
+    for task in tasks:
+        try:
+            task.used_sources(folder)
+        except MissingDataError:
+            continue
+        found.append(task)
+    return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5.training.recipe import Recipe, Scores, StrategyName
-from use_st5.training.seed_table import seed_means, seed_scores, seed_table
+from use_st5.training.recipe_run import write_json
+from use_st5.training.seed_table import FURTHER, seed_means, seed_scores, seed_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,11 +21,14 @@ class Ablation:
         rows: The recipes by name.
         steps: Optimizer steps of each stage; None: those of the recipes.
         seeds: How many trainings of each row.
+        further: Data folder and exported encoder → scores by what is not looked at in training,
+            which stand beside the recipes' own; None: there are none.
     """
 
     rows: Mapping[str, Recipe]
     steps: int | None = None
     seeds: int = 3
+    further: Callable[[Path, Path], Scores] | None = None
 
     def run(
         self,
@@ -77,7 +81,10 @@ class Ablation:
                     recipe, folder = self.rows[name], output / f"{_stem(name, steps)}_{each}"
                     if not (resume and (folder / "scores.json").exists()):
                         own = {str(key): folders[key] for key in recipe.folders}
+                        (folder / FURTHER).unlink(missing_ok=True)
                         recipe.run(data, folder, seed=each, **options | own)
+                    if self.further and not (folder / FURTHER).exists():
+                        write_json(folder / FURTHER, self.further(data, folder / "model"))
                     self._write_table(output, steps)
         return seed_means(self._complete(output, steps))
 

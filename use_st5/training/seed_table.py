@@ -10,23 +10,31 @@ import numpy as np
 
 from use_st5._records import read_record
 
+# Beside a run's `scores.json`: scores by what was not looked at in its training.
+FURTHER = "further_scores.json"
+
 
 def seed_scores(output: Path, name: str) -> list[dict[str, float]]:
-    """The scores of the complete runs `NAME_SEED` of a folder, seed by seed."""
-    remedy = "Remove the file: the same command makes it anew."
+    """The scores of the complete runs `NAME_SEED` of a folder, further ones too, seed by seed."""
     return [
-        read_record(path, dict[str, float], remedy=remedy)
+        _read(path) | (_read(further) if (further := path.with_name(FURTHER)).exists() else {})
         for path in sorted(output.glob(f"{name}_*/scores.json"))
         if re.fullmatch(rf"{name}_\d+", path.parent.name)
     ]
 
 
+def _read(path: Path) -> dict[str, float]:
+    remedy = "Remove the file: the same command makes it anew."
+    return read_record(path, dict[str, float], remedy=remedy)
+
+
 def seed_means(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:
-    """Mean over the seeds by "row/column"; `rows` as in `seed_table`."""
+    """Mean over the seeds by "row/column" of what all seeds have; `rows` as in `seed_table`."""
     return {
         f"{name}/{column}": float(np.mean([run[column] for run in runs]))
         for name, runs in rows.items()
         for column in runs[0]
+        if all(column in run for run in runs)
     }
 
 
@@ -34,6 +42,8 @@ def seed_table(
     title: str, rows: Mapping[str, Sequence[Mapping[str, float]]], averaged: bool = False
 ) -> str:
     """A Markdown table: row by row mean ± standard deviation (ddof 1) over the seeds, x 100.
+
+    A cell is empty where a seed of its row has no such value.
 
     Args:
         title: Above it.
@@ -47,8 +57,11 @@ def seed_table(
         values = np.array([[run.get(column, np.nan) for column in columns] for run in runs])
         if averaged:
             values = np.hstack([values, values.mean(axis=1, keepdims=True)])
-        cells = [name, str(len(runs)), *(_mean_and_spread(column) for column in values.T)]
-        lines.append(f"| {' | '.join(cells)} |")
+        cells = [_mean_and_spread(column) for column in values.T]
+        for place, column in enumerate(columns):
+            if any(column not in run for run in runs):
+                cells[place] = ""
+        lines.append(f"| {' | '.join([name, str(len(runs)), *cells])} |")
     return "\n".join(lines) + "\n"
 
 
