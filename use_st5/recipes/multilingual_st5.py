@@ -44,10 +44,11 @@ from use_st5._files import atomic_path
 from use_st5._remote_files import here
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
-from use_st5.data.corpora import SIMCSE_NLI, XNLI_MT, Example, xnli_mt
+from use_st5.data.corpora import SIMCSE_NLI, XNLI_MT, xnli_mt
 from use_st5.data.data_folder import DataFolder
 from use_st5.data.held_out import without_held_out
 from use_st5.data.prepared_column import PreparedColumn
+from use_st5.data.published_corpus import Example
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.report import markdown_tables

@@ -23,7 +23,7 @@ from pathlib import Path
 import keras
 
 from use_st5._records import Count, read_record
-from use_st5.data.corpora import Example
+from use_st5.data.published_corpus import Example
 from use_st5.data.xnli_reader import read_xnli
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.recipes import multilingual_st5

@@ -121,14 +121,11 @@ class Definitions:
         return {task: (examples, {"definition": IDS, "word": PreparedColumn("label")})}
 
 
+_PAIR_COLUMNS = {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")}
 PAIRS = RecipeTask(
     name="inference",
     loss=partial(ClassificationLoss, parts=("u", "v", "difference"), hidden_dims=()),
-    data=Examples(
-        inference_pairs,
-        {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")},
-        buckets=BUCKETS,
-    ),
+    data=Examples(inference_pairs, _PAIR_COLUMNS, buckets=BUCKETS),
     batch_size=BATCH_SIZE,
 )
 WORDS = RecipeTask(
@@ -136,7 +133,7 @@ WORDS = RecipeTask(
 )
 # Of other names, since prepared examples are kept by the names of tasks.
 PAPER_PAIRS = dataclasses.replace(
-    PAIRS, name="snli_multinli", data=dataclasses.replace(PAIRS.data, read=paper_pairs)
+    PAIRS, name="snli_multinli", data=Examples(paper_pairs, _PAIR_COLUMNS, buckets=BUCKETS)
 )
 PAPER_WORDS = dataclasses.replace(WORDS, name="oxford", data=Definitions(read=paper_definitions))
 

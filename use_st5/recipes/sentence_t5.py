@@ -36,11 +36,10 @@ from use_st5.data.corpora import (
     MEDQUAD,
     STACK_EXCHANGE,
     TRIVIA,
-    Corpus,
-    Example,
     inference_triplets,
 )
 from use_st5.data.prepared_column import PreparedColumn
+from use_st5.data.published_corpus import Corpus, Example
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.t5.sentence_t5 import PROJECTION_DIM, Pooling, SentenceT5
 from use_st5.recipes.pretrain_t5 import DTYPE, MODEL_NAME, XLA
