@@ -29,7 +29,6 @@ from use_st5.recipes.sbert_defsent import (
     PAIRS,
     PAPER_PAIRS,
     PAPER_WORDS,
-    RECIPE,
     SBERT_STEPS,
     WORDS,
     Pooling,
@@ -37,6 +36,7 @@ from use_st5.recipes.sbert_defsent import (
     initial_model,
     sbert,
 )
+from use_st5.recipes.sbert_defsent import RECIPE as BASE  # `RECIPE` would be this file's own.
 from use_st5.training.ablation import Ablation
 from use_st5.training.recipe import Recipe, Scores, Stage, StrategyName
 from use_st5.training.recipe_run import write_json
@@ -119,9 +119,9 @@ def _stage(method: Method, rate: float, *, published: bool) -> Stage:
 def _recipe(stage: Stage, batch_size: int, pooling: Pooling) -> Recipe:
     tasks = tuple(dataclasses.replace(task, batch_size=batch_size) for task in stage.tasks)
     return dataclasses.replace(
-        RECIPE,
+        BASE,
         name=stage.name,
         model=partial(initial_model, pooling=pooling),
         stages=(dataclasses.replace(stage, tasks=tasks),),
-        metadata={**RECIPE.metadata, "pooling": pooling},
+        metadata={**BASE.metadata, "pooling": pooling},
     )
