@@ -54,6 +54,7 @@ def losses(printed: str) -> list[float]:
     return [float(word) for word in loss.replace(",", "").split() if word[0].isdigit()]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif("use_dan_en" not in bundled_names(), reason="use_dan_en is not bundled yet")
 def test_quickstart_runs_on_the_bundled_model(tmp_path: Path) -> None:
@@ -71,6 +72,7 @@ def test_quickstart_runs_on_the_bundled_model(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif(
     "use_transformer_en" not in bundled_names(), reason="use_transformer_en is not bundled yet"
@@ -97,6 +99,7 @@ def test_own_pairs_tune_the_bundled_transformer(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif("use_dan_en" not in bundled_names(), reason="use_dan_en is not bundled yet")
 def test_on_a_tpu_runs_on_what_is_there(tmp_path: Path) -> None:

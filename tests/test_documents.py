@@ -81,7 +81,16 @@ def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("without_xla", "memory_given_back")
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        # It trains seven models.
+        pytest.param(page, marks=[pytest.mark.end_to_end] * (page.name == "training.md"))
+        for page in PAGES
+        if blocks(page, "python")
+    ],
+    ids=name_of,
+)
 def test_python_blocks_run(page: Path, user_folder: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     for number, block in enumerate(blocks(page, "python"), start=1):

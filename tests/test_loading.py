@@ -153,6 +153,7 @@ def test_an_op_that_tensorflow_text_lacks_too(
         load_saved_model(unknown_op[0])
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_loading_and_encoding_write_no_line(repository: Path, tmp_path: Path) -> None:
     """In a user's process, with TensorFlow silenced as the README says."""

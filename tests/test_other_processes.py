@@ -23,6 +23,7 @@ def test_a_child_of_a_process_that_had_loaded_a_model(monkeypatch: pytest.Monkey
         _other_processes.refuse_after_fork()
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS does not fork after threads started")
 def test_a_real_fork(fresh_python: Callable[..., str]) -> None:
@@ -65,6 +66,7 @@ encoder.encode("a")
     assert all(line.endswith("True") for line in said), said
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_spawned_processes_take_an_encoder(
     fresh_python: Callable[..., str], tmp_path: Path

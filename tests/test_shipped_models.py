@@ -98,6 +98,7 @@ def test_the_transformer_reads_word_order_more_than_the_average_of_words() -> No
     assert mean["use_transformer_en"] < mean["use_dan_en"]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the module resource")
 @pytest.mark.parametrize("name", bundled_names())

@@ -81,6 +81,7 @@ def test_errors_are_one_line(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_model_that_cannot_be_loaded_and_a_gpu_that_is_not_there(
     use: Callable, tmp_path: Path

@@ -427,6 +427,7 @@ main()
 """
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to a process")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])

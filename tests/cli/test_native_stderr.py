@@ -120,6 +120,7 @@ OURS = (
 )
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("gpus", "commands", "ours"), [("hidden", COMMANDS, OURS), ("seen", COMMANDS[:3], OURS[:1])]

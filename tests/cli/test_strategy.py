@@ -56,6 +56,7 @@ def pairs(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_two_devices_train_as_one(
     pairs: Path, toy_use_transformer: Toy, tmp_path: Path, fresh_python: Callable[..., str]

@@ -137,6 +137,7 @@ def results_of(code: str, consumed: Consumed, fresh_python: Callable[..., str]) 
     return json.loads(output.splitlines()[-1])
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_hub_load_and_hub_keras_layer(fresh_python: Callable[..., str], consumed: Consumed) -> None:
     results = results_of(HUB, consumed, fresh_python)
@@ -152,6 +153,7 @@ def test_hub_load_and_hub_keras_layer(fresh_python: Callable[..., str], consumed
         assert seen["frozen"] < 1e-6, name
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_layers_of_keras_3(fresh_python: Callable[..., str], consumed: Consumed) -> None:
     results = results_of(KERAS, consumed, fresh_python)
@@ -171,6 +173,7 @@ def test_the_int8_table_trains_its_scales(toy: Any) -> None:
     assert "embedding_scales:0" in [variable.name for variable in loaded.trainable_variables]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.parametrize("name", ["use_dan", "bert"])
 def test_saved_model_cli_run(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:

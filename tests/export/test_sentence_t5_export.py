@@ -54,6 +54,7 @@ def test_preprocessor_and_encoder_apart(exported: tuple[Path, np.ndarray]) -> No
     assert not any("String" in op or "Sentencepiece" in op for op in ops)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_without_tensorflow_text_one_line_says_what_to_install(
     exported: tuple[Path, np.ndarray], fresh_python: Callable[..., str]

@@ -144,6 +144,7 @@ def test_arguments_out_of_range(run: Callable, wrong: dict[str, Any]) -> None:
         run(**wrong)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_real_models_in_real_processes(
     exported: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -43,6 +43,7 @@ def test_first_visits_are_a_part_of_a_benchmark() -> None:
     assert not is_part({"c 1": [0.1]}, whole)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.parametrize("name", QUICK)
 def test_a_killed_command_is_started_again(name: str, tmp_path: Path) -> None:
@@ -53,6 +54,7 @@ def test_a_killed_command_is_started_again(name: str, tmp_path: Path) -> None:
         assert any(killing.kill(share * moment, sent) for share in shares), "it met no signal"
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.parametrize("name", ["embed npy", "evaluate"])
 def test_of_two_writers_one_is_refused(name: str, tmp_path: Path) -> None:

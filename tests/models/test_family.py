@@ -37,7 +37,8 @@ def trained() -> TrainableEncoder:
     positives = encoder.vectorizer.token_ids(["cats", "a dog", "seas", "a man"] * 2, 12)
     data = ArrayData({"anchor": anchors.numpy(), "positive": positives.numpy()})
     task = Task("pairs", ContrastiveLoss(temperature=0.1), data, batch_size=4)
-    Trainer(encoder, [task], keras.optimizers.Adam(0.05), steps_per_call=1).run(2)
+    options = {"steps_per_call": 1, "jit_compile": False}
+    Trainer(encoder, [task], keras.optimizers.Adam(0.05), **options).run(2)
     assert np.abs(encoder.encode(TEXTS) - before).max() > 1e-3
     return encoder
 
@@ -86,6 +87,7 @@ def test_adapted(trained: TrainableEncoder, tmp_path: Path) -> None:
     np.testing.assert_allclose(encoder.encode(TEXTS), adapted, atol=1e-5)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_evaluated_and_benchmarked(
     trained: TrainableEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

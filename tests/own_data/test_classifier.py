@@ -49,6 +49,7 @@ def questions(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
     return lambda **options: train(start, shown, tmp_path / "tuned", dev=asked, **FEW, **options)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_file_of_labels_gives_a_classifier_that_keras_loads(
     questions: Callable[..., Any], tmp_path: Path, fresh_python: Callable[..., str]

@@ -382,6 +382,7 @@ def test_no_file_is_refused(tmp_path: Path) -> None:
         train("use_dan_en", [], tmp_path / "tuned")
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_killed_run_exports_the_weights_of_one_never_killed(
     start: str, tmp_path: Path, fresh_python: Callable[..., str], repository: Path

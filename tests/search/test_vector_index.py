@@ -200,6 +200,7 @@ def test_a_zero_vector_is_near_to_nothing(tmp_path: Path) -> None:
     np.testing.assert_allclose(cosine(vectors[:1], vectors[1:]), [0.0])
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_million_vectors_need_the_memory_of_blocks(
     fresh_python: Callable[..., str], tmp_path: Path

@@ -42,6 +42,7 @@ def trained(
         optimizer,
         strategy=strategy,
         steps_per_call=2,
+        jit_compile=False,
         accumulation=2,
         folder=folder,
         evaluate=lambda: {"score": 1.0},

@@ -169,6 +169,7 @@ def test_a_resumed_run_reads_on_and_learns_what_one_learns_from_arrays(tmp_path:
                 folder=tmp_path / ("arrays" if files is None else "files"),
                 batch_files=files,
                 steps_per_call=2,
+                jit_compile=False,
                 progress=False,
             )
             found += [record["loss"] for record in trainer.run(steps).records]
@@ -205,6 +206,7 @@ def server(tmp_path: Path) -> Iterator[str]:
             process.stdout.close()
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_server_in_another_process_trains_as_this_one_does(
     server: str,

@@ -239,6 +239,7 @@ print({data.batch(step, 4, 0)["premise"].shape[1] for step in range(16)})
 """
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_task_is_compiled_once_for_each_width(repository: Path, tmp_path: Path) -> None:
     """Three widths of one task and one of the other: four programs for 60 steps in six calls."""

@@ -134,6 +134,7 @@ class Workers:
                 return
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_workers_that_are_told_to_end_or_killed_end_as_those_never_stopped(
     repository: Path, tmp_path: Path

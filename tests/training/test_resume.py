@@ -16,6 +16,7 @@ RUN = Path(__file__).with_name("resume_run.py")
 STEPS = 480
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_killed_run_ends_with_the_weights_of_one_never_killed(
     repository: Path, tmp_path: Path

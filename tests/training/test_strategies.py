@@ -60,6 +60,7 @@ def start_workers(repository: Path, folder: Path) -> list[subprocess.Popen]:
     return started
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_one_device_mirrored_and_two_workers_give_the_same_losses(
     repository: Path, tmp_path: Path, fresh_python: Callable[..., str]
@@ -180,6 +181,7 @@ def test_without_a_tpu_it_says_so(fresh_python: Callable[..., str]) -> None:
     assert "tensorflow-tpu" in text
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_two_replicas_learn_what_one_learns_from_the_joint_batch(
     fresh_python: Callable[..., str],

@@ -111,7 +111,9 @@ def test_tasks_may_share_a_loss_and_its_head(tmp_path: Path) -> None:
     assert_same(weights_of(trainer), weights_of(again))
 
 
-@pytest.mark.parametrize("name", ["text", "talk", "nli", "teacher"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("text", marks=pytest.mark.end_to_end), "talk", "nli", "teacher"]
+)
 def test_xla_compiles_the_whole_step_and_gives_the_same_losses(name: str) -> None:
     losses = [
         [record["loss"] for record in trainer_of(name, jit_compile=jit).run(4).records]

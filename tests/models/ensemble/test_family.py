@@ -98,7 +98,8 @@ def test_trained_as_a_keras_model_and_as_a_saved_model(tmp_path: Path) -> None:
     rows = [encoder.vectorizer.token_ids(texts, 12).numpy() for texts in (TEXTS, TEXTS[::-1])]
     data = ArrayData(dict(zip(("anchor", "positive"), rows, strict=True)))
     task = Task("pairs", ContrastiveLoss(temperature=0.1), data, batch_size=4)
-    Trainer(encoder, [task], keras.optimizers.Adam(0.05), steps_per_call=1).run(2)
+    options = {"steps_per_call": 1, "jit_compile": False}
+    Trainer(encoder, [task], keras.optimizers.Adam(0.05), **options).run(2)
     after = encoder.model.get_weights()
     assert all(np.abs(a - b).max() > 1e-3 for a, b in zip(before, after, strict=True))
     encoder.export(tmp_path / "model", storage="int8")
