@@ -29,7 +29,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("MPLBACKEND", "Agg")
-# XLA compiles toys that take a few steps: its optimizations cost more than they gain, half of its time.
+# XLA compiles toys for a few steps: its optimizations cost half of its time, and gain nothing.
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 )
