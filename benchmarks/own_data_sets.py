@@ -19,8 +19,9 @@ from use_st5.data.sentence_splitter import split_sentences
 from use_st5.evaluation.senteval.readers import MR, SICK_E, SST2, TREC, TransferSample
 from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
 from use_st5.own_data.development import MEASURES, DevelopmentSet
+from use_st5.own_data.held_out import development_set, spread
 from use_st5.own_data.sources import open_source
-from use_st5.own_data.survey import development_set, spread, survey
+from use_st5.own_data.survey import survey
 
 Rows = list[dict[str, Any]]
 Parts = dict[str, Rows]

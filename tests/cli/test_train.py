@@ -30,7 +30,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[s
         if options.get("seed") == 99:
             raise KeyboardInterrupt
         options["on_news"]("something new")
-        return Trained(Path("m"), Path("m.run"), {"mrr": 0.25}, {"mrr": 0.5}, "mrr", 3, 9)
+        scores = {"before": {"mrr": 0.25}, "after": {"mrr": 0.5}, "test_before": {"mrr": 0.125}}
+        return Trained(
+            Path("m"), Path("m.run"), **scores, test_after={"mrr": 0.375},
+            monitor="mrr", best_step=3, steps=9,
+        )  # fmt: skip
 
     monkeypatch.setattr(training, "train", noted)
     monkeypatch.setattr(train, "start_tensorflow", lambda: None)
@@ -43,16 +47,21 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
         *("--dev", "d.tsv", "--column", "anchor=title", "--loss", "temperature=0.02"),
         *("--loss", "bidirectional=true", "--loss", "hidden_dims=512,512", "--batch", "128"),
         *("--rate", "1e-4", "--lora", "8", "--matryoshka", "64,512", "--freeze", "embedding"),
-        *("--batch-files", "gs://bucket/batches"),
+        *("--batch-files", "gs://bucket/batches", "--test", "t.tsv", "--score-range", "-1,5"),
     )
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines() == ["score\tbefore\tafter", "mrr\t25.00\t50.00"]
+    assert result.stdout.splitlines() == [
+        "rows\tscore\tbefore\tafter",
+        "validation\tmrr\t25.00\t50.00",
+        "test\tmrr\t12.50\t37.50",
+    ]
     assert "something new" in result.stderr
     ((arguments, options),) = asked
     assert arguments == ("use_dan_en", ["a.tsv", "b.csv=0.5"], "m")
     del options["on_news"]
     assert options == {
-        **{"dev": ["d.tsv"], "task": None, "settings": None, "overwrite": False, "strategy": None},
+        **{"dev": ["d.tsv"], "test": ["t.tsv"], "score_range": (-1.0, 5.0), "task": None},
+        **{"settings": None, "overwrite": False, "strategy": None},
         "batch_files": "gs://bucket/batches",
         **{"columns": {"anchor": "title"}, "batch_size": 128, "learning_rate": 1e-4},
         **{"lora_rank": 8, "matryoshka": (64, 512), "freeze": ("embedding",)},
@@ -97,6 +106,7 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
         (("m", "--train", "a", "--to", "m", "--loss", "0.3"), 2, "expected NAME=VALUE"),
         (("m", "--train", "a", "--to", "m", "--task", "b", "--task", "c"), 2, "expected one task"),
         (("m", "--train", "a", "--to", "m", "--matryoshka", "few"), 2, "numbers with commas"),
+        (("m", "--train", "a", "--to", "m", "--score-range", "all"), 2, "numbers with commas"),
     ],
 )
 def test_wrong_usage_is_one_line(

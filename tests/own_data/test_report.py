@@ -36,11 +36,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
-def commanded(sources: list[Source], measured: Sequence[Source] = (), **settings: Any) -> str:
+def commanded(
+    sources: list[Source],
+    dev: Sequence[Source] = (),
+    test: Sequence[Source] = (),
+    **settings: Any,
+) -> str:
     course: Any = SimpleNamespace(
         start="use_dan_en",
         surveys=[SimpleNamespace(source=each) for each in sources],
-        measured=measured,
+        dev=dev,
+        test=test,
         settings=make_settings(**settings),
     )
     return command_line(course, Path("somewhere/tuned"))
@@ -64,6 +70,7 @@ def given(line: str, asked: list[dict[str, Any]]) -> dict[str, Any]:
         {"freeze": ("embedding", "head"), "words": 20, "bigrams": 7, "seed": 3, "storage": "int8"},
         {"teacher": "my models/judge", "keep": 0.5, "micro_batch": 16, "lora_rank": 4, "cycles": 3},
         {"head": "drawn"},
+        {"score_range": (-1.0, 1.5), "max_tokens": 256},
     ],
 )
 def test_the_command_of_a_card_has_the_settings(
@@ -72,7 +79,7 @@ def test_the_command_of_a_card_has_the_settings(
     path = tmp_path / "a.csv"
     path.write_text("anchor,positive\none,two\n")
     found = given(commanded([open_source(path)], **settings), asked)
-    strange = {"model", "files", "to", "dev", "task", "columns", "settings", "overwrite"}
+    strange = {"model", "files", "to", "dev", "test", "task", "columns", "settings", "overwrite"}
     strange |= {"strategy", "batch_files", "on_news"}
     options = {name: value for name, value in found.items() if name not in strange}
     assert make_settings(**options) == make_settings(**settings)
@@ -88,9 +95,10 @@ def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> N
         open_source(f"{train}=0.25", columns=columns),
         open_source(text, task={str(text): "neighbours"}),
     ]
-    found = given(commanded(sources, [open_source(dev, columns=columns)]), asked)
+    measured = open_source(dev, columns=columns)
+    found = given(commanded(sources, [measured], [measured]), asked)
     assert (found["model"], found["to"]) == ("use_dan_en", "tuned")
     assert found["files"] == [f"{train}=0.25", str(text)]
-    assert found["dev"] == [str(dev)]
+    assert (found["dev"], found["test"]) == ([str(dev)], [str(dev)])
     assert found["task"] == {str(text): "neighbours"}
     assert found["columns"] == columns

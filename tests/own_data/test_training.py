@@ -98,7 +98,7 @@ def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) 
         *("scored_pairs", "pairs", "labels", "inference", "responses", "texts", "neighbours")
     ]
     assert {"mean", "sts_spearman", "triplets_mrr", "topics_accuracy"} <= set(trained.after)
-    assert any("held out to measure by" in line for line in said)
+    assert any("rows were set aside for validation" in line for line in said)
     vectors = tf.saved_model.load(str(trained.folder))(tf.constant(["the cat sat"]))
     np.testing.assert_allclose(vectors, trained.encoder.encode(["the cat sat"]), atol=1e-5)
 
@@ -147,7 +147,8 @@ def test_the_start_is_exported_where_nothing_is_better(start: str, tmp_path: Pat
     expected = encoder.encode(texts)
     np.testing.assert_allclose(use_st5.load(trained.folder).encode(texts), expected, atol=1e-6)
     card = (trained.folder / "README.md").read_text()
-    assert "this is the start itself" in card
+    assert "the start itself, since no step was better than it" in card
+    assert "No rows test: these scores flatter it a little." in card
     assert "| spearman |" in card
     assert "use-st5 train" in card
 
@@ -304,14 +305,29 @@ def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
     assert f" --freeze {word} " in (trained.folder / "README.md").read_text()
 
 
-def test_rows_of_the_development_file_do_not_train(start: str, tmp_path: Path) -> None:
+def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> None:
+    from use_st5.own_data.columns import SCORED_PAIRS
+    from use_st5.own_data.development import DevelopmentSet
     from use_st5.own_data.training import train
+    from use_st5.trainable_encoder import TrainableEncoder
 
     rows = scored()
-    files = write(tmp_path / "train.csv", rows), write(tmp_path / "dev.csv", rows[:10])
+    files = [
+        write(tmp_path / f"{name}.csv", part)
+        for name, part in (("train", rows), ("dev", rows[:6]), ("test", rows[6:10]))
+    ]
     said: list[str] = []
-    train(start, files[0], tmp_path / "tuned", dev=files[1], on_news=said.append, **FEW)
-    assert any("10 rows stand in the development file" in line for line in said)
+    measured = {"dev": files[1], "test": files[2]}
+    trained = train(start, files[0], tmp_path / "tuned", on_news=said.append, **measured, **FEW)
+    assert any("10 rows do not train, since they validate or test" in line for line in said)
+    for folder, scores in ((start, trained.test_before), (trained.folder, trained.test_after)):
+        tested = DevelopmentSet("test", SCORED_PAIRS, rows[6:10])
+        assert scores == pytest.approx(tested.scores(TrainableEncoder.load(folder).encode))
+    card = (trained.folder / "README.md").read_text()
+    assert "chose nothing and was read once" in card
+    before, after = (100 * each["spearman"] for each in (trained.test_before, trained.test_after))
+    table = f"| test | before | after |\n|---|---|---|\n| spearman | {before:.2f} | {after:.2f} |"
+    assert table in card
     expected = next(place for place, line in enumerate(said) if line.startswith("expected time: "))
     assert any(re.fullmatch(r"took \d+ seconds?", line) for line in said[expected:])
     assert (tmp_path / "tuned.run/prepared/train/score.bin").stat().st_size == 4 * 50

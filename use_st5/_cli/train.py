@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from use_st5._cli.models import start_tensorflow
 from use_st5._cli.output import manual, print_table, say
 from use_st5._cli.strategy import StrategyOption, TpuOption, strategy_name
+
+if TYPE_CHECKING:
+    from use_st5.own_data.training import Trained
 
 HELP = manual(
     r"""Train an encoder on your own files, and export what came of it.
@@ -31,9 +34,11 @@ HELP = manual(
     novel.txt=neighbours what of one file: a sentence a line may be running text, too.
 
     The model is measured before the first step and ten times on the way: on --dev FILE, by its own
-    columns, or on rows that are held out. What is exported to --to is the best step, or the start
-    itself where nothing is better. Checkpoints, TensorBoard's files and a plot go to the folder
-    TO.run. A run that was interrupted goes on when the same command is given again.
+    columns, or on rows that are set aside. What is exported to --to is the best step, or the start
+    itself where nothing is better. It is measured once more on --test FILE; without --dev and
+    --test half of the rows that were set aside test, where they are enough. Checkpoints,
+    TensorBoard's files and a plot go to the folder TO.run. A run that was interrupted goes on when
+    the same command is given again.
 
     --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME where it is not
     this machine's own); the batch is shared, and the training is the same. Workers in other
@@ -58,7 +63,11 @@ Files = Annotated[
 ]
 To = Annotated[str | None, typer.Option("--to", help="The folder to write.")]
 Dev = Annotated[
-    list[str] | None, typer.Option("--dev", metavar="FILE", help="What it is measured on.")
+    list[str] | None, typer.Option("--dev", metavar="FILE", help="Rows that choose the best step.")
+]
+Test = Annotated[
+    list[str] | None,
+    typer.Option("--test", metavar="FILE", help="Rows that measure the result, once."),
 ]
 Task = Annotated[
     list[str] | None,
@@ -118,7 +127,14 @@ Matryoshka = Annotated[
 Dropout = Annotated[float | None, typer.Option(help="Of the encoder in training.")]
 Words = Annotated[int | None, typer.Option(help="Of a fresh model's vocabulary. Default: 40000.")]
 Bigrams = Annotated[int | None, typer.Option(help="Of a fresh USE-DAN's vocabulary. Default: 0.")]
-MaxTokens = Annotated[int | None, typer.Option(help="Tokens of a text that training reads.")]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(help="Tokens of a text that training reads. Default: all, of a USE-DAN 128."),
+]
+ScoreRange = Annotated[
+    str | None,
+    typer.Option(metavar="LOW,HIGH", help="What scores become 0 and 1. Default: a usual range."),
+]
 Keep = Annotated[
     float | None,
     typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
@@ -159,6 +175,7 @@ def train(
     files: Files = None,
     to: To = None,
     dev: Dev = None,
+    test: Test = None,
     task: Task = None,
     column: Column = None,
     settings: Named = None,
@@ -180,6 +197,7 @@ def train(
     words: Words = None,
     bigrams: Bigrams = None,
     max_tokens: MaxTokens = None,
+    score_range: ScoreRange = None,
     keep: Keep = None,
     teacher: Teacher = None,
     cycles: Cycles = None,
@@ -205,17 +223,27 @@ def train(
     from use_st5.own_data.training import train as train_on_files
 
     try:
-        trained = train_on_files(model, files, to, dev=dev or (), on_news=say, **options)
+        trained = train_on_files(
+            model, files, to, dev=dev or (), test=test or (), on_news=say, **options
+        )
     except KeyboardInterrupt as interrupt:
         say("interrupted; the same command continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
-    _show_scores(trained.before, trained.after)
+    _show_scores(trained)
     say(f"written: {to}")
 
 
-def _show_scores(before: Mapping[str, float], after: Mapping[str, float]) -> None:
-    rows = [(name, f"{100 * before[name]:.2f}", f"{100 * after[name]:.2f}") for name in after]
-    print_table(["score", "before", "after"], rows)
+def _show_scores(trained: Trained) -> None:
+    parts = {
+        "validation": (trained.before, trained.after),
+        "test": (trained.test_before, trained.test_after),
+    }
+    rows = [
+        (part, name, f"{100 * before[name]:.2f}", f"{100 * after[name]:.2f}")
+        for part, (before, after) in parts.items()
+        for name in after
+    ]
+    print_table(["rows", "score", "before", "after"], rows)
 
 
 # What is handed on as it is given.
@@ -233,7 +261,9 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     if given["freeze"]:
         options["freeze"] = tuple(part for part in given["freeze"] if part != "nothing")
     if given["matryoshka"] is not None:
-        options["matryoshka"] = _numbers(given["matryoshka"])
+        options["matryoshka"] = _numbers("--matryoshka", given["matryoshka"], int)
+    if given["score_range"] is not None:
+        options["score_range"] = _numbers("--score-range", given["score_range"], float)
     if given["loss"]:
         options["loss"] = {
             n: _value(text) for n, text in named_words("--loss", given["loss"]).items()
@@ -277,10 +307,10 @@ def _value(text: str) -> Any:
     return text
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _numbers(option: str, text: str, kind: type) -> tuple[Any, ...]:
     try:
-        return tuple(int(each) for each in text.split(","))
+        return tuple(kind(each) for each in text.split(","))
     except ValueError as error:
         raise typer.BadParameter(
-            f"expected numbers with commas between, received {text!r}.", param_hint="--matryoshka"
+            f"expected numbers with commas between, received {text!r}.", param_hint=option
         ) from error

@@ -40,7 +40,7 @@ class ScoredPairLoss(VectorLoss):
         |---|---|
         | first | ids `[batch, length]` |
         | second | ids `[batch, length]` |
-        | score | floats `[batch]`: in 0 … 1 for "mse" and "bce", of any scale for "cosent" |
+        | score | floats `[batch]`: a similarity for "mse", 0 … 1 for "bce", any for "cosent" |
 
     Relations:
         Pairs that are only known to belong together want `ContrastiveLoss`; a cross-encoder learns

@@ -20,9 +20,10 @@ from use_st5._remote_files import as_written, exists, here
 from use_st5.own_data.columns import LABELS
 from use_st5.own_data.development import DevelopmentSet
 from use_st5.own_data.fitted_layers import fit_layers
+from use_st5.own_data.held_out import training_rows
 from use_st5.own_data.run_folder import RUN, absolute
 from use_st5.own_data.sources import Row
-from use_st5.own_data.survey import Survey, training_rows
+from use_st5.own_data.survey import Survey
 from use_st5.training.recipe_run import write_json
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class Classifier:
         path: The `.keras` file.
         folder: That of the encoder whose vectors it reads.
         labels: What its classes are called, in the order of its outputs.
-        accuracy: Share of each development set's rows that it names right, by the set's name.
+        accuracy: Share of the rows of each test set, or else each validation set, that it names
+            right, by the set's name.
 
     Example:
         >>> classifier = Classifier.load("tuned.run/classifier.keras")
@@ -144,6 +146,7 @@ class Classifier:
 def write_classifiers(
     surveys: Sequence[Survey],
     sets: Sequence[DevelopmentSet],
+    tests: Sequence[DevelopmentSet],
     encoder: Path,
     work: Path,
     *,
@@ -157,7 +160,8 @@ def write_classifiers(
 
     Args:
         surveys: The training files.
-        sets: The rows that do not train.
+        sets: The rows that validate, which say how good it is where none test.
+        tests: The rows that test.
         encoder: The folder of the exported encoder.
         work: Where classifiers go.
         seed: Of the head's initial weights.
@@ -169,12 +173,18 @@ def write_classifiers(
     written = []
     for number, found in enumerate(labelled, start=1):
         name = "classifier" if len(labelled) == 1 else f"classifier_{number}"
-        written.append(_write(found, sets, as_written(encoder), work / f"{name}.keras", seed))
+        path, held = work / f"{name}.keras", [*sets, *tests]
+        written.append(_write(found, held, tests or sets, as_written(encoder), path, seed))
     return written
 
 
 def _write(
-    found: Survey, sets: Sequence[DevelopmentSet], encoder: str, path: Path, seed: int
+    found: Survey,
+    held: Sequence[DevelopmentSet],
+    measured: Sequence[DevelopmentSet],
+    encoder: str,
+    path: Path,
+    seed: int,
 ) -> Classifier:
     numbers = found.label_numbers
     written = Classifier(path, encoder, [*numbers], accuracy={})
@@ -186,9 +196,9 @@ def _write(
         vectors = written.encoder.encode(texts, on_truncation="ignore")
         return vectors, np.array([numbers[row["label"]] for row in rows])
 
-    fit_layers(head.layers, *read([*training_rows(found, sets)]), from_logits=False)
+    fit_layers(head.layers, *read([*training_rows(found, held)]), from_logits=False)
     accuracy = {}
-    for each in sets:
+    for each in measured:
         if each.labels_of == found.source.name and each.kind is LABELS:
             vectors, labels = read(each.rows)
             accuracy[each.name] = float((np.asarray(head(vectors)).argmax(axis=1) == labels).mean())

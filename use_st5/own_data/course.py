@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from use_st5.own_data.columns import LABELS
-from use_st5.own_data.development import MEASURES, DevelopmentSet
+from use_st5.own_data.development import MEASURES, DevelopmentSet, measure
 from use_st5.own_data.fitted_loss import FITTED_ROWS
 from use_st5.own_data.learner import family_name, token_limit
 from use_st5.own_data.pair_cycles import PairCycles, course_of
@@ -43,8 +43,10 @@ class Brief:
         encoder: What learns.
         settings: How.
         surveys: What the files hold.
-        sets: What is measured.
-        measured: The files whose rows these are; none: they are rows of the training files.
+        sets: What validates: the best step is chosen by it.
+        tests: What tests, once, at the end; may be none.
+        dev: The files whose rows validate; none: they are rows of the training files.
+        test: The files whose rows test; none: they are rows of the training files, too.
     """
 
     start: str
@@ -52,12 +54,14 @@ class Brief:
     settings: Settings
     surveys: Sequence[Survey]
     sets: Sequence[DevelopmentSet]
-    measured: Sequence[Source]
+    tests: Sequence[DevelopmentSet]
+    dev: Sequence[Source]
+    test: Sequence[Source]
 
     @property
-    def held_out(self) -> bool:
-        """Whether rows of the training files measure."""
-        return not self.measured
+    def held(self) -> list[DevelopmentSet]:
+        """All rows that do not train."""
+        return [*self.sets, *self.tests]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,9 +82,9 @@ class Course(Brief):
 
     def lines(self) -> Iterator[str]:
         """What is said before the first step."""
-        limit = token_limit(self.encoder, self.settings)
+        limit, most = token_limit(self.encoder, self.settings), self.encoder.max_length
         for found in self.surveys:
-            yield from found.lines(limit)
+            yield from found.lines(limit, longer=most is None or most > limit)
         yield from self.measuring()
         yield (
             f"model: {self.start}, a {family_name(self.encoder) or 'model'} of "
@@ -94,23 +98,37 @@ class Course(Brief):
 
     def measuring(self) -> Iterator[str]:
         """What is measured on which rows."""
-        if self.held_out:
-            count = sum(len(each.rows) for each in self.sets)
-            yield (
-                f"no --dev: {count:,} of the training rows are held out to measure by; the scores "
-                "say how it does on such rows, not on others"
-            )
-        for each in self.sets:
-            name, what = MEASURES[each.kind.name]
-            asked = each.questions()
-            differ = f", {asked:,} of them different" if asked < len(each.rows) else ""
-            yield f"measured on {each.name}: {name}, {what}; {len(each.rows):,} rows{differ}"
+        if not self.dev:
+            yield f"No --dev: {_count(self.sets)} rows were set aside for validation."
+        if self.tests and not self.test:
+            yield f"No --test: {_count(self.tests)} rows were set aside for the test."
+        for use, sets in (("validation", self.sets), ("test", self.tests)):
+            for each in sets:
+                name, what = MEASURES[each.kind.name]
+                asked = each.questions()
+                differ = f", {asked:,} of them different" if asked < len(each.rows) else ""
+                yield f"{use} on {each.name}: {name}, {what}; {len(each.rows):,} rows{differ}"
+        if not self.tests:
+            yield self.optimistic()
         for found in self.surveys:
-            if not self.held_out and (found.left_out or found.shared):
+            if (self.dev or self.test) and (found.left_out or found.shared):
                 yield (
-                    f"{found.source.name}: {found.left_out:,} rows stand in the development file, "
-                    f"too, and are left out; {found.shared:,} others share a text with it"
+                    f"{found.source.name}: {found.left_out:,} rows do not train, since they "
+                    f"validate or test; {found.shared:,} others share a text with those"
                 )
+
+    @property
+    def test_monitor(self) -> str:
+        """The name of the score that counts of those of the test."""
+        return measure(self.tests)[1]
+
+    def optimistic(self) -> str:
+        """What the scores are where nothing tests."""
+        looks = self.steps if self.unit == "cycle" else self.settings.evaluations
+        return (
+            f"No test rows: the scores at the end are optimistic, the best of up to {looks + 1} "
+            "measurements on the rows that chose it. Give rows that choose nothing with --test."
+        )
 
     @property
     def unit(self) -> str:
@@ -158,6 +176,7 @@ class Course(Brief):
         """A guess at the time of the training: reading, updates, what is kept, and graphs."""
         evaluations = self.settings.evaluations + 2
         measured = sum(len(one.texts()) for one in self.sets) * evaluations + self._fitted_texts()
+        measured += 2 * sum(len(one.texts()) for one in self.tests)
         updates = self.texts / (texts_of_row(self.surveys) * self.settings.batch_size)
         passes = _PASSES * updates + _KEPT * evaluations
         # Micro-batches are read once more, without a gradient (GradCache).
@@ -198,6 +217,10 @@ class Course(Brief):
     @property
     def _weights(self) -> int:
         return sum(math.prod(v.shape) for v in self.encoder.model.trainable_variables)
+
+
+def _count(sets: Sequence[DevelopmentSet]) -> str:
+    return f"{sum(len(each.rows) for each in sets):,}"
 
 
 def texts_of_row(surveys: Sequence[Survey]) -> int:

@@ -13,7 +13,8 @@ from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.own_data.development import DevelopmentSet
 from use_st5.own_data.fitted_layers import fit_layers
-from use_st5.own_data.survey import Survey, spread, training_rows
+from use_st5.own_data.held_out import spread, training_rows
+from use_st5.own_data.survey import Survey
 from use_st5.trainable_encoder import TrainableEncoder
 
 # Rows that the layers are fitted to.

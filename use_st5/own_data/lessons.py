@@ -32,10 +32,11 @@ from use_st5.own_data.columns import (
 )
 from use_st5.own_data.development import DevelopmentSet
 from use_st5.own_data.fitted_loss import FittedLoss
+from use_st5.own_data.held_out import training_rows
 from use_st5.own_data.learner import batch_widths
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Row
-from use_st5.own_data.survey import Survey, training_rows
+from use_st5.own_data.survey import Survey
 from use_st5.own_data.teachers import judged
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe import Examples, RecipeTask
@@ -72,6 +73,7 @@ def recipe_task(
         rate: Its weight; None: its number of examples.
         judge: Scores pairs that have none.
     """
+    _check_scores(found, settings)
     loss, keys, values = _lesson(found, encoder.vectorizer.vocabulary.size)
     numbers = {"label": PreparedColumn("label"), "word": PreparedColumn("label")}
     numbers["score"] = PreparedColumn("score")
@@ -118,6 +120,22 @@ def check_loss_settings(tasks: Sequence[RecipeTask], settings: Settings) -> None
         task.loss()
 
 
+def _check_scores(found: Survey, settings: Settings) -> None:
+    """Refuses scores below 0 where a loss takes none.
+
+    Raises:
+        ValueError: There are some.
+    """
+    if found.scores is None or found.scores.target(found.lowest) >= 0:
+        return
+    for name, word in (("objective", "bce"), ("similarity", "angular")):
+        if settings.loss.get(name) == word:
+            raise ValueError(
+                f"{found.source.name}: expected scores from 0 to 1 for the loss with {name}={word},"
+                f" found {found.lowest:g}. Give --score-range -1,1, which makes 0 to 1 of -1 to 1."
+            )
+
+
 def _lesson(found: Survey, vocabulary_size: int) -> _Lesson:
     kind = found.source.kind
     same = {key: key for key in kind.columns if key in found.source.columns}
@@ -129,7 +147,8 @@ def _lesson(found: Survey, vocabulary_size: int) -> _Lesson:
         return partial(loss, hard_negatives=negatives), columns, {}
     if kind in (SCORED_PAIRS, UNSCORED_PAIRS):
         columns = {"first": "sentence1", "second": "sentence2", "score": "score"}
-        return ScoredPairLoss, columns, {"score": found.unit_score}
+        # A cross-encoder's scores are in 0 … 1.
+        return ScoredPairLoss, columns, {"score": found.scores.target if found.scores else float}
     if kind is DEFINITIONS:
         return DefinitionLoss, {"definition": "definition", "word": "word"}, {"word": int}
     if kind.label is not None:

@@ -14,11 +14,12 @@ import numpy as np
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
 from use_st5.own_data.columns import SCORED_PAIRS
-from use_st5.own_data.development import DevelopmentSet
+from use_st5.own_data.development import DevelopmentSet, test_scores
+from use_st5.own_data.held_out import training_rows
 from use_st5.own_data.learner import copy_of
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Row
-from use_st5.own_data.survey import Survey, training_rows
+from use_st5.own_data.survey import Survey
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.device import Device
 from use_st5.training.history import History
@@ -45,6 +46,7 @@ class PairCycles:
         below: The encoder that cross-encoders are made of, which reads two texts in a row.
         surveys: The pairs.
         development: Scored pairs, by which the best cycle is chosen.
+        tests: What tests the encoder that is exported; may be none.
         settings: How.
         metadata: For `use_st5.json`.
         card: The model card, out of nothing and the scores of what is exported.
@@ -54,6 +56,7 @@ class PairCycles:
     below: TrainableEncoder
     surveys: Sequence[Survey]
     development: DevelopmentSet
+    tests: Sequence[DevelopmentSet]
     settings: Settings
     metadata: Mapping[str, Any]
     card: Callable[[Any, Scores], str] = lambda run, scores: ""
@@ -77,7 +80,7 @@ class PairCycles:
             strategy: Where to train, as in `Recipe.run`, on one machine.
 
         Returns:
-            The development scores of what is exported.
+            The scores of what is exported, of validation and test.
         """
         del data
         gold = np.array([row["score"] for row in self.development.rows])
@@ -101,6 +104,7 @@ class PairCycles:
         # The measurements stand in the order of the cycles, from 0.
         _, *measured = history.evaluations[history.best_step or 0].items()
         scores = {name: float(value) for name, value in measured}
+        scores |= test_scores(self.tests, encoder.encode)
         encoder.card = self.card(None, scores)
         self._cross_encoder(taught).export(output / _CROSS_ENCODER)
         encoder.export(exported, storage=self.settings.storage)
@@ -109,7 +113,7 @@ class PairCycles:
 
     def _learner(self) -> Learner:
         rows = itertools.chain.from_iterable(
-            training_rows(found, [self.development]) for found in self.surveys
+            training_rows(found, [self.development, *self.tests]) for found in self.surveys
         )
         return Learner(
             name=_NAME,
@@ -186,6 +190,7 @@ def pair_cycles(
     teacher: Any,
     surveys: Sequence[Survey],
     sets: Sequence[DevelopmentSet],
+    tests: Sequence[DevelopmentSet],
     settings: Settings,
     metadata: Mapping[str, Any],
 ) -> PairCycles:
@@ -195,7 +200,8 @@ def pair_cycles(
         encoder: What learns.
         teacher: What its cross-encoder is made of; None: the encoder itself.
         surveys: The pairs.
-        sets: What is measured.
+        sets: What validates.
+        tests: What tests.
         settings: How.
         metadata: For `use_st5.json`.
 
@@ -222,6 +228,7 @@ def pair_cycles(
         below=below,
         surveys=surveys,
         development=sets[0],
+        tests=tests,
         settings=settings,
         metadata=metadata,
     )

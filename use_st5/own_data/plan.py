@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,22 +16,16 @@ from use_st5.models.lora import apply_lora
 from use_st5.models.lora_adapters import LoRAAdapters
 from use_st5.own_data.columns import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
 from use_st5.own_data.course import Brief, Course, texts_of_row
-from use_st5.own_data.development import DevelopmentSet, Encode, Scores, measure
+from use_st5.own_data.development import Encode, Scores, measure, test_scores
 from use_st5.own_data.fitted_loss import FittedLoss
+from use_st5.own_data.held_out import without_held_out
 from use_st5.own_data.learner import FRESH, family_name, token_limit
 from use_st5.own_data.lessons import check_loss_settings, recipe_task
+from use_st5.own_data.measured_sets import measured_sets, short_names
 from use_st5.own_data.pair_cycles import pair_cycles
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Source
-from use_st5.own_data.survey import (
-    MOST_DEVELOPMENT_ROWS,
-    Survey,
-    development_set,
-    held_out_rows,
-    spread,
-    survey,
-    without_development,
-)
+from use_st5.own_data.survey import Survey, survey
 from use_st5.own_data.teachers import Teacher, VectorFile, open_teacher, taught_vectors
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe import Recipe, RecipeTask, Run, Stage, keep_model
@@ -40,15 +33,14 @@ from use_st5.training.training_loop import STEPS_PER_CALL
 
 # Fewer steps than this, and each is a call of its own: calls are what measurements lie between.
 _FEW_STEPS = 100
-# More rows of a development file are not measured: each measurement would take minutes.
-_MOST_MEASURED = 5 * MOST_DEVELOPMENT_ROWS
 
 
 def plan(
     model: str | os.PathLike[str] | TrainableEncoder,
     encoder: TrainableEncoder,
     sources: Sequence[Source],
-    measured: Sequence[Source],
+    dev: Sequence[Source],
+    test: Sequence[Source],
     settings: Settings,
     *,
     replicas: int = 1,
@@ -59,19 +51,21 @@ def plan(
         model: The start as it was named.
         encoder: What learns.
         sources: What it learns from.
-        measured: What measures; none: rows of the sources are held out.
+        dev: What validates; none: rows of the sources are held out.
+        test: What tests, once, at the end.
         settings: How.
         replicas: How many share a batch.
 
     Raises:
         ValueError: A file teaches nothing, or an option does not fit the encoder or the tasks.
     """
-    surveys = [survey(source, encoder.vectorizer) for source in sources]
-    names = _names(sources)
-    sets = _development_sets(surveys, measured, encoder, names)
-    surveys = [without_development(found, sets) for found in surveys]
+    scores = settings.score_range
+    surveys = [survey(source, encoder.vectorizer, scores=scores) for source in sources]
+    names = short_names(sources)
+    sets, tests = measured_sets(surveys, dev, test, encoder.vectorizer)
+    surveys = [without_held_out(found, [*sets, *tests]) for found in surveys]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
-    brief = Brief(start, encoder, settings, surveys, sets, measured)
+    brief = Brief(start, encoder, settings, surveys, sets, tests, dev, test)
     teacher = open_teacher(settings.teacher) if settings.teacher else None
     unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
     if isinstance(teacher, CrossEncoder) and not unscored:
@@ -94,7 +88,7 @@ def _in_cycles(brief: Brief, teacher: TrainableEncoder | VectorFile | None) -> C
             "with --teacher FOLDER."
         )
     recipe = pair_cycles(
-        brief.encoder, teacher, brief.surveys, brief.sets, settings, _metadata(brief)
+        brief.encoder, teacher, brief.surveys, brief.sets, brief.tests, settings, _metadata(brief)
     )
     pairs = sum(found.kept for found in brief.surveys)
     # A cross-encoder reads both texts, in both orders.
@@ -149,6 +143,7 @@ def _recipe(brief: Brief, stage: Stage, scores: Callable[[Encode], Scores]) -> R
         stages=(stage,),
         prepare=lambda run: _fit_losses(stage),
         measure=lambda run: scores,
+        final=lambda run: lambda encode: scores(encode) | test_scores(brief.tests, encode),
         held_out=lambda data: set(),
         keep=lambda run, trained: _keep(run, trained, adapters),
         storage=settings.storage,
@@ -157,63 +152,10 @@ def _recipe(brief: Brief, stage: Stage, scores: Callable[[Encode], Scores]) -> R
     )
 
 
-def _development_sets(
-    surveys: Sequence[Survey],
-    measured: Sequence[Source],
-    encoder: TrainableEncoder,
-    names: Sequence[str],
-) -> list[DevelopmentSet]:
-    if not measured:
-        sets = [
-            development_set(found, held_out_rows(found), name)
-            for found, name in zip(surveys, names, strict=True)
-            if found.source.kind is not UNSCORED_PAIRS
-        ]
-        if not sets:
-            raise ValueError(
-                "Pairs without a score measure nothing: give a file that does with --dev, such as "
-                "one with the columns sentence1, sentence2 and score."
-            )
-        return sets
-    sets = []
-    for source, name in zip(measured, _names(measured), strict=True):
-        own = survey(source, encoder.vectorizer)
-        rows = spread(source, own.rows, _MOST_MEASURED)
-        if source.kind.label is None:
-            sets.append(DevelopmentSet(name, source.kind, rows))
-            continue
-        sets.append(development_set(_teaching(surveys, own), rows, name))
-    return sets
-
-
-def _teaching(surveys: Sequence[Survey], measured: Survey) -> Survey:
-    """The training file that teaches the labels of a file that measures.
-
-    Raises:
-        ValueError: There is none.
-    """
-    source = measured.source
-    alike = [found for found in surveys if found.source.kind is source.kind]
-    if not alike:
-        raise ValueError(
-            f"{source.name}: measures labels, and no training file has the task "
-            f"{source.kind.name}, whose rows a classifier could be fitted to."
-        )
-    unknown = [set(measured.classes) - set(found.classes) for found in alike]
-    taught, missing = min(zip(alike, unknown, strict=True), key=lambda each: len(each[1]))
-    if missing:
-        raise ValueError(
-            f"{source.name}: expected the labels of {taught.source.name}, "
-            f"{', '.join(sorted(taught.classes)[:8])}; received others: "
-            f"{', '.join(sorted(missing)[:8])}."
-        )
-    return taught
-
-
 def _tasks(
     brief: Brief, teacher: Teacher | None, names: Sequence[str], replicas: int
 ) -> list[RecipeTask]:
-    encoder, settings, surveys, sets = brief.encoder, brief.settings, brief.surveys, brief.sets
+    encoder, settings, surveys, sets = brief.encoder, brief.settings, brief.surveys, brief.held
     limit, total = token_limit(encoder, settings), sum(found.kept for found in surveys)
     judge = teacher if isinstance(teacher, CrossEncoder) else None
     taught = teacher is not None and judge is None
@@ -295,13 +237,3 @@ def _metadata(brief: Brief) -> dict[str, Any]:
     return {name: brief.encoder.metadata[name] for name in sorted(inherited)} | {
         "trained_from": brief.start
     }
-
-
-def _names(sources: Sequence[Source]) -> list[str]:
-    """Short names, each another, that may be those of tasks."""
-    names: list[str] = []
-    for source in sources:
-        stem = re.sub(r"\W+", "_", Path(source.name).name.split(".")[0]).strip("_") or "data"
-        stem = stem if stem.isidentifier() else f"data_{stem}"
-        names.append(stem if stem not in names else f"{stem}_{len(names) + 1}")
-    return names

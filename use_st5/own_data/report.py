@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5._remote_files import here
-from use_st5.own_data.development import MEASURES
+from use_st5.own_data.development import MEASURES, DevelopmentSet, apart
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Source
 from use_st5.training.history import History
@@ -22,34 +22,27 @@ if TYPE_CHECKING:
 _PICTURE = "run.png"
 
 
-def card(course: Course, history: History, scores: Mapping[str, float], target: Path) -> str:
+def card(
+    course: Course,
+    history: History,
+    start: Mapping[str, float],
+    scores: Mapping[str, float],
+    target: Path,
+) -> str:
     """The model card, Markdown: data, command, scores before and after.
 
     Args:
         course: What was done.
         history: How it went.
-        scores: Of what is exported.
+        start: The scores of the start on the rows that test.
+        scores: Of what is exported, on the rows that validate and that test.
         target: Where it goes.
     """
-    before = history.evaluations[0]
-    table = [f"| {name} | {100 * before[name]:.2f} | {100 * scores[name]:.2f} |" for name in scores]
     files = [
         f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
         f" {found.source.rate or ''} | `{found.source.identity()[:16]}` |"
         for found in course.surveys
     ]
-    best, unit = history.best_step or 0, course.unit
-    chosen = (
-        f"The best of {len(history.evaluations)} measurements, {unit} {best} of {history.step}, "
-        f"chosen by {course.monitor}."
-        if best
-        else f"No {unit} was better than the start by {course.monitor}: this is the start itself."
-    )
-    where = "rows of the training files that were held out" if course.held_out else "the files"
-    sets = "; ".join(
-        f"{each.name}, {len(each.rows):,} rows, {MEASURES[each.kind.name][1]}"
-        for each in course.sets
-    )
     return "\n".join(
         [
             f"# {target.name}",
@@ -63,10 +56,7 @@ def card(course: Course, history: History, scores: Mapping[str, float], target: 
             "",
             "## Scores",
             "",
-            f"Times 100, on {where} ({sets}), before and after the training. {chosen}",
-            "",
-            *("| score | before | after |", "|---|---|---|", *table),
-            "",
+            *_scores(course, history, start, scores),
             "## Data",
             "",
             *("| file | task | rows | rate | sha256 |", "|---|---|---|---|---|", *files),
@@ -81,6 +71,42 @@ def card(course: Course, history: History, scores: Mapping[str, float], target: 
     )
 
 
+def _scores(
+    course: Course, history: History, start: Mapping[str, float], scores: Mapping[str, float]
+) -> Iterator[str]:
+    """The tables of validation and test, and what each says of the model."""
+    best, unit = history.best_step or 0, course.unit
+    chosen = (
+        f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} measurements by "
+        f"{course.monitor}"
+        if best
+        else f"the start itself, since no {unit} was better than it by {course.monitor}"
+    )
+    validation, test = apart(scores)
+    yield f"Times 100. Validation, {_described(course.sets, course.dev)}, chose what is exported:"
+    yield f"{chosen}. " + ("" if test else "No rows test: these scores flatter it a little.")
+    yield ""
+    yield from _table("validation", history.evaluations[0], validation)
+    if test:
+        yield f"Test, {_described(course.tests, course.test)}, chose nothing and was read once."
+        yield ""
+        yield from _table("test", apart(start)[1], test)
+
+
+def _described(sets: Sequence[DevelopmentSet], files: Sequence[Source]) -> str:
+    """The rows of sets, and what is measured on them."""
+    where = "files of its own" if files else "rows of the training files that were set aside"
+    shown = (
+        f"{each.name}, {len(each.rows):,} rows, {MEASURES[each.kind.name][1]}" for each in sets
+    )
+    return f"{where} ({'; '.join(shown)})"
+
+
+def _table(use: str, before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
+    rows = [f"| {name} | {100 * before[name]:.2f} | {100 * after[name]:.2f} |" for name in after]
+    return [f"| {use} | before | after |", "|---|---|---|", *rows, ""]
+
+
 def command_line(course: Course, target: Path) -> str:
     """The command that does the same, with all settings that are not the usual ones."""
     sources = [found.source for found in course.surveys]
@@ -89,9 +115,11 @@ def command_line(course: Course, target: Path) -> str:
         words += ["--train", source.name + (f"={source.rate}" if source.rate else "")]
         if source.asked:
             words += ["--task", f"{source.name}={source.kind.name}"]
-    for source in course.measured:
+    for source in course.dev:
         words += ["--dev", source.name]
-    everything = (*sources, *course.measured)
+    for source in course.test:
+        words += ["--test", source.name]
+    everything = (*sources, *course.dev, *course.test)
     for renamed in dict.fromkeys(each for source in everything for each in _renamed(source)):
         words += ["--column", renamed]
     usual = Settings()
@@ -153,7 +181,7 @@ def draw_run(history: History, work: Path, monitor: str, unit: str = "step") -> 
     measured = [each["step"] for each in history.evaluations]
     right.plot(measured, [100 * each[monitor] for each in history.evaluations], marker="o")
     right.axvline(history.best_step or 0, color="grey", linestyle=":", label="exported")
-    right.set(xlabel=unit, ylabel=f"{monitor} x 100", title="development")
+    right.set(xlabel=unit, ylabel=f"{monitor} x 100", title="validation")
     right.legend()
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=120)

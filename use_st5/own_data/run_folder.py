@@ -28,7 +28,8 @@ _REQUEST = "request.json"
 def request_of(
     model: str | os.PathLike[str] | TrainableEncoder,
     sources: Sequence[Source],
-    measured: Sequence[Source],
+    dev: Sequence[Source],
+    test: Sequence[Source],
     settings: Settings,
 ) -> dict[str, Any]:
     """What a run can only be continued with."""
@@ -36,7 +37,8 @@ def request_of(
     request = {
         "model": named,
         "train": [_described(source) for source in sources],
-        "dev": [_described(source) for source in measured],
+        "dev": [_described(source) for source in dev],
+        "test": [_described(source) for source in test],
         "settings": dataclasses.asdict(settings),
     }
     return json.loads(json.dumps(request, default=list))

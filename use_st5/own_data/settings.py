@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
@@ -60,6 +61,8 @@ class Settings:
         bigrams: Of a fresh USE-DAN's vocabulary, at most; none is better on files of a usual size
             (docs/own_data_results.md has the measurement).
         max_tokens: Tokens of a text that training reads; None: what the encoder reads, or 128.
+        score_range: The lowest and the highest score that there can be in the files of scored
+            pairs, which become 0 and 1; None: the narrowest usual range that holds a file's scores.
         cycles: Of pairs without a score: how often the encoder and its cross-encoder teach each
             other; `epochs`, `steps`, `batch_size` and `learning_rate` are of one such lesson.
         evaluations: Measurements on the way.
@@ -89,6 +92,7 @@ class Settings:
     words: int = 40_000
     bigrams: int = 0
     max_tokens: int | None = None
+    score_range: tuple[float, float] | None = None
     cycles: int = 2
     evaluations: int = 10
     patience: int | None = None
@@ -120,6 +124,7 @@ class Settings:
                 "warmup_ratio: expected a share of the steps, from 0 to less than 1, received "
                 f"{self.warmup_ratio}."
             )
+        _check_score_range(self.score_range)
         if self.micro_batch and self.batch_size % self.micro_batch:
             raise ValueError(
                 f"micro_batch: expected a number that divides the batch size, {self.batch_size}, "
@@ -217,6 +222,14 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Cer et al. 2018, "Encoders": its three tasks, with the response's own network.
     "use": {"learning_rate": 1e-3, "head": "drawn", "loss": {"hidden_dims": (512, 512)}},
 }
+
+
+def _check_score_range(ends: tuple[float, ...] | None) -> None:
+    if ends is not None and not (len(ends) == 2 and -math.inf < ends[0] < ends[1] < math.inf):
+        raise ValueError(
+            "score_range: expected the lowest and the highest score, such as (0, 5), received "
+            f"{ends}."
+        )
 
 
 def make_settings(name: str | None = None, **changes: Any) -> Settings:

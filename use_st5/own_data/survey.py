@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,12 @@ import numpy as np
 from use_st5._streams import batched
 from use_st5.data.held_out import normalized
 from use_st5.own_data.columns import INFERENCE, NEIGHBOURS, TEXTS, TaskKind
-from use_st5.own_data.development import DevelopmentSet
+from use_st5.own_data.score_range import ScoreRange, score_range
 from use_st5.own_data.sources import Row, Source
 
 _AT_ONCE = 2048
 _MOST_CLASSES = 1000
 _INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
-# Without a file of their own, a share of the rows develops, and no more than so many.
-_SHARE, _SHARE_OF_FEW, _FEW = 0.1, 0.2, 1000
-MOST_DEVELOPMENT_ROWS = 1000
-# Rows that a classifier of labels is fitted to in each measurement.
-_FITTED = 2000
 _LINE = 110
 
 
@@ -42,8 +36,11 @@ class Survey:
         repeated: Rows that stand there before, in the same words.
         otherwise: Those of them that have another label or score than before.
         first: The first rows, to be shown.
-        left_out: Rows that belong to the development set.
-        shared: Further rows that share a text with it.
+        scores: The range of the scores; None where there are none.
+        positives: Of pairs with hard negatives the hash of each pair, as `hard_negatives` gives it.
+        false_negatives: Hard negatives that another row has as a positive of the same text.
+        left_out: Rows that validate or test.
+        shared: Further rows that share a text with those.
     """
 
     source: Source
@@ -55,6 +52,9 @@ class Survey:
     repeated: int
     otherwise: int
     first: Sequence[Row]
+    scores: ScoreRange | None = None
+    positives: frozenset[int] = frozenset()
+    false_negatives: int = 0
     left_out: int = 0
     shared: int = 0
 
@@ -72,17 +72,12 @@ class Survey:
             ordered = [names[name] for name in _INFERENCE_LABELS]
         return {name: number for number, name in enumerate(ordered)}
 
-    def unit_score(self, score: float) -> float:
-        """A score of the file in 0 … 1: those of another range are moved and scaled into it."""
-        if self.lowest >= 0 and self.highest <= 1:
-            return score
-        return (score - self.lowest) / (self.highest - self.lowest)
-
-    def lines(self, limit: int) -> Iterator[str]:
+    def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
         """What is to be shown: what was found, and what the encoder will not read.
 
         Args:
             limit: Tokens of a text that are read in training.
+            longer: Whether the encoder could read more.
         """
         kind, report = self.source.kind, self.source.report
         found = ", ".join(
@@ -100,29 +95,39 @@ class Survey:
             repeated += f" ({self.otherwise:,} with another {kind.gold} than before)"
         yield f"  {self.rows:,} rows{repeated}{bad}"
         yield from (f"    {offence}" for offence in report.offences)
-        middle, most = np.median(self.lengths), self.lengths.max()
-        cut = float((self.lengths > limit).mean())
-        yield (
-            f"  {len(self.lengths):,} texts of {middle:.0f} tokens (median), {most:,} at most; "
-            f"{limit:,} are read: {cut:.1%} of the texts are cut"
-        )
+        if self.false_negatives:
+            yield (
+                f"  {self.false_negatives:,} hard negatives are positives of the same text in "
+                "other rows: they are not used"
+            )
+        yield self._lengths(limit, longer=longer)
         if self.classes:
             shown = ", ".join(f"{name} {count:,}" for name, count in self.classes.most_common(8))
             more = f", … ({len(self.classes)} labels)" if len(self.classes) > 8 else ""
             yield f"  labels: {shown}{more}"
-        if kind.score is not None:
-            scaled = "" if self.unit_score(self.highest) == self.highest else ", taken as 0 … 1"
-            yield f"  scores: {self.lowest:g} … {self.highest:g}{scaled}"
+        if self.scores is not None:
+            yield "  " + self.scores.line(self.lowest, self.highest)
         for row in self.first:
             yield "  e.g. " + " | ".join(_short(row[key]) for key in row)
 
+    def _lengths(self, limit: int, *, longer: bool) -> str:
+        middle, most = np.median(self.lengths), self.lengths.max()
+        shown = f"  {len(self.lengths):,} texts of {middle:.0f} tokens (median), {most:,} at most; "
+        if not (cut := int((self.lengths > limit).sum())):
+            return f"{shown}none is cut"
+        return (
+            f"{shown}training cuts {cut:,} of them ({cut / len(self.lengths):.1%}) at {limit:,} "
+            "tokens" + (" (--max-tokens changes this)" if longer else ", all that the model reads")
+        )
 
-def survey(source: Source, vectorizer: Any) -> Survey:
+
+def survey(source: Source, vectorizer: Any, *, scores: Sequence[float] | None = None) -> Survey:
     """Reads a source once.
 
     Args:
         source: What to read.
         vectorizer: Counts the tokens.
+        scores: The lowest and the highest score that there can be; None: as the rows suggest.
 
     Raises:
         ValueError: There is no usable row, or its labels or scores say nothing.
@@ -130,39 +135,42 @@ def survey(source: Source, vectorizer: Any) -> Survey:
     kind = source.kind
     classes: Counter[str] = Counter()
     lengths: list[np.ndarray] = []
-    golds = _Golds()
-    scores: list[float] = []
+    golds, pairs = _Golds(), _Pairs()
+    extremes: list[float] = []
     first: list[Row] = []
     rows = 0
     for chunk in batched(source.watched(), _AT_ONCE):
         first = first or chunk[:2]
         rows += len(chunk)
         golds.add(chunk, kind)
+        pairs.add(chunk, kind)
         texts = [row[key] for row in chunk for key in kind.texts if key in row]
         lengths.append(np.asarray(vectorizer.token_counts(texts)))
         if kind.label is not None:
             classes.update(row[kind.label] for row in chunk)
         if kind.score is not None:
             found = [row[kind.score] for row in chunk]
-            scores += [min(found), max(found)]
+            extremes += [min(found), max(found)]
     if not rows:
         raise ValueError(f"{source.name}: expected rows, found none that can be used.")
     golds.check(source, rows)
     _check_labels(source, classes)
-    if scores and min(scores) == max(scores):
-        raise ValueError(
-            f"{source.name}: expected different scores, all of them are {scores[0]:g}."
-        )
+    lowest, highest = min(extremes, default=0.0), max(extremes, default=1.0)
+    if lowest == highest:
+        raise ValueError(f"{source.name}: expected different scores, all of them are {lowest:g}.")
     return Survey(
         source=source,
         rows=rows,
         lengths=np.concatenate(lengths),
         classes=classes,
-        lowest=min(scores, default=0.0),
-        highest=max(scores, default=1.0),
+        lowest=lowest,
+        highest=highest,
         repeated=rows - len(golds.first),
         otherwise=golds.otherwise,
         first=first,
+        scores=score_range(source.name, lowest, highest, scores) if extremes else None,
+        positives=frozenset(pairs.positives) if pairs.negatives else frozenset(),
+        false_negatives=sum(n for key, n in pairs.negatives.items() if key in pairs.positives),
     )
 
 
@@ -177,7 +185,7 @@ class _Golds:
     def add(self, rows: Iterable[Row], kind: TaskKind) -> None:
         for row in rows:
             gold = row[kind.gold] if kind.gold else None
-            before = self.first.setdefault(row_key(row, kind), gold)
+            before = self.first.setdefault(_words_hash(row, kind), gold)
             if before != gold:
                 self.otherwise += 1
                 words = " | ".join(_short(row[key]) for key in kind.texts if key in row)
@@ -194,101 +202,43 @@ class _Golds:
             )
 
 
-def without_development(found: Survey, sets: Sequence[DevelopmentSet]) -> Survey:
-    """The same with the rows that a development set holds left out, and the others looked at."""
-    rows_of = {(row_key(row, each.kind), each.kind.name) for each in sets for row in each.rows}
-    texts_of = {key for each in sets for row in each.rows for key in text_keys(row, each.kind)}
-    kind = found.source.kind
-    left_out = shared = 0
-    for row in found.source.watched(found.rows):
-        if (row_key(row, kind), kind.name) in rows_of:
-            left_out += 1
-        elif not texts_of.isdisjoint(text_keys(row, kind)):
-            shared += 1
-    if left_out == found.rows:
-        raise ValueError(
-            f"{found.source.name}: all its rows stand in the development set, too. Give other rows."
-        )
-    return dataclasses.replace(found, left_out=left_out, shared=shared)
+class _Pairs:
+    """The pairs that belong together, and those that are said not to, of a file with negatives."""
+
+    def __init__(self) -> None:
+        self.positives: set[int] = set()
+        self.negatives: Counter[int] = Counter()
+
+    def add(self, rows: Iterable[Row], kind: TaskKind) -> None:
+        for row in rows:
+            negatives = [pair for _, pair in hard_negatives(row, kind)]
+            if negatives:
+                self.positives.add(_pair_hash(row["anchor"], row["positive"]))
+                self.negatives.update(negatives)
 
 
-def training_rows(found: Survey, sets: Collection[DevelopmentSet]) -> Iterator[Row]:
-    """The rows of a source, without those of the development sets."""
-    kind = found.source.kind
-    held = {row_key(row, each.kind) for each in sets for row in each.rows if each.kind is kind}
-    rows = found.source.watched(found.rows)
-    return (row for row in rows if row_key(row, kind) not in held)
+def hard_negatives(row: Row, kind: TaskKind) -> Iterator[tuple[str, int]]:
+    """Key of each hard negative of a row, and the hash of its pair with the anchor."""
+    for key in kind.optional:
+        if key in row:
+            yield key, _pair_hash(row["anchor"], row[key])
 
 
-def held_out_rows(found: Survey) -> list[Row]:
-    """The rows that develop where no file does: by their first texts, none of which then trains.
-
-    Raises:
-        ValueError: There are too few.
-    """
-    share = _SHARE if found.rows >= _FEW else _SHARE_OF_FEW
-    share = min(share, MOST_DEVELOPMENT_ROWS / found.rows)
-    if found.source.kind is NEIGHBOURS:  # In one piece: what is near has the same sentences.
-        start = found.rows - max(2, round(share * found.rows))
-        rows = list(itertools.islice(found.source, max(0, start), None))
-    else:
-        kind, wanted = found.source.kind, max(2, round(share * found.rows))
-        rows = _held_out(found, wanted, lambda row: _key(row[kind.texts[0]]))
-        # Few texts that begin many rows each cannot be kept apart.
-        rows = rows or _held_out(found, wanted, lambda row: row_key(row, kind))
-    if len(rows) < 2:
-        raise ValueError(
-            f"{found.source.name}: expected rows enough to hold some out for measuring, found "
-            f"{found.rows}. Give more, or a file of their own with --dev."
-        )
-    return rows
-
-
-def _held_out(found: Survey, wanted: int, group: Callable[[Row], int]) -> list[Row]:
-    """Whole groups of rows, about as many as are wanted, chosen by the hashes of the groups."""
-    counts = Counter(group(row) for row in found.source.watched(found.rows))
-    chosen: set[int] = set()
-    count = 0
-    for key in sorted(counts):
-        if count < wanted and count + counts[key] <= 2 * wanted:
-            chosen.add(key)
-            count += counts[key]
-    rows = found.source.watched(found.rows)
-    return [row for row in rows if group(row) in chosen] if count >= 2 else []
-
-
-def development_set(found: Survey, rows: Sequence[Row], name: str) -> DevelopmentSet:
-    """Rows of a source as what measures; of labels with rows that a classifier learns from."""
-    kind = found.source.kind
-    held = {row_key(row, kind) for row in rows}
-    examples: list[Row] = []
-    if kind.label is not None:
-        others = (row for row in found.source if row_key(row, kind) not in held)
-        examples = spread(others, found.rows - len(rows), _FITTED)
-    return DevelopmentSet(name, kind, rows, examples, labels_of=found.source.name)
-
-
-def spread(rows: Iterable[Row], count: int, most: int) -> list[Row]:
-    """At most so many of `count` rows, evenly spread over them: a file may be sorted."""
-    every = max(1.0, count / most)
-    return [row for place, row in enumerate(rows) if int(place / every) != int((place - 1) / every)]
-
-
-def row_key(row: Row, kind: TaskKind) -> int:
-    """The same for rows of the same words, whatever their label or score."""
-    if kind is NEIGHBOURS:
-        return _key(row["text"])
-    return _key("\n".join(normalized(row[key]) for key in kind.texts if key in row))
-
-
-def text_keys(row: Row, kind: TaskKind) -> set[int]:
-    """One number for each text of a row."""
-    return {_key(normalized(row[key])) for key in kind.texts if key in row}
-
-
-def _key(text: str) -> int:
+def text_hash(text: str) -> int:
+    """The same for texts that differ in case, blanks and punctuation alone."""
     digest = hashlib.blake2b(normalized(text).encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "big")
+
+
+def _pair_hash(anchor: str, other: str) -> int:
+    return hash((text_hash(anchor), text_hash(other)))
+
+
+def _words_hash(row: Row, kind: TaskKind) -> int:
+    """The same for rows of the same words in the same columns, whatever their label or score."""
+    if kind is NEIGHBOURS:
+        return text_hash(row["text"])
+    return text_hash("\n".join(normalized(row[key]) for key in kind.texts if key in row))
 
 
 def _check_labels(source: Source, classes: Counter[str]) -> None:

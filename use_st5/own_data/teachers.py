@@ -18,10 +18,11 @@ from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.models.family import family_of
 from use_st5.own_data.development import DevelopmentSet
+from use_st5.own_data.held_out import training_rows
 from use_st5.own_data.learner import batch_widths
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Row
-from use_st5.own_data.survey import Survey, training_rows
+from use_st5.own_data.survey import Survey
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe import Examples, RecipeTask
 

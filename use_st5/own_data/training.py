@@ -16,6 +16,7 @@ from use_st5._remote_files import as_written, remote_path
 from use_st5.own_data.classifier import Classifier, write_classifiers
 from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.own_data.course import Course, shown_time
+from use_st5.own_data.development import apart, test_scores
 from use_st5.own_data.learner import copied, open_learner
 from use_st5.own_data.pair_cycles import PairCycles
 from use_st5.own_data.plan import plan
@@ -39,12 +40,16 @@ class Trained:
     Attributes:
         folder: The exported encoder, a SavedModel of strings.
         run: The folder with checkpoints, TensorBoard's files and the plot.
-        before: The scores of the start, by name.
-        after: Those of what was exported.
+        before: The scores of the start on the rows that validate, by name.
+        after: Those of what was exported. The best step was chosen by these rows, so that they
+            flatter it a little.
         monitor: The score that the best step was chosen by.
         best_step: The step that was exported; 0: the start, which nothing was better than.
         steps: Steps that were made.
         classifiers: One for each file of texts and labels.
+        test_before: The scores of the start on the rows that test, which choose nothing and are
+            read once; empty where there are none.
+        test_after: Those of what was exported.
     """
 
     folder: Path
@@ -55,6 +60,8 @@ class Trained:
     best_step: int
     steps: int
     classifiers: Sequence[Classifier] = ()
+    test_before: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    test_after: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @cached_property
     def encoder(self) -> TrainableEncoder:
@@ -68,6 +75,7 @@ def train(
     to: str | os.PathLike[str],
     *,
     dev: Files = (),
+    test: Files = (),
     task: str | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
     settings: str | None = None,
@@ -89,7 +97,10 @@ def train(
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
             data sets, `NAME[SPLIT]`. Several are mixed by their sizes or, with `=RATE`, by rates.
         to: The folder to write, a SavedModel that takes strings.
-        dev: Files that measure, by their own columns; none: rows of `files` are held out.
+        dev: Files that validate, by their own columns: they choose the step that is exported.
+            None: rows of `files` are set aside.
+        test: Files that test what is exported, once, and choose nothing. None, and no `dev`: half
+            of the rows that were set aside, where they are enough.
         task: A name in `TASK_KINDS` for all files, or such names by file; None: as columns say.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
@@ -111,17 +122,20 @@ def train(
     chosen = make_settings(settings, **options)
     target, device = Path(to), _device(strategy, batch_files, chosen)
     sources = _sources(files, task, columns)
-    measured = [_development_source(each, task, columns) for each in _listed(dev)]
-    request = request_of(model, sources, measured, chosen)
+    measured, tested = (
+        [_development_source(each, task, columns) for each in _listed(part)] for part in (dev, test)
+    )
+    request = request_of(model, sources, measured, tested, chosen)
     with run_folder(target, request, overwrite=overwrite) as work:
         encoder = _learner(model, sources, chosen, device)
-        course = plan(model, encoder, sources, measured, chosen, replicas=device.replicas)
+        course = plan(model, encoder, sources, measured, tested, chosen, replicas=device.replicas)
         where = _places(course, target, strategy, batch_files)
         for line in course.lines():
             on_news(line)
         begin(work, request, overwrite=overwrite)
-        after = _run(course, work, target, on_news, where)
-        return _finish(course, work, target, after, on_news)
+        start = test_scores(course.tests, encoder.encode)
+        scores = _run(course, work, target, start, on_news, where)
+        return _finish(course, work, target, start, scores, on_news)
 
 
 def _device(
@@ -162,12 +176,13 @@ def _run(
     course: Course,
     work: Path,
     target: Path,
+    start: Mapping[str, float],
     on_news: Callable[[str], None],
     options: Mapping[str, Any],
 ) -> Mapping[str, float]:
     """Trains and exports, says how long that took, and gives the scores of what was exported."""
     recipe = dataclasses.replace(
-        course.recipe, card=lambda run, scores: card(course, _history(work), scores, target)
+        course.recipe, card=lambda run, scores: card(course, _history(work), start, scores, target)
     )
     began = time.monotonic()
     scores = recipe.run(Path(), work, exported=target, **options)
@@ -179,21 +194,23 @@ def _finish(
     course: Course,
     work: Path,
     target: Path,
-    after: Mapping[str, float],
+    start: Mapping[str, float],
+    scores: Mapping[str, float],
     on_news: Callable[[str], None],
 ) -> Trained:
     history = _history(work)
     before = {name: value for name, value in history.evaluations[0].items() if name != "step"}
+    after, test_after = apart(scores)
+    _, test_before = apart(start)
     picture = draw_run(history, work, course.monitor, course.unit)
     if picture is not None:
         logs = as_written(work / "checkpoints" / "logs")
         on_news(f"plot of the run: {as_written(picture)}; TensorBoard: {logs}")
-    seed = course.settings.seed
-    encoder = absolute(target)
-    classifiers = write_classifiers(course.surveys, course.sets, encoder, work, seed=seed)
+    classifiers = write_classifiers(
+        course.surveys, course.sets, course.tests, absolute(target), work, seed=course.settings.seed
+    )
     for each in classifiers:
         on_news(each.line())
-    start, end = before[course.monitor], after[course.monitor]
     best_step = history.best_step or 0
     if best_step == 0:
         on_news(
@@ -203,8 +220,11 @@ def _finish(
     else:
         on_news(
             f"the best {course.unit} was {best_step} of {history.step}: {course.monitor} "
-            f"{start:.4f} before, {end:.4f} after"
+            f"{before[course.monitor]:.4f} before, {after[course.monitor]:.4f} after (validation)"
         )
+    if test_after:
+        main = course.test_monitor
+        on_news(f"test: {main} {test_before[main]:.4f} before, {test_after[main]:.4f} after")
     return Trained(
         folder=target,
         run=work,
@@ -214,6 +234,8 @@ def _finish(
         best_step=best_step,
         steps=history.step,
         classifiers=classifiers,
+        test_before=test_before,
+        test_after=test_after,
     )
 
 

@@ -2,8 +2,7 @@
 
 A recipe says what; `use_st5.training.recipe_run` does it. Change one with `dataclasses.replace`:
 
-    small = dataclasses.replace(RECIPE, stages=(dataclasses.replace(stage, steps=100),))
-    small.run(Path("data"), Path("runs/small"))
+    dataclasses.replace(RECIPE, max_length=64).run(Path("data"), Path("runs/short_texts"))
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ class Recipe:
         vectorizer: Makes the text stage.
         model: Makes the Keras model, built; the random seed is set before.
         stages: The training.
-        measure: Opens what is measured: → `encode → scores`.
+        measure, final: Open what is measured, at the end by `final` if any: → `encode → scores`.
         held_out: Data folder → the normalized sentences that no training text may hold.
         material: Makes what the other functions share, as `run.material`; made when first used.
         check: Refuses, before any work, what could not be trained.
@@ -175,6 +174,7 @@ class Recipe:
     model: Callable[[Run], keras.Model]
     stages: tuple[Stage, ...]
     measure: Callable[[Run], Callable[[Encode], Scores]]
+    final: Callable[[Run], Callable[[Encode], Scores]] | None = None
     held_out: Callable[[Path], Collection[str]]
     material: Callable[[Run], Any] = lambda run: None
     check: Callable[[Run], object] = lambda run: None

@@ -277,7 +277,8 @@ def _export(run: Run) -> Scores:
     # Imported here: TensorFlow's part, and a model trains without it.
     from use_st5.trainable_encoder import TrainableEncoder
 
-    measure, facts = run.measure, _read_training(run)
+    facts = _read_training(run)
+    measure = run.recipe.final(run) if run.recipe.final else run.measure
     encoder = TrainableEncoder(
         run.recipe.finished(run),
         run.vectorizer,
