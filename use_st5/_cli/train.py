@@ -223,9 +223,7 @@ def train(
     from use_st5.own_data.training import train as train_on_files
 
     try:
-        trained = train_on_files(
-            model, files, to, dev=dev or (), test=test or (), on_news=say, **options
-        )
+        trained = train_on_files(model, files, to, on_news=say, **options)
     except KeyboardInterrupt as interrupt:
         say("interrupted; the same command continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
@@ -258,6 +256,7 @@ _PLAIN = (
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that were given; what was not is as the named settings have it."""
     options = {name: given[name] for name in _PLAIN if given[name] is not None}
+    options |= {name: given[name] or () for name in ("dev", "test")}
     if given["freeze"]:
         options["freeze"] = tuple(part for part in given["freeze"] if part != "nothing")
     if given["matryoshka"] is not None:
