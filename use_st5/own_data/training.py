@@ -97,10 +97,9 @@ def train(
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
             data sets, `NAME[SPLIT]`. Several are mixed by their sizes or, with `=RATE`, by rates.
         to: The folder to write, a SavedModel that takes strings.
-        dev: Files that validate, by their own columns: they choose the step that is exported.
-            None: rows of `files` are set aside.
-        test: Files that test what is exported, once, and choose nothing. None, and no `dev`: half
-            of the rows that were set aside, where they are enough.
+        dev: Files that validate: they choose the step; none: rows of `files` are set aside.
+        test: Files that test what is exported, once; none, and no `dev`: half of the rows that
+            were set aside, where they are enough.
         task: A name in `TASK_KINDS` for all files, or such names by file; None: as columns say.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
@@ -122,20 +121,14 @@ def train(
     chosen = make_settings(settings, **options)
     target, device = Path(to), _device(strategy, batch_files, chosen)
     sources = _sources(files, task, columns)
-    measured, tested = (
-        [_development_source(each, task, columns) for each in _listed(part)] for part in (dev, test)
-    )
+    measured, tested = (_development_sources(each, task, columns) for each in (dev, test))
     request = request_of(model, sources, measured, tested, chosen)
     with run_folder(target, request, overwrite=overwrite) as work:
         encoder = _learner(model, sources, chosen, device)
         course = plan(model, encoder, sources, measured, tested, chosen, replicas=device.replicas)
         where = _places(course, target, strategy, batch_files)
-        for line in course.lines():
-            on_news(line)
         begin(work, request, overwrite=overwrite)
-        start = test_scores(course.tests, encoder.encode)
-        scores = _run(course, work, target, start, on_news, where)
-        return _finish(course, work, target, start, scores, on_news)
+        return _carried_out(course, work, target, on_news, where)
 
 
 def _device(
@@ -170,6 +163,20 @@ def _learner(
         return encoder
     with device.scope():
         return copied(encoder)
+
+
+def _carried_out(
+    course: Course,
+    work: Path,
+    target: Path,
+    on_news: Callable[[str], None],
+    options: Mapping[str, Any],
+) -> Trained:
+    for line in course.lines():
+        on_news(line)
+    start = test_scores(course.tests, course.encoder.encode)
+    scores = _run(course, work, target, start, on_news, options)
+    return _finish(course, work, target, start, scores, on_news)
 
 
 def _run(
@@ -263,6 +270,12 @@ def _sources(
     if not sources:
         raise ValueError("Expected at least one file to learn from, received none.")
     return sources
+
+
+def _development_sources(
+    files: Files, task: str | Mapping[str, str] | None, columns: Mapping[str, str] | None
+) -> list[Source]:
+    return [_development_source(each, task, columns) for each in _listed(files)]
 
 
 def _development_source(
