@@ -41,6 +41,9 @@ def fit_layers(
     classifier.compile(
         keras.optimizers.Adam(_RATE),
         keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits),
+        # Of steps this small the calls take most of the time, and XLA's compilation the rest.
+        steps_per_execution=_STEPS,
+        jit_compile=False,
     )
     enough = keras.callbacks.EarlyStopping(patience=_PATIENCE, restore_best_weights=True)
     classifier.fit(
