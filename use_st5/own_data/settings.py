@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 import keras
 
+from use_st5.own_data.argument_checks import checked_settings
 from use_st5.training.frozen_parts import ModelPart
 from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.linear_warmup import LinearWarmup
@@ -240,15 +241,14 @@ def make_settings(name: str | None = None, **changes: Any) -> Settings:
         **changes: Attributes of `Settings`; arguments of the loss are added to the named ones.
 
     Raises:
+        TypeError: A value is of another type.
         ValueError: There are no such settings, or a value is out of its range.
     """
     if name is not None and name not in NAMED_SETTINGS:
         known = ", ".join(NAMED_SETTINGS)
         raise ValueError(f"settings: expected one of {known}, received {name!r}.")
     named = dict(NAMED_SETTINGS[name]) if name else {}
-    fields = [field.name for field in dataclasses.fields(Settings)]
-    if unknown := set(changes) - set(fields):
-        raise ValueError(f"Unknown settings {sorted(unknown)}. Known are: {', '.join(fields)}.")
+    changes = checked_settings(changes, get_type_hints(Settings))
     loss = {**named.pop("loss", {}), **changes.pop("loss", {})}
     return Settings(**{**named, **changes, "loss": loss})
 

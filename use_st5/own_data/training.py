@@ -13,6 +13,7 @@ from typing import Any
 
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, remote_path
+from use_st5.own_data.argument_checks import check_arguments
 from use_st5.own_data.classifier import Classifier, write_classifiers
 from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.own_data.course import Course, shown_time
@@ -115,10 +116,10 @@ def train(
     Raises:
         FileNotFoundError: There is no such model or file.
         FileExistsError: `to` holds something, or another run was begun there.
-        ValueError: A file teaches nothing that is known, or an option does not fit.
+        TypeError, ValueError: An argument does not fit, or a file teaches nothing that is known.
         BlockingIOError: Another process is writing there.
     """
-    chosen = make_settings(settings, **options)
+    chosen = _chosen(locals())
     target, device = Path(to), _device(strategy, batch_files, chosen)
     sources = _sources(files, task, columns)
     measured, tested = (_development_sources(each, task, columns) for each in (dev, test))
@@ -129,6 +130,17 @@ def train(
         where = _places(course, target, strategy, batch_files)
         begin(work, request, overwrite=overwrite)
         return _carried_out(course, work, target, on_news, where)
+
+
+def _chosen(given: Mapping[str, Any]) -> Settings:
+    """The settings of a call of `train`, whose arguments are checked.
+
+    Raises:
+        TypeError: An argument is of another type than it can be.
+        ValueError: There is no such setting, or a value is out of its range.
+    """
+    check_arguments(given)
+    return make_settings(given["settings"], **given["options"])
 
 
 def _device(

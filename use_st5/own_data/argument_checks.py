@@ -1,0 +1,168 @@
+"""What `train` accepts, said before a file is read: expected, received, what to do."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from use_st5.trainable_encoder import TrainableEncoder
+
+_ROWS = (
+    "Rows in memory are not taken: write them to a .jsonl file, one object a line, and give its "
+    "name."
+)
+_TRAINER = "What is your own goes into use_st5.training.Trainer (docs/training.md)."
+# What to do instead, by the name of the argument.
+_REMEDIES = {
+    "model": "Give the name or folder it was loaded from, or TrainableEncoder(model, vectorizer).",
+    "files": _ROWS,
+    "dev": _ROWS,
+    "test": _ROWS,
+    "task": "Give one task for all files, or {file: task}.",
+    "columns": "Give {key: the file's own name}, such as {'anchor': 'title'}.",
+    "settings": "Give a paper's name; what differs is given by name, such as epochs=1.",
+    "strategy": "Give its name: one, mirrored or tpu.",
+    "on_news": "Give a function of one line, such as print, or leave it out.",
+    "learning_rate": f"Give the peak: it warms up and falls by itself. {_TRAINER}",
+    "schedule": f"Give its name, linear or constant. {_TRAINER}",
+    "optimizer": f"Give its name, adam or adafactor. {_TRAINER}",
+    "loss": f"Give arguments of the task's loss, such as {{'temperature': 0.05}}. {_TRAINER}",
+    "teacher": "Give its name or folder, or a file of its vectors.",
+    "freeze": "Give a tuple, such as ('embedding',).",
+    "matryoshka": "Give a tuple of lengths, such as (64, 256).",
+    "score_range": "Give the lowest and the highest score, such as (0, 5).",
+}
+# Names that other libraries have, and what is meant by them here.
+_OTHER_NAMES = {
+    **dict.fromkeys(("callbacks", "callback"), f"on_news receives what is said. {_TRAINER}"),
+    **dict.fromkeys(("scheduler", "lr_scheduler"), _REMEDIES["learning_rate"]),
+    **dict.fromkeys(("train_dataset", "dataset", "data", "rows", "train"), f"Give files. {_ROWS}"),
+    **dict.fromkeys(("eval_dataset", "validation_data", "validation"), "Give files as dev."),
+    **dict.fromkeys(("lr", "rate"), "Give learning_rate."),
+    "batch": "Give batch_size.",
+}
+
+
+def check_arguments(given: Mapping[str, Any]) -> None:
+    """Refuses arguments of `train` of wrong types.
+
+    Args:
+        given: All but the settings, by name.
+
+    Raises:
+        TypeError: One is of another type than it can be.
+    """
+    path = (str, os.PathLike)
+    words = "a mapping of texts to texts"
+    expected: dict[str, tuple[str, Callable[[Any], bool]]] = {
+        "model": (
+            "a name, a folder, a checkpoint, fresh:PRESET or a TrainableEncoder",
+            lambda value: isinstance(value, (*path, TrainableEncoder)),
+        ),
+        **dict.fromkeys(("files", "dev", "test"), ("a file's name or a list of names", _files)),
+        "to": ("a folder", lambda value: isinstance(value, path)),
+        "task": (f"a task's name or {words}", lambda value: value is None or _words(value, str)),
+        "columns": (words, lambda value: value is None or _words(value)),
+        "settings": ("a name", lambda value: value is None or isinstance(value, str)),
+        "overwrite": ("True or False", lambda value: isinstance(value, bool)),
+        "strategy": ("a name", lambda value: value is None or isinstance(value, str)),
+        "batch_files": ("a folder", lambda value: value is None or isinstance(value, path)),
+        "on_news": ("a function", callable),
+    }
+    for name, (what, fits) in expected.items():
+        if not fits(given[name]):
+            raise _wrong_type(name, what, given[name])
+
+
+def checked_settings(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with Python's own numbers, as a record keeps them.
+
+    Args:
+        given: Values by name.
+        kinds: Each setting's type, as `typing.get_type_hints` gives it.
+
+    Raises:
+        TypeError: A value is of another type.
+        ValueError: There is no such setting.
+    """
+    if unknown := sorted(set(given) - set(kinds)):
+        meant = [f"{name}: {_OTHER_NAMES[name]}" for name in unknown if name in _OTHER_NAMES]
+        known = f"Unknown settings {unknown}. Known are: {', '.join(kinds)}."
+        raise ValueError(" ".join([known, *meant]))
+    found = {}
+    for name, value in given.items():
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        if not _fits(value, kinds[name]):
+            raise _wrong_type(name, _expected(kinds[name]), value)
+        found[name] = _plain(value)
+    return found
+
+
+def _wrong_type(name: str, expected: str, value: Any) -> TypeError:
+    # `None` and short values say more than their types do.
+    shown = repr(value) if value is None or isinstance(value, numbers.Number | str) else ""
+    received = shown[:60] or _kind_of(value)
+    remedy = _REMEDIES.get(name, "")
+    return TypeError(f"{name}: expected {expected}, received {received}. {remedy}".rstrip())
+
+
+def _kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    name = type(value).__name__
+    if isinstance(value, list | tuple) and value:
+        return f"a {name} of {', '.join(dict.fromkeys(type(each).__name__ for each in value))}"
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def _files(value: Any) -> bool:
+    path = (str, os.PathLike)
+    several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    return isinstance(value, path) or (several and all(isinstance(each, path) for each in value))
+
+
+def _words(value: Any, *others: type) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(each, str) for pair in value.items() for each in pair)
+    return isinstance(value, others)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type; Python's truth values are no numbers here."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return any(_fits(value, each) for each in inner)
+    if origin is tuple:
+        return isinstance(value, tuple | list) and all(_fits(each, inner[0]) for each in value)
+    if origin is Literal:
+        return isinstance(value, str)
+    number = {int: numbers.Integral, float: numbers.Real}.get(kind)
+    if number is not None:
+        return isinstance(value, number) and not isinstance(value, bool)
+    return isinstance(value, origin or kind)
+
+
+def _expected(kind: Any) -> str:
+    """A type in words."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join(_expected(each) for each in inner)
+    if origin is tuple:
+        return f"a tuple, each {_expected(inner[0])}"
+    if origin is Literal:
+        return " or ".join(inner)
+    words = {int: "a whole number", float: "a number", str: "text", type(None): "None"}
+    return words.get(kind, "a mapping")
+
+
+def _plain(value: Any) -> Any:
+    """The same of Python's own types: what NumPy computes is no JSON."""
+    if isinstance(value, tuple | list):
+        return tuple(_plain(each) for each in value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
