@@ -73,6 +73,7 @@ def without_xla(recipe: Recipe, **options: object) -> Recipe:
     return dataclasses.replace(recipe, stages=(dataclasses.replace(stage, options=options),))
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("variant", "targets"),
     [("large_xnli", "query_value"), ("large_en_nli_all_linear", "all_linear")],

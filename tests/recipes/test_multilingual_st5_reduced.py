@@ -44,6 +44,7 @@ def small() -> Recipe:
     )
 
 
+@pytest.mark.end_to_end
 def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "run"
     scores = small().run(data, output, steps=4)

@@ -16,18 +16,19 @@ from use_st5.recipes import pretrain_t5
 def test_trains_saves_and_is_done(corpora: Path, tmp_path: Path) -> None:
     untrained = SMALL.run(corpora, tmp_path / "short", steps=10)
     assert SMALL.run(corpora, tmp_path / "run", part="prepare") == {}
-    scores = SMALL.run(tmp_path / "nowhere", tmp_path / "run", steps=60, part="train")
+    scores = SMALL.run(tmp_path / "nowhere", tmp_path / "run", steps=30, part="train")
     assert scores["validation_loss"] < untrained["validation_loss"]
     assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
     model = keras.saving.load_model(tmp_path / "run" / pretrain_t5.MODEL_NAME)
     logits = model({"encoder_ids": np.ones((1, 4), int), "decoder_ids": np.zeros((1, 1), int)})
     assert logits.shape == (1, 1, 32_128)
     # Complete: the same command finds everything done.
-    assert SMALL.run(corpora, tmp_path / "run", steps=60) == scores
+    assert SMALL.run(corpora, tmp_path / "run", steps=30) == scores
     with pytest.raises(FileExistsError, match="checkpoints"):
-        SMALL.run(corpora, tmp_path / "run", steps=60, resume=False)
+        SMALL.run(corpora, tmp_path / "run", steps=30, resume=False)
 
 
+@pytest.mark.end_to_end
 def test_a_strategy_gets_the_same_training(corpora: Path, tmp_path: Path) -> None:
     plain = SMALL.run(corpora, tmp_path / "plain", steps=10)
     shared = SMALL.run(corpora, tmp_path / "mirrored", steps=10, strategy="mirrored")

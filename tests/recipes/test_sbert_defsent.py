@@ -95,6 +95,7 @@ def weights_of_checkpoint(data: Path, bert: Path, tmp_path: Path) -> dict[str, n
     return weights(tmp_path / "untuned")
 
 
+@pytest.mark.end_to_end
 def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
     data: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
         np.testing.assert_array_equal(killed_once[name], value, err_msg=name)
 
 
+@pytest.mark.end_to_end
 def test_one_pass_is_whole_calls(data: Path, bert: Path, tmp_path: Path) -> None:
     """Of 12 definitions three batches; ten steps are made in a call."""
     stage = quick(sbert_defsent.defsent(None, 1e-3))
@@ -135,12 +137,14 @@ def test_one_pass_is_whole_calls(data: Path, bert: Path, tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.end_to_end
 def test_multi_takes_nineteen_turns_to_one(data: Path, bert: Path, tmp_path: Path) -> None:
     SMALL["multi"].run(data, tmp_path / "run", pretrained=bert)
     (state,) = tmp_path.glob("run/checkpoints/multi/checkpoint-000000040/state.json")
     assert json.loads(state.read_text())["task_steps"] == {"inference": 38, "definitions": 2}
 
 
+@pytest.mark.end_to_end
 def test_two_models_become_one(data: Path, bert: Path, tmp_path: Path) -> None:
     """Average and concatenation of the vectors of single runs, which are there or are made."""
     given = {"pretrained": bert, "prepared": tmp_path / "prepared"}

@@ -92,6 +92,7 @@ def _decoder_output(t5: T5, ids: np.ndarray) -> np.ndarray:
     return np.asarray(keras.ops.cast(states[:, 0], "float32"))
 
 
+@pytest.mark.end_to_end
 def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
     assert SMALL.run(corpora, tmp_path / "run", part="prepare") == {}
     with pytest.raises(FileNotFoundError, match=r"training\.json, .* --part train --out"):
@@ -135,6 +136,7 @@ def test_the_stages_run_under_jax_between_preparation_and_export(
     assert vectors.shape == (2, 768)
 
 
+@pytest.mark.end_to_end
 def test_each_part_runs_on_another_machine(
     corpora: Path,
     tmp_path: Path,

@@ -47,6 +47,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
     monkeypatch.setitem(T5_PRESETS, "st5_small_en", shape)
 
 
+@pytest.mark.end_to_end
 def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     scores = SMALL.run(corpora, tmp_path / "run", steps=30)
     assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}

@@ -53,6 +53,7 @@ def weights_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
+@pytest.mark.end_to_end
 def test_both_kinds_are_exported_and_scored(mutual: tuple[Path, dict[str, float]]) -> None:
     output, scores = mutual
     vectors = tf.saved_model.load(str(output / "model"))(FIRST).numpy()
@@ -70,6 +71,7 @@ def test_both_kinds_are_exported_and_scored(mutual: tuple[Path, dict[str, float]
     assert json.loads((output / "scores.json").read_text()) == scores
 
 
+@pytest.mark.end_to_end
 def test_the_exported_encoders_are_the_best_of_their_kinds(
     data: Path, bert: Path, mutual: tuple[Path, dict[str, float]]
 ) -> None:
@@ -83,6 +85,7 @@ def test_the_exported_encoders_are_the_best_of_their_kinds(
         np.testing.assert_allclose(opened.bi.encode(FIRST), vectors, atol=1e-5)
 
 
+@pytest.mark.end_to_end
 def test_the_report_says_what_was_among_the_pairs(mutual: tuple[Path, dict[str, float]]) -> None:
     text = (mutual[0] / "report.md").read_text()
     rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines()}
@@ -96,6 +99,7 @@ def test_the_report_says_what_was_among_the_pairs(mutual: tuple[Path, dict[str, 
     assert "mean of those without a pair in the pool" in text
 
 
+@pytest.mark.end_to_end
 def test_a_run_killed_twice_ends_with_the_same_weights(
     data: Path,
     bert: Path,
@@ -143,6 +147,7 @@ def test_the_training_runs_under_jax_without_tensorflow(
     assert (tmp_path / "cross_encoder/saved_model.pb").is_file()
 
 
+@pytest.mark.end_to_end
 def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Path) -> None:
     """Of two text stages, of which one knows no pairs."""
     scores = small("dan_and_minilm").run(data, tmp_path, pretrained=bert)
@@ -154,6 +159,7 @@ def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Pat
     assert ModelManifest.read(tmp_path / "model").family in ("bert", "use_dan")
 
 
+@pytest.mark.end_to_end
 def test_a_bundled_encoder_is_taught_by_a_cross_encoder_of_a_bert(
     data: Path, bert: Path, tmp_path: Path
 ) -> None:

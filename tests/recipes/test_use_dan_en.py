@@ -57,6 +57,7 @@ def test_what_cannot_be_run_is_refused(corpora: Path, tmp_path: Path) -> None:
         SMALL.run(corpora, tmp_path / "run", steps=10)
 
 
+@pytest.mark.end_to_end
 def test_a_strategy_gets_the_same_training(corpora: Path, tmp_path: Path) -> None:
     recipe = SMALL.only(["inference"])
     shared = {"steps": 10, "prepared": tmp_path / "prepared"}

@@ -43,6 +43,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
     monkeypatch.setitem(USE_TRANSFORMER_PRESETS, "use_transformer_en", shape)
 
 
+@pytest.mark.end_to_end
 def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     scores = SMALL.run(corpora, tmp_path / "run", steps=40)
     assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
@@ -54,6 +55,7 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     assert SMALL.run(corpora, tmp_path / "run", steps=40) == scores
 
 
+@pytest.mark.end_to_end
 def test_untrained_vectors_are_near_the_words_of_the_teacher(corpora: Path, tmp_path: Path) -> None:
     """The blocks begin as almost nothing: words that the teacher confuses, so does the model."""
     vectors = {"dog": [1.0, 0.0], "cat": [1.0, 0.05], "guitar": [0.0, 1.0]}
