@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5._lines import numbered, read_lines, read_text
+from use_st5._lines import LongLine, numbered, read_lines, read_text
 
 
 def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
@@ -80,3 +80,16 @@ def test_text_is_decoded_out_of_plain_and_packed_files(tmp_path: Path) -> None:
 def test_a_stream_is_read_the_same_way() -> None:
     stream = io.BytesIO(b"\xef\xbb\xbfa\r\n\nb")
     assert list(numbered(stream)) == [(1, b"a"), (2, b""), (3, b"b")]
+
+
+@pytest.mark.parametrize("end", [b"", b"\nafter"])
+def test_a_line_that_is_too_long_may_be_skipped(end: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"before\n" + b"x" * 3_000_000 + end)
+    lines = [*read_lines(path, longest=10, skip_long=True)]
+    assert [(number, line) for number, line in lines if number != 2] == [
+        (1, b"before"),
+        *([(3, b"after")] if end else []),
+    ]
+    assert isinstance(lines[1][1], LongLine)
+    assert lines[1][1] == b"x" * 11

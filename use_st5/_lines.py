@@ -17,6 +17,12 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # have a document a line; what is published to evaluate on, a sentence or two.
 _LONGEST_DOCUMENT = 2**26
 _LONGEST_SENTENCE = 1_000_000
+# Bytes of a line that is too long: how many are read at once to reach its end, and how many remain.
+_SKIPPED, _SHOWN = 2**20, 2**16
+
+
+class LongLine(bytes):
+    """The start of a line that is too long to be read whole."""
 
 
 def open_binary(path: Path) -> BinaryIO:
@@ -63,6 +69,9 @@ def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     inside sentences of real files.
     """
     for number, line in enumerate(lines, start=1):
+        if isinstance(line, LongLine):
+            yield number, line
+            continue
         if number == 1:
             line = line.removeprefix(_UTF8_MARK)
         yield number, line.rstrip(b"\r\n")
@@ -106,28 +115,32 @@ def read_text(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
         yield number, decode_line(line, encoding, where=f"{path}:{number}")
 
 
-def read_lines(path: Path, *, longest: int = _LONGEST_DOCUMENT) -> Iterator[tuple[int, bytes]]:
+def read_lines(
+    path: Path, *, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
+) -> Iterator[tuple[int, bytes]]:
     """Line numbers and lines as `numbered` gives them, of a plain or gzip-compressed file.
 
     Args:
         path: The file.
         longest: Longer lines are refused, in bytes.
+        skip_long: Whether a longer line is a `LongLine` in its place instead, and those behind it
+            are read.
 
     Raises:
         FileNotFoundError: There is no file at `path`.
         ValueError: It is a folder, UTF-16, or a damaged gzip file; or a line is too long.
     """
     with open_binary(path) as file:
-        yield from lines_of(file, where=str(path), longest=longest)
+        yield from lines_of(file, where=str(path), longest=longest, skip_long=skip_long)
 
 
 def lines_of(
-    file: BinaryIO, *, where: str, longest: int = _LONGEST_DOCUMENT
+    file: BinaryIO, *, where: str, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """The same of a file that is open and unpacked; errors call it `where`."""
     number = 0
     try:
-        for number, line in numbered(_bounded(file, where, longest)):
+        for number, line in numbered(_bounded(file, where, longest, skip_long)):
             yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
@@ -136,14 +149,24 @@ def lines_of(
         ) from error
 
 
-def _bounded(file: BinaryIO, where: str, longest: int) -> Iterator[bytes]:
+def _bounded(file: BinaryIO, where: str, longest: int, skip_long: bool) -> Iterator[bytes]:
     for number, line in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
         if len(line) > longest:
-            raise ValueError(
-                f"{where}:{number}: expected a line of text, received one of more than "
-                f"{longest:,} bytes. Download the file again."
-            )
+            if not skip_long:
+                raise ValueError(
+                    f"{where}:{number}: expected a line of text, received one of more than "
+                    f"{longest:,} bytes. Download the file again."
+                )
+            line = _skipped(file, line)
         yield line
+
+
+def _skipped(file: BinaryIO, start: bytes) -> LongLine:
+    """Reads on to the end of a line, and gives what it starts with."""
+    rest = start
+    while rest and not rest.endswith(b"\n"):
+        rest = file.readline(_SKIPPED)
+    return LongLine(start[:_SHOWN])
 
 
 def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:

@@ -207,6 +207,23 @@ def test_long_content_is_cut() -> None:
     assert len(bad.content) == 10_000
 
 
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("name", ["t.txt", "t.jsonl"])
+def test_rows_behind_one_that_is_too_long_are_read(
+    name: str, zipped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("use_st5.beam.rows._LONGEST", 1000)
+    lines = ["before", "x" * 3000, "after"]
+    if name == "t.jsonl":
+        lines = [json.dumps({"text": line}) for line in lines]
+    data = "\n".join(lines).encode()
+    first, bad, last = read(gzip.compress(data) if zipped else data, name)
+    assert (first, last) == (TextRow(f"{name}:1", "before"), TextRow(f"{name}:3", "after"))
+    assert isinstance(bad, BadRow)
+    assert (bad.id, bad.reason) == (f"{name}:2", "a line of more than 1,000 bytes")
+    assert bad.content == lines[1][:1001]
+
+
 def test_the_name_tells_the_format() -> None:
     names = ["a.TXT", "a.jsonl.gz", "b/a.parquet", "a.tfrecords", "a.ndjson"]
     expected = ["text", "jsonl", "parquet", "tfrecord", "jsonl"]

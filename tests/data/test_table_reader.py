@@ -62,9 +62,102 @@ def test_alternative_names_are_tried_in_order(tmp_path: Path) -> None:
     assert list(TableReader(path, {"x": ("c", "b")})) == [{"x": "1"}]
 
 
-def test_of_two_columns_of_one_name_the_first_counts(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "x\tX\tx\n1\t2\t3\n")
-    assert list(TableReader(path, {"x": "x"})) == [{"x": "1"}]
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.tsv", "x\tX\tx\n1\t2\t3\n", "one column 'x', found 3 of that name: 'x', 'X', 'x'"),
+        ("a.csv", "y,x,x\n1,2,3\n", "one column 'x', found 2 of that name: 'x', 'x'"),
+        ("a.jsonl", '{"x": "1", "x": "2"}\n', "a.jsonl:1: the key 'x' occurs twice"),
+        ("b.jsonl", '{"x": "1", "X": "2"}\n', "b.jsonl:1: 'x' and 'X' are one column"),
+    ],
+)
+def test_a_column_that_is_read_stands_there_once(
+    name: str, content: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        list(TableReader(write(tmp_path / name, content), {"x": "x"}))
+
+
+def test_a_column_that_is_not_read_may_stand_there_twice(tmp_path: Path) -> None:
+    for name, content in (
+        ("a.tsv", "x\ty\tY\n1\t2\t3\n"),
+        ("a.jsonl", '{"x": "1", "y": 2, "Y": 3}'),
+    ):
+        assert list(TableReader(write(tmp_path / name, content), {"x": "x"})) == [{"x": "1"}]
+
+
+def test_a_column_of_parquet_stands_there_once(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.Table.from_arrays([["1"], ["2"]], ["x", "x"]), path)
+    with pytest.raises(ValueError, match=r"a\.parquet: .* different names, found 'x' twice"):
+        list(TableReader(path, {"x": "x"}))
+
+
+ROWS = [f"question {n},answer {n}\n" for n in range(2, 3002)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        # Nothing closes it: it would reach to the field limit, or the file's end.
+        (
+            {10: '"question 10,answer 10\n'},
+            r"a\.csv:10: .* no line up to the last one, 3001, closes",
+        ),
+        ({2990: '"question,answer\n'}, r"a\.csv:2990: .* broken in line 3001"),
+        # Much later a quote closes it, and what lies between would be one text.
+        (
+            {10: '"question 10,answer 10\n', 2900: 'question 2900",answer 2900\n'},
+            r"a\.csv:10: .*rows themselves, and it is closed in line 2900 only",
+        ),
+        # The next quoted field closes it, and breaks the row.
+        (
+            {10: '"question 10,answer 10\n', 25: '"Yes, 25",answer 25\n'},
+            r"a\.csv:10: .* the row is broken in line 25",
+        ),
+    ],
+)
+def test_a_quote_that_swallows_rows_is_an_error(
+    changes: dict[int, str], message: str, tmp_path: Path
+) -> None:
+    lines = ["q,a\n", *ROWS]
+    for number, line in changes.items():
+        lines[number - 1] = line
+    path = write(tmp_path / "a.csv", "".join(lines))
+    with pytest.raises(ValueError, match=message):
+        list(TableReader(path, {"q": "q", "a": "a"}, max_malformed=1))
+
+
+@pytest.mark.parametrize("lines", [2, 900])
+def test_a_text_may_have_many_lines(lines: int, tmp_path: Path) -> None:
+    text = "\n".join(f"line {n}, with commas, or none" if n % 3 else "" for n in range(1, lines))
+    path = write(tmp_path / "a.csv", f'q,a\n"{text}",one\ntwo,three\n')
+    assert [row["a"] for row in TableReader(path, {"a": "a"})] == ["one", "three"]
+
+
+def test_what_is_too_long_is_malformed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("_records", "table_reader"):
+        monkeypatch.setattr(f"use_st5.data.{module}.LONGEST_ROW", 1000)
+    long = "x" * 2000
+    for name, content, line in (
+        ("a.tsv", f"q\ta\n{long}\tb\nc\td\n", 2),
+        ("a.csv", f"q,a\n{long},b\nc,d\n", 2),
+        ("a.jsonl", f'{{"q": "{long}", "a": "b"}}\n{{"q": "c", "a": "d"}}', 1),
+    ):
+        reader = TableReader(write(tmp_path / name, content), {"q": "q", "a": "a"}, max_malformed=1)
+        assert list(reader) == [{"q": "c", "a": "d"}]
+        reason = f"{reader.paths[0]}:{line}: a line of more than 1,000 bytes"
+        assert reader.report.offences == [reason]
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"q": [long, "c"]}), tmp_path / "a.parquet")
+    reader = TableReader(tmp_path / "a.parquet", {"q": "q"}, max_malformed=1)
+    assert list(reader) == [{"q": "c"}]
+    assert reader.report.offences[0].endswith("'q' has 2,000 characters, expected at most 1,000")
 
 
 def test_optional_columns_may_lack_text_or_be_absent(tmp_path: Path) -> None:

@@ -149,3 +149,19 @@ def test_triples_are_consecutive_sentences_of_real_prose(data_dir: Path) -> None
     # paragraphs must not.
     small = sum(sentence[0].islower() for sentence in sentences)
     assert small < 0.01 * len(sentences)
+
+
+def test_a_line_that_is_too_long_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("use_st5.data.text_reader.LONGEST_ROW", 100)
+    path = tmp_path / "a.txt"
+    path.write_text("It rained. " * 20 + "\nShe left. He stayed.\n")
+    reader = TextReader(path)
+    assert list(reader.sentences()) == ["She left.", "He stayed."]
+    assert reader.report.offences == [f"{path}:1: a line of more than 100 bytes"]
+    path.write_text("It rained. " * 20)
+    with pytest.raises(
+        ValueError, match=r"no sentence. Malformed: .*a\.txt:1: a line of more than"
+    ):
+        list(TextReader(path))

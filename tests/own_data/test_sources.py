@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from use_st5.own_data.sources import open_source
+from use_st5.own_data.task_rows import KnownLabels
 
 PAIRS = [{"anchor": f"a {n}", "positive": f"p {n}"} for n in range(5)]
 
@@ -93,6 +94,48 @@ def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:
         list(open_source(path))
 
 
+@pytest.mark.parametrize("score", ["9" * 400, "1e999", "NaN"])
+def test_a_score_beyond_all_numbers_is_a_bad_row(score: str, tmp_path: Path) -> None:
+    path = tmp_path / "sts.jsonl"
+    row = '{"sentence1": "a", "sentence2": "b", "score": %s}\n'
+    path.write_text("".join(row % value for value in [*map(str, range(9)), score, "7"]))
+    source = open_source(path)
+    assert [each["score"] for each in source] == [*range(9), 7]
+    assert source.report.offences == [f"{path}:10: 'score' is no finite number"]
+
+
+def test_rows_that_are_all_bad_are_not_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n[1]\n" + "{'anchor': 'a'}\n" * 6)
+    with pytest.raises(ValueError, match=r"found 7 malformed .*pairs\.jsonl:2: JSON list, not an"):
+        open_source(path)
+
+
+def test_a_file_that_changes_between_two_passes_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "topics.tsv"
+    path.write_text("text\tlabel\na b\tone\nc d\ttwo\n")
+    source = open_source(path)
+    assert len(list(source)) == 2
+    rows = iter(source)
+    next(rows)
+    with path.open("a") as file:
+        file.write("e\tthree\n")
+    with pytest.raises(ValueError, match=r"topics\.tsv: the file changed while it was read"):
+        list(rows)
+    with pytest.raises(ValueError, match="expected 27 bytes as at first, found 35"):
+        next(iter(source))
+    path.unlink()
+    with pytest.raises(ValueError, match="the file changed"):
+        next(iter(source))
+
+
+def test_a_label_that_was_not_there_before_is_an_error() -> None:
+    numbers = KnownLabels({"one": 0, "two": 1})
+    assert numbers["two"] == 1
+    with pytest.raises(ValueError, match="one of the 2 labels .* received 'three'. The file chang"):
+        numbers["three"]
+
+
 def test_labels_are_words_or_numbers(tmp_path: Path) -> None:
     path = tmp_path / "topics.jsonl"
     path.write_text('{"text": "a b", "label": 1}\n{"text": "c", "label": "two"}\n')
@@ -108,6 +151,19 @@ def test_own_names_of_columns(tmp_path: Path) -> None:
         ValueError, match="no task fits the columns that were found, 'Title', 'body'"
     ):
         open_source(path)
+
+
+def test_the_column_that_is_asked_for_comes_before_others(tmp_path: Path) -> None:
+    path = tmp_path / "faq.csv"
+    path.write_text("title,anchor,body\nOne?,no,Yes.\n")
+    source = open_source(path, columns={"anchor": "title", "positive": "body"})
+    assert list(source) == [{"anchor": "One?", "positive": "Yes."}]
+
+
+def test_names_of_columns_may_have_spaces_around_them(tmp_path: Path) -> None:
+    path = tmp_path / "faq.csv"
+    path.write_text("anchor, positive\nOne?,Yes.\n")
+    assert list(open_source(path)) == [{"anchor": "One?", "positive": "Yes."}]
 
 
 def test_a_text_runs_on_or_is_a_sentence_a_line(tmp_path: Path) -> None:

@@ -155,6 +155,21 @@ def test_impossible_strategies_are_refused(arguments: dict, message: str) -> Non
         ("", "needs the environment variable TF_CONFIG on every machine"),
         ("{", "Expected TF_CONFIG to be like"),
         ('{"cluster": {}}', "Expected TF_CONFIG to be like"),
+        *(
+            (json.dumps(config), "Expected TF_CONFIG to be like .* Received: ")
+            for config in (
+                None,
+                [CLUSTER],
+                {"cluster": CLUSTER, "task": [0]},
+                {"cluster": CLUSTER, "task": {"index": 0}},
+                {"cluster": CLUSTER, "task": {"type": "worker", "index": "0"}},
+                {"cluster": CLUSTER, "task": {"type": "worker", "index": True}},
+                *(
+                    {"cluster": {"worker": worker}, "task": {"type": "worker", "index": 0}}
+                    for worker in (7, None, [], "10.0.0.1:2222", {"0": "10.0.0.1:2222"}, [1, 2])
+                ),
+            )
+        ),
         (
             json.dumps({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}),
             "index from 0 to 1. Received: 2",

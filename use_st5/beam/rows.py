@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal, NamedTuple, get_args
 
 from use_st5._imports import require
-from use_st5._lines import is_gzip, lines_of
+from use_st5._lines import LongLine, is_gzip, lines_of
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import json_object
 
@@ -29,6 +29,8 @@ _FORMATS: dict[str, FileFormat] = {
 }
 # Of a bad row so much is kept, in characters.
 _KEPT = 10_000
+# Bytes of a line; a longer one is a bad row.
+_LONGEST = 2**26
 
 
 class TextRow(NamedTuple):
@@ -100,7 +102,7 @@ class RowReader:
         try:
             for number, row in read(file, name):  # noqa: B007
                 yield row
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, NotImplementedError) as error:  # Arrow has all of them.
             if getattr(error, "errno", None) is not None:  # Arrow's OSError of damage has none.
                 raise
             yield BadRow(name, f"not read after row {number}: {' '.join(str(error).split())}")
@@ -108,16 +110,16 @@ class RowReader:
     def _text(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
         for number, line in _lines(file, name):
             try:
-                yield number, TextRow(f"{name}:{number}", line.decode())
-            except UnicodeDecodeError:
-                yield number, BadRow.of(f"{name}:{number}", "invalid utf-8", line)
+                yield number, TextRow(f"{name}:{number}", _decoded(line))
+            except MalformedRowError as reason:
+                yield number, BadRow.of(f"{name}:{number}", str(reason), line)
 
     def _jsonl(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
         for number, line in _lines(file, name):
             try:
-                found: Any = json_object(line.decode())
-            except UnicodeDecodeError:
-                found = MalformedRowError("invalid utf-8")
+                found: Any = json_object(_decoded(line))
+            except MalformedRowError as reason:
+                found = reason
             if not line.strip():
                 continue
             if isinstance(found, MalformedRowError):
@@ -203,7 +205,17 @@ def fault(name: object, text: object) -> str | None:
 def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
     zipped = is_gzip(file, where=name)
     unpacked: Any = gzip.GzipFile(fileobj=file) if zipped else file
-    yield from lines_of(unpacked, where=name)
+    yield from lines_of(unpacked, where=name, longest=_LONGEST, skip_long=True)
+
+
+def _decoded(line: bytes) -> str:
+    """A line as text; MalformedRowError if it is none, or too long."""
+    if isinstance(line, LongLine):
+        raise MalformedRowError(f"a line of more than {_LONGEST:,} bytes")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise MalformedRowError("invalid utf-8") from None
 
 
 @contextlib.contextmanager

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from use_st5._imports import require
-from use_st5._lines import check_file, read_lines
+from use_st5._lines import LongLine, check_file, read_lines
+from use_st5._quoted_rows import quoted_rows
 from use_st5.data._reader import MalformedRowError, SkippedRowError
 
 Row = list[str] | dict[str, Any] | MalformedRowError | SkippedRowError
@@ -24,6 +27,8 @@ _FORMATS = {
     ".csv": "csv",
     ".parquet": "parquet",
 }
+# Bytes of a line, and characters of a text: enough for a book, and read in seconds.
+LONGEST_ROW = 10_000_000
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -69,15 +74,42 @@ def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterato
 def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
     parquet = require("pyarrow.parquet", "data")
     check_file(path)
-    try:
-        with parquet.ParquetFile(path) as file:
+    with _named_damage(path), parquet.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        if len({*names}) == len(names):
             rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
             yield from enumerate(rows, start=1)
-    except ValueError as error:  # Arrow's kind for a file that is none of it is one.
-        raise ValueError(f"{path}: expected a parquet file ({error}).") from error
+            return
+    raise ValueError(
+        f"{path}: expected columns of different names, found {_repeated(names)!r} twice. Rename or "
+        "leave out one of the two."
+    )
+
+
+@contextlib.contextmanager
+def _named_damage(path: Path) -> Iterator[None]:
+    """Names the file in what Arrow says of a damaged one, by errors of many kinds.
+
+    Raises:
+        ValueError: Anything went wrong but the reading itself.
+    """
+    try:
+        yield
+    except Exception as error:
+        if getattr(error, "errno", None) is not None:  # Arrow's OSError of damage has none.
+            raise
+        said = " ".join(str(error).split())
+        raise ValueError(f"{path}: expected a parquet file ({said}).") from error
+
+
+def _repeated(names: Iterable[str]) -> str:
+    """The first of the names that occurs twice."""
+    return next(name for name, count in Counter(names).items() if count > 1)
 
 
 def _decode(line: bytes, encoding: str) -> str | MalformedRowError:
+    if isinstance(line, LongLine):
+        return MalformedRowError(f"a line of more than {LONGEST_ROW:,} bytes")
     try:
         return line.decode(encoding)
     except UnicodeDecodeError:
@@ -88,7 +120,7 @@ def _line_records(
     path: Path, encoding: str, parse: Callable[[str], Row]
 ) -> Iterator[tuple[int, Row]]:
     """Records of a format in which every line is one."""
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, longest=LONGEST_ROW, skip_long=True):
         text = _decode(line, encoding)
         if isinstance(text, MalformedRowError):
             yield number, text
@@ -101,7 +133,9 @@ def _line_records(
 def json_object(text: str) -> dict[str, Any] | MalformedRowError:
     """The object that a line of jsonl is, or in its place the reason why it is none."""
     try:
-        value = json.loads(text)
+        value = _JSON.decode(text)
+    except _RepeatedKeyError as reason:
+        return MalformedRowError(str(reason))
     except (ValueError, RecursionError):
         return MalformedRowError("invalid JSON")
     if not isinstance(value, dict):
@@ -109,6 +143,21 @@ def json_object(text: str) -> dict[str, Any] | MalformedRowError:
     if _ESCAPED_SURROGATE.search(text) and not _is_text(value):
         return MalformedRowError("half of a surrogate pair, which is no character")
     return value
+
+
+class _RepeatedKeyError(ValueError):
+    """A JSON object has a key twice; the message is the reason."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        name = _repeated(key for key, _ in pairs)
+        raise _RepeatedKeyError(f"the key {name!r:.80} occurs twice")
+    return value
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _is_text(value: Any) -> bool:
@@ -125,40 +174,30 @@ def _tab_separated(text: str) -> list[str]:
 
 
 class _DecodedLines:
-    """The lines of a csv file for `csv.reader`, remembering bad bytes since the last record."""
+    """The lines of a csv file, remembering what was wrong with one since the last record."""
 
     def __init__(self, path: Path, encoding: str) -> None:
-        self.broken = False
-        self._lines = read_lines(path)
+        self.wrong: MalformedRowError | None = None
+        self._lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
         self._encoding = encoding
 
     def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        _, line = next(self._lines)
-        text = _decode(line, self._encoding)
-        if isinstance(text, MalformedRowError):
-            self.broken = True
-            text = line.decode(self._encoding, errors="replace")
-        return text + "\n"
+        for _, line in self._lines:
+            text = _decode(line, self._encoding)
+            if isinstance(text, MalformedRowError):
+                self.wrong = text
+                text = line.decode(self._encoding, errors="replace")
+            yield text + "\n"
 
 
 def _csv(path: Path, encoding: str) -> Iterator[tuple[int, Row]]:
     lines = _DecodedLines(path, encoding)
-    reader = csv.reader(lines, strict=True)
-    while True:
-        number = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield number, MalformedRowError(f"invalid csv ({error})")
-            continue
-        if lines.broken:
-            lines.broken = False
-            yield number, MalformedRowError(f"invalid {encoding}")
+    for number, fields in quoted_rows(lines, where=str(path)):
+        wrong, lines.wrong = lines.wrong, None
+        if wrong is not None:
+            yield number, wrong
+        elif isinstance(fields, csv.Error):
+            yield number, MalformedRowError(f"invalid csv ({fields})")
         elif not any(field.strip() for field in fields):
             yield number, SkippedRowError("blank")
         else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from use_st5.data._reader import MalformedRowError, Reader
-from use_st5.data._records import format_of, records
+from use_st5.data._records import LONGEST_ROW, format_of, records
 
 # A position from 0, a name, or several names of which the first one present is taken.
 Column = int | str | tuple[str, ...]
@@ -21,7 +21,8 @@ class TableReader(Reader):
     without regard to case. A tsv has no quoting: quotes are characters and never join lines.
 
     A row is malformed if it is not valid text, JSON or csv, lacks a column, has more fields than
-    the header (a stray tab shifts the columns), or holds no text in a column that must have it.
+    the header (a stray tab shifts the columns), has a JSON key twice, holds no text in a column
+    that must have it, or one of more than ten million characters.
 
     Args:
         path: A file (gzip or plain) or a list of files of the same layout.
@@ -37,7 +38,8 @@ class TableReader(Reader):
     Raises:
         FileNotFoundError: A file is missing.
         ValueError: `columns` is empty or does not fit the format; during the pass: what `Reader`
-            raises, or a header without a needed column.
+            raises, a column that is needed and missing or there twice, or a quote of a csv that
+            is not closed within a few lines.
     """
 
     expects = "rows with the named columns"
@@ -96,7 +98,7 @@ class TableReader(Reader):
 
     def _places(self, path: Path, names: list[str]) -> dict[str, int]:
         """Key → position in a row."""
-        known = {name.strip().casefold(): place for place, name in reversed([*enumerate(names)])}
+        known = {name.strip().casefold(): place for place, name in enumerate(names)}
         places: dict[str, int] = {}
         for key, column in self.columns.items():
             if isinstance(column, int):
@@ -104,6 +106,7 @@ class TableReader(Reader):
                 continue
             found = [known[name] for name in _alternatives(column) if name in known]
             if found:
+                _check_once(names[found[0]], names, path)
                 places[key] = found[0]
             elif key not in self.optional:
                 raise ValueError(
@@ -123,12 +126,14 @@ class TableReader(Reader):
     def _from_object(self, row: Any) -> Any:
         if not isinstance(row, dict):
             return row
-        folded = {name.casefold(): value for name, value in row.items()}
+        folded = {name.strip().casefold(): value for name, value in row.items()}
         values: dict[str, Any] = {}
         for key, column in self.columns.items():
-            found = [folded[name] for name in _alternatives(column) if name in folded]
+            found = [name for name in _alternatives(column) if name in folded]
             if found:
-                values[key] = found[0]
+                values[key] = folded[found[0]]
+                if len(folded) < len(row) and (same := _alike(found[0], row))[1:]:
+                    return MalformedRowError(f"{' and '.join(map(repr, same))} are one column")
         return values
 
     def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -141,7 +146,7 @@ class TableReader(Reader):
             value = ""
         if not isinstance(value, str):
             raise MalformedRowError(f"{key!r} is of type {type(value).__name__}, expected text")
-        value = value.strip()
+        value = checked_length(value, key).strip()
         if not value and key not in self.optional:
             raise MalformedRowError(f"no text in {key!r}")
         return value
@@ -152,4 +157,35 @@ class TableReader(Reader):
 
 def _alternatives(column: Column) -> tuple[str, ...]:
     names = column if isinstance(column, tuple) else (str(column),)
-    return tuple(name.casefold() for name in names)
+    return tuple(name.strip().casefold() for name in names)
+
+
+def _check_once(name: str, names: Iterable[str], path: Path) -> None:
+    """Refuses a table with several columns of a name that is read, without regard to case.
+
+    Raises:
+        ValueError: There are several.
+    """
+    same = _alike(name.strip().casefold(), names)
+    if len(same) > 1:
+        raise ValueError(
+            f"{path}: expected one column {name!r}, found {len(same)} of that name: "
+            f"{', '.join(map(repr, same))}. Rename or leave out the others."
+        )
+
+
+def _alike(folded: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.strip().casefold() == folded]
+
+
+def checked_length(text: str, key: str) -> str:
+    """The text.
+
+    Raises:
+        MalformedRowError: It is too long to be read in reasonable time.
+    """
+    if len(text) > LONGEST_ROW:
+        raise MalformedRowError(
+            f"{key!r} has {len(text):,} characters, expected at most {LONGEST_ROW:,}"
+        )
+    return text

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from use_st5._lines import as_paths, read_lines
+from use_st5._lines import LongLine, as_paths, read_lines
 from use_st5.data._layout import Layout, detect_layout, paragraphs
+from use_st5.data._records import LONGEST_ROW
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
 
@@ -22,7 +23,8 @@ class TextReader:
     Paragraphs end at blank lines, or at each line's end where a line holds a whole paragraph; the
     layout of each file is found from its first 2000 lines. Paragraphs are split into sentences by
     `split_sentences`; a sentence without any letter or digit is dropped. Files are decoded as
-    UTF-8, a line that is no valid UTF-8 as windows-1252 (noted in the report).
+    UTF-8, a line that is no valid UTF-8 as windows-1252 (noted in the report). A line of more than
+    ten million bytes is malformed, and left out.
 
     Args:
         path: A file (gzip or plain), a list of files, or a folder: all its `*.txt` and `*.txt.gz`
@@ -97,6 +99,7 @@ class TextReader:
             raise ValueError(
                 f"{self.paths[0]}{' and more' if len(self.paths) > 1 else ''}: expected running "
                 "text, found no sentence."
+                + (f" Malformed: {report.offences[0]}." if report.offences else "")
             )
 
 
@@ -111,7 +114,10 @@ def _text_files(path: str | Path | list[str] | list[Path]) -> list[Path]:
 
 
 def _decoded(path: Path, report: ReadReport) -> Iterator[str]:
-    for _, line in read_lines(path):
+    for number, line in read_lines(path, longest=LONGEST_ROW, skip_long=True):
+        if isinstance(line, LongLine):
+            report.add_malformed(path, number, f"a line of more than {LONGEST_ROW:,} bytes")
+            continue
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError:

@@ -16,15 +16,13 @@ from use_st5._lines import read_lines
 from use_st5._progress import watched
 from use_st5._remote_files import as_written, brought, remote_path
 from use_st5.data._reader import MalformedRowError
-from use_st5.data._records import format_of, records
+from use_st5.data._records import LONGEST_ROW, format_of, records
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
-from use_st5.data.table_reader import TableReader
 from use_st5.data.text_reader import TextReader
-from use_st5.data.tfds_reader import TFDSReader
 from use_st5.own_data.columns import NEIGHBOURS, TEXTS, TaskKind, kind_of
-
-Row = dict[str, Any]
+from use_st5.own_data.task_rows import DataSet, Table, TextFile, data_set
+from use_st5.own_data.task_rows import Row as Row
 
 _TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
 _TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
@@ -32,8 +30,6 @@ _TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
 _SAMPLE = 200
 # Sentences of a paragraph on average, from which on a text is one that runs.
 _RUNNING = 2.0
-# More of these, and the file is not what it was taken for.
-_MAX_MALFORMED = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +54,10 @@ class Source:
     def reader(self) -> Iterable[Row]:
         """What reads it anew in each pass."""
         if self.is_text:
-            return _TextFile(self.path, running=self.kind is NEIGHBOURS)
+            return TextFile(self.path, running=self.kind is NEIGHBOURS)
         if not self.path.exists():
-            return _DataSet(self.name, self.kind, self.columns)
-        return _Table(self.path, self.kind, self.columns)
+            return DataSet(self.name, self.kind, self.columns)
+        return Table(self.path, self.kind, self.columns)
 
     @cached_property
     def path(self) -> Path:
@@ -82,10 +78,31 @@ class Source:
         """Rows: texts and labels as strings, scores as floats.
 
         Of running text "previous", "text" and "next".
+
+        Raises:
+            ValueError: The file has changed since the first pass.
         """
+        self._check_unchanged()
         if self.kind is NEIGHBOURS and not self.is_text:
-            return itertools.chain.from_iterable(map(_neighbours, self.reader))
-        return iter(self.reader)
+            yield from itertools.chain.from_iterable(map(_neighbours, self.reader))
+        else:
+            yield from self.reader
+        self._check_unchanged()
+
+    @cached_property
+    def _state(self) -> tuple[int, int]:
+        """As the file was when it was first read."""
+        return _state_of(self.path)
+
+    def _check_unchanged(self) -> None:
+        """Refuses a file that is not as it was when it was first read."""
+        before, now = self._state, _state_of(self.path)
+        if now != before:
+            raise ValueError(
+                f"{self.name}: the file changed while it was read: expected {before[0]:,} bytes as "
+                f"at first, found {now[0]:,}, or they are newer. Start again when nothing writes "
+                "to it any more."
+            )
 
     def watched(self, total: int | None = None) -> Iterator[Row]:
         """The rows, with a bar while they are read: a pass over a large file takes minutes.
@@ -98,6 +115,14 @@ class Source:
     def identity(self) -> str:
         """What tells it from one with other content: its sha256, or its name."""
         return file_sha256(self.path) if self.path.is_file() else self.name
+
+
+def _state_of(path: Path) -> tuple[int, int]:
+    """What tells that a file is as it was: its size, and when it was written."""
+    if not path.exists():
+        return 0, 0
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns
 
 
 def open_source(
@@ -126,14 +151,27 @@ def open_source(
         kind = kind_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
         return Source(name, kind, {"text": "text"}, rate, task is not None)
     names = _column_names(name, path)
-    own = {theirs.casefold(): key for key, theirs in (columns or {}).items()}
-    renamed = {own.get(each.strip().casefold(), each): each for each in names}
+    renamed = _renamed(names, columns or {})
     kind = kind_of([*renamed], name, task)
     found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
     source = Source(name, kind, found, rate, task is not None)
     if kind is NEIGHBOURS and task is None and not _rows_run_on(source):
         return dataclasses.replace(source, kind=TEXTS)
     return source
+
+
+def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """What each column counts as → its name; what was asked for comes before other names."""
+    own = {theirs.strip().casefold(): key for key, theirs in columns.items()}
+    asked: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for name in names:
+        key = own.get(name.strip().casefold())
+        if key is None:
+            others[name] = name
+        else:
+            asked.setdefault(key, name)
+    return asked | {name: name for name in others if name not in asked}
 
 
 def _is_text(path: Path) -> bool:
@@ -144,7 +182,8 @@ def _is_text(path: Path) -> bool:
     """
     if not _TEXT.search(path.name):
         return False
-    first = next((line for _, line in read_lines(path)), b"")
+    lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
+    first = next((line for _, line in lines), b"")
     return b"\t" not in first
 
 
@@ -176,15 +215,33 @@ def _column_names(name: str, path: Path) -> list[str]:
                 f"{name}: expected a file (.tsv, .csv, .jsonl, .parquet, .txt) or the name of a "
                 "TensorFlow data set, found neither."
             )
-        return [*_data_set(name).columns]
-    rows = (row for _, row in records(path, file_format=format_of(path)))
-    good = (row for row in rows if isinstance(row, list | dict))
-    sample = list(itertools.islice(good, _SAMPLE))
-    if not sample:
-        raise ValueError(f"{name}: expected rows with named columns, found an empty file.")
-    if isinstance(sample[0], list):
+        return [*data_set(name).columns]
+    sample, malformed = _sample(path)
+    if sample and isinstance(sample[0], list):
         return sample[0]
-    return [*dict.fromkeys(key for row in sample for key in row)]
+    if sample:
+        return [*dict.fromkeys(key for row in sample for key in row)]
+    if malformed.offences:
+        raise ValueError(
+            f"{name}: expected rows with named columns, found {malformed.malformed_rows:,} "
+            f"malformed ones and no other. The first: {malformed.offences[0]}. Is the file of the "
+            "format that its name says?"
+        )
+    raise ValueError(f"{name}: expected rows with named columns, found an empty file.")
+
+
+def _sample(path: Path) -> tuple[list[Any], ReadReport]:
+    """The first good rows of a table, and what was malformed among them."""
+    rows: list[Any] = []
+    report = ReadReport()
+    for number, row in records(path, file_format=format_of(path)):
+        if isinstance(row, MalformedRowError):
+            report.add_malformed(path, number, str(row))
+        elif isinstance(row, list | dict):
+            rows.append(row)
+        if len(rows) == _SAMPLE:
+            break
+    return rows, report
 
 
 def _runs_on(reader: TextReader) -> bool:
@@ -203,106 +260,3 @@ def _neighbours(row: Row) -> Iterator[Row]:
     sentences = split_sentences(row["text"])
     for triple in zip(sentences, sentences[1:], sentences[2:], strict=False):
         yield dict(zip(("previous", "text", "next"), triple, strict=True))
-
-
-class _TextFile:
-    """A plain text: its sentences with their neighbours, or each alone."""
-
-    def __init__(self, path: Path, *, running: bool) -> None:
-        self._reader = TextReader(path)
-        self._running = running
-
-    @property
-    def report(self) -> ReadReport:
-        return self._reader.report
-
-    def __iter__(self) -> Iterator[Row]:
-        if not self._running:
-            return ({"text": sentence} for sentence in self._reader.sentences())
-        return (
-            {"previous": each["previous"], "text": each["sentence"], "next": each["next"]}
-            for each in self._reader
-        )
-
-
-class _Table(TableReader):
-    """The rows of a table, as their task has them."""
-
-    warns = False
-
-    def __init__(self, path: Path, kind: TaskKind, columns: Mapping[str, str]) -> None:
-        self.expects = f"rows with {', '.join(kind.needed)}"
-        super().__init__(path, dict(columns), max_malformed=_MAX_MALFORMED)
-        self._kind = kind
-
-    def _examples(self, row: Row) -> list[Row]:
-        return [_cleaned(row, self._kind, self.columns)]
-
-
-def _cleaned(row: Mapping[str, Any], kind: TaskKind, keys: Iterable[str]) -> Row:
-    """A row's values as its task has them.
-
-    Raises:
-        MalformedRowError: One is missing or of another kind.
-    """
-    values: Row = {}
-    for key in keys:
-        value = row.get(key)
-        if key == kind.score:
-            values[key] = _number(value, key)
-            continue
-        if key == kind.label and isinstance(value, int) and not isinstance(value, bool):
-            value = str(value)
-        if value is not None and not isinstance(value, str):
-            raise MalformedRowError(f"{key!r} is of type {type(value).__name__}, expected text")
-        values[key] = (value or "").strip()
-        if not values[key]:
-            raise MalformedRowError(f"no text in {key!r}")
-    return values
-
-
-def _number(value: Any, key: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise MalformedRowError(f"{key!r} is no number: {value!r:.40}") from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise MalformedRowError(f"{key!r} is no finite number")
-    return number
-
-
-def _data_set(name: str) -> TFDSReader:
-    """The reader of `NAME[SPLIT]`; of the split "train" where none is named."""
-    data_set, _, split = name.removesuffix("]").partition("[")
-    return TFDSReader(data_set, split=split or "train")
-
-
-class _DataSet:
-    """The rows of a TensorFlow data set, as their task has them."""
-
-    def __init__(self, name: str, kind: TaskKind, columns: Mapping[str, str]) -> None:
-        self._reader = _data_set(name)
-        self._name, self._kind, self._columns = name, kind, columns
-        self.report = ReadReport()
-
-    def __iter__(self) -> Iterator[Row]:
-        report = self.report = ReadReport()
-        label = self._kind.label or ""
-        names = self._reader.class_names(self._columns[label]) if label else None
-        for number, row in enumerate(self._reader, start=1):
-            values = {key: row[column] for key, column in self._columns.items()}
-            try:
-                if values.get(label) == -1:  # TFDS's mark of a hidden label.
-                    report.skipped["no label"] += 1
-                    continue
-                if names:
-                    values[label] = names[values[label]]
-                cleaned = _cleaned(values, self._kind, self._columns)
-            except MalformedRowError as reason:
-                report.add_malformed(Path(self._name), number, str(reason))
-                continue
-            report.rows += 1
-            report.examples += 1
-            yield cleaned
-        expects = f"rows with {', '.join(self._kind.needed)}"
-        report.check(self._name, max_malformed=_MAX_MALFORMED, expects=expects)

@@ -15,6 +15,7 @@ from use_st5.data.held_out import normalized
 from use_st5.own_data.columns import INFERENCE, NEIGHBOURS, TEXTS, TaskKind
 from use_st5.own_data.score_range import ScoreRange, score_range
 from use_st5.own_data.sources import Row, Source
+from use_st5.own_data.task_rows import KnownLabels
 
 _AT_ONCE = 2048
 _MOST_CLASSES = 1000
@@ -70,7 +71,7 @@ class Survey:
         ordered = sorted(self.classes)
         if self.source.kind is INFERENCE and {*names} == {*_INFERENCE_LABELS}:
             ordered = [names[name] for name in _INFERENCE_LABELS]
-        return {name: number for number, name in enumerate(ordered)}
+        return KnownLabels({name: number for number, name in enumerate(ordered)})
 
     def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
         """What is to be shown: what was found, and what the encoder will not read.

@@ -123,18 +123,34 @@ def _multi_worker() -> tf.distribute.Strategy:
             "Strategy 'multi_worker' needs the environment variable TF_CONFIG on every machine, "
             f"for example TF_CONFIG='{example}'"
         )
-    try:
-        configuration = json.loads(text)
-        workers = configuration["cluster"]["worker"]
-        index = configuration["task"]["index"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"Expected TF_CONFIG to be like {example}. Received: {text}") from error
-    if not isinstance(index, int) or not 0 <= index < len(workers):
+    workers, index = _workers_and_index(text, example)
+    if not 0 <= index < len(workers):
         raise ValueError(
             f"Expected TF_CONFIG to give a task index from 0 to {len(workers) - 1}. "
             f"Received: {index!r}"
         )
     return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _workers_and_index(text: str, example: str) -> tuple[list[str], int]:
+    """The addresses of the workers by TF_CONFIG, and which of them this one is.
+
+    Raises:
+        ValueError: It has another shape.
+    """
+    try:
+        configuration = json.loads(text)
+        workers, task = configuration["cluster"]["worker"], configuration["task"]
+        kinds = [list, *(str for _ in workers), str, int]
+        values = [workers, *workers, task["type"], task["index"]]
+        if not workers or [type(value) for value in values] != kinds:
+            raise TypeError("of another type")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(
+            f"Expected TF_CONFIG to be like {example}, with the addresses of all workers and the "
+            f"number of this one. Received: {text:.1000}"
+        ) from error
+    return workers, task["index"]
 
 
 def _tpu(name: str | None) -> tf.distribute.Strategy:

@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+from use_st5._quoted_rows import quoted_rows
 from use_st5.evaluation._text_files import (
     check_new_id,
     numbered_lines,
@@ -119,18 +120,17 @@ def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
     """
     path = Path(path)
     # read_lines parts at line feeds alone; a quoted field may hold one.
-    rows = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    rows = quoted_rows((line + "\n" for line in read_lines(path)), where=str(path))
     pairs = []
-    try:
-        for fields in rows:
-            if len(fields) != 3:
-                raise ValueError(
-                    f"{path}:{rows.line_num}: expected 3 comma-separated fields, received {fields}."
-                )
-            score = parse_score(path, rows.line_num, fields[2])
-            pairs.append(checked_pair(path, rows.line_num, fields[:2], score))
-    except csv.Error as error:
-        raise ValueError(f"{path}:{rows.line_num}: expected quoted fields ({error}).") from error
+    for number, fields in rows:
+        if isinstance(fields, csv.Error):
+            raise ValueError(f"{path}:{number}: expected quoted fields ({fields}).") from fields
+        if len(fields) != 3:
+            raise ValueError(
+                f"{path}:{number}: expected 3 comma-separated fields, received {fields}."
+            )
+        score = parse_score(path, number, fields[2])
+        pairs.append(checked_pair(path, number, fields[:2], score))
     return pairs
 
 

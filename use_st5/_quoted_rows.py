@@ -1,0 +1,108 @@
+"""Comma-separated rows whose fields may be quoted, and quotes that are never closed."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from typing import NoReturn
+
+# A row over more lines than this is taken for a quote that nobody closed, and not for a text.
+_MOST_LINES = 1000
+# Lines of a quoted text that have as many commas as a row each, and so many together, are rows.
+_LIKE_ROWS, _COMMAS_OF_ROWS = 0.9, 20
+# A broken row over no more lines than this is a malformed row, and nothing worse.
+_FEW_LINES = 10
+
+
+def quoted_rows(lines: Iterable[str], *, where: str) -> Iterator[tuple[int, list[str] | csv.Error]]:
+    """Rows as RFC 4180 has them: a quoted field may go on over several lines.
+
+    Args:
+        lines: With their line feeds.
+        where: The file, for messages.
+
+    Yields:
+        The number of a row's first line, from 1, and its fields. Where a row is broken, each of
+        its lines is an error in the place of the fields.
+
+    Raises:
+        ValueError: A quote opens a field and swallows the rows that follow: the row has over 1,000
+            lines, lines that are themselves rows, or more characters on several lines than
+            `csv.field_size_limit()`; or it is broken after more than 10 lines.
+    """
+    counted = _Lines(lines, where)
+    reader = csv.reader(counted, strict=True)
+    while True:
+        first = counted.begin_row()
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if counted.number - first >= _FEW_LINES:
+                counted.refuse(f"and the row is broken in line {counted.number} ({error})")
+            yield from ((number, error) for number in range(first, counted.number + 1))
+            continue
+        counted.width = counted.width or len(fields)
+        yield first, fields
+
+
+class _Lines:
+    """The lines for `csv.reader`, which are looked at where a row goes on over several.
+
+    Attributes:
+        number: Of the latest line, from 1.
+        width: The fields of a row; 0 before the first one.
+    """
+
+    def __init__(self, lines: Iterable[str], where: str) -> None:
+        self.number = 0
+        self.width = 0
+        self._lines = iter(lines)
+        self._where = where
+        self._first = 1
+
+    def begin_row(self) -> int:
+        """Gives the number of the line that the next row begins with."""
+        self._first = self.number + 1
+        self._like_rows = self._size = 0
+        return self._first
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.number += 1
+            if self.number > self._first:
+                self._check(line)
+            yield line
+
+    def _check(self, line: str) -> None:
+        """Looks at a line that a row goes on with."""
+        self._size += len(line)
+        if "," in line and line.count(",") == self.width - 1:
+            self._like_rows += 1
+        inside = self.number - self._first
+        like = self._like_rows * (self.width - 1) >= _COMMAS_OF_ROWS
+        if like and self._like_rows >= _LIKE_ROWS * inside:
+            self._refuse_open("the lines behind it are rows themselves", line)
+        if inside > _MOST_LINES:
+            self._refuse_open(f"not within {_MOST_LINES:,} lines", line)
+        if self._size > csv.field_size_limit():
+            self._refuse_open(f"not within {csv.field_size_limit():,} characters", line)
+
+    def _refuse_open(self, what: str, line: str) -> NoReturn:
+        """Refuses the row, whose quote is open before this line; says where it is closed."""
+        while line.count('"') % 2 == 0:
+            following = next(self._lines, None)
+            if following is None:
+                self.refuse(f"{what}, and no line up to the last one, {self.number}, closes it")
+            line = following
+            self.number += 1
+        self.refuse(f"{what}, and it is closed in line {self.number} only")
+
+    def refuse(self, what: str) -> NoReturn:
+        """Refuses the row and says why."""
+        raise ValueError(
+            f"{self._where}:{self._first}: expected that a quote which opens a field in this line "
+            f"is closed soon; {what}. Close it in line {self._first}, and write a quote inside of "
+            'a quoted text twice (""). Texts of so many lines are read from .jsonl and .parquet.'
+        )
