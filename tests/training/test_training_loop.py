@@ -10,18 +10,23 @@ import numpy as np
 import pytest
 
 from tests.training import toy
+from use_st5.training.task import steps_of_tasks
 from use_st5.training.training_loop import Metrics, TrainingLoop
 
 
 class NotedSteps(TrainingLoop):
-    """Notes which task was asked for, and its first batch."""
+    """Notes which task was asked for, its first batch, and how many there were."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.asked: list[tuple[str, int]] = []
+        self.batches: list[tuple[str, int]] = []
+        self.calls: list[int] = []
         super().__init__(*arguments, **options)
 
-    def _train(self, name: str, first: int) -> Metrics:
+    def _train(self, name: str, first: int, steps: int) -> Metrics:
         self.asked.append((name, first))
+        self.batches += [(name, batch) for batch in range(first, first + steps)]
+        self.calls.append(steps)
         return {"loss": 1.0 / (1 + first)}
 
 
@@ -51,6 +56,22 @@ def test_the_draw_is_a_function_of_seed_and_step(tmp_path: Path) -> None:
     other = loop(seed=1)
     other.run(400)
     assert other.asked != whole.asked
+
+
+def test_any_number_of_steps_is_made_and_continued_exactly(tmp_path: Path) -> None:
+    """Shorter calls where the end, a measurement or a checkpoint comes before a whole one."""
+    every = {"evaluate": lambda: {"score": 1.0}, "evaluate_every": 25, "checkpoint_every": 17}
+    whole, short, rest = loop(), loop(folder=tmp_path, **every), loop(folder=tmp_path)
+    whole.run(103)
+    assert whole.calls == [10] * 10 + [3]
+    assert short.run(44).step == 44
+    assert short.calls == [10, 7, 3, 5, 5, 4, 6, 4]
+    assert [each["step"] for each in short.history.evaluations] == [25, 44]
+    rest.run(103)
+    assert whole.batches == short.batches + rest.batches
+    assert steps_of_tasks(
+        whole.tasks, range(44, 103), order="drawn", seed=0, steps_per_turn=10
+    ) == {name: len([b for b in rest.batches if b[0] == name]) for name in whole.tasks}
 
 
 def test_tasks_take_turns_in_a_cycle_that_a_resumed_run_keeps(tmp_path: Path) -> None:

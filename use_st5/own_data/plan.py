@@ -199,8 +199,7 @@ def _steps(surveys: Sequence[Survey], settings: Settings) -> tuple[int, int]:
     """Optimizer steps, and how many of them a call from the host makes."""
     examples = sum(found.kept for found in surveys) * (1 + settings.keep)
     steps = settings.steps or math.ceil(settings.epochs * examples / settings.batch_size)
-    per_call = STEPS_PER_CALL if steps >= _FEW_STEPS else 1
-    return math.ceil(steps / per_call) * per_call, per_call
+    return steps, STEPS_PER_CALL if steps >= _FEW_STEPS else 1
 
 
 def _options(settings: Settings, per_call: int, family: str | None) -> dict[str, Any]:

@@ -65,11 +65,11 @@ class JaxTrainer(TrainingLoop):
             for name, task in self.tasks.items()
         }
 
-    def _train(self, name: str, first: int) -> Metrics:
+    def _train(self, name: str, first: int, steps: int) -> Metrics:
         task = self.tasks[name]
         seed = shuffling_seed(name, seed=self.seed)
-        steps = range(first, first + self.steps_per_call)
-        return self._steps[name](task.data.batch(step, task.batch_size, seed) for step in steps)
+        numbers = range(first, first + steps)
+        return self._steps[name](task.data.batch(step, task.batch_size, seed) for step in numbers)
 
     def _check(self, tasks: Sequence[Task]) -> None:
         if keras.config.backend() != "jax":

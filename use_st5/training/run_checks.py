@@ -129,18 +129,15 @@ def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
             )
 
 
-def check_multiple(name: str, number: int | None, *, of: int) -> None:
-    """Checks that a number of steps is made of whole calls from the host; None passes.
+def check_steps(**numbers: int | None) -> None:
+    """Checks numbers of steps, given by name; None passes.
 
     Raises:
-        ValueError: It is not, or a call makes no step.
+        ValueError: One is less than 1.
     """
-    if of < 1:
-        raise ValueError(f"Expected steps_per_call to be 1 or more. Received: {of}")
-    if number is not None and (number < 1 or number % of):
-        raise ValueError(
-            f"Expected {name} to be a positive multiple of steps_per_call, {of}. Received: {number}"
-        )
+    for name, number in numbers.items():
+        if number is not None and number < 1:
+            raise ValueError(f"Expected {name} to be 1 or more. Received: {number}")
 
 
 def check_measuring(
@@ -152,8 +149,10 @@ def check_measuring(
     """Checks that what is asked of measurements can be had.
 
     Raises:
-        ValueError: There is nothing to measure with, no such mode, or no patience at all.
+        ValueError: There is nothing to measure with, no such mode, no patience at all, or no step
+            between two measurements.
     """
+    check_steps(evaluate_every=every)
     if every is not None and evaluate is None:
         raise ValueError("evaluate_every needs a function to evaluate with: set evaluate.")
     if patience is not None and patience < 1:

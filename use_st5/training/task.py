@@ -93,20 +93,29 @@ def task_in_turn(tasks: Mapping[str, Task], *, order: Order, seed: int, step: in
 
 
 def steps_of_tasks(
-    tasks: Mapping[str, Task], *, order: Order, seed: int, steps: range
+    tasks: Mapping[str, Task], steps: range, *, order: Order, seed: int, steps_per_turn: int
 ) -> dict[str, int]:
     """How many of some steps each task has: `task_in_turn`, counted.
 
     Args:
         tasks: By name.
+        steps: Which, one after the other.
         order: As in `task_in_turn`.
         seed: Of the draw.
-        steps: The first step of each call from the host; a call's steps belong to one task.
+        steps_per_turn: So many steps, from a multiple of them on, belong to one task.
     """
     counts = dict.fromkeys(tasks, 0)
     for step in steps:
-        counts[task_in_turn(tasks, order=order, seed=seed, step=step)] += steps.step
+        first = step // steps_per_turn * steps_per_turn
+        if step == first or step == steps.start:
+            name = task_in_turn(tasks, order=order, seed=seed, step=first)
+        counts[name] += 1
     return counts
+
+
+def next_multiple(step: int, *numbers: int | None) -> int:
+    """The first step after `step` that is a multiple of one of the numbers; None is none."""
+    return min(step // number * number + number for number in numbers if number is not None)
 
 
 def shuffling_seed(name: str, *, seed: int) -> int:

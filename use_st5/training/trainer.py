@@ -121,8 +121,13 @@ class Trainer(TrainingLoop):
     def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
         if self._files_folder() is not None:
             done = self.history.task_steps
-            calls = range(self.history.step, steps, self.steps_per_call)
-            more = steps_of_tasks(self.tasks, order=self.order, seed=self.seed, steps=calls)
+            more = steps_of_tasks(
+                self.tasks,
+                range(self.history.step, steps),
+                order=self.order,
+                seed=self.seed,
+                steps_per_turn=self.steps_per_call,
+            )
             ends = {name: done[name] + more[name] for name in self.tasks}
             self._stream.prepare(done, ends, writes=self._is_chief)
         try:
@@ -138,8 +143,8 @@ class Trainer(TrainingLoop):
         # All workers stop after the same step, or those that go on would wait for the others.
         return any_worker(self.strategy, self._signal.asked)
 
-    def _train(self, name: str, first: int) -> Metrics:
-        return self._train_steps[name](self._stream.batches(name, first), self.steps_per_call)
+    def _train(self, name: str, first: int, steps: int) -> Metrics:
+        return self._train_steps[name](self._stream.batches(name, first), steps)
 
     def _save(self) -> None:
         saved = self._saved_step

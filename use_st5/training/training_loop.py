@@ -21,14 +21,14 @@ from use_st5.training.run_checks import (
     check_finite,
     check_finite_loss,
     check_measuring,
-    check_multiple,
     check_optimizer,
     check_order,
     check_same,
+    check_steps,
     check_tasks,
     run_configuration,
 )
-from use_st5.training.task import Order, Task, task_in_turn
+from use_st5.training.task import Order, Task, next_multiple, task_in_turn
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
@@ -40,10 +40,10 @@ Metrics = dict[str, float]
 class TrainingLoop(abc.ABC):
     """Trains one encoder on several tasks, each batch of one task (USE paper, "Encoders").
 
-    Every `steps_per_call` steps run in one call from the host and belong to one task. Whose turn it
-    is, and each task's batches, are functions of the seed and the step: a run that is killed and
-    started again with the same arguments continues from its last checkpoint and ends with the
-    weights of one never killed. Who makes the encoder calls `keras.utils.set_random_seed` before.
+    Every `steps_per_call` steps belong to one task: one call from the host, or several where a
+    measurement is due in between. Whose turn it is, and each task's batches, are functions of seed
+    and step: a run that is killed and started again with the same arguments continues from its last
+    checkpoint, to the weights of one never killed. Set `keras.utils.set_random_seed` before all.
 
     One optimizer serves all tasks; a step leaves the heads of other tasks, and their slots, alone.
     Gradients are clipped by the optimizer's own `clipnorm`, `global_clipnorm` or `clipvalue`.
@@ -60,7 +60,7 @@ class TrainingLoop(abc.ABC):
             is written.
         seed: Of the draw of tasks and of the shuffling.
         order: Whether tasks are "drawn", or take turns in a "cycle": see `task_in_turn`.
-        steps_per_call: Steps per call from the host; divides all other numbers of steps.
+        steps_per_call: Steps per call from the host, at most.
         accumulation: Micro-batches that each batch is cut into on its replica; the update is made
             from their mean gradient. In-batch negatives then come from the micro-batch alone.
         gradient_cache: Pieces in which each replica encodes its part of a micro-batch, one after
@@ -71,7 +71,7 @@ class TrainingLoop(abc.ABC):
         evaluate_start: Whether the encoder is evaluated as it comes, too, and may be the best.
         patience: Evaluations in a row without a better one that end the run; None: nothing does.
         monitor: The metric whose best checkpoint is kept; may be left out where there is just one.
-        mode: Whether more of it is better, `"max"`, or less, `"min"`.
+        mode: Whether the "max" or the "min" of it is best.
         checkpoint_every: Steps between checkpoints, beside those of better evaluations and the end.
         keep_checkpoints: How many of the newest to keep beside the best.
         callbacks: Keras callbacks; a "batch" is a call from the host, an "epoch" lies between two
@@ -146,13 +146,12 @@ class TrainingLoop(abc.ABC):
             The run's history; `history.best_step` is the best checkpoint's step.
 
         Raises:
-            ValueError: `steps` is no multiple of `steps_per_call`, or the checkpoint is of another
-                run (the differences are listed).
+            ValueError: `steps` is below 1, or the checkpoint is of another run.
             FloatingPointError: The loss is no longer finite.
             BlockingIOError: Another process is training into the folder.
             Preempted: The process got SIGTERM and saved the run, or another worker was lost.
         """
-        check_multiple("steps", steps, of=self.steps_per_call)
+        check_steps(steps=steps)
         folder = self.folder if self._is_chief and not remote_path(self.folder or "") else None
         writing = contextlib.nullcontext() if folder is None else sole_writer(folder, inside=True)
         with writing, self._signal:
@@ -160,7 +159,8 @@ class TrainingLoop(abc.ABC):
                 self._resume()
             self.encoder.stop_training = self.history.has_waited(self.patience)
             callbacks = keras.callbacks.CallbackList(self.callbacks, model=self.encoder)
-            callbacks.set_params({"steps": (self.evaluate_every or steps) // self.steps_per_call})
+            calls = -(-(self.evaluate_every or steps) // self.steps_per_call)
+            callbacks.set_params({"steps": calls})
             with self._reporter.showing(self.history.step, steps):
                 self._loop(steps, callbacks)
         return self.history
@@ -179,8 +179,8 @@ class TrainingLoop(abc.ABC):
         self._checkpoints.restore(self.history.best_step, groups=["encoder"])
 
     @abc.abstractmethod
-    def _train(self, name: str, first: int) -> Metrics:
-        """Makes `steps_per_call` updates for a task, with its batches from number `first` on.
+    def _train(self, name: str, first: int, steps: int) -> Metrics:
+        """Makes `steps` updates for a task, with its batches from number `first` on.
 
         Returns:
             Mean of the loss and of each metric over the steps.
@@ -218,7 +218,7 @@ class TrainingLoop(abc.ABC):
         while self.history.step < steps and not self.encoder.stop_training:
             if epoch_begins:
                 callbacks.on_epoch_begin(self.history.step // (self.evaluate_every or steps))
-            logs = self._call(callbacks)
+            logs = self._call(steps, callbacks)
             ends = self.history.step >= steps or self.encoder.stop_training
             epoch_begins = ends or self._due(self.evaluate_every)
             if epoch_begins:
@@ -233,12 +233,14 @@ class TrainingLoop(abc.ABC):
         self._save()
         callbacks.on_train_end(logs)
 
-    def _call(self, callbacks: keras.callbacks.CallbackList) -> Metrics:
-        """Runs `steps_per_call` steps of one task; its values as `task/name`, and the loss."""
-        history, steps = self.history, self.steps_per_call
-        name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=history.step)
+    def _call(self, end: int, callbacks: keras.callbacks.CallbackList) -> Metrics:
+        """Runs the next steps of one task; its values as `task/name`, and the loss."""
+        history, at, turn = self.history, self.history.step, self.steps_per_call
+        steps = min(end, next_multiple(at, turn, self.evaluate_every, self.checkpoint_every)) - at
+        first = at // turn * turn
+        name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=first)
         callbacks.on_train_batch_begin(history.step)
-        values = self._train(name, history.task_steps[name])
+        values = self._train(name, history.task_steps[name], steps)
         check_finite_loss(values["loss"], name, step=history.step + steps, of=steps)
         history.add(name, steps, values)
         self._reporter.step(history.step, name, values, self._learning_rate())
@@ -315,5 +317,4 @@ class TrainingLoop(abc.ABC):
         check_optimizer(self.optimizer)
         check_built(self.encoder)
         check_measuring(self.evaluate, self.evaluate_every, self.patience, self.mode)
-        check_multiple("evaluate_every", self.evaluate_every, of=self.steps_per_call)
-        check_multiple("checkpoint_every", self.checkpoint_every, of=self.steps_per_call)
+        check_steps(steps_per_call=self.steps_per_call, checkpoint_every=self.checkpoint_every)
