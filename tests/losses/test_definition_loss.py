@@ -26,13 +26,6 @@ class NamingEncoder(FixedEncoder):
         return ops.matmul(vectors, np.transpose(self.words).astype(np.float32))
 
 
-class NamingToy(toy.ToyEncoder):
-    """The toy with its own table as the head."""
-
-    def word_logits(self, vectors: Any) -> Any:
-        return ops.matmul(vectors, ops.transpose(self.table.embeddings))
-
-
 def test_equals_the_formula_in_numpy() -> None:
     draw = np.random.default_rng(0)
     table, words = draw.standard_normal((4, 3)), draw.standard_normal((7, 3))
@@ -53,7 +46,7 @@ def definitions() -> Task:
 def test_an_encoder_learns_the_words() -> None:
     keras.utils.set_random_seed(0)
     options = {"jit_compile": False, "progress": False}
-    run = Trainer(NamingToy(), [definitions()], keras.optimizers.Adam(0.05), **options)
+    run = Trainer(toy.NamingToy(), [definitions()], keras.optimizers.Adam(0.05), **options)
     records = run.run(100).records
     assert records[-1]["loss"] < 0.8 * records[0]["loss"]
     assert records[-1]["accuracy"] > records[0]["accuracy"]
@@ -62,7 +55,7 @@ def test_an_encoder_learns_the_words() -> None:
 def test_an_encoder_without_a_head_is_refused_before_the_first_step() -> None:
     with pytest.raises(ValueError, match="head that predicts masked words.* ToyEncoder without"):
         Trainer(toy.ToyEncoder(), [definitions()], keras.optimizers.Adam())
-    headless = NamingToy()
+    headless = toy.NamingToy()
     headless.head = None
-    with pytest.raises(ValueError, match="NamingToy without"):
+    with pytest.raises(ValueError, match="toy.NamingToy without"):
         Trainer(headless, [definitions()], keras.optimizers.Adam())

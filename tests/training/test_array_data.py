@@ -177,6 +177,22 @@ def test_batches_of_like_lengths_are_functions_of_seed_and_step() -> None:
     assert (np.stack(other) != np.stack(whole)).any()
 
 
+def test_the_replicas_of_a_step_have_the_width_of_its_whole_batch() -> None:
+    """Where a batch crosses the border of two buckets, too: replicas gather ids from each other."""
+    data, parts = pairs(), {"replica_count": 2, "replicas": range(2)}
+    stream = array_dataset(data, 4, seed=7, **parts).take(20)
+    found = list(stream.as_numpy_iterator())
+    crossed = 0
+    for step, replicas in enumerate(zip(found[::2], found[1::2], strict=True)):
+        whole = data.batch(step, 4, seed=7)
+        assert {each["first"].shape[1] for each in replicas} == {whole["first"].shape[1]}
+        rows = sorted(row for each in replicas for row in each["label"])
+        assert rows == sorted(whole["label"])
+        longest = [np.count_nonzero(each["first"], axis=1).max() for each in replicas]
+        crossed += len({*np.searchsorted([4, 8, 16], longest)}) > 1
+    assert crossed
+
+
 def test_what_does_not_fill_a_batch_is_drawn_from_all_lengths() -> None:
     """Or the longest texts alone would be left out."""
     data = ArrayData({"x": texts([1] * 5 + [9] * 5, 9)}, buckets=(1, 9))

@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.losses.test_definition_loss import NamingToy
 from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
 from use_st5 import losses
@@ -128,7 +127,9 @@ def encoder_for(loss: TaskLoss) -> keras.Model:
         return T5(T5_CONFIG)
     if isinstance(loss, losses.PairLogitLoss):
         return CrossEncoderModel(SentenceBert(BERT, pooling="cls"))
-    return NamingToy() if isinstance(loss, losses.DefinitionLoss) else toy.ToyEncoder(dropout=0.1)
+    return (
+        toy.NamingToy() if isinstance(loss, losses.DefinitionLoss) else toy.ToyEncoder(dropout=0.1)
+    )
 
 
 def program(

@@ -41,6 +41,22 @@ class ToyEncoder(keras.Model):
         return x / ops.sqrt(ops.sum(ops.square(x), axis=-1, keepdims=True) + 1e-12)
 
 
+class NamingToy(ToyEncoder):
+    """The toy with its own table as the head that names words."""
+
+    def word_logits(self, vectors: Any) -> Any:
+        return ops.matmul(vectors, ops.transpose(self.table.embeddings))
+
+
+class PairToy(ToyEncoder):
+    """One number for the ids of a pair: `[batch, length]` → `[batch, 1]`."""
+
+    dimension = 1
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        return 3 * ops.sum(super().call(ids, training=training), axis=-1, keepdims=True)
+
+
 def arrays(rows: int = ROWS, seed: int = 0) -> dict[str, np.ndarray]:
     """Columns for all four losses; ids end in padding."""
     rng = np.random.default_rng(seed)

@@ -85,26 +85,40 @@ class ArrayData:
         """Number of examples."""
         return self.size
 
-    def batch(self, step: int, batch_size: int, seed: int) -> dict[str, np.ndarray]:
-        """The arrays of batch `step` by name, `[batch_size, …]`."""
-        return self.take(self.rows(step, batch_size, seed))
+    def batch(
+        self, step: int, batch_size: int, seed: int, *, part: np.ndarray | None = None
+    ) -> dict[str, np.ndarray]:
+        """The arrays of batch `step` by name, `[batch_size, …]`.
 
-    def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Some examples by name, `[len(rows), …]`, in the order of the rows.
+        Ids are cut to the bucket that holds all texts of the batch, where there are buckets. A part
+        of a batch has the width of the whole batch: replicas gather ids from each other.
 
-        Ids are cut to the bucket that holds them all, where there are buckets.
+        Args:
+            step: Which batch.
+            batch_size: Examples of the whole batch.
+            seed: Of the shuffling.
+            part: Positions in the batch whose examples are taken, in this order; None: all.
         """
-        taken = {name: array[rows] for name, array in self.arrays.items()}
+        rows = self._rows(step, batch_size, seed)
+        taken = rows if part is None else rows[part]
+        arrays = {name: array[taken] for name, array in self.arrays.items()}
         if self._bucket_of is not None:
             width = self.buckets[self._bucket_of[rows].max()]
-            taken |= {name: taken[name][:, :width] for name in self._ids}
-        return {name: np.ascontiguousarray(array) for name, array in taken.items()}
+            arrays |= {name: arrays[name][:, :width] for name in self._ids}
+        return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
-    def row_shape(self, name: str) -> tuple[int | None, ...]:
-        """The shape of an example in an array; None where it changes with the batch."""
-        if self.buckets and name in self._ids:
-            return (None,)
-        return self.arrays[name].shape[1:]
+    def row_shape(self, name: str, *, width: int | None = None) -> tuple[int | None, ...]:
+        """The shape of an example in an array.
+
+        Args:
+            name: Of the array.
+            width: A bucket to which ids are cut; None: that of any batch, and where there are
+                buckets the width of ids is None.
+        """
+        shape = self.arrays[name].shape[1:]
+        if not self.buckets or name not in self._ids:
+            return shape
+        return (None if width is None else min(width, *shape),)
 
     def fingerprint(self, names: Sequence[str]) -> str:
         """SHA-256 of some of the arrays and of how batches are made: a second for a gigabyte."""
@@ -117,7 +131,7 @@ class ArrayData:
                 digest.update(array[start : start + _MEASURED_AT_ONCE].tobytes())
         return digest.hexdigest()
 
-    def rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
+    def _rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
         """The examples of batch `step`, int `[batch_size]`."""
         epoch, batch = divmod(step, self.size // batch_size)
         order = self._order(batch_size, seed, epoch)

@@ -124,9 +124,7 @@ class BatchFiles:
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
-        batches = records.unbatch().prefetch(tf.data.AUTOTUNE)
-        # Several machines would make the shapes of what may end unknown, for a last, smaller batch.
-        return batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+        return without_end(records.unbatch().prefetch(tf.data.AUTOTUNE))
 
     def _rows(self, records: tf.Tensor, replicas: int) -> dict[str, tf.Tensor]:
         """Records of a step `[replicas · shards of each]` → columns `[replicas, rows, …]`."""
@@ -152,8 +150,7 @@ class BatchFiles:
                 for shard in range(self.shards)
             ]
             for step in block:
-                rows = self.data.rows(step, self.batch_size, self.seed)
-                columns = self.data.take(rows)
+                columns = self.data.batch(step, self.batch_size, self.seed)
                 for shard, writer in enumerate(writers):
                     writer.write(self._record(columns, shard))
         with tf.io.gfile.GFile(self._done(block), "w") as file:
@@ -185,3 +182,12 @@ class BatchFiles:
 
     def _done(self, block: range) -> str:
         return f"{self.folder}/{block.start:09d}-{block.stop:09d}.json"
+
+
+def without_end(batches: tf.data.Dataset) -> tf.data.Dataset:
+    """The same batches, declared to have no end.
+
+    Where batches may end, a strategy of several machines, or one whose batches have several widths,
+    provides for a smaller last batch: it makes the number of rows unknown.
+    """
+    return batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))

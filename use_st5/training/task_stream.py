@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5.training.array_data import ArrayData
-from use_st5.training.batch_files import BatchFiles
+from use_st5.training.batch_files import BatchFiles, without_end
 from use_st5.training.strategies import wait_for_workers
 from use_st5.training.task import Task, shuffling_seed
 
@@ -138,22 +138,22 @@ def array_dataset(
             so many distinct examples were not found.
     """
     data.check_batch(batch_size, seed=seed, step=start_step, parts=replica_count * micro_batches)
-    part = batch_size // replica_count
+    positions = np.arange(batch_size).reshape(micro_batches, replica_count, -1)
     names = list(data.arrays)
 
     def rows_of(element: np.ndarray) -> list[np.ndarray]:
         step, local = divmod(int(element), len(replicas))
-        rows = data.rows(start_step + step, batch_size, seed)
-        rows = rows.reshape(micro_batches, replica_count, -1)[:, replicas[local]].reshape(-1)
-        return list(data.take(rows).values())
+        part = positions[:, replicas[local]].reshape(-1)
+        return list(data.batch(start_step + step, batch_size, seed, part=part).values())
 
     def load(element: tf.Tensor) -> dict[str, tf.Tensor]:
         types = [tf.as_dtype(data.arrays[name].dtype) for name in names]
         values = tf.numpy_function(rows_of, [element], types, stateful=False)
         for name, value in zip(names, values, strict=True):
-            value.set_shape([part, *data.row_shape(name)])
+            value.set_shape([batch_size // replica_count, *data.row_shape(name)])
         return dict(zip(names, values, strict=True))
 
     # One call at a time: the rows are read in order, and the epoch's permutation is kept once.
     elements = tf.data.Dataset.range(np.iinfo(np.int64).max)
-    return elements.map(load, num_parallel_calls=1).prefetch(_PREFETCH)
+    batches = elements.map(load, num_parallel_calls=1).prefetch(_PREFETCH)
+    return without_end(batches)
