@@ -13,6 +13,19 @@ import keras
 from use_st5.training.recipe import Part, StrategyName
 
 
+def check_tensorflow(what: str) -> None:
+    """Refuses to go on where Keras runs on another backend.
+
+    Raises:
+        ValueError: It does.
+    """
+    if (backend := keras.config.backend()) != "tensorflow":
+        raise ValueError(
+            f"{what} needs Keras on TensorFlow: unset KERAS_BACKEND before Python starts. "
+            f"Received: {backend}"
+        )
+
+
 class Device:
     """Where the training runs, and whether this process writes.
 
@@ -56,12 +69,12 @@ class Device:
                 "Expected the part 'train' with multi_worker: prepare the data on one machine "
                 f"before, into a folder that all workers see. Received: part={part!r}"
             )
-        from use_st5.training.strategies import is_chief
+        from use_st5.training.strategies import compiles_everything, is_chief
 
         strategy = _strategy(name)
         self.options["strategy"], self.scope = strategy, strategy.scope
         self.replicas = strategy.num_replicas_in_sync
-        if self.replicas > 1:
+        if self.replicas > 1 or compiles_everything(strategy):
             # XLA is asked for by those who measured one device; here the trainer knows better.
             self.options["jit_compile"] = "auto"
         self.writes = is_chief(strategy)

@@ -76,6 +76,11 @@ def runs_elsewhere(strategy: tf.distribute.Strategy) -> bool:
     return not jobs <= {None, "localhost"}
 
 
+def compiles_everything(strategy: tf.distribute.Strategy) -> bool:
+    """Whether XLA compiles whatever `strategy.run` is given: on a TPU, with one chip or more."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
 def any_worker(strategy: tf.distribute.Strategy, says: bool) -> bool:
     """Whether any worker of a multi-worker strategy says so; elsewhere, whether this process does.
 
@@ -159,23 +164,39 @@ def _tpu(name: str | None) -> tf.distribute.Strategy:
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"Found no TPU (tpu={name!r}): {error}. A TPU virtual machine needs TensorFlow for "
-            "TPUs (pip install tensorflow-tpu, not tensorflow); elsewhere give the TPU's name."
-        ) from error
+        raise ValueError(_no_tpu(name, error)) from error
     return tf.distribute.TPUStrategy(resolver)
 
 
-def check_xla(jit_compile: bool, *, replicas: int) -> None:
-    """Checks that XLA is not asked to compile a step of several replicas.
+def _no_tpu(name: str | None, error: Exception) -> str:
+    """What to do where a TPU was not found."""
+    found = "No TPU on this machine." if name is None else f"No TPU was found at {name!r}."
+    # TensorFlow without TPUs lacks the operation that starts one; its words on that are of no use.
+    lacking = isinstance(error, tf.errors.NotFoundError)
+    said = "" if lacking else f" TensorFlow says: {str(error).strip().splitlines()[0]}"
+    return (
+        f"{found} On a TPU virtual machine, install tensorflow-tpu in place of tensorflow "
+        "(docs/on_a_tpu.md has the lines); for a TPU elsewhere, give its name or address (--tpu "
+        f"NAME, in Python 'tpu:NAME'); else train without the strategy 'tpu'.{said}"
+    )
+
+
+def check_xla(jit_compile: bool, strategy: tf.distribute.Strategy) -> None:
+    """Checks that XLA is not asked to compile what it cannot, or what is compiled anyhow.
 
     Raises:
-        ValueError: It is.
+        ValueError: The step is that of several replicas, or of a TPU.
     """
-    if jit_compile and replicas > 1:
+    if jit_compile and compiles_everything(strategy):
+        raise ValueError(
+            "A TPU compiles the whole step; a function that XLA compiles cannot lie in it. "
+            "Expected jit_compile='auto' or False. Received: jit_compile=True"
+        )
+    if jit_compile and strategy.num_replicas_in_sync > 1:
         raise ValueError(
             "XLA cannot compile a step of several replicas here (see the trainer's jit_compile). "
-            f"Received: jit_compile=True with {replicas} replicas"
+            "Received: jit_compile=True with "
+            f"{strategy.num_replicas_in_sync} replicas"
         )
 
 

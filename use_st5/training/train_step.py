@@ -11,6 +11,7 @@ import tensorflow as tf
 from use_st5.training.piecewise_encoder import PiecewiseEncoder
 from use_st5.training.strategies import ReplicaGather
 from use_st5.training.task import Task
+from use_st5.training.width_branches import WidthBranches
 
 Batch = dict[str, tf.Tensor]
 Found = tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor | None]]
@@ -28,6 +29,8 @@ class TrainStep:
         gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one asks
             for a `VectorLoss`.
         jit_compile: Whether XLA compiles gradient and update (one replica only).
+        static_shapes: Whether the step is traced for each width of the task's batches with all
+            sizes known, as a TPU needs them. Else one trace serves all widths.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class TrainStep:
         accumulation: int,
         gradient_cache: int,
         jit_compile: bool,
+        static_shapes: bool = False,
     ) -> None:
         self.encoder = encoder
         self.loss = task.loss
@@ -49,6 +53,9 @@ class TrainStep:
         self.names = ("loss", *task.loss.metric_names)
         self._feature_names = [feature.name for feature in task.loss.features]
         self._variables = [*encoder.trainable_variables, *task.loss.trainable_variables]
+        self._widths = (
+            WidthBranches(task, self._feature_names, strategy=strategy) if static_shapes else None
+        )
         self._gather = ReplicaGather()
         self._pieces = PiecewiseEncoder(encoder, gradient_cache) if gradient_cache > 1 else None
         # Without XLA an inner function would keep the replicas' threads from meeting in it.
@@ -75,9 +82,17 @@ class TrainStep:
     def _run(self, batches: Iterator[Batch], steps: tf.Tensor) -> tf.Tensor:
         total = tf.zeros([len(self.names)])
         for _ in tf.range(steps):
-            values = self.strategy.run(self._replica_step, args=(next(batches),))
-            total += self.strategy.reduce(tf.distribute.ReduceOp.MEAN, values, axis=None)
+            batch = next(batches)
+            if self._widths is None:
+                total += self._on_replicas(batch)
+            else:
+                total += self._widths(self._on_replicas, batch)
         return total / tf.cast(steps, tf.float32)
+
+    def _on_replicas(self, batch: Batch) -> tf.Tensor:
+        """One update by all replicas; the means of their values, float32 `[names]`."""
+        values = self.strategy.run(self._replica_step, args=(batch,))
+        return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, values, axis=None)
 
     def _step(self, batch: Batch) -> tf.Tensor:
         """One update on one replica; the loss and the metrics, float32 `[names]`."""

@@ -18,6 +18,7 @@ from use_st5.training.strategies import (
     any_worker,
     check_scope,
     check_xla,
+    compiles_everything,
     is_chief,
     runs_elsewhere,
     wait_for_workers,
@@ -49,7 +50,7 @@ class Trainer(TrainingLoop):
         strategy: Where to run (see `strategy_by_name`); None: the one in scope.
         jit_compile: Whether XLA compiles the whole step. "auto": with one replica, since XLA cannot
             compile the collectives of several on CPUs and GPUs (`merge_call` needs Python between
-            the replicas); on TPUs everything is compiled anyhow.
+            the replicas); not on a TPU, where everything is compiled anyhow.
         tensorboard: Whether to write TensorBoard's files to `folder/logs`.
         batch_files: A folder that all workers see, on any file system of `tf.io.gfile`; the batches
             of the whole run are written there before the first step (see `BatchFiles`), and read
@@ -77,7 +78,8 @@ class Trainer(TrainingLoop):
         **options: Any,
     ) -> None:
         self.strategy = strategy or tf.distribute.get_strategy()
-        self.jit_compile = self._replicas == 1 if jit_compile == "auto" else jit_compile
+        alone = self._replicas == 1 and not compiles_everything(self.strategy)
+        self.jit_compile = alone if jit_compile == "auto" else jit_compile
         self.tensorboard = tensorboard
         self.batch_files = batch_files
         super().__init__(encoder, tasks, optimizer, **options)
@@ -161,11 +163,12 @@ class Trainer(TrainingLoop):
             accumulation=self.accumulation,
             gradient_cache=self.gradient_cache,
             jit_compile=self.jit_compile,
+            static_shapes=compiles_everything(self.strategy),
         )
 
     def _check(self, tasks: Sequence[Task]) -> None:
         super()._check(tasks)
-        check_xla(self.jit_compile, replicas=self._replicas)
+        check_xla(self.jit_compile, self.strategy)
         check_scope(self.strategy, self.encoder, self.optimizer)
         if self.tensorboard and self.folder is None:
             raise ValueError("TensorBoard's files need a folder. Received: folder=None")

@@ -1,0 +1,117 @@
+"""Run by tests in a fresh process: trains on one device, on two, and from batch files.
+
+usage: devices_run.py TASK/WAY…; prints as JSON what came of each: by "one", "two" and, under
+TensorFlow, "files" and "known sizes", the losses of the steps and all weights after them. Under JAX
+the process is to see two devices.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from tests.training.device_cases import WAYS, encoder_for, result, task
+from use_st5.training.history import History
+
+Results = dict[str, dict[str, list[float]]]
+FIXED = {"steps_per_call": 1, "progress": False}
+
+
+def main(*cases: str) -> None:
+    """Trains the tasks in the ways that are named."""
+    train = under_jax() if keras.config.backend() == "jax" else under_tensorflow()
+    runs = {}
+    for case in cases:
+        name, way = case.split("/")
+        runs[case] = train(name, WAYS[way])
+    sys.stdout.write(json.dumps(runs) + "\n")
+
+
+def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
+    """On one processor, and on two that share the batches, out of arrays and of files.
+
+    For pairs also on two with a trace for each width, all sizes known, which is a TPU's way.
+    """
+    import tensorflow as tf
+
+    from use_st5.training import trainer as module
+    from use_st5.training.strategies import strategy_by_name
+
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    # One for all: the collectives of two such strategies in a process get into each other's way.
+    places = {
+        "one": strategy_by_name("one", devices=["/cpu:0"]),
+        "two": strategy_by_name("mirrored", devices=["/cpu:0", "/cpu:1"]),
+    }
+    places["known sizes"] = places["two"]
+
+    def train(name: str, options: Mapping[str, int]) -> Results:
+        found = {}
+        for place, strategy in places.items():
+            known = place == "known sizes"
+            if known and (name != "pairs" or options):
+                continue
+            module.compiles_everything = lambda strategy, known=known: known
+            keras.utils.set_random_seed(3)
+            with strategy.scope():
+                encoder, optimizer = encoder_for(name), keras.optimizers.SGD(0.1)
+            fixed = {"strategy": strategy, "jit_compile": False, **FIXED}
+            trainer = module.Trainer(encoder, [task(name)], optimizer, **fixed, **options)
+            start = [variable.numpy() for variable in trainer._trainable_variables()]
+            found[place] = result(trainer)
+            if place == "two":
+                found["files"] = from_files(trainer, start)
+        return found
+
+    return train
+
+
+def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
+    """The same steps once more, by the same compiled functions, on batches out of files."""
+    from use_st5.training.task_stream import TaskStream
+
+    for variable, value in zip(trainer._trainable_variables(), start, strict=True):
+        variable.assign(value)
+    trainer.history = History(task_steps=dict.fromkeys(trainer.tasks, 0))
+    trainer.batch_files = "batches"
+    trainer._stream = TaskStream(
+        trainer.tasks,
+        strategy=trainer.strategy,
+        seed=trainer.seed,
+        micro_batches=trainer.accumulation,
+        files=trainer.batch_files,
+    )
+    return result(trainer)
+
+
+def under_jax() -> Callable[[str, Mapping[str, int]], Results]:
+    """On one device, and with the batches cut over two."""
+    from use_st5.training.jax_trainer import JaxTrainer
+    from use_st5.training.sharding import sharded
+
+    def train(name: str, options: Mapping[str, int]) -> Results:
+        found, start = {}, []
+        for place, distribution in (("one", None), ("two", sharded())):
+            keras.distribution.set_distribution(distribution)
+            keras.utils.set_random_seed(3)
+            encoder, optimizer = encoder_for(name), keras.optimizers.SGD(0.1)
+            trainer = JaxTrainer(encoder, [task(name)], optimizer, **FIXED, **options)
+            variables = trainer._trainable_variables()
+            for variable, value in zip(variables, start, strict=False):
+                variable.assign(value)
+            start = [variable.numpy() for variable in variables]
+            found[place] = result(trainer)
+        return found
+
+    return train
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,84 @@
+"""Several devices teach what one teaches, whatever the task, also where the widths of texts meet.
+
+Each backend has one process for the two cases of `make test`, and one for all the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.training.device_cases import BATCH, BUCKETS, CASES, STEPS, task, ways
+from use_st5.own_data.columns import TASK_KINDS
+from use_st5.training.task import shuffling_seed
+
+RUN = Path(__file__).with_name("devices_run.py")
+FIRST = ["pairs/plain", "pairs/both"]
+ALL = [f"{name}/{way}" for name in CASES for way in ways(name)]
+SETS = [
+    pytest.param(FIRST, id="pairs"),
+    pytest.param(
+        [case for case in ALL if case not in FIRST], id="others", marks=pytest.mark.end_to_end
+    ),
+]
+
+
+def assert_alike(output: str, cases: list[str], places: set[str]) -> None:
+    runs = json.loads(output.strip().splitlines()[-1])
+    assert [*runs] == cases
+    for case, found in runs.items():
+        assert found.keys() - {"known sizes"} == places
+        assert ("known sizes" in found) == (case == "pairs/plain" and "files" in places)
+        for place in found.keys() - {"one"}:
+            for what, expected in found["one"].items():
+                # Devices differ in the order of their sums.
+                np.testing.assert_allclose(
+                    found[place][what], expected, rtol=1e-4, atol=1e-4, err_msg=f"{case}, {place}"
+                )
+        assert len(found["one"]["losses"]) == STEPS
+        assert len({*found["one"]["losses"]}) == STEPS, case
+    if cases == FIRST:
+        # Negatives of the micro-batch alone: another loss, so that the comparison means something.
+        whole, cut = (runs[case]["one"]["losses"] for case in cases)
+        assert cut != pytest.approx(whole, rel=1e-2)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("cases", SETS)
+def test_two_devices_and_batch_files_teach_what_one_device_teaches(
+    cases: list[str], fresh_python: Callable[..., str]
+) -> None:
+    assert_alike(fresh_python(RUN, *cases, timeout=900), cases, {"one", "two", "files"})
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("cases", SETS)
+def test_two_devices_of_jax_teach_what_one_teaches(
+    cases: list[str],
+    repository: Path,
+    fresh_python: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("jax")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    without = repository / "tests/without_tensorflow.py"
+    assert_alike(fresh_python(without, RUN, *cases, timeout=900), cases, {"one", "two"})
+
+
+def test_every_task_is_tried_with_a_batch_that_crosses_a_border() -> None:
+    assert {*CASES} == {*TASK_KINDS, "teacher"}
+    for name in CASES:
+        data = task(name).data
+        if not data.buckets:
+            continue
+        ids = next(each for each in data.arrays if each in data._ids)
+        batches = [data.batch(n, BATCH, shuffling_seed(name, seed=0))[ids] for n in range(STEPS)]
+        first = [np.count_nonzero(each[: BATCH // 2], axis=1).max() for each in batches]
+        assert sorted(each.shape[1] for each in batches) == [BUCKETS[0], *[BUCKETS[1]] * 2], name
+        assert sorted(first)[1] <= BUCKETS[0] < sorted(first)[2], name
