@@ -20,8 +20,9 @@ import tensorflow as tf
 sys.stderr = sys.stdout
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from use_st5.cli import main
-main()
+from use_st5.cli import app
+for strategy in ("one", "mirrored"):
+    app([*sys.argv[1:], "--to", strategy, "--strategy", strategy], standalone_mode=False)
 """
 
 
@@ -61,17 +62,17 @@ def pairs(tmp_path: Path) -> Path:
 def test_two_devices_train_as_one(
     pairs: Path, toy_use_transformer: Toy, tmp_path: Path, fresh_python: Callable[..., str]
 ) -> None:
+    """Texts of three and of twenty words: batches have two widths, and one has texts of both."""
+    rows = pairs.read_text().splitlines()[1:]
+    long = ["\t".join(f"{text} " * 7 for text in row.split("\t")) for row in rows[::2]]
+    pairs.write_text("\n".join(["anchor\tpositive", *rows, *long]) + "\n")
     start = str(toy_use_transformer.folders["float32"])
-    found = []
-    for strategy in ("one", "mirrored"):
-        shown = fresh_python(
-            *("-c", TWO_CPUS, "train", start, "--train", str(pairs), "--to", strategy),
-            *("--steps", "6", "--batch", "16", "--evaluations", "6", "--rate", "0.001"),
-            *("--dropout", "0", "--strategy", strategy),  # dropout is each replica's own
-        )
-        assert f"written: {strategy}" in shown
-        found.append(losses(shown))
-    alone, shared = found
+    options = "--steps 6 --batch 16 --rate 0.001 --evaluations 6"
+    # Dropout is each replica's own.
+    command = ["train", start, "--train", str(pairs), *options.split(), "--dropout", "0"]
+    shown = fresh_python("-c", TWO_CPUS, *command)
+    alone, shared = (losses(each) for each in shown.split("written: one"))
+    assert "written: mirrored" in shown
     assert len(alone) == 6
     # Adam makes much of what is noise: the losses are alike, not the same to the last digit.
     np.testing.assert_allclose(shared, alone, rtol=2e-4)
@@ -86,7 +87,7 @@ def losses(shown: str) -> list[float]:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--strategy", "multi_worker"), 1, "strategy: expected one of one machine"),
+        (("--strategy", "multi_worker"), 2, "not one of 'one', 'mirrored', 'tpu'"),
         (("--strategy", "mirrored", "--tpu", "pod"), 2, "does not go with --strategy mirrored"),
         (("--strategy", "pods"), 2, "--strategy"),
     ],
@@ -106,3 +107,21 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert message in result.stderr
     assert not (tmp_path / "m").exists()
     assert not (tmp_path / "m.run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("train", "m", "--train", "pairs.tsv", "--to", "m2"), "train"),
+        (("convert", "t5", "--to", "m"), "convert"),
+        (("reproduce", "sentence_t5"), "reproduce"),
+        (("reproduce", "sentence_t5", "--part", "export"), "reproduce --part export"),
+    ],
+)
+def test_another_backend_of_keras_is_refused_before_anything_is_read(
+    arguments: tuple[str, ...], command: str, use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    result = use(*arguments)
+    assert result.exit_code == 1
+    assert result.stderr == f"error: `use-st5 {command}` needs TensorFlow: unset KERAS_BACKEND.\n"

@@ -15,6 +15,7 @@ import pytest
 
 from use_st5 import recipes
 from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.own_data.training import train
 from use_st5.training import recipe_run
 from use_st5.training.array_data import ArrayData
 from use_st5.training.device import Device
@@ -45,8 +46,8 @@ def test_parts_that_run(
     ("backend", "part", "message"),
     [
         ("tensorflow", "publish", "Unknown part: 'publish'"),
-        ("jax", "export", "part='export' with KERAS_BACKEND=jax"),
-        ("jax", None, "part=None with KERAS_BACKEND=jax"),
+        ("jax", "export", "but for its part 'train', .* unset KERAS_BACKEND"),
+        ("jax", None, "TensorFlow: unset KERAS_BACKEND before .* Received: jax"),
         ("torch", "train", "tensorflow or jax, .* set KERAS_BACKEND. Received: torch"),
         ("torch", "export", "Received: torch"),
     ],
@@ -132,3 +133,11 @@ def test_text_and_a_teacher_s_vectors_are_written_here() -> None:
     recipe_run._check_places(Run(recipe, here, elsewhere, 0, here, None, here))
     recipe.folders = ("pretrained",)
     recipe_run._check_places(Run(recipe, here, elsewhere))
+
+
+def test_a_training_on_own_data_under_jax_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match=r"use_st5\.train needs Keras on TensorFlow: unset"):
+        train("use_dan_en", "absent.tsv", "tuned")

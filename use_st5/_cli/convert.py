@@ -13,7 +13,7 @@ import typer
 
 from use_st5._cli.destination import sole_model
 from use_st5._cli.elsewhere import fetched
-from use_st5._cli.models import start_tensorflow
+from use_st5._cli.models import start_keras
 from use_st5._cli.output import manual, say, waiting
 from use_st5._remote_files import as_written
 
@@ -110,7 +110,7 @@ def _convert(
     max_length: int | None,
     name: str | None,
 ) -> None:
-    start_tensorflow()
+    start_keras("convert")
     from use_st5.convert.checkpoint import open_checkpoint
     from use_st5.convert.sentence_transformers import MODULES
     from use_st5.trainable_encoder import TrainableEncoder

@@ -12,7 +12,7 @@ import typer
 
 from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._cli.destination import sole_file, sole_model
-from use_st5._cli.models import start_tensorflow
+from use_st5._cli.models import start_keras, start_tensorflow
 from use_st5._cli.output import manual, say, waiting
 from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
@@ -93,7 +93,7 @@ def _write(
         with atomic_path(to) as temporary:
             copy_model(source, temporary, manifest)
             return found, _size(temporary)
-    start_tensorflow()
+    start_keras("export --storage")
     from use_st5.trainable_encoder import TrainableEncoder
 
     with waiting(f"storing as {storage}"):

@@ -45,6 +45,27 @@ def start_tensorflow() -> None:
     tensorflow.get_logger().setLevel("ERROR")  # What its Python code logs is not for the user.
 
 
+def check_keras(command: str) -> None:
+    """Refuses, before anything is imported, a command that needs Keras on TensorFlow.
+
+    Raises:
+        ValueError: the environment asks for another backend of Keras.
+    """
+    if (os.environ.get("KERAS_BACKEND") or "tensorflow") != "tensorflow":
+        raise ValueError(f"`use-st5 {command}` needs TensorFlow: unset KERAS_BACKEND.")
+
+
+def start_keras(command: str) -> None:
+    """Imports TensorFlow for a command that makes or changes a Keras model.
+
+    Raises:
+        ValueError: the environment asks for another backend of Keras.
+        ImportError: what `start_tensorflow` raises.
+    """
+    check_keras(command)
+    start_tensorflow()
+
+
 def load_encoder(model: str) -> SentenceEncoder:
     """Loads a model by name or folder; says what it is waiting for.
 

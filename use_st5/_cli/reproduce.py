@@ -17,7 +17,7 @@ import typer
 
 from use_st5._cli.destination import sole_folder
 from use_st5._cli.elsewhere import fetched
-from use_st5._cli.models import start_tensorflow
+from use_st5._cli.models import check_keras, start_tensorflow
 from use_st5._cli.output import manual, print_table, say
 from use_st5._cli.strategy import Strategy, StrategyOption, TpuOption, strategy_name
 from use_st5._remote_files import as_written
@@ -122,6 +122,8 @@ def reproduce(
         raise typer.BadParameter(
             f"there is no recipe {recipe!r}; there is: {', '.join(_recipes()) or 'none'}."
         )
+    if part != "train":
+        check_keras("reproduce" if part is None else f"reproduce --part {part}")
     data = _data_folder(data, part)
     output = output or Path("runs", recipe)
     wanted = {"seed": seed, "steps": steps, "teacher": teacher, "resume": resume, "part": part}

@@ -9,7 +9,7 @@ import typer
 
 
 class Strategy(StrEnum):
-    """The strategies that `--strategy` takes."""
+    """The strategies that `--strategy` of `reproduce` takes."""
 
     ONE = "one"
     MIRRORED = "mirrored"
@@ -17,16 +17,29 @@ class Strategy(StrEnum):
     TPU = "tpu"
 
 
+class OneMachine(StrEnum):
+    """Those of one machine, which `--strategy` of `train` takes."""
+
+    ONE = Strategy.ONE.value
+    MIRRORED = Strategy.MIRRORED.value
+    TPU = Strategy.TPU.value
+
+
+_HELP = "Where to train. Default: the first GPU, or the CPU."
 StrategyOption = Annotated[
     Strategy | None,
-    typer.Option("--strategy", help="Where to train. Default: the first GPU, or the CPU."),
+    typer.Option("--strategy", help=_HELP),
+]
+OneMachineOption = Annotated[
+    OneMachine | None,
+    typer.Option("--strategy", help=_HELP),
 ]
 TpuOption = Annotated[
     str | None, typer.Option("--tpu", metavar="NAME", help="The TPU's name or address.")
 ]
 
 
-def strategy_name(strategy: Strategy | None, tpu: str | None) -> str | None:
+def strategy_name(strategy: Strategy | OneMachine | None, tpu: str | None) -> str | None:
     """What the library takes: a strategy's name, with the TPU's behind it.
 
     Raises:
@@ -34,6 +47,6 @@ def strategy_name(strategy: Strategy | None, tpu: str | None) -> str | None:
     """
     if tpu is None:
         return None if strategy is None else strategy.value
-    if strategy not in (None, Strategy.TPU):
+    if strategy not in (None, Strategy.TPU, OneMachine.TPU):
         raise typer.BadParameter(f"does not go with --strategy {strategy}.", param_hint="--tpu")
     return f"{Strategy.TPU.value}:{tpu}"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from use_st5._cli.models import start_tensorflow
+from use_st5._cli.models import start_keras
 from use_st5._cli.output import manual, print_table, say
-from use_st5._cli.strategy import StrategyOption, TpuOption, strategy_name
+from use_st5._cli.strategy import OneMachineOption, TpuOption, strategy_name
 
 if TYPE_CHECKING:
     from use_st5.own_data.training import Trained
@@ -205,7 +205,7 @@ def train(
     patience: Patience = None,
     storage: Storage = None,
     seed: Seed = None,
-    strategy: StrategyOption = None,
+    strategy: OneMachineOption = None,
     tpu: TpuOption = None,
     batch_files: BatchFiles = None,
     overwrite: Overwrite = False,
@@ -219,7 +219,7 @@ def train(
         "settings": settings,
         "strategy": strategy_name(strategy, tpu),
     }
-    start_tensorflow()
+    start_keras("train")
     from use_st5.own_data.training import train as train_on_files
 
     try:

@@ -26,7 +26,7 @@ from use_st5.own_data.run_folder import absolute, begin, request_of, run_folder
 from use_st5.own_data.settings import Settings, make_settings
 from use_st5.own_data.sources import Source, open_source, split_rate
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.device import Device
+from use_st5.training.device import Device, check_tensorflow
 from use_st5.training.history import History
 from use_st5.training.recipe import StrategyName
 from use_st5.training.recipe_run import HISTORY
@@ -151,10 +151,14 @@ def _device(
     """Where the training runs.
 
     Raises:
-        ValueError: It is no strategy of one machine, or its replicas cannot share a batch.
+        ValueError: Keras does not run on TensorFlow, it is no strategy of one machine, or its
+            replicas cannot share a batch.
     """
+    check_tensorflow("use_st5.train")
     if strategy == "multi_worker":
-        raise ValueError("strategy: expected one of one machine, received multi_worker.")
+        raise ValueError(
+            "strategy: `train` uses one machine: one, mirrored or tpu. Received: multi_worker."
+        )
     device = Device(strategy, None, batch_files)
     if settings.batch_size % device.replicas:
         raise ValueError(

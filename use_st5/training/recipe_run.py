@@ -18,7 +18,7 @@ from use_st5._remote_files import as_written, exists, remote_path
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
-from use_st5.training.device import Device
+from use_st5.training.device import Device, check_tensorflow
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
 from use_st5.training.recipe import Part, RecipeTask, Run, Scores, Stage, StrategyName
@@ -86,12 +86,8 @@ def parts_to_run(part: Part | None, parts: tuple[Part, ...]) -> tuple[Part, ...]
             "Expected Keras's backend to be tensorflow or jax, which alone have a training loop "
             f"here: set KERAS_BACKEND. Received: {backend}"
         )
-    if part != "train" and backend != "tensorflow":
-        raise ValueError(
-            "Expected the part 'train', the only one that runs without TensorFlow: the others "
-            "are for a machine that has it, before and after. Received: "
-            f"part={part!r} with KERAS_BACKEND={backend}"
-        )
+    if part != "train":
+        check_tensorflow("A recipe, but for its part 'train',")
     return parts if part is None else (part,)
 
 
