@@ -57,5 +57,5 @@ def test_an_encoder_without_a_head_is_refused_before_the_first_step() -> None:
         Trainer(toy.ToyEncoder(), [definitions()], keras.optimizers.Adam())
     headless = toy.NamingToy()
     headless.head = None
-    with pytest.raises(ValueError, match="toy.NamingToy without"):
+    with pytest.raises(ValueError, match="NamingToy without"):
         Trainer(headless, [definitions()], keras.optimizers.Adam())
