@@ -7,13 +7,20 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import tensorflow as tf
 
+from tests.toy_encoders import Toy
 from use_st5 import _loading as loading
-from use_st5._loading import load_saved_model, saved_model_graph, text_function
+from use_st5._loading import (
+    check_finite_weights,
+    load_saved_model,
+    saved_model_graph,
+    text_function,
+)
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
@@ -53,6 +60,33 @@ def test_a_signature_where_the_model_cannot_be_called(tmp_path: Path) -> None:
         tf.saved_model.save(root, str(tmp_path / str(number)), signatures=some)
         function = text_function(load_saved_model(tmp_path / str(number)))
         assert function(tf.constant(["abc"])).numpy().tolist() == expected
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights_that_are_not_finite_are_named(value: float, dtype: str) -> None:
+    codes = tf.Variable([1, 2], dtype=tf.int8)
+    whole, damaged = (tf.Variable([1.0, last], name="table", dtype=dtype) for last in (2.0, value))
+    check_finite_weights(SimpleNamespace(variables=[codes, whole]), "model")
+    with pytest.raises(ValueError, match="variables: expected finite weights, table:0 holds NaN"):
+        check_finite_weights(SimpleNamespace(variables=[codes, whole, damaged]), "model")
+
+
+def test_a_model_with_nan_is_refused_wherever_it_is_loaded(
+    toy_use_dan: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gave NaN for every text."""
+    from use_st5.encoder import SentenceEncoder
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    folder = toy_use_dan.folders["float32"]
+    damaged = load_saved_model(folder)
+    damaged.variables[0].assign(tf.fill(damaged.variables[0].shape, float("nan")))
+    for name in ("encoder", "_loading"):
+        monkeypatch.setattr(f"use_st5.{name}.load_saved_model", lambda folder: damaged)
+    for load in (SentenceEncoder, TrainableEncoder.load):
+        with pytest.raises(ValueError, match="expected finite weights"):
+            load(folder)
 
 
 def test_refuses_what_gives_no_vectors(tmp_path: Path) -> None:

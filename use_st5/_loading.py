@@ -42,6 +42,24 @@ def load_saved_model(folder: str | os.PathLike[str]) -> Any:
         ) from error
 
 
+def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
+    """Refuses a SavedModel with NaN among its weights, whose vectors would be NaN, too.
+
+    Args:
+        loaded: The SavedModel, with `variables`.
+        folder: Where it lies.
+
+    Raises:
+        ValueError: A weight is NaN or infinite.
+    """
+    for variable in loaded.variables:
+        if variable.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(variable)):
+            raise ValueError(
+                f"{Path(folder, 'variables')}: expected finite weights, {variable.name} holds NaN "
+                "or infinity. Copy the model again, or train it again with a smaller learning rate."
+            )
+
+
 def text_function(loaded: Any, *, training: bool = False) -> Any:
     """The concrete function string `[batch]` → floats `[batch, dimension]` of a loaded model.
 

@@ -200,7 +200,7 @@ def _sigmoid(logits: np.ndarray) -> np.ndarray:
 def _of_saved_model(folder: Path) -> tuple[Judge, TokenLimit]:
     import tensorflow as tf
 
-    from use_st5._loading import load_saved_model
+    from use_st5._loading import check_finite_weights, load_saved_model
     from use_st5._model_manifest import ModelManifest
     from use_st5._token_limit import TokenLimit
 
@@ -212,6 +212,7 @@ def _of_saved_model(folder: Path) -> tuple[Judge, TokenLimit]:
         )
     manifest.check_sizes(folder)
     loaded = load_saved_model(folder)
+    check_finite_weights(loaded, folder)
     function = loaded.signatures["serving_default"]
 
     def judge(first: list[str], second: list[str]) -> np.ndarray:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from use_st5 import similarity as similarities
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
-from use_st5._loading import load_saved_model, text_function
+from use_st5._loading import check_finite_weights, load_saved_model, text_function
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, describe_files, read_card
 from use_st5._model_writer import write_again
@@ -63,7 +63,8 @@ class SentenceEncoder(SentenceTransformersNames):
 
     Raises:
         FileNotFoundError: The folder holds no SavedModel.
-        ValueError: The SavedModel is damaged, or does not turn strings into vectors.
+        ValueError: The SavedModel is damaged, holds NaN or infinity, or does not turn strings into
+            vectors.
         ImportError: It needs ops that no installed package has.
         RuntimeError: The process was forked from one that had loaded a model.
     """
@@ -80,6 +81,8 @@ class SentenceEncoder(SentenceTransformersNames):
                     "pairs of texts. Load it by use_st5.CrossEncoder.load."
                 )
         self.model = load_saved_model(self.folder)
+        if self.manifest is not None:  # Others may have infinity for what is never read.
+            check_finite_weights(self.model, self.folder)
         self._limit = TokenLimit.of_model(self.model, self.manifest)
         self._embed = text_function(self.model)
         static = self._embed.structured_outputs.shape

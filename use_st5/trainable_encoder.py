@@ -187,7 +187,7 @@ class TrainableEncoder:
         # TensorFlow's part: training on JAX needs none of it.
         import tensorflow as tf
 
-        from use_st5._loading import load_saved_model
+        from use_st5._loading import check_finite_weights, load_saved_model
         from use_st5.export.saved_model import restore_weights
 
         manifest = ModelManifest.read(folder)
@@ -204,6 +204,7 @@ class TrainableEncoder:
             dtype = "bfloat16"
         model = family.restore(manifest.config, dtype=dtype)
         loaded = load_saved_model(folder)
+        check_finite_weights(loaded, folder)
         restore_weights(model, loaded)
         encoder = cls(
             model,

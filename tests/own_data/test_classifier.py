@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,22 @@ def test_each_of_two_files_of_labels_is_measured_by_its_own(
     assert {"beside_b_accuracy", "about_b_accuracy"} < {*trained.after}
     measured = {each.path.name: [*each.accuracy] for each in trained.classifiers}
     assert measured == {"classifier_1.keras": ["about_b"], "classifier_2.keras": ["beside_b"]}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_classifier_with_nan_names_no_class(value: float, tmp_path: Path) -> None:
+    """It called every text by its first label."""
+    import keras
+
+    from use_st5.own_data import Classifier
+
+    class OfEightDimensions(Classifier):
+        encoder = SimpleNamespace(dimension=8, encode=lambda texts: np.ones((len(texts), 8), "f"))
+
+    head = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2, name="classes")])
+    head.layers[0].bias.assign([1.0, value])
+    head.save(tmp_path / "c.keras")
+    (tmp_path / "c.json").write_text(json.dumps({"labels": ["short", "long"]}))
+    classifier = OfEightDimensions.load(tmp_path / "c.keras", encoder="none")
+    with pytest.raises(ValueError, match=r"c\.keras: expected finite numbers, .*bias holds NaN"):
+        classifier.predict(["How far is it?"])

@@ -135,6 +135,17 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path, content: bytes | None) ->
         checkpoints.restore(3)
 
 
+@pytest.mark.parametrize(("group", "value"), [("a", np.nan), ("b", -np.inf)])
+def test_a_checkpoint_with_nan_is_refused(tmp_path: Path, group: str, value: float) -> None:
+    checkpoints = checkpoints_of(tmp_path)
+    (variable,) = checkpoints._variables[group]
+    variable.assign(np.full(variable.shape, value))
+    checkpoints.save(3, {})
+    named = rf"values\.safetensors: expected finite numbers, {group}/0 \({variable.path}\) holds "
+    with pytest.raises(ValueError, match=rf"{named}NaN or infinity\. Remove .*000000003: the run"):
+        checkpoints.restore(3)
+
+
 def paths(variables: list[keras.Variable]) -> list[str]:
     return [variable.path.split("/", maxsplit=1)[-1] for variable in variables]
 

@@ -232,9 +232,22 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
 def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
     sgd = keras.optimizers.SGD(float("inf"))
     trainer = trainer_of("nli", folder=tmp_path, optimizer=sgd, steps_per_call=1)
-    with pytest.raises(FloatingPointError, match="finite weights after step 1; .*embeddings"):
+    with pytest.raises(FloatingPointError, match="finite weights after step 1; .*kernel"):
         trainer.run(1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_goes_on_from_no_checkpoint_with_nan_be_it_of_the_optimizer(tmp_path: Path) -> None:
+    trainer = trainer_of("nli", folder=tmp_path, steps_per_call=1)
+    slot = trainer.optimizer.variables[-1]
+    slot.assign(np.full(slot.shape, np.nan))
+    with pytest.raises(FloatingPointError, match="finite weights after step 0"):
+        trainer._save()
+    trainer._checkpoints.save(
+        1, {**trainer.history.to_state(), "configuration": trainer.configuration}
+    )
+    with pytest.raises(ValueError, match=r"values\.safetensors: .* optimizer/\d+ \(.*\) holds NaN"):
+        trainer.run(2)
 
 
 class Recorder(keras.callbacks.Callback):

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import keras
-import msgspec
 import numpy as np
 
 import use_st5
 from use_st5._files import atomic_path
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, here
+from use_st5.own_data.class_record import LARGEST, ClassRecord, record_text
 from use_st5.own_data.columns import LABELS
 from use_st5.own_data.development import DevelopmentSet
 from use_st5.own_data.fitted_layers import fit_layers
@@ -24,7 +24,6 @@ from use_st5.own_data.held_out import training_rows
 from use_st5.own_data.run_folder import RUN, absolute
 from use_st5.own_data.sources import Row
 from use_st5.own_data.survey import Survey
-from use_st5.training.recipe_run import write_json
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -76,7 +75,7 @@ class Classifier:
         remedy = "Name the classifier.keras of the folder TO.run that `use-st5 train` wrote."
         if path.suffix != ".keras":
             raise ValueError(f"{as_written(path)}: expected a .keras file. {remedy}")
-        record = read_record(path.with_suffix(".json"), _Record, remedy=remedy)
+        record = read_record(path.with_suffix(".json"), ClassRecord, remedy=remedy, limit=LARGEST)
         if not exists(path):
             raise FileNotFoundError(f"{as_written(path)}: expected a file, found none. {remedy}")
         if encoder is None and path.parent.suffix != RUN:
@@ -127,7 +126,7 @@ class Classifier:
         """From vectors to probabilities.
 
         Raises:
-            ValueError: The file fits another encoder, or is damaged.
+            ValueError: The file fits another encoder, is damaged, or holds NaN or infinity.
         """
         head = _new_head(self.encoder.dimension, len(self.labels))
         with here(self.path) as local:
@@ -140,6 +139,7 @@ class Classifier:
                     f"{len(self.labels)} labels, received another or a damaged file. Name the "
                     "encoder that it was made with, encoder=FOLDER, or train again."
                 ) from error
+        _check_finite(head, self.path, "Train again.")
         return head
 
 
@@ -202,9 +202,13 @@ def _write(
         if each.labels_of == found.source.name and each.kind is LABELS:
             vectors, labels = read(each.rows)
             accuracy[each.name] = float((np.asarray(head(vectors)).argmax(axis=1) == labels).mean())
+    _check_finite(head, path, "Do the encoder's vectors hold NaN?")
+    named = path.with_suffix(".json")
+    text = record_text([*numbers], accuracy, where=as_written(named))
     with atomic_path(path) as temporary:
         head.save(temporary)
-    write_json(path.with_suffix(".json"), {"labels": [*numbers], "accuracy": accuracy})
+    with atomic_path(named) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return dataclasses.replace(written, accuracy=accuracy)
 
 
@@ -213,8 +217,11 @@ def _new_head(dimension: int, labels: int) -> keras.Sequential:
     return keras.Sequential([keras.Input((dimension,)), classes])
 
 
-class _Record(msgspec.Struct):
-    """What stands beside a classifier's file."""
-
-    labels: list[str]
-    accuracy: dict[str, float] = {}
+def _check_finite(head: keras.Sequential, path: Path, remedy: str) -> None:
+    """Refuses a head with NaN: it would call every text by its first label."""
+    for variable in head.variables:
+        if not np.isfinite(keras.ops.convert_to_numpy(variable.value)).all():
+            raise ValueError(
+                f"{as_written(path)}: expected finite numbers, {variable.path} holds NaN or "
+                f"infinity. {remedy}"
+            )

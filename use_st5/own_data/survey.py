@@ -12,6 +12,7 @@ import numpy as np
 
 from use_st5._streams import batched
 from use_st5.data.held_out import normalized
+from use_st5.own_data.class_record import record_text
 from use_st5.own_data.columns import INFERENCE, NEIGHBOURS, TEXTS, TaskKind
 from use_st5.own_data.score_range import ScoreRange, score_range
 from use_st5.own_data.sources import Row, Source
@@ -250,6 +251,7 @@ def _check_labels(source: Source, classes: Counter[str]) -> None:
             f"{source.name}: expected 2 to {_MOST_CLASSES:,} different labels, found "
             f"{len(classes):,}" + (f": {next(iter(classes))!r}." if len(classes) == 1 else ".")
         )
+    record_text(sorted(classes), {}, where=source.name)  # Before the training, not after it.
 
 
 def _short(value: Any) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -119,7 +120,8 @@ class Checkpoints:
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
-            ValueError: It is damaged or of an older version, or its variables are others.
+            ValueError: It is damaged or of an older version, its variables are others, or one of
+                them holds NaN or infinity.
         """
         if step not in self.steps():
             raise FileNotFoundError(
@@ -133,12 +135,23 @@ class Checkpoints:
         with here(path) as folder:
             try:
                 _assign(folder / _VALUES, wanted)
+            except FloatingPointError as error:
+                raise ValueError(
+                    f"{as_written(path / _VALUES)}: expected finite numbers, {error} holds NaN or "
+                    f"infinity. Remove {as_written(path)}: the run goes on from the checkpoint "
+                    "before it."
+                ) from error
             except Exception as error:  # Keras's kinds and the format's, which differ by version
                 raise ValueError(
                     f"{as_written(path)}: expected the variables of this run, found others, or "
                     f"files that are damaged ({type(error).__name__}: {error}). Remove it: the run "
                     "goes on from the checkpoint before it."
                 ) from error
+
+    @property
+    def variables(self) -> Iterator[keras.Variable]:
+        """All variables that a checkpoint holds."""
+        return itertools.chain.from_iterable(self._variables.values())
 
     @staticmethod
     def _named(groups: dict[str, list[keras.Variable]]) -> dict[str, keras.Variable]:
@@ -184,7 +197,10 @@ def _assign(values: Path, variables: Mapping[str, keras.Variable]) -> None:
         if missing := variables.keys() - set(file.keys()):
             raise ValueError(f"no {', '.join(sorted(missing))}")
         for name, variable in variables.items():
-            variable.assign(file.get_tensor(name))
+            values = file.get_tensor(name)
+            if not np.isfinite(values).all():
+                raise FloatingPointError(f"{name} ({variable.path})")
+            variable.assign(values)
 
 
 def frozen_weights(layer: keras.layers.Layer) -> list[keras.Variable]:

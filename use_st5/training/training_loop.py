@@ -265,8 +265,9 @@ class TrainingLoop(abc.ABC):
         """Writes a checkpoint, unless there is no folder or the step has one."""
         if self._checkpoints is None or self._saved_step == self.history.step:
             return
-        # The loss that was seen to be finite is that before the last update.
-        check_finite(self._trainable_variables(), step=self.history.step)
+        # The loss that was seen to be finite is that before the last update. No run goes on from a
+        # checkpoint with another number, be it of the optimizer.
+        check_finite(self._checkpoints.variables, step=self.history.step)
         state = {**self.history.to_state(), "configuration": self.configuration}
         self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
         self._saved_step = self.history.step

@@ -1,0 +1,51 @@
+"""What stands beside a classifier's file: the names of its classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from use_st5._records import parse_record
+
+# Bytes of the file that are written and read: a thousand labels of 4,000 letters each. JSON of
+# more, damaged, could take hundreds of megabytes to read.
+LARGEST = 2**22
+
+
+class ClassRecord(msgspec.Struct):
+    """The file's content.
+
+    Attributes:
+        labels: What the classes are called, in the order of the classifier's outputs.
+        accuracy: Share of each validation set's rows that are named right, by the set's name.
+    """
+
+    labels: list[str]
+    accuracy: dict[str, float] = {}
+
+
+def record_text(labels: Sequence[str], accuracy: Mapping[str, float], *, where: str) -> str:
+    """The file's text, which can be read again.
+
+    Args:
+        labels: As `ClassRecord`.
+        accuracy: As `ClassRecord`.
+        where: What the error begins with: the file, or the one with the labels.
+
+    Raises:
+        ValueError: It would be too large, or a label is no text that JSON holds.
+    """
+    remedy = "Shorten the labels, or name the column that holds them with --column."
+    content = {"labels": [*labels], "accuracy": dict(accuracy)}
+    text = json.dumps(content, indent=2) + "\n"
+    if len(text) > LARGEST:
+        longest = max(labels, key=len)
+        raise ValueError(
+            f"{where}: expected labels of up to {LARGEST:,} bytes together, received "
+            f"{len(labels):,} of {len(text):,} bytes; the longest begins with {longest[:40]!r}. "
+            f"{remedy}"
+        )
+    parse_record(text, ClassRecord, where=where, remedy=remedy)
+    return text
