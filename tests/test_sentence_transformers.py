@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from use_st5._sentence_transformers import SentenceTransformersNames, Wishes
+from use_st5._vectors import cosine, unit_rows
 
 
 class Lengths(SentenceTransformersNames):
@@ -83,6 +86,18 @@ def test_what_is_not_done_is_refused_with_what_to_write(
 def test_wrong_types_and_unknown_keywords(keyword: str, value: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         Wishes.of({keyword: value})
+
+
+def test_the_codes_that_are_advised_keep_the_cosines() -> None:
+    """`astype` alone made zeros of unit vectors."""
+    with pytest.raises(ValueError, match="precision") as error:
+        Wishes.of({"precision": "int8"})
+    code = re.search(r"(vectors = .*int8\)):", str(error.value))[1]
+    vectors = unit_rows(np.random.default_rng(0).standard_normal((50, 512))).astype(np.float32)
+    names = {"numpy": np, "texts": [], "encoder": SimpleNamespace(encode=lambda texts: vectors)}
+    exec(code, names)
+    assert names["codes"].dtype == np.int8
+    assert cosine(names["codes"], vectors).min() > 0.99
 
 
 def test_what_has_an_effect() -> None:

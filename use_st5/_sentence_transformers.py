@@ -63,7 +63,13 @@ _WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
         "environment variable CUDA_VISIBLE_DEVICES.",
     ),
     "output_value": (("sentence_embedding",), "A SavedModel gives sentence vectors alone."),
-    "precision": (("float32",), "Convert the vectors: encoder.encode(texts).astype(...)."),
+    # The numbers of a vector of length 1 would become 0 by `astype` alone.
+    "precision": (
+        ("float32",),
+        "For int8 write vectors = encoder.encode(texts); "
+        "codes = numpy.rint(vectors * (127 / abs(vectors).max())).astype(numpy.int8): one scale "
+        "for all changes no cosine. VectorIndex.build(..., kind='int8') searches such codes.",
+    ),
     "prompt_name": ((None,), 'Write the prompt itself, such as prompt="query: ".'),
     "truncate_dim": ((None,), "Cut the vectors: encoder.encode(texts)[:, :dimensions]."),
     "pool": ((None,), 'Use multiprocessing.get_context("spawn"); encoders can be pickled.'),

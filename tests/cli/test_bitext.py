@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -42,6 +43,21 @@ def test_pairs_that_training_reads(suffix: str, use: Callable, tmp_path: Path) -
     assert source.kind.name == "pairs"
     rows = [(row["anchor"], row["positive"]) for row in source]
     assert sorted(rows) == [("haus", "house"), ("hund", "dog")]
+
+
+@pytest.mark.parametrize(
+    ("languages", "warned"), [(["en"], True), (["de", "en"], False), ([], False)]
+)
+def test_a_model_of_one_language_is_warned_of(
+    languages: list[str], warned: bool, use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = SimpleNamespace(metadata={"languages": languages} if languages else {})
+    monkeypatch.setattr(Directions, "manifest", manifest, raising=False)
+    result = use("bitext", "de.txt", "en.txt", "--to", "pairs.tsv", "--neighbours", "2")
+    assert result.exit_code == 0, result.stderr
+    line = "warning: directions knows one language, en. Pairs with a text in another language"
+    assert result.stderr.startswith(line) == warned
+    assert result.stderr.count("\n") == 1 + warned
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,23 @@ def test_scores_go_to_the_pipe_and_the_record_to_a_file(
     assert "written: evaluation/lengths.json" in result.stderr.replace("\\", "/")
 
 
+def test_associations_have_their_groups_intervals_and_p(use: Callable, tmp_path: Path) -> None:
+    words = {"targ1": ["aa", "aaa"], "targ2": ["a", "aaaaa"], "attr1": ["b"], "attr2": ["b" * 9]}
+    groups = {name: {"category": name, "examples": some} for name, some in words.items()}
+    (tmp_path / "mine.json").write_text(json.dumps(groups), encoding="utf-8")
+    result = use("evaluate", MODEL, "--weat", "mine.json", "--no-cache", "--out", "r.json")
+    assert result.exit_code == 0, result.stderr
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert [line[0] for line in lines] == ["task", "mine", "task", "mine"]
+    assert lines[2][1:] == ["targets", "attributes", "effect size d", "95 % interval", "p"]
+    assert lines[3][1:3] == ["targ1 / targ2", "attr1 / attr2"]
+    scores = EvaluationRecord.read(tmp_path / "r.json").tasks["mine"]["scores"]
+    effect, low, high = (scores[f"effect_size{end}"] for end in ("", "_low", "_high"))
+    assert lines[3][3:] == [f"{effect:.2f}", f"{low:.2f} to {high:.2f}", f"{scores['p_value']:.4f}"]
+    twice = use("evaluate", MODEL, "--weat", "mine.json", "--weat", "mine.json")
+    assert "expected files of different names, received two mine" in twice.stderr
+
+
 def test_json_is_the_record(use: Callable, tmp_path: Path) -> None:
     result = use(
         *("evaluate", MODEL, "--tasks", "toys", "--data", "data"),

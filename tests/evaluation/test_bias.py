@@ -12,7 +12,7 @@ from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
 from use_st5.bias.weat import run_weat, weat_tests
 from use_st5.data.data_folder import DataFolder, MissingDataError
-from use_st5.evaluation.bias import SECTIONS, TASKS, BiasTask
+from use_st5.evaluation.bias import SECTIONS, TASKS, BiasTask, own_test
 from use_st5.evaluation.report.evaluated import evaluated_models
 from use_st5.evaluation.report.theme import LIGHT
 from use_st5.evaluation.task import TaskContext
@@ -47,6 +47,24 @@ def test_tasks_are_the_tests_of_the_papers() -> None:
     assert BY_NAME["weat3b"].title == "WEAT3b"
     assert "May et al. 2019" in BY_NAME["weat3b"].protocol
     assert "Caliskan et al. 2017" in BY_NAME["weat10"].protocol
+
+
+def test_words_of_ones_own(tmp_path: Path) -> None:
+    groups = {
+        letter: {"category": letter, "examples": [f"{letter} {n}" for n in range(3)]}
+        for letter in ("targ1", "targ2", "attr1", "attr2")
+    }
+    for name in ("my words", "weat6"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(groups), encoding="utf-8")
+    task = own_test(tmp_path / "my words.json")
+    assert (task.name, task.title, task.group) == ("my_words", "my words", "weat")
+    assert task.options()["texts"]["x"] == ["targ1 0", "targ1 1", "targ1 2"]
+    result = task.run(context(tmp_path, encode=scattered))
+    assert result.details["categories"] == [*groups]
+    expected = run_weat(scattered, task.test, seed=7)
+    assert result.scores["effect_size"] == expected.effect_size
+    with pytest.raises(ValueError, match=r"weat6\.json: expected another name than weat6"):
+        own_test(tmp_path / "weat6.json")
 
 
 def test_words_need_no_data(tmp_path: Path) -> None:

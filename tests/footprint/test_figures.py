@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.footprint.records import record
-from use_st5.footprint.figures import COLUMNS, draw, markdown, rows, write_plots
+from use_st5.footprint.figures import COLUMNS, draw, markdown, memory_note, rows, write_plots
 from use_st5.footprint.quantity import IDS_TIME, MEMORY
 
 needs_matplotlib = pytest.mark.skipif(
@@ -29,6 +29,9 @@ def test_medians_quartiles_ratios_and_cuts() -> None:
 
 def test_unknown_memory_is_said() -> None:
     assert rows(record(working=None), "cpu")[0][-3:] == ("unknown",) * 3
+    assert "Memory is unknown where" in memory_note(record(working=None))
+    assert "TF_ENABLE_ONEDNN_OPTS=1" in markdown(record(working=None))
+    assert memory_note(record()) == ""
 
 
 def test_markdown_has_every_row_and_the_crossings() -> None:

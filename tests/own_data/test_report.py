@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +15,11 @@ from typer.testing import CliRunner
 
 from use_st5._cli import train as command
 from use_st5.cli import app
-from use_st5.own_data.report import command_line
+from use_st5.own_data.report import command_line, plot_line
 from use_st5.own_data.settings import NAMED_SETTINGS, make_settings
 from use_st5.own_data.sources import Source, open_source
 from use_st5.own_data.training import Trained
+from use_st5.training.history import History
 
 training = importlib.import_module("use_st5.own_data.training")
 
@@ -102,3 +104,12 @@ def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> N
     assert (found["dev"], found["test"]) == ([str(dev)], [str(dev)])
     assert found["task"] == {str(text): "neighbours"}
     assert found["columns"] == columns
+
+
+def test_a_plot_that_is_not_drawn_names_the_line_that_installs_matplotlib(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    line = plot_line(History(task_steps={}), tmp_path, "mrr")
+    assert line.startswith(f"no plot of the run was drawn; TensorBoard: {tmp_path}")
+    assert 'pip install "use_st5[plots]"' in line

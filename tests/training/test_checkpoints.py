@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import keras
@@ -19,6 +20,7 @@ from use_st5.training.checkpoints import (
     changing_variables,
     fingerprint,
     frozen_weights,
+    saving_quietly,
 )
 from use_st5.training.task import Task
 from use_st5.training.trainer import Trainer
@@ -144,6 +146,16 @@ def test_a_checkpoint_with_nan_is_refused(tmp_path: Path, group: str, value: flo
     named = rf"values\.safetensors: expected finite numbers, {group}/0 \({variable.path}\) holds "
     with pytest.raises(ValueError, match=rf"{named}NaN or infinity\. Remove .*000000003: the run"):
         checkpoints.restore(3)
+
+
+def test_saving_says_nothing(tmp_path: Path) -> None:
+    """NumPy 2 warned of each variable."""
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checkpoints_of(tmp_path).save(1, {})
+        with saving_quietly():
+            model.save(tmp_path / "m.keras")
 
 
 def paths(variables: list[keras.Variable]) -> list[str]:

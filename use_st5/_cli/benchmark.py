@@ -13,7 +13,7 @@ import typer
 from use_st5._bundled import bundled_names
 from use_st5._cli.destination import sole_folder
 from use_st5._cli.measuring import measured
-from use_st5._cli.output import manual, print_table
+from use_st5._cli.output import manual, print_table, say
 from use_st5._cli.throughput import measure_and_print
 from use_st5._imports import require
 
@@ -144,13 +144,15 @@ def _given(name: str, numbers: str | None, option: str) -> dict[str, list[int]]:
 
 
 def _print(record: FootprintRecord) -> None:
-    from use_st5.footprint.figures import COLUMNS, crossing_table, rows
+    from use_st5.footprint.figures import COLUMNS, crossing_table, memory_note, rows
 
     for device in record.devices:
         print_table(COLUMNS, rows(record, device), title=device.upper())
     headings, cells = crossing_table(record)
     if cells:
         print_table(headings, cells, title="crossing points")
+    if note := memory_note(record):
+        say(note)
 
 
 def _print_json(record: FootprintRecord) -> None:

@@ -18,7 +18,8 @@ HELP = manual(
     FIRST and SECOND are text files, one sentence a line, in two languages that the model knows, or
     in one. A pair's margin is its cosine, divided by the mean of both sentences' cosines with their
     nearest neighbours (Artetxe and Schwenk): above 1 they are nearer to each other than to what is
-    around them. Each sentence stands in one pair at most, the largest margins first.
+    around them. It says nothing of a language that the model does not know. Each sentence stands in
+    one pair at most, the largest margins first.
 
     The file that is written, .tsv, .csv or .jsonl, has the columns anchor, positive and margin;
     `use-st5 train` takes it. How large a margin is enough depends on the model and on the texts:
@@ -43,6 +44,12 @@ def bitext(
     with sole_file(to):
         texts, others = _sentences(first), _sentences(second)
         encoder = CountingEncoder(load_encoder(model))
+        if len(encoder.languages) == 1:
+            say(
+                f"warning: {encoder.name} knows one language, {encoder.languages[0]}. Pairs with a "
+                "text in another language are found by chance. For translations give a "
+                "multilingual model with --model."
+            )
         from use_st5.search import mine_bitext
 
         with waiting(f"mining {len(texts):,} and {len(others):,} sentences"):

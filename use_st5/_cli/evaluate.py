@@ -39,6 +39,9 @@ HELP = manual(
     in the folder that the environment variable {DATA_VARIABLE} names, and up to two folders deeper;
     `use-st5 data` says what is there.
 
+    --weat FILE tests associations of your own words (docs/bias.md shows the file). Of each
+    association test a second table shows the groups, the effect size with its 95 % interval, and p.
+
     The result is a table, and a file of everything that repeating it takes: versions, seed,
     protocols and the SHA-256 of the data files. An older file of the same tasks is replaced, one
     of more tasks is not. `use-st5 report` makes a page of such files.
@@ -49,6 +52,7 @@ HELP = manual(
     identity, a text, says which weights it has.""",
     "use-st5 evaluate use_dan_en --tasks sts,senteval --data data",
     "use-st5 evaluate path/to/my_model --tasks weat",
+    "use-st5 evaluate path/to/my_model --weat my_words.json",
     "use-st5 evaluate my_encoder.py:MyEncoder --tasks stsb,tatoeba --out mine.json",
     "use-st5 evaluate --list --data data",
 )
@@ -59,8 +63,15 @@ def evaluate(
         str | None, typer.Argument(metavar="[MODEL]", help="A model, or FILE.py:NAME.")
     ] = None,
     tasks: Annotated[
-        str, typer.Option("--tasks", "-t", help="Names of tasks and groups, with commas; or all.")
-    ] = "all",
+        str | None,
+        typer.Option(
+            "--tasks", "-t", help="Names of tasks and groups, with commas. Default: all, or --weat."
+        ),
+    ] = None,
+    weat: Annotated[
+        list[Path] | None,
+        typer.Option("--weat", help="An association test of your own, in JSON; may be repeated."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option("--data", "-d", envvar=DATA_VARIABLE, help="The folder with the data sets."),
@@ -88,16 +99,17 @@ def evaluate(
 ) -> None:
     """Evaluates a model."""
     from use_st5._cli.named_encoder import named_encoder
-    from use_st5._cli.task_choice import chosen_tasks, print_tasks
+    from use_st5._cli.task_choice import ALL, chosen_tasks, own_tests, print_tasks
 
     if list_tasks:
-        print_tasks(tasks, data, as_json=as_json)
+        print_tasks(tasks or ALL, data, as_json=as_json)
         return
     if model is None:
         raise typer.BadParameter("give a model, or --list.")
     if cache is not None and no_cache:
         raise typer.BadParameter("give --cache or --no-cache, not both.")
-    chosen, skipped = chosen_tasks(tasks, data)
+    chosen, skipped = chosen_tasks(tasks or ALL, data) if tasks or not weat else ([], {})
+    chosen += own_tests(weat or [])
     with contextlib.ExitStack() as claims:
         if output is not None:
             claims.enter_context(_claimed(output, chosen))
@@ -209,6 +221,32 @@ def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
     ]
     columns = ["task", "title", "score", "value", "n", "seconds"]
     print_table(columns, rows, title=record.model["name"])
+    if associations := [
+        _association(name, result)
+        for name, result in record.tasks.items()
+        if "p_value" in result["scores"]
+    ]:
+        columns = ["task", "targets", "attributes", "effect size d", "95 % interval", "p"]
+        print_table(columns, associations, title="associations")
+
+
+def _association(name: str, result: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an association test compares, and what it found."""
+    x, y, a, b = result["details"].get("categories") or ("X", "Y", "A", "B")
+    scores = result["scores"]
+    ends = [scores[f"effect_size_{end}"] for end in ("low", "high")]
+    return (
+        name,
+        f"{x} / {y}",
+        f"{a} / {b}",
+        _digits(scores["effect_size"], 2),
+        " to ".join(_digits(end, 2) for end in ends),
+        _digits(scores["p_value"], 4),
+    )
+
+
+def _digits(value: float | None, digits: int) -> str:
+    return "undefined" if value is None else f"{value:.{digits}f}"
 
 
 def _main_score(result: Mapping[str, Any]) -> tuple[str, str]:

@@ -118,6 +118,13 @@ class CountingEncoder:
         """The model's."""
         return self._encoder.identity
 
+    @property
+    def languages(self) -> list[str]:
+        """Codes of the languages that the model says it knows; none where it does not say."""
+        manifest = getattr(self._encoder, "manifest", None)
+        found = manifest.metadata.get("languages", []) if manifest else []
+        return [str(each) for each in found] if isinstance(found, list) else [str(found)]
+
     def encode(self, texts: list[str], **options: Any) -> np.ndarray:
         """Vectors of texts `[texts, dimension]`; `options` are those of the model's `encode`."""
         vectors, truncated = encode_counting(self._encoder, texts, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -11,10 +12,11 @@ import typer
 from use_st5._cli.cards import print_cards
 from use_st5._cli.output import print_table, say
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.bias import own_test
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.task import EvaluationTask
 
-_ALL = "all"
+ALL = "all"
 _NO_FOLDER = "needs data: give the folder with --data or in USE_ST5_DATA"
 
 
@@ -42,6 +44,20 @@ def chosen_tasks(wanted: str, data: Path | None) -> tuple[list[EvaluationTask], 
     return [task for task in tasks if task.name not in missing], missing
 
 
+def own_tests(files: Sequence[Path]) -> list[EvaluationTask]:
+    """The association tests of files.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is in another format, or two have one name.
+    """
+    tests: list[EvaluationTask] = [own_test(file) for file in files]
+    names = [test.name for test in tests]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"--weat: expected files of different names, received two {repeated[0]}")
+    return tests
+
+
 def print_tasks(wanted: str, data: Path | None, *, as_json: bool) -> None:
     """Prints the tasks with what each computes, needs, and where that comes from."""
     folder = None if data is None else DataFolder(data)
@@ -49,7 +65,7 @@ def print_tasks(wanted: str, data: Path | None, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
-    overview = wanted == _ALL and sys.stdout.isatty()
+    overview = wanted == ALL and sys.stdout.isatty()
     columns = ["task", "title", "group", "needs", "there"]
     if not overview:
         columns = [*columns[:3], "what it computes", *columns[3:], "from", "licence"]

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -53,6 +54,7 @@ class BiasTask(EvaluationTask):
     """An association test: of the package's word lists, or of a file of the sent-bias toolkit.
 
     Attributes:
+        test: The test itself, where it is neither; None: the package's or the file's.
         ddof: See `use_st5.bias.weat.run_weat`.
         samples: See there.
         resamples: See there.
@@ -63,13 +65,18 @@ class BiasTask(EvaluationTask):
     title: str
     protocol: str
     sources: tuple[DataSource, ...] = ()
+    test: WEATTest | None = None
     ddof: int = 1
     samples: int = 100_000
     resamples: int = 10_000
 
     def options(self) -> dict[str, Any]:
         """The settings that change the outcome, as JSON takes them."""
-        return {"ddof": self.ddof, "samples": self.samples, "resamples": self.resamples}
+        options = {"ddof": self.ddof, "samples": self.samples, "resamples": self.resamples}
+        if self.test is None:
+            return options
+        groups = {letter: [*getattr(self.test, letter)] for letter in "xyab"}
+        return {**options, "texts": groups}
 
     def read(self, data: DataFolder) -> WEATTest | None:
         """The test of the file; None where the package brings the word lists."""
@@ -82,8 +89,15 @@ class BiasTask(EvaluationTask):
             MissingDataError: The file of the test is not in the data folder.
             ValueError: It is not in its format, or the encoder gives something unusable.
         """
-        test = self.read(context.data) or weat_tests()[self.name]
-        result = run_weat(context.embed, test, **self.options(), seed=context.seed)
+        test = self.test or self.read(context.data) or weat_tests()[self.name]
+        result = run_weat(
+            context.embed,
+            test,
+            ddof=self.ddof,
+            samples=self.samples,
+            resamples=self.resamples,
+            seed=context.seed,
+        )
         scores = ("effect_size", "effect_size_low", "effect_size_high", "p_value")
         return TaskResult(
             main="effect_size",
@@ -128,6 +142,32 @@ def _seat(name: str, file: str) -> BiasTask:
                 licence="CC BY-NC 4.0",
             ),
         ),
+    )
+
+
+def own_test(path: Path) -> BiasTask:
+    """A test of one's own words, by the name of their file.
+
+    Args:
+        path: See `use_st5.bias.read_weat`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is in another format, or has the name of a published test.
+    """
+    test = read_weat(path)
+    name = re.sub(r"\W+", "_", test.name)
+    if name in {task.name for task in TASKS}:
+        raise ValueError(
+            f"{path}: expected another name than {name}, which is that of a published test. Rename "
+            "the file."
+        )
+    return BiasTask(
+        name=name,
+        group="weat",
+        title=test.name,
+        protocol=f"{_STATISTICS}; word lists of one's own.",
+        test=test,
     )
 
 

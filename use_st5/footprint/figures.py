@@ -46,6 +46,8 @@ def rows(record: FootprintRecord, device: str) -> list[tuple[str, ...]]:
 def markdown(record: FootprintRecord) -> str:
     """The tables of all devices and the crossing points, with what the figures mean."""
     parts = ["# Compute time and memory against the length of a text", _preface(record)]
+    if note := memory_note(record):
+        parts.append(note)
     for device in record.devices:
         name = record.gpu if device == "gpu" else record.setting["processor"]
         parts += [f"## {device.upper()}: {name}", markdown_table(COLUMNS, rows(record, device))]
@@ -53,6 +55,17 @@ def markdown(record: FootprintRecord) -> str:
     if cells:
         parts += ["## Crossing points", markdown_table(headings, cells)]
     return "\n\n".join(parts) + "\n"
+
+
+def memory_note(record: FootprintRecord) -> str:
+    """Why memory is unknown; empty where it is known everywhere."""
+    if all(each is not None for point in record.points for each in point.working_bytes):
+        return ""
+    return (
+        "Memory is unknown where TensorFlow does not count it: on a processor only the allocator "
+        "of its oneDNN does. Write TF_ENABLE_ONEDNN_OPTS=1 before the command to switch that on; "
+        "it may change the times, too."
+    )
 
 
 def crossing_table(record: FootprintRecord) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

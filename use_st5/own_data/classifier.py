@@ -24,6 +24,7 @@ from use_st5.own_data.held_out import training_rows
 from use_st5.own_data.run_folder import RUN, absolute
 from use_st5.own_data.sources import Row
 from use_st5.own_data.survey import Survey
+from use_st5.training.checkpoints import saving_quietly
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -205,7 +206,7 @@ def _write(
     _check_finite(head, path, "Do the encoder's vectors hold NaN?")
     named = path.with_suffix(".json")
     text = record_text([*numbers], accuracy, where=as_written(named))
-    with atomic_path(path) as temporary:
+    with atomic_path(path) as temporary, saving_quietly():
         head.save(temporary)
     with atomic_path(named) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from use_st5._files import atomic_path
-from use_st5._remote_files import here
+from use_st5._imports import require
+from use_st5._remote_files import as_written, here
 from use_st5.own_data.development import MEASURES, DevelopmentSet, apart
 from use_st5.own_data.settings import Settings
 from use_st5.own_data.sources import Source
@@ -152,7 +153,17 @@ def _loss_value(value: Any) -> str:
     return ",".join(map(str, value)) + "," * (len(value) < 2)
 
 
-def draw_run(history: History, work: Path, monitor: str, unit: str = "step") -> Path | None:
+def plot_line(history: History, work: Path, monitor: str, unit: str = "step") -> str:
+    """Draws the run, as `draw_run`, and says where; or why not, where matplotlib is missing."""
+    logs = as_written(work / "checkpoints" / "logs")
+    try:
+        picture = draw_run(history, work, monitor, unit)
+    except ImportError as error:
+        return f"no plot of the run was drawn; TensorBoard: {logs}. {error}"
+    return f"plot of the run: {as_written(picture)}; TensorBoard: {logs}"
+
+
+def draw_run(history: History, work: Path, monitor: str, unit: str = "step") -> Path:
     """Draws the losses and the monitored score over the steps.
 
     Args:
@@ -163,12 +174,14 @@ def draw_run(history: History, work: Path, monitor: str, unit: str = "step") -> 
         monitor: The score to draw.
 
     Returns:
-        The picture; None where matplotlib is missing.
+        The picture.
+
+    Raises:
+        ImportError: matplotlib is missing; the message says which line installs it.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return None
+    require("matplotlib", "plots")
+    from matplotlib.figure import Figure
+
     losses, path = logged_losses(work / "checkpoints" / "logs"), work / _PICTURE
     figure = Figure(figsize=(9 if losses else 4.5, 3.5), layout="constrained")
     *first, right = figure.subplots(1, 2 if losses else 1, squeeze=False)[0]

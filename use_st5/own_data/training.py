@@ -21,7 +21,7 @@ from use_st5.own_data.development import apart, test_scores
 from use_st5.own_data.learner import copied, open_learner
 from use_st5.own_data.pair_cycles import PairCycles
 from use_st5.own_data.plan import plan
-from use_st5.own_data.report import card, draw_run
+from use_st5.own_data.report import card, plot_line
 from use_st5.own_data.run_folder import absolute, begin, request_of, run_folder
 from use_st5.own_data.settings import Settings, make_settings
 from use_st5.own_data.sources import Source, open_source, split_rate
@@ -225,10 +225,7 @@ def _finish(
     before = {name: value for name, value in history.evaluations[0].items() if name != "step"}
     after, test_after = apart(scores)
     _, test_before = apart(start)
-    picture = draw_run(history, work, course.monitor, course.unit)
-    if picture is not None:
-        logs = as_written(work / "checkpoints" / "logs")
-        on_news(f"plot of the run: {as_written(picture)}; TensorBoard: {logs}")
+    on_news(plot_line(history, work, course.monitor, course.unit))
     classifiers = write_classifiers(
         course.surveys, course.sets, course.tests, absolute(target), work, seed=course.settings.seed
     )

@@ -17,6 +17,7 @@ from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.linear_warmup import LinearWarmup
 from use_st5.training.pair_scores import Kind, PairIds
 from use_st5.training.task import Task
@@ -143,9 +144,10 @@ class Opened:
 def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) -> None:
     """Writes models and ids, so that training needs neither text nor TensorFlow."""
     folder.mkdir()
-    opened.bi.model.save(folder / _BI)
-    if opened.cross is not None:
-        opened.cross.model.save(folder / _CROSS)
+    with saving_quietly():
+        opened.bi.model.save(folder / _BI)
+        if opened.cross is not None:
+            opened.cross.model.save(folder / _CROSS)
     for name, texts in (("pairs", pairs), ("development", development)):
         first, second = (list(each) for each in zip(*texts, strict=True))
         ids = PairIds.of_texts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -9,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -244,6 +246,16 @@ def fingerprint(variables: Iterable[keras.Variable]) -> str:
     return digest.hexdigest()
 
 
+@contextlib.contextmanager
+def saving_quietly() -> Iterator[None]:
+    """Saves a Keras model within the block: NumPy 2 warns of each variable that Keras gives it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "__array__ implementation", DeprecationWarning, "keras")
+        yield
+
+
 def _array(variable: keras.Variable) -> np.ndarray:
     # By a tensor: Keras cannot read a variable of several replicas as an array.
-    return np.asarray(ops.convert_to_numpy(ops.convert_to_tensor(variable.value)), order="C")
+    tensor = ops.convert_to_tensor(variable.value)
+    # TensorFlow's own method: NumPy 2 warns of what Keras does with a variable of TensorFlow.
+    return np.asarray(tensor.numpy() if hasattr(tensor, "numpy") else tensor, order="C")

@@ -20,6 +20,7 @@ from use_st5._remote_files import brought, here
 from use_st5.data.held_out import without_held_out
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.task_loss import TaskLoss
+from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import ModelPart
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
@@ -124,7 +125,7 @@ class Stage:
 
 def keep_model(run: Run, model: keras.Model) -> None:
     """Writes the trained model as `encoder.keras`."""
-    with atomic_path(run.output / _MODEL) as temporary:
+    with atomic_path(run.output / _MODEL) as temporary, saving_quietly():
         model.save(temporary)
 
 

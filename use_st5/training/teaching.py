@@ -27,6 +27,7 @@ from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.inference import inference
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.linear_warmup import LinearWarmup
 from use_st5.training.optimizers import adamw
@@ -214,7 +215,8 @@ class _Course:
         facts = {_METRIC: history.best_score, "step": history.best_step}
         with atomic_path(home / _BEST) as temporary:
             temporary.mkdir()
-            model.keras.save_weights(temporary / _WEIGHTS)
+            with saving_quietly():
+                model.keras.save_weights(temporary / _WEIGHTS)
             write_json(temporary / _FACTS, facts)
 
 
