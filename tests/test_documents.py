@@ -186,7 +186,7 @@ def check_use_st5(words: list[str]) -> None:
     found = command.get_command(None, name)
     assert found is not None, f"use-st5 has no command {name}"
     context = found.make_context(name, list(rest))
-    if name == "evaluate" and context.params["tasks"] != "all":
+    if name == "evaluate" and context.params["tasks"] not in (None, "all"):
         select_tasks(context.params["tasks"])
     if name == "reproduce" and context.params["recipe"]:
         recipe = context.params["recipe"]

@@ -64,13 +64,10 @@ def evaluate(
     ] = None,
     tasks: Annotated[
         str | None,
-        typer.Option(
-            "--tasks", "-t", help="Names of tasks and groups, with commas. Default: all, or --weat."
-        ),
+        typer.Option("--tasks", "-t", help="Names, with commas. Default: all, or only --weat."),
     ] = None,
     weat: Annotated[
-        list[Path] | None,
-        typer.Option("--weat", help="An association test of your own, in JSON; may be repeated."),
+        list[Path] | None, typer.Option("--weat", help="A test of your own words; repeatable.")
     ] = None,
     data: Annotated[
         Path | None,
@@ -99,17 +96,16 @@ def evaluate(
 ) -> None:
     """Evaluates a model."""
     from use_st5._cli.named_encoder import named_encoder
-    from use_st5._cli.task_choice import ALL, chosen_tasks, own_tests, print_tasks
+    from use_st5._cli.task_choice import chosen_tasks, print_tasks
 
     if list_tasks:
-        print_tasks(tasks or ALL, data, as_json=as_json)
+        print_tasks(tasks, data, as_json=as_json)
         return
     if model is None:
         raise typer.BadParameter("give a model, or --list.")
     if cache is not None and no_cache:
         raise typer.BadParameter("give --cache or --no-cache, not both.")
-    chosen, skipped = chosen_tasks(tasks or ALL, data) if tasks or not weat else ([], {})
-    chosen += own_tests(weat or [])
+    chosen, skipped = chosen_tasks(tasks, data, weat or ())
     with contextlib.ExitStack() as claims:
         if output is not None:
             claims.enter_context(_claimed(output, chosen))
@@ -121,11 +117,7 @@ def evaluate(
         record = _run(encoder, chosen, data, seed=seed, cache=kept)
         record = _with_skipped(record, skipped, data)
         record.write(output)
-    _print_scores(record, as_json=as_json)
-    encoder.say_truncated()
-    _say_skipped(skipped)
-    say(f"written: {output}")
-    _fail_if_any(record.failed)
+    _tell(record, encoder, skipped, output, as_json=as_json)
 
 
 @contextlib.contextmanager
@@ -261,6 +253,22 @@ def _with_skipped(
     """The record with what was left out; it is read elsewhere, so it names no folder of here."""
     reasons = {task: reason.replace(str(data), "DATA") for task, reason in skipped.items()}
     return dataclasses.replace(record, skipped=reasons)
+
+
+def _tell(
+    record: EvaluationRecord,
+    encoder: NamedEncoder,
+    skipped: Mapping[str, str],
+    output: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Prints the scores, and says what was cut, left out and written, and what has failed."""
+    _print_scores(record, as_json=as_json)
+    encoder.say_truncated()
+    _say_skipped(skipped)
+    say(f"written: {output}")
+    _fail_if_any(record.failed)
 
 
 def _say_skipped(skipped: Mapping[str, str]) -> None:

@@ -16,16 +16,19 @@ from use_st5.evaluation.bias import own_test
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.task import EvaluationTask
 
-ALL = "all"
+_ALL = "all"
 _NO_FOLDER = "needs data: give the folder with --data or in USE_ST5_DATA"
 
 
-def chosen_tasks(wanted: str, data: Path | None) -> tuple[list[EvaluationTask], dict[str, str]]:
+def chosen_tasks(
+    wanted: str | None, data: Path | None, own: Sequence[Path] = ()
+) -> tuple[list[EvaluationTask], dict[str, str]]:
     """The tasks that can be run.
 
     Args:
-        wanted: Names of tasks and groups, with commas, or "all".
+        wanted: Names of tasks and groups, with commas, or "all"; None: all, or `own` alone.
         data: The folder with the data sets, if one was given.
+        own: Files of association tests.
 
     Returns:
         The tasks whose data is there, and for the others of their groups name → what is missing.
@@ -33,7 +36,13 @@ def chosen_tasks(wanted: str, data: Path | None) -> tuple[list[EvaluationTask], 
     Raises:
         typer.BadParameter: A name is unknown.
         MissingDataError: The data of a task that was named itself, or of all, is missing.
+        FileNotFoundError: A file of `own` is missing.
+        ValueError: One is in another format, or two have one name.
     """
+    tests = _own_tests(own)
+    if own and wanted is None:
+        return tests, {}
+    wanted = wanted or _ALL
     tasks = _selected(wanted)
     named = {part.strip() for part in wanted.split(",")}
     folder = None if data is None else DataFolder(data)
@@ -41,16 +50,11 @@ def chosen_tasks(wanted: str, data: Path | None) -> tuple[list[EvaluationTask], 
     for task in tasks:
         if task.name in missing and (task.name in named or len(missing) == len(tasks)):
             raise MissingDataError(f"{task.name}: {missing[task.name]}")
-    return [task for task in tasks if task.name not in missing], missing
+    return [*(task for task in tasks if task.name not in missing), *tests], missing
 
 
-def own_tests(files: Sequence[Path]) -> list[EvaluationTask]:
-    """The association tests of files.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: A file is in another format, or two have one name.
-    """
+def _own_tests(files: Sequence[Path]) -> list[EvaluationTask]:
+    """The association tests of files."""
     tests: list[EvaluationTask] = [own_test(file) for file in files]
     names = [test.name for test in tests]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
@@ -58,14 +62,15 @@ def own_tests(files: Sequence[Path]) -> list[EvaluationTask]:
     return tests
 
 
-def print_tasks(wanted: str, data: Path | None, *, as_json: bool) -> None:
+def print_tasks(wanted: str | None, data: Path | None, *, as_json: bool) -> None:
     """Prints the tasks with what each computes, needs, and where that comes from."""
+    wanted = wanted or _ALL
     folder = None if data is None else DataFolder(data)
     rows = [_description(task, folder) for task in _selected(wanted)]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
-    overview = wanted == ALL and sys.stdout.isatty()
+    overview = wanted == _ALL and sys.stdout.isatty()
     columns = ["task", "title", "group", "needs", "there"]
     if not overview:
         columns = [*columns[:3], "what it computes", *columns[3:], "from", "licence"]

@@ -199,10 +199,10 @@ def _assign(values: Path, variables: Mapping[str, keras.Variable]) -> None:
         if missing := variables.keys() - set(file.keys()):
             raise ValueError(f"no {', '.join(sorted(missing))}")
         for name, variable in variables.items():
-            values = file.get_tensor(name)
-            if not np.isfinite(values).all():
+            array = file.get_tensor(name)
+            if not np.isfinite(array).all():
                 raise FloatingPointError(f"{name} ({variable.path})")
-            variable.assign(values)
+            variable.assign(array)
 
 
 def frozen_weights(layer: keras.layers.Layer) -> list[keras.Variable]:
