@@ -64,7 +64,6 @@ HELD_ELSEWHERE = {
     "use_st5/own_data/learner.py": "tests/own_data/test_training.py",
     "use_st5/own_data/lessons.py": "tests/own_data/test_training.py",
     "use_st5/own_data/plan.py": "tests/own_data/test_training.py",
-    "use_st5/own_data/run_folder.py": "tests/own_data/test_training.py",
     "use_st5/own_data/task_rows.py": "tests/own_data/test_sources.py",
     "use_st5/recipes/_combination.py": "tests/recipes/test_sbert_defsent.py",
     "use_st5/recipes/_comparison_results.py": "tests/recipes/test_sbert_defsent_comparison.py",

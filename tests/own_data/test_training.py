@@ -363,6 +363,11 @@ def test_another_run_in_the_same_place_is_refused(start: str, tmp_path: Path) ->
     with pytest.raises(FileExistsError, match=r"begun with other arguments \(train\)"):
         train(start, path, to, **FEW)
     assert train(start, path, to, overwrite=True, **FEW).steps == 4
+    inside = write(tmp_path / "tuned.run" / "sts.csv", scored(50))
+    for given in ({"files": inside}, {"files": path, "dev": inside}):
+        with pytest.raises(ValueError, match="expected an input outside"):
+            train(start, to=to, overwrite=True, **given, **FEW)
+    assert inside.exists()
     (to / "thesis.txt").write_text("years")
     with pytest.raises(FileExistsError, match=r"Found thesis\.txt"):
         train(start, path, to, overwrite=True, **FEW)

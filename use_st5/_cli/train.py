@@ -161,7 +161,9 @@ BatchFiles = Annotated[
         metavar="FOLDER", help="Where a TPU's other machines, or other workers, find the batches."
     ),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever was there.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Begin anew: replace the model and the run's own files.")
+]
 
 _NOTHING_GIVEN = (
     "give your files with --train FILE and the folder to write with --to DIR; a recipe of the "
