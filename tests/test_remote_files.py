@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,10 +19,11 @@ from tests.toy_encoders import Toy
 from tests.training import toy as toy_training
 from use_st5 import _remote_files
 from use_st5._files import atomic_path, sole_writer
+from use_st5._model_manifest import check_replaceable
 from use_st5._remote_files import (
     as_written,
     brought,
-    carried,
+    carry,
     check_inner,
     exists,
     here,
@@ -25,6 +31,7 @@ from use_st5._remote_files import (
     place_for,
     remote_path,
     remove,
+    settle,
 )
 from use_st5.data.pair_reader import PairReader
 from use_st5.data.prepared import open_prepared, prepare
@@ -105,25 +112,266 @@ def test_here_and_elsewhere_are_asked_alike(base: str, tmp_path: Path) -> None:
         exists("s4://x")
 
 
+MODEL = ("inner/z.json", "use_st5.json", "saved_model.pb", "inner/weights")
+
+
+def folder(base: Path, content: str, names: tuple[str, ...] = MODEL) -> Path:
+    """A folder here whose files all hold `content`."""
+    for name in names:
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text(content)
+    return base
+
+
+def contents(path: str) -> dict[str, str]:
+    """What we read of a folder."""
+    with here(path) as local:
+        return {
+            each.relative_to(local).as_posix(): each.read_text()
+            for each in local.rglob("*")
+            if each.is_file()
+        }
+
+
+def stored(path: str) -> dict[str, str]:
+    """What is stored below a path."""
+    found = {}
+    for place, _, names in tf.io.gfile.walk(path):
+        for name in names:
+            full = f"{place}/{name}"
+            found[full.removeprefix(f"{path}/")] = tf.io.gfile.GFile(full).read()
+    return found
+
+
+class Killed(BaseException):
+    """What ends a process, as it looks from within."""
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, see: Callable[[str, tuple[Any, ...]], None]) -> None:
+    """Calls `see` before whatever changes something elsewhere."""
+    files = tf.io.gfile
+    for name in ("rename", "remove"):
+        whole = getattr(files, name)
+
+        def seen(*args: Any, name: str = name, whole: Any = whole, **options: Any) -> Any:
+            see(name, args)
+            return whole(*args, **options)
+
+        monkeypatch.setattr(files, name, seen)
+    copy = _remote_files._copy
+
+    def copied(files: Any, source: str, target: str) -> Any:
+        if remote_path(target):
+            see("copy", (source, target))
+        return copy(files, source, target)
+
+    monkeypatch.setattr(_remote_files, "_copy", copied)
+
+
 def test_a_folder_is_carried_with_what_describes_it_last(
-    base: str, monkeypatch: pytest.MonkeyPatch
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order, copy = [], _remote_files._copy
-    monkeypatch.setattr(
-        _remote_files, "_copy", lambda files, a, b: (order.append(b), copy(files, a, b))
-    )
-    for content in ("old", "new"):
-        with carried(f"{base}/model") as local:
-            (local / "inner").mkdir(parents=True)
-            for name in ("inner/z.json", "use_st5.json", "inner/weights", content):
-                (local / name).write_text(content)
-    assert order[-2:] == [f"{base}/model/inner/z.json", f"{base}/model/use_st5.json"]
-    copied = brought(f"{base}/model")
-    found = sorted(p.relative_to(copied).as_posix() for p in copied.rglob("*") if p.is_file())
-    assert found == ["inner/weights", "inner/z.json", "new", "use_st5.json"]
-    assert (copied / "inner/weights").read_text() == "new"
+    carry(folder(tmp_path / "old", "old", (*MODEL, "assets/old")), f"{base}/model")
+    written(f"{base}/model/notes.txt", "years")
+    written(f"{base}/model/other/saved_model.pb", "another's")
+    steps: list[str] = []
+    watched(monkeypatch, lambda name, args: steps.append(f"{name} {args[-1]}"))
+    older = [*MODEL, "assets/old"]
+    carry(folder(tmp_path / "new", "new", (*MODEL, "assets/new")), f"{base}/model", older=older)
+    moved = [step.removeprefix(f"rename {base}/model/") for step in steps if "rename" in step]
+    assert [*moved[1:]] == [
+        *("assets/new", "inner/weights", "saved_model.pb", "inner/z.json", "use_st5.json")
+    ]
+    assert stored(f"{base}/model") == {
+        **dict.fromkeys((*MODEL, "assets/new"), "new"),
+        "notes.txt": "years",
+        "other/saved_model.pb": "another's",
+    }
     remove(f"{base}/model")
     assert not tf.io.gfile.exists(f"{base}/model")
+
+
+def test_a_reader_finds_the_old_or_the_new_folder_whenever_a_writer_is_killed(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (
+        folder(tmp_path / each, each, (*MODEL, f"assets/{each}")) for each in ("old", "new")
+    )
+    both = [dict.fromkeys((*MODEL, f"assets/{each}"), each) for each in ("old", "new")]
+    older, states, number = [*both[0]], [], 0
+    for number in range(100):
+        path, left = f"{base}/{number}/model", [number]
+        carry(old, path)
+
+        def see(name: str, args: tuple[Any, ...], left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Killed(name, args)
+
+        try:
+            with monkeypatch.context() as patch:
+                watched(patch, see)
+                carry(new, path, older=older)
+        except Killed:
+            states.append(contents(path))
+            assert states[-1] in both, f"after {number} changes"
+            plain = {name: text for name, text in stored(path).items() if ".use_st5" not in name}
+            if "saved_model.pb" in plain:  # What TensorFlow reads is of one kind then.
+                assert {plain[n] for n in ("saved_model.pb", "inner/weights")} in (
+                    *({each} for each in ("old", "new")),
+                )
+            settle(path)
+            assert stored(path) == states[-1], "the next writer ends it as readers saw it"
+            carry(new, path, older=[*states[-1]])
+            assert stored(path) == both[1]
+        else:
+            break
+    assert states == sorted(states, key=both.index), "what was new stays so"
+    assert {each["saved_model.pb"] for each in states} == {"old", "new"}
+    assert number > 15
+
+
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_an_upload_that_fails_leaves_the_old_folder(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    carry(folder(tmp_path / "old", "old"), f"{base}/model")
+    before, copy, count = stored(f"{base}/model"), _remote_files._copy, itertools.count()
+
+    def fail(files: Any, source: str, target: str) -> Any:
+        if next(count) >= number:
+            raise OSError("the line is down")
+        return copy(files, source, target)
+
+    monkeypatch.setattr(_remote_files, "_copy", fail)
+    with pytest.raises(OSError, match="the line is down"):
+        carry(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
+    assert stored(f"{base}/model") == before
+    with pytest.raises(OSError, match="the line is down"), atomic_path(f"{base}/a.txt") as file:
+        file.write_text("new")
+    assert not exists(f"{base}/a.txt")
+
+
+def test_an_upload_that_is_cut_short_is_seen(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry(folder(tmp_path / "old", "old"), f"{base}/model")
+    copy = _remote_files._copy
+
+    def cut(files: Any, source: str, target: str) -> Any:
+        found = copy(files, source, target)
+        return found._replace(bytes=found.bytes + 1)
+
+    monkeypatch.setattr(_remote_files, "_copy", cut)
+    with pytest.raises(OSError, match="expected 4 bytes to be stored, found 3"):
+        carry(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
+    with pytest.raises(OSError, match="expected files that stay as they are"):
+        brought(f"{base}/model")
+    assert set(stored(f"{base}/model").values()) == {"old"}
+
+
+def test_files_of_others_are_neither_replaced_nor_taken_for_a_model(
+    base: str, tmp_path: Path
+) -> None:
+    written(f"{base}/model/README.md", "years")
+    new = folder(tmp_path / "new", "new", (*MODEL, "README.md"))
+    with pytest.raises(FileExistsError, match=r"no other files of the names .* found README\.md"):
+        carry(new, f"{base}/model", older=[])
+    assert stored(f"{base}/model") == {"README.md": "years"}
+    for content in ("{}", "no json", '{"files": {"../x": {"bytes": 1}}}'):
+        written(f"{base}/model/use_st5.json", content)
+        with pytest.raises(FileExistsError, match=r"a model that use_st5 wrote.*Found .*\$"):
+            check_replaceable(f"{base}/model")
+    for path, local, found in ((f"{base}/model", new / "README.md", "folder"),
+                               (f"{base}/model/README.md", new, "file")):  # fmt: skip
+        with pytest.raises(FileExistsError, match=f"found a {found}"):
+            carry(local, path)
+
+
+def test_a_swap_of_a_stranger_leads_nowhere(base: str) -> None:
+    written(f"{base}/model/saved_model.pb", "x")
+    written(f"{base}/precious", "years")
+    for swap, message in (
+        ({"format": 1, "files": [], "older": ["../precious"]}, "received '../precious'"),
+        ({"format": 1, "files": ["a"], "older": 3}, "expected the lists files and older"),
+        ({"format": 1, "files": ["a"], "older": []}, "expected 'a' among the files"),
+        ({"format": 2}, "a later use_st5 wrote it"),
+    ):
+        written(f"{base}/model/.use_st5.new/swap.json", json.dumps(swap))
+        with pytest.raises((ValueError, OSError), match=message):
+            brought(f"{base}/model")
+    written(f"{base}/model/.use_st5.new/swap.json", '{"format": 1, "files": [], "older": ["../p"]}')
+    with pytest.raises(ValueError, match=r"received '\.\./p'"):
+        settle(f"{base}/model")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../up.py", "a/../../up.py", "a\\up.py", "..\\up.py", "C:up.py", "D:\\up.py", "a/.."],
+)
+def test_a_name_that_leads_elsewhere_is_refused_and_nothing_is_written(
+    base: str, tmp_path: Path, name: str
+) -> None:
+    written(f"{base}/model/{name}", "import this")
+    written(f"{base}/model/saved_model.pb", "x")
+    before = {*tmp_path.rglob("*")}
+    for read in (brought, use_st5.load, names_in, contents, remove):
+        if read is names_in and "/" in name and not name.startswith(".."):
+            continue  # It lists the first part alone.
+        with pytest.raises(ValueError, match="expected names of files below it, received"):
+            read(f"{base}/model")
+    caches = {tmp_path / "cache", tmp_path / "cache/use_st5", tmp_path / "cache/use_st5/remote"}
+    assert {*tmp_path.rglob("*")} <= before | caches
+    assert exists(f"{base}/model/saved_model.pb")
+
+
+def test_what_is_carried_has_names_that_can_be_brought(base: str, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "a\\b").touch()
+    with pytest.raises(ValueError, match=r"expected names of files below it, received 'a\\\\b'"):
+        carry(tmp_path / "model", f"{base}/model")
+    assert not exists(f"{base}/model")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
+def test_the_cache_is_the_user_s_alone(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache/use_st5/remote"
+    cache.mkdir(parents=True, mode=0o755)
+    brought(written(f"{base}/a.txt", "one"))
+    assert cache.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(os, "getuid", lambda: cache.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match="expected a cache folder of this user"):
+        brought(f"{base}/a.txt")
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "gone", "more", "link", "record"])
+@pytest.mark.parametrize("what", ["model", "model/inner/weights"])
+def test_a_copy_that_is_not_what_was_copied_is_made_anew(
+    base: str, tmp_path: Path, damage: str, what: str
+) -> None:
+    carry(folder(tmp_path / "old", "old"), f"{base}/model")
+    copy = brought(f"{base}/{what}")
+    assert brought(f"{base}/{what}") == copy
+    file = copy if copy.is_file() else copy / "inner/weights"
+    if damage in ("changed", "cut"):
+        file.write_text("odd" if damage == "changed" else "o")
+    elif damage == "more":
+        (file.parent / "sentence_bert_config.json").write_text("{}")
+    elif damage == "record":
+        (record,) = (tmp_path / "cache").rglob("copied.json")
+        record.write_text("{")
+    else:
+        file.unlink()
+    if damage == "link":
+        (tmp_path / "same").write_text("old")
+        file.symlink_to(tmp_path / "same")
+    again = brought(f"{base}/{what}")
+    names = {p.relative_to(again).as_posix() for p in again.rglob("*") if p.is_file()}
+    assert names == ({*MODEL} if what == "model" else set())
+    assert file.read_text() == "old"
+    assert not file.is_symlink()
 
 
 def test_the_house_s_writer_carries_and_a_failed_one_carries_nothing(base: str) -> None:
@@ -161,6 +409,10 @@ def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
 def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: Toy) -> None:
     encoder = use_st5.TrainableEncoder(toy_use_dan.model, toy_use_dan.vectorizer)
     encoder.export(f"{base}/model")
+    written(f"{base}/model/notes.txt", "years")
+    encoder.export(f"{base}/model")
+    assert {"notes.txt", "saved_model.pb"} < {*names_in(f"{base}/model")}
+    assert tf.saved_model.load(f"{base}/model")(tf.constant(["the cat"])).shape == (1, 16)
     texts = ["the cat sat", "how old are you"]
     expected = encoder.encode(texts)
     np.testing.assert_allclose(use_st5.load(f"{base}/model").encode(texts), expected, atol=1e-6)

@@ -12,7 +12,7 @@ import secrets
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +104,9 @@ def remove_stale_lock(path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(
+    path: str | os.PathLike[str], *, older: Collection[str] | None = None
+) -> Iterator[Path]:
     """Gives a temporary path whose content becomes `path` when the block ends well.
 
     The block creates either a file or a folder at the temporary path. It lies in the same
@@ -121,6 +123,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Args:
         path: where the finished file or folder is to stand.
+        older: of a folder elsewhere, the names of the files there that it replaces, as for
+            `_remote_files.carry`; here a folder is replaced as a whole.
 
     Yields:
         The temporary path; nothing exists there yet.
@@ -131,7 +135,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         OSError: With the number ENOSPC and the name `path`, where the disk is full.
     """
     if remote := remote_path(path):
-        with carried(remote) as temporary:
+        with carried(remote, older=older) as temporary:
             yield temporary
         return
     target = Path(os.path.realpath(path))

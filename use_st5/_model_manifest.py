@@ -16,7 +16,7 @@ import msgspec
 from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._files import file_sha256
 from use_st5._records import Count, InnerPath, Positive, read_record
-from use_st5._remote_files import names_in, remote_path
+from use_st5._remote_files import names_in, remote_path, settle
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
@@ -101,8 +101,7 @@ class ModelManifest:
         path = folder / FILE_NAME
         if not path.is_file():
             return None
-        remedy = "Copy or export the model again."
-        return read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
+        return _read(path)
 
     def check_sizes(self, folder: Path) -> None:
         """Holds the files against their sizes: quick, and finds copies that broke off.
@@ -138,18 +137,14 @@ class ModelManifest:
 def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Checks that writing a model to a folder removes an older model at most.
 
-    Every writer of models asks this before any work.
+    Every writer of models asks this before any work. A folder elsewhere (gs:// and the like) may
+    hold other files beside the model: they stay.
 
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
     """
     if remote := remote_path(path):
-        names = names_in(remote)
-        if names and FILE_NAME not in names:
-            raise FileExistsError(
-                f"Expected {remote} to hold a model that use_st5 wrote, or to be empty: it would "
-                f"be replaced. Found {names[:3]} without {FILE_NAME}. Choose another folder."
-            )
+        _files_elsewhere(remote)
         return
     folder = Path(os.path.realpath(path))
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
@@ -160,6 +155,38 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
             f"Expected {folder} to hold a model that use_st5 wrote, and nothing else, or to be "
             f"empty: it would be replaced. Found {found}. Move that away, or choose another folder."
         )
+
+
+def older_files(path: str | os.PathLike[str]) -> list[str] | None:
+    """The files of the model in a folder elsewhere, for `atomic_path`; None for one here.
+
+    Raises:
+        FileExistsError: The folder holds files, and none of them says that a model is there.
+    """
+    remote = remote_path(path)
+    return _files_elsewhere(remote) if remote else None
+
+
+def _files_elsewhere(remote: str) -> list[str]:
+    settle(remote)
+    names = names_in(remote)
+    found = f"{names[:3]} without {FILE_NAME}"
+    if FILE_NAME in names:
+        try:
+            return [FILE_NAME, *_read(f"{remote}/{FILE_NAME}").files]
+        except ValueError as error:
+            found = str(error)
+    if names:
+        raise FileExistsError(
+            f"Expected {remote} to hold a model that use_st5 wrote, or to be empty: it would be "
+            f"replaced. Found {found}. Choose another folder."
+        )
+    return []
+
+
+def _read(path: str | Path) -> ModelManifest:
+    remedy = "Copy or export the model again."
+    return read_record(path, ModelManifest, remedy=remedy, version=FORMAT, limit=_LIMIT)
 
 
 def _other_content(folder: Path) -> str:

@@ -17,6 +17,7 @@ from use_st5._model_manifest import (
     ModelManifest,
     check_replaceable,
     describe_files,
+    older_files,
     read_card,
 )
 
@@ -42,7 +43,7 @@ def write_folder(
         FileExistsError: `path` holds anything but a model that use_st5 wrote.
         BlockingIOError: Another process is writing `path`.
     """
-    with sole_writer(path), atomic_path(path) as temporary:
+    with sole_writer(path), atomic_path(path, older=older_files(path)) as temporary:
         check_replaceable(path)
         tf.saved_model.save(root, os.fspath(temporary), signatures=signatures)
         folder = Path(temporary)

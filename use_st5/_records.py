@@ -7,11 +7,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from use_st5._inner_path import is_inner
 from use_st5._remote_files import as_written, here
 
 Kind = TypeVar("Kind")
@@ -48,12 +48,7 @@ class InnerPath(str):
         Raises:
             ValueError: It is no text, is absolute on some system, or leads out of the folder.
         """
-        if isinstance(text, str) and not (
-            "\0" in text
-            or ".." in PurePosixPath(text.replace("\\", "/")).parts
-            or PurePosixPath(text).root
-            or PureWindowsPath(text).anchor
-        ):
+        if isinstance(text, str) and is_inner(text):
             return cls(text)
         raise ValueError(f"Expected a path inside the folder of this file, got {text!r}")
 

@@ -1,28 +1,54 @@
 """Files elsewhere: gs://, s3:// and every other file system that TensorFlow knows (`tf.io.gfile`).
 
 What we read and write through libraries that know local files alone is brought here first, or
-carried there when it is whole. An object store can neither rename a folder nor lock a file: a
-folder is carried so that the small JSON file that describes it comes last, and counts from then on.
+carried there when it is whole.
+
+An object store can replace one object in one step, and neither rename a folder nor lock a file. A
+folder is therefore replaced in three steps:
+
+1. The new files are uploaded into `FOLDER/.use_st5.new`. Nobody looks there; a failure changes
+   nothing else.
+2. `FOLDER/.use_st5.new/swap.json` is written: it names the new files, and the older ones of ours.
+   From this step on we read the new files, wherever they are (`_listing`).
+3. The new files are moved to their places within the store, `saved_model.pb` and the JSON files
+   last, after the older `saved_model.pb` and JSON files are removed. Then the older files of ours
+   that have no successor are removed, and `swap.json` at the end.
+
+So use_st5 reads the old or the new folder at every moment. TensorFlow itself, which knows nothing
+of step 2, finds the old model, for the time of step 3 none, and then the new one. A process that is
+killed in step 3 leaves it to the next writer to end it (`settle`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
+import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from types import ModuleType
+from typing import Any, NamedTuple
 
 from use_st5._imports import require
+from use_st5._inner_path import check_inner_names, joined
 
 # `Path` makes one slash of two. A scheme has two letters or more: Windows' drives have one.
 _REMOTE = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?=[^/])(.*)", re.DOTALL)
 # Addresses that are no files to TensorFlow.
 _NO_FILES = ("http", "https", "hf")
 _CACHE = "use_st5/remote"
+_NEW, _SWAP, _GROWING = ".use_st5.new", "swap.json", "growing.json"
+# What a program that knows nothing of us enters a model by.
+_SAVED_MODEL = "saved_model.pb"
+# A copy in the cache, and what is known of its files.
+_COPY, _COPIED = "copy", "copied.json"
+_FORMAT = 1
+# Of the names and hashes of a hundred thousand files.
+_LIMIT = 2**26
 
 
 def remote_path(path: str | os.PathLike[str]) -> str | None:
@@ -54,13 +80,17 @@ def here(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A copy of a file or folder elsewhere that lives as long as the block; a local path itself.
 
     For what is read once; `brought` keeps its copies. Where there is nothing, there is no copy.
+
+    Raises:
+        ValueError: A name there leads out of the folder.
+        OSError: It was changed while it was copied.
     """
     remote = remote_path(path)
     if remote is None:
         yield Path(path)
         return
     with tempfile.TemporaryDirectory() as folder:
-        local = Path(folder, PurePosixPath(remote).name)
+        local = joined(Path(folder), PurePosixPath(remote).name, where=remote)
         bring(remote, local)
         yield local
 
@@ -68,11 +98,14 @@ def here(path: str | os.PathLike[str]) -> Iterator[Path]:
 def brought(path: str | os.PathLike[str]) -> Path:
     """A local copy of a file or folder elsewhere; a local path as it is.
 
-    Copies lie in the user's cache folder; one is made anew unless the names, sizes and times there
-    are still those it was made from.
+    Copies lie in the user's cache folder. One is used again where the names, sizes and times
+    elsewhere are still those it was made from, and its own files have the sizes and hashes that
+    were copied; else it is made anew.
 
     Raises:
         FileNotFoundError: There is nothing.
+        ValueError: A name there leads out of the folder.
+        OSError: It was changed while it was copied, or the cache is another user's.
     """
     remote = remote_path(path)
     if remote is None:
@@ -83,53 +116,122 @@ def brought(path: str | os.PathLike[str]) -> Path:
     if not found:
         raise FileNotFoundError(f"{remote}: expected a file or a folder with files, found none.")
     digest = hashlib.sha256(repr((remote, sorted(found.items()))).encode()).hexdigest()[:16]
-    target = _cache() / digest / PurePosixPath(remote).name
-    if not target.exists():
-        with atomic_path(target) as temporary:
-            bring(remote, temporary)
-    return target
+    place, name = _cache() / digest, PurePosixPath(remote).name
+    if not _is_intact(place, name):
+        with atomic_path(place) as temporary:
+            (temporary / _COPY).mkdir(parents=True)
+            copied = bring(remote, joined(temporary / _COPY, name, where=remote))
+            record = {"format": _FORMAT, "files": {n: e._asdict() for n, e in copied.items()}}
+            (temporary / _COPIED).write_text(json.dumps(record), encoding="utf-8")
+    return place / _COPY / name
 
 
-def bring(remote: str, local: Path) -> None:
-    """Copies a file or a folder elsewhere to a local path, at which nothing is."""
+def bring(remote: str, local: Path) -> dict[str, _Copied]:
+    """Copies a file or a folder elsewhere to a local path, at which nothing is.
+
+    Returns:
+        Name below the path, "" for a file itself → what was copied.
+
+    Raises:
+        ValueError: A name there leads out of the folder: nothing is copied then.
+        OSError: It was changed while it was copied.
+    """
     files = _files_of_tensorflow(remote)
-    for name in _listing(remote):
-        target = local / name if name else local
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _copy(files, f"{remote}/{name}" if name else remote, os.fspath(target))
+    missing = require("tensorflow", "tensorflow").errors.NotFoundError
+    found = _listing(remote)
+    copied = {}
+    with contextlib.suppress(missing):
+        for name, file in found.items():
+            target = joined(local, name, where=remote)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copied[name] = _copy(files, file.path, os.fspath(target))
+    sizes = {name: file.bytes for name, file in found.items()}
+    if {name: each.bytes for name, each in copied.items()} != sizes or _listing(remote) != found:
+        raise OSError(
+            f"{remote}: expected files that stay as they are, found that another process changed "
+            "them while they were copied. Try again when it has ended."
+        )
+    return copied
 
 
 @contextlib.contextmanager
-def carried(path: str) -> Iterator[Path]:
+def carried(path: str, *, older: Collection[str] | None = None) -> Iterator[Path]:
     """Gives a temporary local path; the file or folder made there is carried to `path`.
-
-    An older file or folder is replaced, not in one step: where the process is killed in between, a
-    folder lacks the JSON file that describes it.
 
     Raises:
         FileNotFoundError: The block ended without creating anything.
+        FileExistsError: As `carry`.
     """
     with tempfile.TemporaryDirectory() as folder:
-        local = Path(folder, PurePosixPath(path).name)
+        local = joined(Path(folder), PurePosixPath(path).name, where=path)
         yield local
         if not local.exists():
             raise FileNotFoundError(f"Expected something to be written for {path}, found nothing.")
-        carry(local, path)
+        carry(local, path, older=older)
 
 
-def carry(local: Path, path: str) -> None:
-    """Copies a local file or folder to `path` elsewhere, as `carried` does."""
-    remove(path)
+def carry(local: Path, path: str, *, older: Collection[str] | None = None) -> None:
+    """Copies a local file or folder to `path` elsewhere: whole, or not at all.
+
+    Of an older folder the files of the same names are replaced, those of `older` are removed, and
+    all others stay. Where the upload fails, the older file or folder is as it was.
+
+    Args:
+        local: The file or folder.
+        path: Where it is to be.
+        older: Of a folder there, the names of the files that are ours; None: a file of the same
+            name is ours, and no other is.
+
+    Raises:
+        FileExistsError: A file would replace a folder, a folder a file, or a new file one of the
+            same name that is not among `older`.
+        OSError: The upload failed.
+    """
     files = _files_of_tensorflow(path)
-    if local.is_file():
-        files.makedirs(path.rpartition("/")[0])
-        _copy(files, os.fspath(local), path)
+    is_file = local.is_file()
+    if files.exists(path) and files.isdir(path) == is_file:
+        old, new = ("folder", "file") if is_file else ("file", "folder")
+        raise FileExistsError(
+            f"Expected {path} to be a {new} or not to exist, found a {old}. Choose another path or "
+            "remove it first."
+        )
+    if is_file:
+        parent, _, name = path.rpartition("/")
+        _upload(files, local, f"{parent}/{_NEW}/{name}")
+        files.rename(f"{parent}/{_NEW}/{name}", path, overwrite=True)
+        _remove_empty(files, f"{parent}/{_NEW}")
         return
-    below = (each for each in local.rglob("*") if each.is_file())
-    for each in sorted(below, key=_carried_last):
-        target = f"{path}/{each.relative_to(local).as_posix()}"
-        files.makedirs(target.rpartition("/")[0])
-        _copy(files, os.fspath(each), target)
+    settle(path)
+    names = [each.relative_to(local).as_posix() for each in local.rglob("*") if each.is_file()]
+    check_inner_names(names, where=path)
+    others = {*_walked(files, path)}.difference(names if older is None else older)
+    if mixed := sorted(others.intersection(names)):
+        raise FileExistsError(
+            f"Expected {path} to hold no other files of the names that are written, found "
+            f"{', '.join(mixed)}. Move them away, or choose another folder."
+        )
+    swap = _Swap(sorted(names, key=_carried_last), sorted({*(older or ())}.difference(names)))
+    try:
+        for name in swap.files:
+            _upload(files, local / name, f"{path}/{_NEW}/{name}")
+        swap.write(files, path)
+    except BaseException:
+        with contextlib.suppress(Exception):  # The reason of the failure is what counts.
+            settle(path)
+        raise
+    swap.perform(files, path)
+
+
+def settle(path: str) -> None:
+    """Ends what a killed writer of the folder `path` elsewhere began: replaced, or as it was."""
+    files = _files_of_tensorflow(path)
+    if not files.exists(f"{path}/{_NEW}"):
+        return
+    if files.exists(f"{path}/{_NEW}/{_SWAP}"):
+        _Swap.read(path).perform(files, path)
+        return
+    remove(f"{path}/{_NEW}")
+    _remove_empty(files, path)
 
 
 def place_for(path: str) -> Path:
@@ -139,22 +241,30 @@ def place_for(path: str) -> Path:
 
 
 def remove(path: str) -> None:
-    """Removes a file or folder elsewhere, the JSON files that describe it first."""
+    """Removes a file or folder elsewhere, the JSON files that describe it first.
+
+    Raises:
+        ValueError: A name in it leads elsewhere.
+    """
     files = _files_of_tensorflow(path)
-    names = [PurePosixPath(name) for name in _listing(path)]
+    names = _walked(files, path)
     for name in sorted(names, key=_carried_last, reverse=True):
-        files.remove(f"{path}/{name}" if name.name else path)
-    if files.isdir(path):
-        files.rmtree(path)
+        files.remove(names[name].path)
+    _remove_empty(files, path)
 
 
 def names_in(path: str | os.PathLike[str]) -> list[str]:
-    """The names in a folder, here or elsewhere; none where there is no such folder."""
+    """The names in a folder, here or elsewhere; none where there is no such folder.
+
+    Raises:
+        ValueError: A name elsewhere is none of a file or a folder in it.
+    """
     remote = remote_path(path)
     if remote is None:
         return [each.name for each in Path(path).iterdir()] if Path(path).is_dir() else []
     files = _files_of_tensorflow(remote)
-    return [name.rstrip("/") for name in files.listdir(remote)] if files.isdir(remote) else []
+    names = [name.rstrip("/") for name in files.listdir(remote)] if files.isdir(remote) else []
+    return [name for name in check_inner_names(names, where=remote) if name != _NEW]
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
@@ -165,40 +275,208 @@ def exists(path: str | os.PathLike[str]) -> bool:
     return bool(_files_of_tensorflow(remote).exists(remote))
 
 
+class _File(NamedTuple):
+    """A file elsewhere."""
+
+    path: str
+    bytes: int
+    time: int
+
+
+class _Copied(NamedTuple):
+    """What of a file was copied."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Swap:
+    """The second step of the replacement of a folder, and what it makes possible.
+
+    Attributes:
+        files: Names of the new files, in the order in which they come to their places.
+        older: Names of older files of ours that go.
+        format: Version of this record.
+    """
+
+    files: list[str]
+    older: list[str]
+    format: int = _FORMAT
+
+    @classmethod
+    def read(cls, path: str) -> _Swap:
+        """The record of a folder.
+
+        Raises:
+            ValueError: It is damaged, or names paths out of the folder.
+        """
+        record = _read_record(f"{path}/{_NEW}/{_SWAP}", dict[str, Any])
+        lists = [record.get("files"), record.get("older")]
+        if not all(isinstance(each, list) and {*map(type, each)} <= {str} for each in lists):
+            raise ValueError(
+                f"{path}/{_NEW}/{_SWAP}: expected the lists files and older, received others. "
+                "Remove it, and write the folder again."
+            )
+        new, older = (check_inner_names(each, where=path) for each in lists)
+        return cls(new, older)
+
+    def write(self, files: ModuleType, path: str) -> None:
+        """Writes the record: the new files count from now on."""
+        with tempfile.TemporaryDirectory() as folder:
+            local = Path(folder, _SWAP)
+            local.write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+            # A store may show a file that grows; a move is one step.
+            _upload(files, local, f"{path}/{_NEW}/{_GROWING}")
+        files.rename(f"{path}/{_NEW}/{_GROWING}", f"{path}/{_NEW}/{_SWAP}")
+
+    def perform(self, files: ModuleType, path: str) -> None:
+        """Moves the new files to their places, and removes the older ones of ours."""
+        there = _walked(files, path)
+        waiting = [name for name in self.files if f"{_NEW}/{name}" in there]
+        for name in reversed(waiting):
+            if _is_entered_by(name) and name in there:
+                files.remove(f"{path}/{name}")
+        for name in waiting:
+            files.makedirs(f"{path}/{name}".rpartition("/")[0])
+            files.rename(f"{path}/{_NEW}/{name}", f"{path}/{name}", overwrite=True)
+        for name in self.older:
+            if name in there:
+                files.remove(f"{path}/{name}")
+        files.remove(f"{path}/{_NEW}/{_SWAP}")
+        remove(f"{path}/{_NEW}")
+
+
 def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", _CACHE)
+    """The cache folder, which is this user's alone.
+
+    Raises:
+        PermissionError: It is another's.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", _CACHE)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "nt":
+        return folder
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(
+            f"{folder}: expected a cache folder of this user, found one of another. Set "
+            "XDG_CACHE_HOME to a folder of your own."
+        )
+    folder.chmod(0o700)
+    return folder
 
 
-def _carried_last(path: Path | PurePosixPath) -> tuple[bool, int, str]:
+def _is_intact(place: Path, name: str) -> bool:
+    """Whether a copy in the cache has the files, sizes and hashes that were copied."""
+    from use_st5._files import file_sha256  # Which carries with us.
+
+    copy = place / _COPY / name
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
+        kept = _read_record(place / _COPIED, dict[str, Any])["files"]
+        paths = [copy] if "" in kept else [each for each in copy.rglob("*") if not each.is_dir()]
+        found = {"" if path == copy else path.relative_to(copy).as_posix(): path for path in paths}
+        return kept == {
+            each: {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
+            for each, path in found.items()
+            if not path.is_symlink() and path.stat().st_size == kept[each]["bytes"]
+        }
+    return False
+
+
+def _read_record(path: str | Path, kind: type[Any]) -> Any:
+    from use_st5._records import read_record  # Which reads what is elsewhere by us.
+
+    return read_record(path, kind, remedy="Remove it.", version=_FORMAT, limit=_LIMIT)
+
+
+def _is_entered_by(name: str) -> bool:
+    """Whether a reader begins with the file: without it there is no folder to read."""
+    return PurePosixPath(name).suffix == ".json" or name == _SAVED_MODEL
+
+
+def _carried_last(name: str) -> tuple[bool, bool, int, str]:
     # Of two JSON files the outer one describes the whole.
-    return path.suffix == ".json", -len(path.parts), path.as_posix()
+    path = PurePosixPath(name)
+    return path.suffix == ".json", name == _SAVED_MODEL, -len(path.parts), name
 
 
-def _listing(remote: str) -> dict[str, tuple[int, int]]:
-    """Name below the path, "" for a file itself → bytes and time, of every file."""
+def _listing(remote: str) -> dict[str, _File]:
+    """Name below the path, "" for a file itself → the file that counts.
+
+    Where the folder is being replaced, these are the new files, in their places or not yet.
+
+    Raises:
+        ValueError: A name leads elsewhere.
+        FileNotFoundError: A new file is gone.
+    """
     files = _files_of_tensorflow(remote)
+    there = _walked(files, remote)
+    plain = {name: file for name, file in there.items() if not name.startswith(f"{_NEW}/")}
+    if f"{_NEW}/{_SWAP}" not in there:
+        return plain
+    swap = _Swap.read(remote)
+    try:
+        new = {name: there.get(f"{_NEW}/{name}") or there[name] for name in swap.files}
+    except KeyError as error:
+        raise FileNotFoundError(
+            f"{remote}: expected {error} among the files that replace older ones, found none. "
+            "Write the folder again."
+        ) from error
+    gone = {*swap.files, *swap.older}
+    return {name: file for name, file in plain.items() if name not in gone} | new
+
+
+def _walked(files: ModuleType, remote: str) -> dict[str, _File]:
+    """Every file, by its name below the path; "" for a file itself.
+
+    Raises:
+        ValueError: A name leads elsewhere.
+    """
     if not files.exists(remote):
         return {}
     if not files.isdir(remote):
-        return {"": _sign(files, remote)}
-    found = {}
-    for folder, _, names in files.walk(remote):
-        for name in names:
-            path = f"{folder.rstrip('/')}/{name}"
-            found[path.removeprefix(remote).lstrip("/")] = _sign(files, path)
-    return found
+        return {"": _signed(files, remote)}
+    paths = [
+        f"{folder.rstrip('/')}/{name}" for folder, _, names in files.walk(remote) for name in names
+    ]
+    names = check_inner_names([path.removeprefix(f"{remote}/") for path in paths], where=remote)
+    return {name: _signed(files, path) for name, path in zip(names, paths, strict=True)}
 
 
-def _sign(files: ModuleType, path: str) -> tuple[int, int]:
+def _signed(files: ModuleType, path: str) -> _File:
     facts = files.stat(path)
-    return facts.length, facts.mtime_nsec
+    return _File(path, facts.length, facts.mtime_nsec)
 
 
-def _copy(files: ModuleType, source: str, target: str) -> None:
+def _upload(files: ModuleType, local: Path, target: str) -> None:
+    """Copies a local file to a path elsewhere, at which nothing that counts is.
+
+    Raises:
+        OSError: Not all of it arrived.
+    """
+    files.makedirs(target.rpartition("/")[0])
+    if files.exists(target):  # The one in memory would append.
+        files.remove(target)
+    sent = _copy(files, os.fspath(local), target).bytes
+    if (arrived := files.stat(target).length) != sent:
+        raise OSError(f"{target}: expected {sent:,} bytes to be stored, found {arrived:,}.")
+
+
+def _remove_empty(files: ModuleType, folder: str) -> None:
+    """Removes what a file system keeps of a folder without files."""
+    if files.isdir(folder) and not any(names for _, _, names in files.walk(folder)):
+        files.rmtree(folder)
+
+
+def _copy(files: ModuleType, source: str, target: str) -> _Copied:
     # `gfile.copy` refuses some pairs of file systems.
+    digest, size = hashlib.sha256(), 0
     with files.GFile(source, "rb") as read, files.GFile(target, "wb") as written:
         while block := read.read(2**24):
             written.write(block)
+            digest.update(block)
+            size += len(block)
+    return _Copied(size, digest.hexdigest())
 
 
 def _files_of_tensorflow(remote: str) -> ModuleType:

@@ -103,6 +103,7 @@ def fuzz_strings(end: float, counts: Counts) -> None:
     """Strings through every text stage and every model, and damaged files, until `end`."""
     from tests.fuzz.models import MODELS, model_check
     from tests.fuzz.readers import READERS
+    from tests.fuzz.remote_names import remote_names
     from tests.fuzz.test_damaged_files import damaged_files
     from tests.fuzz.text_stages import STAGES
 
@@ -120,6 +121,8 @@ def fuzz_strings(end: float, counts: Counts) -> None:
         with tempfile.TemporaryDirectory(prefix="use_st5_fuzz_") as root:
             work = partial(damaged_files, name, Path(root, "bench"), seed=seed)
             counts.run(f"damaged {name}", work, f"seed {seed}")
+            work = partial(remote_names, Path(root, "disk"), seed=seed)
+            counts.run("names of a remote store", work, f"seed {seed}")
 
 
 def _batch(check: Check, seed: int, size: int, pieces: int) -> int:

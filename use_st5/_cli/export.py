@@ -16,7 +16,7 @@ from use_st5._cli.models import start_keras, start_tensorflow
 from use_st5._cli.output import manual, say, waiting
 from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
-from use_st5._model_manifest import ModelManifest, copy_model
+from use_st5._model_manifest import ModelManifest, copy_model, older_files
 from use_st5._remote_files import as_written, exists, names_in, remote_path
 from use_st5.export.archive import write_archive
 
@@ -90,7 +90,7 @@ def _write(
     """Writes the folder of a model, in a storage; says in which, and how many bytes there are."""
     found = manifest.storage if manifest else "unknown"
     if storage is None or storage == found:
-        with atomic_path(to) as temporary:
+        with atomic_path(to, older=older_files(to)) as temporary:
             copy_model(source, temporary, manifest)
             return found, _size(temporary)
     start_keras("export --storage")

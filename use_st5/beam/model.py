@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import use_st5
 from use_st5._imports import require
+from use_st5._inner_path import check_inner_names, joined
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, describe_files
 
@@ -82,16 +83,18 @@ def _fetched(url: str) -> Path:
 
     Raises:
         FileNotFoundError: There are no files.
+        ValueError: A name leads out of the folder: nothing is copied then.
     """
     systems: Any = require("apache_beam.io.filesystems", "beam").FileSystems
     found = systems.match([f"{url}/**"])[0].metadata_list
     if not found:
         raise FileNotFoundError(f"Expected the folder of a SavedModel, found no files in {url}.")
+    names = check_inner_names([each.path.removeprefix(f"{url}/") for each in found], where=url)
     folder = tempfile.TemporaryDirectory(prefix="use_st5_")
     _kept.append(folder)
-    top = Path(folder.name) / url.rpartition("/")[2]
-    for each in found:
-        path = top / each.path.removeprefix(url).lstrip("/")
+    top = joined(Path(folder.name), url.rpartition("/")[2], where=url)
+    for each, name in zip(found, names, strict=True):
+        path = joined(top, name, where=url)
         path.parent.mkdir(parents=True, exist_ok=True)
         with _plain(systems, each.path) as source, path.open("wb") as copy:
             shutil.copyfileobj(source, copy)

@@ -198,7 +198,7 @@ def _within(given: str | os.PathLike[str], folder: Path) -> bool:
     remote, above = remote_path(given), remote_path(folder)
     if remote or above:
         return bool(remote and above) and f"{remote}/".startswith(f"{above}/")
-    if not os.path.exists(given):  # The name of a model or of a data set.
+    if not Path(given).exists():  # The name of a model or of a data set.
         return False
     return Path(os.path.realpath(given)).is_relative_to(os.path.realpath(folder))
 

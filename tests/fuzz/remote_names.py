@@ -1,0 +1,106 @@
+"""Names that a store elsewhere may list, and what is owed to whoever reads from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import hypothesis
+import tensorflow as tf
+from hypothesis import strategies as st
+
+from tests.fuzz.strings import FEW
+from use_st5._remote_files import bring, names_in, remove, settle
+
+_PARTS = ["..", ".", "", "a", "b.json", "saved_model.pb", ".use_st5.new", "swap.json", "~", "..a"]
+_PARTS += ["..\\x", "\\x", "C:", "C:x", "D:\\x", "a:b", "CON", "\n", "é", "\u202e", "x" * 200]
+
+
+class Store:
+    """A folder in memory, beside one that is another's, and the disk that it is brought to.
+
+    Args:
+        root: A folder to make.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.target = root / "deep" / "deeper" / "target"
+        self.target.parent.mkdir(parents=True)
+        (root / "precious").write_text("years")
+        self._number = 0
+
+    def check(self, names: list[str], swapped: tuple[list[str], list[str]] | None) -> None:
+        """Writes files of these names, reads them all, and looks for what lies elsewhere.
+
+        Args:
+            names: Of the files. What begins with "/" is a path below the root of the disk.
+            swapped: What a record of a replacement names, where there is one.
+        """
+        self._number += 1
+        bucket = re.sub(r"\W", "_", f"names{self.root}{self._number}")
+        base, precious = f"ram://{bucket}/model", f"ram://{bucket}/precious"
+        _write(precious, "years")
+        for name in names:
+            _write(f"{base}/{self._named(name)}", "x")
+        if swapped is not None:
+            files, older = ([*map(self._named, each)] for each in swapped)
+            record = {"format": 1, "files": files, "older": older}
+            _write(f"{base}/.use_st5.new/swap.json", json.dumps(record))
+        for read in (lambda: bring(base, self.target), lambda: names_in(base),
+                     lambda: settle(base), lambda: remove(base)):  # fmt: skip
+            try:
+                read()
+            except (ValueError, OSError) as error:
+                assert base in str(error) or str(self.target) in str(error), "no name is said"
+            self._hold()
+        assert tf.io.gfile.exists(precious), "what is another's was removed"
+
+    def _named(self, name: str) -> str:
+        return f"{self.root}{name}" if name.startswith("/") else name
+
+    def _hold(self) -> None:
+        """Nothing is on the disk but the target and what was there; the target goes."""
+        for path in sorted(self.target.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        if self.target.exists():
+            self.target.rmdir() if self.target.is_dir() else self.target.unlink()
+        found = {path.relative_to(self.root).as_posix() for path in self.root.rglob("*")}
+        assert found == {"precious", "deep", "deep/deeper"}, "a file was written elsewhere"
+        assert (self.root / "precious").read_text() == "years"
+
+
+def remote_names(root: Path, *, seed: int | None = None) -> int:
+    """Reads from stores whose names are drawn.
+
+    Args:
+        root: A folder to make.
+        seed: Of the names; None: always the same few.
+
+    Returns:
+        How many stores were read.
+    """
+    store = Store(root)
+    few = hypothesis.settings(FEW, derandomize=seed is None)
+    names = st.lists(st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4).map("/".join))
+    hostile = st.just("../precious")
+
+    @few
+    @hypothesis.given(
+        names=names, swapped=st.none() | st.tuples(names, st.lists(hostile | st.just("a")))
+    )
+    def check(names: list[str], swapped: tuple[list[str], list[str]] | None) -> None:
+        store.check(names, swapped)
+
+    (check if seed is None else hypothesis.seed(seed)(check))()
+    return store._number
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        tf.io.gfile.makedirs(path.rpartition("/")[0])
+        with tf.io.gfile.GFile(path, "w") as file:
+            file.write(text)
+    except (tf.errors.OpError, ValueError):  # A name that the store in memory does not take.
+        return

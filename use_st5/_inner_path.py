@@ -1,0 +1,56 @@
+"""Paths that others name, in records and in listings of stores: only those below a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PureWindowsPath
+
+
+def is_inner(name: str) -> bool:
+    r"""Whether a path with "/" leads to something below the folder that it is joined to.
+
+    It must do so on every system: `C:x` and `..\x` are names here, and lead elsewhere on Windows.
+    The empty name is the folder itself.
+    """
+    return not (
+        name.startswith("/")
+        or ".." in name.split("/")
+        or "\\" in name
+        or "\0" in name
+        or PureWindowsPath(name).drive
+    )
+
+
+def check_inner_names(names: list[str], *, where: str) -> list[str]:
+    """The names, which are all of paths below a folder.
+
+    Args:
+        names: What is listed in it.
+        where: The folder, as it is written.
+
+    Raises:
+        ValueError: One is absolute, holds `..`, a backslash or a drive, or leads elsewhere.
+    """
+    for name in names:
+        if not is_inner(name):
+            raise ValueError(
+                f"{where}: expected names of files below it, received {name!r}, which leads "
+                "elsewhere. Nothing was copied. Rename or remove it there; who may write there is "
+                "not to be trusted."
+            )
+    return names
+
+
+def joined(folder: Path, name: str, *, where: str) -> Path:
+    """The path of a name in a folder of this machine; the folder itself for the empty name.
+
+    Raises:
+        ValueError: As `check_inner_names`, or a link in the folder leads out of it.
+    """
+    check_inner_names([name], where=where)
+    path = folder / name if name else folder
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        raise ValueError(
+            f"{where}: expected {name!r} below {folder}, where a link leads out of it."
+        )
+    return path
