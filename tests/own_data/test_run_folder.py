@@ -34,6 +34,15 @@ def begun(target: Path, **changes: Any) -> Path:
     return target.with_name(f"{target.name}.run")
 
 
+def reading(given: str, place: str) -> dict[str, Any]:
+    """The request of a run that reads something."""
+    if place == "model":
+        return {**REQUEST, place: given}
+    if place == "teacher":
+        return {**REQUEST, "settings": {**SETTINGS, place: given}}
+    return {**REQUEST, place: [{"name": given}]}
+
+
 def left(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
@@ -90,8 +99,14 @@ def test_a_run_has_a_format_and_that_of_version_0_2_none(tmp_path: Path) -> None
         begun(tmp_path / "m")
 
 
-@pytest.mark.parametrize("name", ["pairs.tsv", "checkpoints/dev.tsv", ".", "link.tsv", "model"])
-def test_an_input_in_the_run_s_folder_is_refused(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        *(("pairs.tsv", "train"), ("checkpoints/dev.tsv", "dev"), ("pairs.tsv", "test")),
+        *((".", "model"), ("link.tsv", "train"), ("model", "model"), ("model", "teacher")),
+    ],
+)
+def test_an_input_in_the_run_s_folder_is_refused(name: str, place: str, tmp_path: Path) -> None:
     work = begun(tmp_path / "m")
     (work / "checkpoints").mkdir()
     for each in ("pairs.tsv", "checkpoints/dev.tsv", "model"):
@@ -105,7 +120,7 @@ def test_an_input_in_the_run_s_folder_is_refused(name: str, tmp_path: Path) -> N
         pytest.raises(
             ValueError, match="expected an input outside .*m.run, the folder of this run"
         ),
-        run_folder(tmp_path / "m", REQUEST, overwrite=True, inputs=["use_dan_en", given]),
+        run_folder(tmp_path / "m", reading(str(given), place), overwrite=True),
     ):
         pytest.fail("it would be removed")
     assert left(work) == before
@@ -119,7 +134,7 @@ def test_an_input_elsewhere_is_refused_in_a_run_elsewhere_alone(tmp_path: Path) 
         ("ram://b1/m", "fresh:use_dan_en", False),
     ):
         try:
-            with run_folder(Path(target), REQUEST, overwrite=True, inputs=[given]):
+            with run_folder(Path(target), reading(given, "train"), overwrite=True):
                 assert not refused
         except ValueError as error:
             assert refused, error

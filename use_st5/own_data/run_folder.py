@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,20 +80,13 @@ def absolute(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def run_folder(
-    target: Path,
-    request: Mapping[str, Any],
-    *,
-    overwrite: bool,
-    inputs: Iterable[str | os.PathLike[str]] = (),
-) -> Iterator[Path]:
+def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> Iterator[Path]:
     """The block alone writes the model and its run, which is new or was begun in the same way.
 
     Args:
         target: The model's folder; the run is in `TARGET.run`.
         request: What `request_of` gives.
         overwrite: Whether what was begun with another request goes (`begin`).
-        inputs: Names of files and models that are read; those that are no paths are passed over.
 
     Raises:
         FileExistsError: What is there is no model, no run, or the run of another request.
@@ -101,7 +94,7 @@ def run_folder(
     """
     target = absolute(target)
     work = target.with_name(target.name + RUN)
-    _check_inputs(work, inputs)
+    _check_inputs(work, request)
     _check_outside_runs(target)
     try:
         with sole_writer(target), sole_writer(work, inside=True, elsewhere=True):
@@ -167,9 +160,10 @@ def _begun(work: Path) -> dict[str, Any] | None:
     return {name: value for name, value in fields.items() if name != "format"}
 
 
-def _check_inputs(work: Path, inputs: Iterable[str | os.PathLike[str]]) -> None:
+def _check_inputs(work: Path, request: Mapping[str, Any]) -> None:
     """Refuses to read what lies where a run writes, and removes what an older one wrote."""
-    for given in inputs:
+    files = [each["name"] for part in ("train", "dev", "test") for each in request[part]]
+    for given in (request["model"], *files, request["settings"].get("teacher") or ""):
         if _within(given, work):
             raise ValueError(
                 f"{as_written(given)}: expected an input outside {as_written(work)}, the folder of "
@@ -193,12 +187,12 @@ def _check_outside_runs(target: Path) -> None:
                 )
 
 
-def _within(given: str | os.PathLike[str], folder: Path) -> bool:
+def _within(given: str, folder: Path) -> bool:
     """Whether a path that is there lies in a folder, or is it."""
     remote, above = remote_path(given), remote_path(folder)
     if remote or above:
         return bool(remote and above) and f"{remote}/".startswith(f"{above}/")
-    if not Path(given).exists():  # The name of a model or of a data set.
+    if not given or not Path(given).exists():  # The name of a model or of a data set.
         return False
     return Path(os.path.realpath(given)).is_relative_to(os.path.realpath(folder))
 

@@ -104,8 +104,7 @@ def train(
         task: A name in `TASK_KINDS` for all files, or such names by file; None: as columns say.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
-        overwrite: Whether the model in `to`, and what a run that was begun with other arguments
-            wrote into `TO.run`, goes; other files in `TO.run` stay.
+        overwrite: Whether the model in `to`, and what another run wrote into `TO.run`, goes.
         strategy: Where a copy learns, as in `Recipe.run`, on one machine; a run may change it.
         batch_files: Where workers in other processes find the batches, as in `Trainer`.
         on_news: Called with each line about the files, the settings and the result.
@@ -117,8 +116,7 @@ def train(
     Raises:
         FileNotFoundError: There is no such model or file.
         FileExistsError: `to` holds something, or another run was begun there.
-        TypeError, ValueError: An argument does not fit, a file teaches nothing that is known, an
-            input lies in `TO.run`, or `to` in the folder of another run.
+        TypeError, ValueError: An argument does not fit, or a file teaches nothing that is known.
         BlockingIOError: Another process is writing there.
     """
     chosen = _chosen(locals())
@@ -126,8 +124,7 @@ def train(
     sources = _sources(files, task, columns)
     measured, tested = (_development_sources(each, task, columns) for each in (dev, test))
     request = request_of(model, sources, measured, tested, chosen)
-    inputs = _inputs(model, (*sources, *measured, *tested), chosen)
-    with run_folder(target, request, overwrite=overwrite, inputs=inputs) as work:
+    with run_folder(target, request, overwrite=overwrite) as work:
         encoder = _learner(model, sources, chosen, device)
         course = plan(model, encoder, sources, measured, tested, chosen, replicas=device.replicas)
         where = _places(course, target, strategy, batch_files)
@@ -169,17 +166,6 @@ def _device(
             f"{settings.batch_size}."
         )
     return device
-
-
-def _inputs(
-    model: str | os.PathLike[str] | TrainableEncoder,
-    sources: Sequence[Source],
-    settings: Settings,
-) -> list[str | os.PathLike[str]]:
-    """What is read, by its name."""
-    named = [] if isinstance(model, TrainableEncoder) else [model]
-    taught = [settings.teacher] if settings.teacher else []
-    return [*named, *(source.name for source in sources), *taught]
 
 
 def _learner(
