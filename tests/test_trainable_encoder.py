@@ -79,7 +79,9 @@ def test_codes_stay_bit_for_bit(toy: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(once(TEXTS), twice(TEXTS))
 
 
-def test_rounding_a_loaded_model_is_rounding_the_model(toy: Any, tmp_path: Path) -> None:
+def test_rounding_a_loaded_model_is_rounding_the_model(toy_bert: Any, tmp_path: Path) -> None:
+    """A BERT has kernels that are rounded, beside its table."""
+    toy = toy_bert
     TrainableEncoder.load(toy.folders["float32"]).export(tmp_path / "model", storage="int8")
     loaded, exported = (
         tf.saved_model.load(str(folder)) for folder in (tmp_path / "model", toy.folders["int8"])
@@ -110,8 +112,8 @@ def test_a_sentence_t5_with_its_vocabulary(toy_t5: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(use_st5.load(tmp_path / "again").encode(TEXTS), expected, atol=1e-5)
 
 
-def test_training_changes_what_is_encoded_and_exported(toy: Any, tmp_path: Path) -> None:
-    encoder = TrainableEncoder.load(toy.folders["float32"])
+def test_training_changes_what_is_encoded_and_exported(toy_use_dan: Any, tmp_path: Path) -> None:
+    encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
     before = encoder.encode(TEXTS)
     weight = encoder.model.embedding.embeddings
     weight.assign(weight + 0.1 * np.arange(weight.shape[-1]))
@@ -121,7 +123,8 @@ def test_training_changes_what_is_encoded_and_exported(toy: Any, tmp_path: Path)
     np.testing.assert_allclose(use_st5.load(tmp_path / "tuned").encode(TEXTS), after, atol=1e-5)
 
 
-def test_one_graph_serves_all_calls(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_graph_serves_all_calls(toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = toy_use_dan
     encoder = TrainableEncoder(toy.model, toy.vectorizer, max_length=toy.max_length)
     made: list[keras.Model] = []
     compiled = trainable_encoder.inference

@@ -83,6 +83,7 @@ def vectors(folder: str) -> np.ndarray:
     return use_st5.load(folder).encode(SENTENCES[:4])
 
 
+@pytest.mark.end_to_end
 def test_a_training_goes_on_from_a_new_machine(
     use: Callable,
     base: str,

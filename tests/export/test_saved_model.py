@@ -231,7 +231,8 @@ def test_vocabulary_is_an_asset(toy: Any, storage: str) -> None:
     assert (toy.folders[storage] / "assets" / name).is_file()
 
 
-def test_a_replaced_model_leaves_nothing_of_the_older(toy: Any, tmp_path: Path) -> None:
+def test_a_replaced_model_leaves_nothing_of_the_older(toy_use_dan: Any, tmp_path: Path) -> None:
+    toy = toy_use_dan
     folder = tmp_path / "model"
     TrainableEncoder(toy.model, toy.vectorizer, name="older", card="# Older\n").export(folder)
     assert (folder / "README.md").is_file()
@@ -241,7 +242,8 @@ def test_a_replaced_model_leaves_nothing_of_the_older(toy: Any, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_what_is_no_model_is_not_replaced(toy: Any, tmp_path: Path) -> None:
+def test_what_is_no_model_is_not_replaced(toy_use_dan: Any, tmp_path: Path) -> None:
+    toy = toy_use_dan
     (tmp_path / "notes").write_text("precious")
     for write in (
         partial(TrainableEncoder(toy.model, toy.vectorizer).export, tmp_path),

@@ -108,6 +108,7 @@ def test_a_classifier_is_found_where_it_was_moved(
         Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")
 
 
+@pytest.mark.end_to_end
 def test_each_of_two_files_of_labels_is_measured_by_its_own(
     toy_use_dan: Toy, tmp_path: Path
 ) -> None:

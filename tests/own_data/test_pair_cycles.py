@@ -38,6 +38,7 @@ def test_the_settings_of_the_paper() -> None:
         course_of(make_settings(lora_rank=4, keep=0.5))
 
 
+@pytest.mark.end_to_end
 def test_a_bert_and_its_cross_encoder_teach_each_other(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_bert_and_its_cross_encoder_teach_each_other(
     np.testing.assert_array_equal(use_st5.load(again.folder).encode(SENTENCES[:3]), vectors)
 
 
+@pytest.mark.end_to_end
 def test_another_encoder_learns_from_a_bert_or_from_a_trained_judge(
     files: tuple[Path, Path], toy_use_dan: Toy, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def start(toy_use_dan: Toy) -> str:
     return str(toy_use_dan.folders["float32"])
 
 
+@pytest.mark.end_to_end
 def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) -> None:
     """Each file is a task by its columns, and what comes out is used without the library."""
     import tensorflow as tf
@@ -103,6 +104,7 @@ def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) 
     np.testing.assert_allclose(vectors, trained.encoder.encode(["the cat sat"]), atol=1e-5)
 
 
+@pytest.mark.end_to_end
 def test_what_was_exported_goes_on_in_hub_and_keras(start: str, tmp_path: Path) -> None:
     """The vectors of the best step, as a layer that learns further."""
     hub = pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
@@ -153,6 +155,7 @@ def test_the_start_is_exported_where_nothing_is_better(start: str, tmp_path: Pat
     assert "use-st5 train" in card
 
 
+@pytest.mark.end_to_end
 def test_what_is_frozen_stays_and_adapters_are_merged(
     start: str, toy_use_transformer: Toy, tmp_path: Path
 ) -> None:
@@ -169,6 +172,7 @@ def test_what_is_frozen_stays_and_adapters_are_merged(
     assert adapted.encoder.model.count_params() == toy_use_transformer.model.count_params()
 
 
+@pytest.mark.end_to_end
 def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
     """DefSent's settings, and a dropout of one's own: the head is begun afresh and learns."""
     from use_st5.own_data.training import train

@@ -24,23 +24,28 @@ def encoder(toy_bert: Any) -> TrainableEncoder:
     return TrainableEncoder.load(toy_bert.folders["float32"])
 
 
-@pytest.mark.parametrize("storage", ["float32", "int8"])
-def test_a_saved_model_has_no_head(toy_bert: Any, tmp_path: Path, storage: str) -> None:
+def test_a_saved_model_has_no_head(toy_bert: Any, tmp_path: Path) -> None:
     model = SentenceBert.from_config({**toy_bert.model.get_config(), "dense": None, "head": True})
     encoder = TrainableEncoder(model, toy_bert.vectorizer)
-    manifest = encoder.export(tmp_path / "model", storage=storage)
-    # Beside its codes int8 has a scale for each row of the table, and each output of the other
+    manifest = encoder.export(tmp_path / "model", storage="int8")
+    # Beside its codes it has a scale for each row of the table, and each output of the other
     # matrices: the position table, and in a block five as wide as the model and one wider.
     config = model.config
     blocks = config.num_layers * (5 * config.hidden_dim + config.intermediate_dim)
-    scales = 18 + config.hidden_dim + blocks if storage == "int8" else 0
-    assert manifest.parameters == config.parameters + scales
+    assert manifest.parameters == config.parameters + 18 + config.hidden_dim + blocks
     again = TrainableEncoder.load(tmp_path / "model")
     assert again.model.head is None
     np.testing.assert_allclose(again.encode(TEXTS), encoder.encode(TEXTS), atol=0.05)
 
 
-def test_a_long_text_keeps_its_separator(encoder: TrainableEncoder) -> None:
+@pytest.fixture
+def toy_encoder(toy_bert: Any) -> TrainableEncoder:
+    """Of the toy itself, which stays as it is."""
+    return TrainableEncoder(toy_bert.model, toy_bert.vectorizer)
+
+
+def test_a_long_text_keeps_its_separator(toy_encoder: TrainableEncoder) -> None:
+    encoder = toy_encoder
     assert encoder.max_length == 16
     (ids,) = encoder.vectorizer.padded(TEXTS[-1:], encoder.max_length).numpy()
     assert (len(ids), ids[-1]) == (16, encoder.vectorizer.separator)
@@ -66,7 +71,17 @@ def test_adapters(encoder: TrainableEncoder, tmp_path: Path, targets: str, count
     adapters.save(tmp_path / "adapters.safetensors")
     adapters.merge()
     np.testing.assert_allclose(encoder.encode(TEXTS), adapted, atol=1e-5)
+
+
+def test_merged_adapters_are_exported(encoder: TrainableEncoder, tmp_path: Path) -> None:
+    before = encoder.encode(TEXTS)
+    adapters = apply_lora(encoder.model, rank=2)
+    for tensor in adapters.tensors.values():
+        tensor.assign(tensor + 0.1)
+    adapters.merge()
     encoder.export(tmp_path / "merged")
+    adapted = encoder.encode(TEXTS)
+    assert np.abs(adapted - before).max() > 1e-3
     exported = use_st5.load(tmp_path / "merged").encode(TEXTS, on_truncation="ignore")
     np.testing.assert_allclose(exported, adapted, atol=1e-5)
 
@@ -81,7 +96,8 @@ def test_saved_adapters_on_another_base_are_refused(
         load_lora(other, tmp_path / "adapters.safetensors")
 
 
-def test_hard_negatives(encoder: TrainableEncoder) -> None:
+def test_hard_negatives(toy_encoder: TrainableEncoder) -> None:
+    encoder = toy_encoder
     corpus = [text for text in TEXTS if text] + ["a cat", "you are what", "the mat"]
     ((anchor, positive, negative),) = mine_hard_negatives(
         encoder.encode, [("the cat sat", "a cat")], corpus=corpus, relative_margin=0.0

@@ -50,8 +50,7 @@ def of_two_families() -> TrainableEncoder:
     return TrainableEncoder(Ensemble(members), NGramVectorizer(vocabulary), name="two families")
 
 
-@pytest.mark.parametrize("storage", ["float32", "int8"])
-@pytest.mark.parametrize("make", [of_trigrams, of_two_families])
+@pytest.mark.parametrize(("make", "storage"), [(of_trigrams, "float32"), (of_two_families, "int8")])
 def test_exported_and_loaded_in_every_way(make: Any, storage: str, tmp_path: Path) -> None:
     encoder = make()
     folder = tmp_path / storage
