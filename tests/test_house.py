@@ -50,6 +50,7 @@ HELD_ELSEWHERE = {
     "use_st5/evaluation/result_store.py": "tests/evaluation/test_runner.py",
     "use_st5/evaluation/task.py": "tests/evaluation/test_runner.py",
     "use_st5/export/encoder_graph.py": "tests/export/test_saved_model.py",
+    "use_st5/layers/replicated_strings.py": "tests/layers/test_saved_model_layer.py",
     "use_st5/losses/vector_loss.py": "tests/training/test_piecewise_encoder.py",
     "use_st5/models/bert/block.py": "tests/models/bert/test_huggingface.py",
     "use_st5/models/bert/checkpoint_formats.py": "tests/models/bert/test_checkpoints.py",

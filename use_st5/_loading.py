@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import os
 import re
@@ -73,25 +75,16 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
         ValueError: The model cannot be called with strings and has no signature for them, or it
             does not give vectors of floats.
     """
-
-    def embed(text: tf.Tensor) -> tf.Tensor:
-        try:
-            return loaded(text, training=training)
-        except (TypeError, ValueError):  # TensorFlow's ways to refuse an argument
-            return loaded(text)
-
     text = tf.TensorSpec([None], tf.string, name="text")
+    embed = functools.partial(embed_text, loaded, training=training)
     try:
         function = tf.function(embed, autograph=False).get_concrete_function(text)
     except (TypeError, ValueError, AttributeError) as error:
-        by_signature = _text_signature(loaded)
-        if by_signature is None:
-            raise ValueError(
-                "Expected a SavedModel that can be called with a batch of strings, as those of "
-                "use_st5 and TensorFlow Hub's text embeddings can; this one refuses them: "
-                f"{_first_line(error)} Its signatures: {_signatures(loaded)}."
-            ) from error
-        function = tf.function(by_signature, autograph=False).get_concrete_function(text)
+        raise ValueError(
+            "Expected a SavedModel that can be called with a batch of strings, as those of "
+            "use_st5 and TensorFlow Hub's text embeddings can; this one refuses them: "
+            f"{_first_line(error)} Its signatures: {_signatures(loaded)}."
+        ) from error
     output = function.structured_outputs
     if (
         not isinstance(output, (tf.Tensor, tf.TensorSpec))
@@ -103,6 +96,20 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
             f"of strings, found one that gives {output}."
         )
     return function
+
+
+def embed_text(loaded: Any, text: tf.Tensor, *, training: bool) -> tf.Tensor:
+    """Calls a loaded model with string `[batch]`; by its signature where it cannot be called."""
+    # TensorFlow refuses an argument by both kinds of error.
+    with contextlib.suppress(TypeError, ValueError):
+        return loaded(text, training=training)
+    try:
+        return loaded(text)
+    except (TypeError, ValueError, AttributeError):
+        by_signature = _text_signature(loaded)
+        if by_signature is None:
+            raise
+        return by_signature(text)
 
 
 def _text_signature(loaded: Any) -> Callable[[tf.Tensor], tf.Tensor] | None:

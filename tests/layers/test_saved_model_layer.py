@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 import warnings
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 import tensorflow as tf
 
 import use_st5
+from tests.toy_encoders import Toy
 from use_st5._model_manifest import ModelManifest
 from use_st5.layers.saved_model_layer import SavedModelLayer
 
@@ -243,3 +245,68 @@ def test_no_new_trace_for_another_batch_size(folder: str) -> None:
     assert traces(layer.model, layer) == 0
     plain = tf.saved_model.load(folder)
     assert traces(plain, plain) == 8
+
+
+def test_float32_trains_what_int8_holds_fixed(toy_use_dan: Toy, tmp_path: Path) -> None:
+    folder = toy_use_dan.folders["int8"]
+    with pytest.warns(UserWarning, match=r"trains \d+ weights; 216 are int8 .*precision=\"float32"):
+        SavedModelLayer(folder, trainable=True)
+    layer = SavedModelLayer(folder, trainable=True, precision="float32")
+    assert (27, 8) in [tuple(weight.shape) for weight in layer.trainable_weights]
+    stored = use_st5.load(folder).encode(["the cat", "how old"])
+    np.testing.assert_allclose(layer(["the cat", "how old"]), stored, atol=1e-6)
+    model = keras.Sequential([layer, keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.fit(tf.constant(["the cat", "how old"]), np.array([0.0, 1.0]), verbose=0)
+    tuned = layer(["the cat", "how old"]).numpy()
+    assert np.abs(tuned - stored).max() > 1e-4
+    layer.save(tmp_path / "tuned")
+    again = use_st5.load(tmp_path / "tuned")
+    assert again.manifest.storage == "float32"
+    np.testing.assert_allclose(again.encode(["the cat", "how old"]), tuned, atol=1e-6)
+    model.export(tmp_path / "served", verbose=False)
+    served = tf.saved_model.load(str(tmp_path / "served"))
+    texts = tf.constant(["a dog", ""])
+    np.testing.assert_allclose(served.serve(texts), model(texts), atol=1e-6)
+    config = layer.get_config()
+    assert config["precision"] == "float32"
+    with pytest.raises(ValueError, match="precision: expected None or 'float32'"):
+        SavedModelLayer(folder, precision="int4")
+
+
+def test_a_sequential_without_an_input(folder: str) -> None:
+    model = keras.Sequential([SavedModelLayer(folder), keras.layers.Dense(1)])
+    assert model.predict(TEXTS, verbose=0).shape == (4, 1)
+    objects = np.array(["a", "b"], dtype=object)
+    assert model.predict(objects, verbose=0).shape == (2, 1)
+
+
+def test_lists_and_arrays_of_strings(folder: str) -> None:
+    layer = SavedModelLayer(folder)
+    expected = layer(tf.constant(["a", "abc"]))
+    np.testing.assert_array_equal(layer(["a", "abc"]), expected)
+    np.testing.assert_array_equal(layer(np.array(["a", "abc"])), expected)
+
+
+@pytest.mark.process
+@pytest.mark.end_to_end
+def test_fit_on_two_replicas(
+    folder: str, toy_use_dan: Toy, fresh_python: Callable[..., str]
+) -> None:
+    script = Path(__file__).with_name("replicated_layer_run.py")
+    found = json.loads(fresh_python(script, folder, toy_use_dan.folders["int8"]).splitlines()[-1])
+    assert found["difference"] < 1e-6
+    assert all(found["moved"])
+
+
+@pytest.mark.process
+@pytest.mark.end_to_end
+def test_a_keras_file_loads_after_one_import(
+    fresh_python: Callable[..., str], tmp_path: Path
+) -> None:
+    text = keras.Input(shape=(), dtype="string")
+    keras.Model(text, SavedModelLayer("use_dan_en")(text)).save(tmp_path / "model.keras")
+    code = (
+        "import keras, use_st5.layers; print(keras.models.load_model('model.keras').count_params())"
+    )
+    assert int(fresh_python("-c", code)) > 27_000_000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import keras
+
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
@@ -21,3 +23,9 @@ if TYPE_CHECKING:
     from use_st5.layers.transformer_block import TransformerBlock as TransformerBlock
 
 __getattr__, __dir__, __all__ = public_names(__name__)
+
+# Keras finds the classes of a `.keras` file only when their modules were imported. Those of
+# `SavedModelLayer` need TensorFlow, without which JAX trains.
+for _name in __all__:
+    if _name != "SavedModelLayer" or keras.config.backend() == "tensorflow":
+        __getattr__(_name)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
 from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._loading import load_saved_model, text_function
+from use_st5._loading import embed_text, load_saved_model, text_function
 from use_st5._model_folder import model_folder
-from use_st5._model_writer import write_again
+from use_st5._model_manifest import ModelManifest
+from use_st5._model_writer import count_weights, write_again
 from use_st5._other_processes import refuse_after_fork
+from use_st5.layers.replicated_strings import allow_replicated_strings
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -28,16 +31,28 @@ class SavedModelLayer(keras.layers.Layer):
     them. Runs on Keras's TensorFlow backend.
 
     A saved `.keras` file holds the weights and the folder's path (or the bundled name), not the
-    SavedModel: the folder must still be there when the file is loaded. A SavedModel is a program,
+    SavedModel: the folder must still be there when the file is loaded, and `use_st5.layers` must be
+    imported before. A SavedModel is a program,
     and a `.keras` file of unknown origin could name any; so `keras.models.load_model` loads bundled
     models alone unless it is given `safe_mode=False`.
+
+    The bundled models hold their tables as int8, which training cannot change. With
+    `precision="float32"` the layer trains all weights; it then needs four times the memory, and
+    `save` writes four times the size.
+
+    Keras's `fit`, `evaluate` and `predict` take strings as `tf.constant([...])` or as a
+    `tf.data.Dataset`. They refuse Python lists and NumPy arrays of `str`; the layer itself takes
+    these too.
 
     Args:
         folder: The SavedModel's folder, or the name of a bundled model.
         trainable: Whether training changes the SavedModel's trainable variables.
+        precision: "float32" makes float32 weights of the int8 weights of a model that use_st5
+            exported. None keeps the weights as they are stored.
 
     Call arguments:
-        text: string `[batch]`; `[batch, 1]` is taken too, with a warning.
+        text: string `[batch]`, a tensor, a list or an array; `[batch, 1]` is taken too, with a
+            warning.
         training: Whether dropout acts; it never does where the layer is frozen.
 
     Returns:
@@ -47,13 +62,17 @@ class SavedModelLayer(keras.layers.Layer):
         FileNotFoundError: There is no such folder or name, or the folder holds no SavedModel.
         ImportError: The SavedModel needs ops that no installed package has.
         ValueError: It does not turn strings into vectors, Keras runs on another backend than
-            TensorFlow, or `trainable` is asked of a model without trainable variables.
+            TensorFlow, `trainable` is asked of a model without trainable variables, or
+            `precision="float32"` of an int8 model that use_st5 0.2 or later did not export.
         RuntimeError: The process was forked from one that had loaded a model.
+
+    Warns:
+        UserWarning: With `trainable=True`, where int8 weights stay as they are.
 
     Example:
         >>> model = keras.Sequential([
         ...     keras.Input(shape=(), dtype="string"),
-        ...     SavedModelLayer("use_dan_en", trainable=True),
+        ...     SavedModelLayer("use_dan_en", trainable=True, precision="float32"),
         ...     keras.layers.Dense(1, activation="sigmoid"),
         ... ])
         >>> model.compile(loss="binary_crossentropy")
@@ -63,31 +82,84 @@ class SavedModelLayer(keras.layers.Layer):
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, trainable: bool = False, **kwargs: Any
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        trainable: bool = False,
+        precision: Literal["float32"] | None = None,
+        **kwargs: Any,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise ValueError(
                 "SavedModelLayer runs inside TensorFlow graphs, but Keras runs on "
                 f"{keras.backend.backend()!r}. Start again with KERAS_BACKEND=tensorflow."
             )
+        if precision not in (None, "float32"):
+            raise ValueError(f"precision: expected None or 'float32', received {precision!r}.")
         super().__init__(**kwargs)
         refuse_after_fork()
+        allow_replicated_strings()
         self.folder = os.fspath(folder)
+        self.precision = precision
         self._source = model_folder(folder)
-        self.model = load_saved_model(self._source)
         self.supports_jit = False  # XLA knows no strings
-        self._infer = text_function(self.model, training=False)
-        self._train = text_function(self.model, training=True)
-        static = self._infer.structured_outputs.shape[1]
-        self.dimension: int = static or int(self._infer(tf.constant([""])).shape[1])
-        self.adopted_weights = _adopted(self.model)
+        # The encoder that `save` writes, where its weights are no longer those of the folder.
+        self._encoder: Any = None
+        manifest = ModelManifest.read(self._source)
+        if precision == "float32" and manifest is not None and manifest.storage == "int8":
+            self._use_encoder(_float32_encoder(self._source))
+        else:
+            self._use_saved_model()
         if trainable and not self.trainable_weights:
             raise ValueError(
                 f"Expected a SavedModel with trainable variables in {self.folder}, found none. "
                 "Use trainable=False."
             )
+        if trainable and self._encoder is None and (fixed := _fixed_weights(self.model)):
+            warnings.warn(_fixed_notice(self.model, fixed), stacklevel=2)
         self.trainable = trainable
         self.built = True
+
+    def _use_saved_model(self) -> None:
+        self.model = load_saved_model(self._source)
+        self._infer = text_function(self.model, training=False)
+        self._train = text_function(self.model, training=True)
+        static = self._infer.structured_outputs.shape[1]
+        self.dimension: int = static or int(self._infer(tf.constant([""])).shape[1])
+        self.adopted_weights = _adopted(self.model)
+
+    def _use_encoder(self, encoder: Any) -> None:
+        """Computes by a Keras model, whose weights are the layer's as those of any sublayer."""
+        self._encoder = encoder
+        self._vectorizer = encoder.vectorizer  # tracked here, so that its tables are exported
+        self.model = encoder.model
+        self.dimension = encoder.dimension
+
+    def _embed(self, text: tf.Tensor, training: bool) -> tf.Tensor:
+        """Strings `[batch]` to vectors `[batch, dimension]`."""
+        if self._encoder is not None:
+            ids = self._vectorizer.padded(text, self._encoder.max_length)
+            return self.model(ids, training=training)
+        if tf.distribute.has_strategy():
+            # What was traced outside of the replicas reads the weights of the first alone.
+            return embed_text(self.model, text, training=training)
+        return (self._train if training else self._infer)(text)
+
+    @property
+    def compute_dtype(self) -> str:
+        """The dtype of the input: a Sequential without `keras.Input` makes its input by it."""
+        return "string"
+
+    @property
+    def variable_dtype(self) -> str:
+        """The same, as Keras's layers of strings have it: their inputs are not cast."""
+        return "string"
+
+    def __call__(self, text: Any, *args: Any, **kwargs: Any) -> Any:
+        """Takes lists and arrays of strings too, as `hub.KerasLayer` does."""
+        if not keras.backend.is_keras_tensor(text):
+            text = tf.convert_to_tensor(text)
+        return super().__call__(text, *args, **kwargs)
 
     def call(self, text: Any, training: bool = False) -> Any:
         refuse_after_fork()
@@ -95,15 +167,16 @@ class SavedModelLayer(keras.layers.Layer):
         _check_shape(tuple(text.shape))
         if text.shape.rank > 1:
             text = tf.squeeze(text, axis=1)
-        embed = self._train if training and self.trainable else self._infer
-        if self.trainable:
+        if self.trainable and self._encoder is None:
             for loss in getattr(self.model, "regularization_losses", ()):
                 self.add_loss(loss())
-        return tf.cast(embed(text), self.compute_dtype)
+        vectors = self._embed(text, training=training and self.trainable)
+        return tf.cast(vectors, self.dtype_policy.compute_dtype)
 
     def compute_output_spec(self, text: Any, training: bool = False) -> keras.KerasTensor:
         _check_shape(text.shape)
-        return keras.KerasTensor((text.shape[0], self.dimension), dtype=self.compute_dtype)
+        dtype = self.dtype_policy.compute_dtype
+        return keras.KerasTensor((text.shape[0], self.dimension), dtype=dtype)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the SavedModel with the layer's weights, its card and its other facts.
@@ -118,7 +191,10 @@ class SavedModelLayer(keras.layers.Layer):
             FileExistsError: `path` holds anything but a model that use_st5 wrote.
             BlockingIOError: Another process is writing `path`.
         """
-        write_again(self.model, self._source, path, dimension=self.dimension)
+        if self._encoder is not None:
+            self._encoder.export(path)
+        else:
+            write_again(self.model, self._source, path, dimension=self.dimension)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:
@@ -130,12 +206,37 @@ class SavedModelLayer(keras.layers.Layer):
         return cls(**config)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "folder": self.folder, "trainable": self.trainable}
+        return {
+            **super().get_config(),
+            "folder": self.folder,
+            "trainable": self.trainable,
+            "precision": self.precision,
+        }
 
 
 def _is_bundled(folder: str) -> bool:
     """Whether it is a bundled model's name that no folder of that name stands in front of."""
     return folder in bundled_names() and model_folder(folder) == bundled_folder(folder).resolve()
+
+
+def _float32_encoder(folder: os.PathLike[str]) -> Any:
+    """The model of a folder as a `TrainableEncoder`, whose weights are float32."""
+    # By name: what is built of layers is no import of theirs.
+    return importlib.import_module("use_st5.trainable_encoder").TrainableEncoder.load(folder)
+
+
+def _fixed_weights(model: Any) -> int:
+    """How many weights of a SavedModel are int8 codes, which training cannot change."""
+    coded = [each for each in getattr(model, "variables", ()) if each.dtype == tf.int8]
+    return count_weights(coded)
+
+
+def _fixed_notice(model: Any, fixed: int) -> str:
+    trained = count_weights(model.trainable_variables)
+    return (
+        f"trainable=True trains {trained:,} weights; {fixed:,} are int8 and stay as they are. "
+        'Use precision="float32" to train them too.'
+    )
 
 
 def _adopted(model: Any) -> list[keras.Variable]:
