@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from use_st5.layers.saved_model_layer import SavedModelLayer
 
-TEXTS = tf.constant(["a cat", "dog", "", "how old are you"])
+TEXTS = ["a cat", "dog", "", "how old are you"]
 LABELS = np.array([[0.0], [1.0], [0.0], [1.0]])
 
 
@@ -29,9 +29,10 @@ def trained(strategy: tf.distribute.Strategy | None, folder: str, **options: str
         model = keras.Sequential([layer, keras.layers.Dense(1, kernel_initializer="ones")])
         model.compile(keras.optimizers.SGD(0.01), "mse", metrics=["mae"])
     before = [weight.numpy().copy() for weight in layer.trainable_weights]
-    model.fit(TEXTS, LABELS, batch_size=4, epochs=3, shuffle=False, verbose=0)
-    model.evaluate(TEXTS, LABELS, verbose=0)
-    assert model.predict(TEXTS, verbose=0).shape == (4, 1)
+    texts = tf.constant(TEXTS)
+    model.fit(texts, LABELS, batch_size=4, epochs=3, shuffle=False, verbose=0)
+    model.evaluate(texts, LABELS, verbose=0)
+    assert model.predict(texts, verbose=0).shape == (4, 1)
     return [before, [np.array(weight) for weight in layer.trainable_weights]]
 
 
