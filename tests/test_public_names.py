@@ -64,7 +64,8 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_a_package_imports_nothing_before_a_name_is_used(
     fresh_python: Callable[..., str],
 ) -> None:
-    names = [package.__name__ for package in PACKAGES]
+    # Keras finds the layers of a `.keras` file by their having been imported.
+    names = [package.__name__ for package in PACKAGES if package.__name__ != "use_st5.layers"]
     code = f"""
 import importlib, sys
 for name in {names}:

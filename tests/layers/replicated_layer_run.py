@@ -27,7 +27,7 @@ def trained(strategy: tf.distribute.Strategy | None, folder: str, **options: str
     with strategy.scope() if strategy else contextlib.nullcontext():
         layer = SavedModelLayer(folder, trainable=True, **options)
         model = keras.Sequential([layer, keras.layers.Dense(1, kernel_initializer="ones")])
-        model.compile(keras.optimizers.SGD(0.01), "mse", metrics=["mae"])
+        model.compile(keras.optimizers.SGD(1e-4), "mse", metrics=["mae"])
     before = [weight.numpy().copy() for weight in layer.trainable_weights]
     texts = tf.constant(TEXTS)
     model.fit(texts, LABELS, batch_size=4, epochs=3, shuffle=False, verbose=0)
