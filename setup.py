@@ -134,7 +134,7 @@ setup(
         "rich>=13.8",
     ],
     extras_require=EXTRAS,
-    entry_points={"console_scripts": ["use-st5 = use_st5.cli:main"]},
+    entry_points={"console_scripts": ["use-st5 = use_st5.__main__:main"]},
     # Not "build": where file names ignore case it would collide with the file BUILD.
     options={"build": {"build_base": ".build"}},
 )

@@ -33,6 +33,7 @@ HELD_ELSEWHERE = {
     "use_st5/_cli/measuring.py": "tests/cli/test_benchmark.py",
     "use_st5/_cli/models.py": "tests/cli/test_cli.py",
     "use_st5/_cli/named_encoder.py": "tests/cli/test_evaluate.py",
+    "use_st5/__main__.py": "tests/cli/test_interrupts.py",
     "use_st5/_cli/one_line_errors.py": "tests/cli/test_cli.py",
     "use_st5/_cli/output.py": "tests/cli/test_cli.py",
     "use_st5/_cli/packages.py": "tests/cli/test_doctor.py",

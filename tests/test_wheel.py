@@ -80,7 +80,7 @@ def test_metadata_names_dependencies_and_extras(wheel: Path) -> None:
         if line.startswith("Requires-Dist: tensorfl") and "text" in line
     )
     assert "Windows" in text
-    assert "use-st5 = use_st5.cli:main" in archive.read(f"{folder}/entry_points.txt").decode()
+    assert "use-st5 = use_st5.__main__:main" in archive.read(f"{folder}/entry_points.txt").decode()
 
 
 def test_installed_wheel_finds_its_models_from_another_folder(wheel: Path, tmp_path: Path) -> None:

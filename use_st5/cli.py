@@ -32,15 +32,13 @@ from use_st5._cli import (
     similarity,
     train,
 )
-from use_st5._cli.native_stderr import native_stderr_unheard
-from use_st5._cli.one_line_errors import (
-    OneLineErrors,
-    debug_first,
+from use_st5._cli.interrupts import (
     end_interrupted,
     hear_every_interrupt,
     hear_no_more_interrupts,
-    open_standard_streams,
 )
+from use_st5._cli.native_stderr import native_stderr_unheard
+from use_st5._cli.one_line_errors import OneLineErrors, debug_first, open_standard_streams
 from use_st5._cli.output import manual
 
 _HELP = manual(
@@ -109,7 +107,7 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line; `use-st5` and `python -m use_st5` both come here."""
+    """Runs the command line; `use_st5.__main__` is how it is begun."""
     try:
         open_standard_streams()
         hear_every_interrupt()

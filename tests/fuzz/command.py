@@ -4,8 +4,8 @@ usage: python -m tests.fuzz.command SETUP ARGUMENT…; the ARGUMENTs are those o
 imported, a byte goes to the first of the descriptors that FUZZ_GATE names, and the command begins
 when one comes from the second. FUZZ_PAUSE: the seconds that a toy takes for a call.
 
-What Ctrl-C does before `use_st5.cli.main` runs is not looked at: while Python starts and imports
-the command line it prints a traceback, which no code of use_st5 can keep back.
+What Ctrl-C does before `use_st5.cli.main` runs is not looked at here: while Python itself starts it
+prints a traceback, which no code of use_st5 can keep back.
 """
 
 from __future__ import annotations

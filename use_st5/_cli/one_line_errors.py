@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import _thread
-import contextlib
 import errno
 import os
-import signal
 import sys
-import threading
 import traceback
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from use_st5._cli.interrupts import INTERRUPTED, drop_output, end_interrupted, interrupted
+
 FAILURE = 1
 USAGE = 2
-INTERRUPTED = 130
-
-_AFTER_THE_CALL = 0.02  # seconds
-# The Ctrl-Cs of this process: what is raised for one may be gone when the command ends.
-_interrupts: list[int] = []
 
 # Raised on purpose, here or in a library, with a message that speaks for itself. Anything else is
 # reported with its type, because its message alone ("'text'") would say nothing.
@@ -55,22 +47,26 @@ class OneLineErrors(TyperGroup):
         arguments, debug = debug_first(list(sys.argv[1:] if args is None else args))
         if not standalone_mode:
             return super().main(arguments, prog_name, standalone_mode=False, **extra)
+        self._said = False
         try:
             result = super().main(arguments, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
         except typer.Abort:
+            if interrupted():
+                end_interrupted()
             sys.exit(INTERRUPTED)
         except BrokenPipeError:  # The reader (`head`) went away: a quiet end.
-            _drop_output()
-            sys.exit(INTERRUPTED if _interrupts else FAILURE)
+            drop_output()
+            sys.exit(INTERRUPTED if interrupted() else FAILURE)
         except Exception as error:
             if debug:
                 traceback.print_exc()
-            if _interrupts:
+            if interrupted():
                 end_interrupted()
             _report(error)
             sys.exit(_exit_code(error))
-        if _interrupts and result != INTERRUPTED:  # Swallowed; what was to follow shall not.
+        # Swallowed, and what was to follow shall not; or typer alone noticed, which says nothing.
+        if not self._said and (interrupted() or result == INTERRUPTED):
             end_interrupted()
         sys.exit(result if isinstance(result, int) else 0)
 
@@ -80,16 +76,13 @@ class OneLineErrors(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             typer.echo("interrupted", err=True)
+            self._said = True
             raise typer.Exit(INTERRUPTED) from interrupt
+        except typer.Exit as end:  # A command that was interrupted has said what is kept.
+            self._said = end.exit_code == INTERRUPTED
+            raise
         except EOFError as error:  # For typer it is a Ctrl-D at a question, and no error.
             raise ValueError(f"a file ends too early: {error}") from error
-
-
-def end_interrupted() -> NoReturn:
-    """Says so and ends the command with the exit code 130."""
-    _drop_output()
-    typer.echo("interrupted", err=True)
-    sys.exit(INTERRUPTED)
 
 
 def debug_first(arguments: list[str]) -> tuple[list[str], bool]:
@@ -129,56 +122,11 @@ def _of_the_system(error: OSError) -> str:
     """Where it happened, what, and what to do, of an error that the operating system reports."""
     where, closed = error.filename, error.errno == errno.EBADF
     if where is None:  # Files have names; of the input nothing but its absence is reported so.
-        where = "standard output" if _drop_output() or not closed else "standard input"
+        where = "standard output" if drop_output() or not closed else "standard input"
     if closed:
         return f"{where} is closed"
     remedy = _REMEDIES.get(error.errno)
     return f"{os.fspath(where)}: {error.strerror}" + (f"; {remedy}" if remedy else "")
-
-
-def _drop_output() -> bool:
-    """Lets standard output go nowhere if it takes nothing, so that Python's exit is silent."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
-
-
-def hear_every_interrupt() -> None:
-    """Lets a Ctrl-C end the command wherever it lands, and notes it.
-
-    Keras swallows what is raised in some places (a bare `except:` while a graph is traced) and
-    fails later with another error. Python swallows what is raised in a `__del__`, of which
-    TensorFlow has many, and prints it.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # Else it is ignored.
-        signal.signal(signal.SIGINT, _interrupt)
-    report = sys.unraisablehook
-
-    def interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
-        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-            report(unraisable)
-            return
-        # Raised here it would be swallowed, too.
-        again = threading.Timer(_AFTER_THE_CALL, _thread.interrupt_main)
-        again.daemon = True
-        again.start()
-
-    sys.unraisablehook = interrupt_again
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    _interrupts.append(number)
-    raise KeyboardInterrupt
-
-
-def hear_no_more_interrupts() -> None:
-    """Lets a Ctrl-C kill the process, which is about to end: Python would print a traceback."""
-    if signal.getsignal(signal.SIGINT) is _interrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def open_standard_streams() -> None:
