@@ -64,7 +64,6 @@ HELD_ELSEWHERE = {
     "use_st5/models/use_transformer/config.py": "tests/models/use_transformer/test_model.py",
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
     "use_st5/own_data/learner.py": "tests/own_data/test_training.py",
-    "use_st5/own_data/lessons.py": "tests/own_data/test_training.py",
     "use_st5/own_data/plan.py": "tests/own_data/test_training.py",
     "use_st5/own_data/task_rows.py": "tests/own_data/test_sources.py",
     "use_st5/recipes/_combination.py": "tests/recipes/test_sbert_defsent.py",

@@ -31,6 +31,21 @@ def test_equals_the_equation_in_numpy() -> None:
     assert float(metrics["accuracy"]) == pytest.approx(right.mean())
 
 
+def test_all_views_equal_mirror_bert_s_loss_in_numpy() -> None:
+    """The normalized temperature-scaled cross-entropy over both views, as its code has it."""
+    views = np.concatenate([unit(TABLE), unit(TABLE * [1, -1, 1, 2])])
+    scores = views @ views.T / 0.04
+    np.fill_diagonal(scores, -np.inf)  # No view is its own candidate.
+    partner = np.roll(np.arange(12), 6)
+    expected = -log_softmax(scores)[np.arange(12), partner].mean()
+    loss = SimCSELoss(temperature=0.04, all_views=True)
+    value, metrics = loss(Dropping(TABLE), {"sentence": one_id(6)}, training=True)
+    assert float(value) == pytest.approx(expected, rel=1e-5)
+    assert float(metrics["accuracy"]) == pytest.approx((scores.argmax(axis=1) == partner).mean())
+    one_way = SimCSELoss(temperature=0.04)(Dropping(TABLE), {"sentence": one_id(6)})[0]
+    assert abs(float(one_way) - float(value)) > 1e-2
+
+
 def test_the_published_temperature() -> None:
     assert SimCSELoss().temperature == 0.05
 
@@ -44,8 +59,9 @@ def test_equal_texts_are_no_negatives() -> None:
     assert float(value) == pytest.approx(np.mean(rows), rel=1e-5)
 
 
-def test_replicas_see_one_batch() -> None:
-    loss, batch = SimCSELoss(), {"sentence": one_id(6)}
+@pytest.mark.parametrize("all_views", [False, True])
+def test_replicas_see_one_batch(all_views: bool) -> None:
+    loss, batch = SimCSELoss(all_views=all_views), {"sentence": one_id(6)}
     alone = float(loss(FixedEncoder(TABLE), batch)[0])
     together = over_replicas(loss, FixedEncoder(TABLE), batch, replicas=2)
     assert together == pytest.approx(alone, abs=1e-5)
@@ -78,6 +94,6 @@ def test_a_temperature_of_nothing_is_refused() -> None:
 
 
 def test_settings_survive_a_round_trip() -> None:
-    loss = SimCSELoss(temperature=0.04, masked_span=5, mask_id=3, seed=7)
+    loss = SimCSELoss(temperature=0.04, all_views=True, masked_span=5, mask_id=3, seed=7)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
     assert again.get_config() == loss.get_config()

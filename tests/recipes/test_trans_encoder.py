@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file
 
 from tests.recipes.pair_sets import some_pairs, write_sets
 from tests.recipes.small_trans_encoder import small
 from tests.recipes.tiny_bert import write_tiny_bert
 from use_st5._model_manifest import ModelManifest
-from use_st5.recipes import trans_encoder
-from use_st5.recipes._learner_starts import Opened, Start
+from use_st5.recipes import _learner_starts, trans_encoder
+from use_st5.recipes._learner_starts import Opened, Start, write_start
 from use_st5.recipes.trans_encoder import VARIANTS
 from use_st5.training.trainer import Trainer
 from use_st5.training.trans_encoder import TransEncoder
@@ -189,6 +190,52 @@ def test_what_does_not_go_together_is_refused(data: Path, bert: Path, tmp_path: 
         recipe.run(tmp_path, tmp_path / "none")
 
 
+def test_cross_encoders_begin_with_the_plain_language_model(tmp_path: Path) -> None:
+    """Section 2.2; its pooler is the first layer of their head, and the bi-encoder is another's."""
+    simcse = write_tiny_bert(tmp_path / "simcse", head=False, pooler=True)
+    plain = write_tiny_bert(tmp_path / "plain", head=True, pooler=True, seed=1)
+    start = Start(name="x", pooling="cls")
+    for folders, source in (
+        ({"pretrained": simcse}, simcse),
+        ({"pretrained": simcse, "language_model": plain}, plain),
+    ):
+        opened = Opened.of(start, folders)
+        bi, below = (load_file(each / "model.safetensors") for each in (simcse, source))
+        name = "embeddings.word_embeddings.weight"
+        np.testing.assert_array_equal(opened.bi.model.embedding.embeddings, bi[name])
+        write_start(tmp_path / source.name / "prepared", opened, PAIRS, PAIRS)
+        model = _learner_starts._cross(tmp_path / source.name / "prepared")
+        np.testing.assert_array_equal(model.encoder.embedding.embeddings, below[name])
+        np.testing.assert_array_equal(model.hidden.kernel, below["pooler.dense.weight"].T)
+        np.testing.assert_array_equal(model.hidden.bias, below["pooler.dense.bias"])
+
+
+def test_simcse_and_mirror_bert_are_begun_with_as_in_their_code() -> None:
+    """run_unsup_example.sh and transformers' defaults; mirror_sentence_bert.sh and train.py."""
+    expected = {
+        # Rate at the steps 0 and 125 of 250, weight decay, clipping, batch, τ, directions, span.
+        trans_encoder.SIMCSE: ([3e-5, 1.5e-5], 0.0, 1.0, 64, 0.05, False, 0),
+        trans_encoder.MIRROR: ([2e-5, 2e-5], 0.01, None, 200, 0.04, True, 5),
+    }
+    for start, (rates, decay, clipping, batch, temperature, all_views, span) in expected.items():
+        optimizer, loss = start.optimizer(), start.loss(4, 0)
+        found = [float(optimizer._learning_rate(step)) for step in (0, 125)]
+        assert found == pytest.approx(rates)
+        assert (optimizer.weight_decay, optimizer.global_clipnorm) == (decay, clipping)
+        assert (start.batch_size, loss.temperature) == (batch, temperature)
+        assert (loss.all_views, loss.masked_span) == (all_views, span)
+
+
+def test_large_models_have_smaller_batches() -> None:
+    """Table 16."""
+    for name in ("published", "published_mutual"):
+        base, large = VARIANTS[name], VARIANTS[f"{name}_large"]
+        assert (base.course.to_bi.batch_size, large.course.to_bi.batch_size) == (128, 64)
+        to_bi = dataclasses.replace(base.course.to_bi, batch_size=64)
+        assert large.course == dataclasses.replace(base.course, to_bi=to_bi)
+        assert (large.pool, large.starts) == (base.pool, base.starts)
+
+
 def test_published_has_the_papers_settings_and_pairs() -> None:
     published = VARIANTS["published"]
     assert published.course == TransEncoder()
@@ -196,7 +243,7 @@ def test_published_has_the_papers_settings_and_pairs() -> None:
         *("STS12", "STS13", "STS14", "STS15", "STS16"),
         *("STS-B train", "STS-B dev", "STS-B test", "SICK-R train", "SICK-R trial", "SICK-R test"),
     ]
-    assert published.pool.without == ()
+    assert (published.pool.without, published.pool.complete) == ((), True)
     assert published.starts[0].pooling == "cls"
     assert len(VARIANTS["published_mutual"].starts) == 2
 

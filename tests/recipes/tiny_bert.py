@@ -17,8 +17,8 @@ _OTHERS = ("a", "of", "kind", "animal", "another", "person", "one", "who", "that
 VOCABULARY = (*_SPECIAL, *WORDS, *_OTHERS)
 
 
-def write_tiny_bert(folder: Path, *, head: bool) -> Path:
-    """Writes the folder: `config.json`, `vocab.txt` and the weights, with or without the head."""
+def write_tiny_bert(folder: Path, *, head: bool, pooler: bool = False, seed: int = 0) -> Path:
+    """Writes the folder: `config.json`, `vocab.txt` and the weights, with or without the heads."""
     config = BertConfig(
         vocabulary_size=len(VOCABULARY),
         num_layers=1,
@@ -28,13 +28,16 @@ def write_tiny_bert(folder: Path, *, head: bool) -> Path:
         max_positions=128,
         num_token_types=2,
     )
-    draw = np.random.default_rng(0)
+    draw = np.random.default_rng(seed)
     names = checkpoint_names.hugging_face(config, head=head, roberta=False)
     tensors = {}
     for path, shape in checkpoint_names.shapes(config, head=head).items():
         values = draw.normal(0, 0.3, shape).astype(np.float32) + path.endswith("/scale")
         kernel = path.endswith("/kernel")
         tensors[names[path]] = np.ascontiguousarray(values.T if kernel else values)
+    if pooler:
+        tensors["pooler.dense.weight"] = draw.normal(0, 0.3, (8, 8)).astype(np.float32)
+        tensors["pooler.dense.bias"] = draw.normal(0, 0.3, 8).astype(np.float32)
     folder.mkdir(parents=True)
     save_file(tensors, folder / "model.safetensors")
     settings = {

@@ -18,9 +18,9 @@ from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.training import teaching
 from use_st5.training.array_data import ArrayData
+from use_st5.training.history import History
 from use_st5.training.pair_scores import PairIds, scores
 from use_st5.training.teaching import teach
-from use_st5.training.training_loop import TrainingLoop
 from use_st5.training.trans_encoder import (
     BI_LENGTH,
     CROSS_LENGTH,
@@ -217,18 +217,46 @@ def test_what_was_learnt_leaves_its_best_weights_alone(whole: tuple[Path, list[T
     assert left == {"course.json", "development.json", "model.weights.h5"}
 
 
-def test_steps_stand_in_place_of_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    real = TrainingLoop.run
-    monkeypatch.setattr(
-        TrainingLoop, "run", lambda self, steps: (asked.append(steps), real(self, steps))[1]
-    )
+@pytest.mark.parametrize(
+    ("changes", "of_cross", "of_bi"),
+    [
+        # Both orders of 32 pairs and these once, 8 a step; a run ends with a look (section 4).
+        ({}, [8, 16], [4, 8, 12, 16]),
+        ({"epochs": 0.5}, [4], [2]),
+        ({"epochs": 1.75}, [8, 14], [4, 8]),
+        ({"batch_size": 12, "epochs": 2}, [6, 10], [2, 6]),  # At the ends of calls of two steps.
+        ({"steps": 6}, [6], [6]),  # In place of epochs.
+    ],
+)
+def test_a_look_at_the_end_of_each_epoch(
+    changes: dict[str, Any],
+    of_cross: list[int],
+    of_bi: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: dict[str, list[int]] = {}
+
+    class Trainer:
+        """Says up to which steps it was to run."""
+
+        def __init__(self, _model: Any, tasks: Any, *_rest: Any, **_options: Any) -> None:
+            self.asked = asked.setdefault(tasks[0].name, [])
+
+        def run(self, steps: int) -> History:
+            self.asked.append(steps)
+            return History(best_score=0.5, best_step=steps)
+
+        def restore_best(self) -> None:
+            """Nothing was trained."""
+
+    monkeypatch.setattr(teaching, "backend_trainer", Trainer)
     lessons = {
-        name: dataclasses.replace(getattr(SMALL, name), steps=6) for name in ("to_cross", "to_bi")
+        name: dataclasses.replace(getattr(SMALL, name), **changes) for name in ("to_cross", "to_bi")
     }
     course = dataclasses.replace(SMALL, cycles=1, **lessons)
     teach([learner()], GOLD, tmp_path, course=course, **OPTIONS)
-    assert asked == [6, 6]
+    assert asked == {"cross_one": of_cross, "bi_one": of_bi}
 
 
 def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

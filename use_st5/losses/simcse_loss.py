@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -18,9 +19,14 @@ class SimCSELoss(VectorLoss):
     """`−log softmax(cos(f(xᵢ), f(x̄ⱼ)) / τ)[i]`, mean over rows i.
 
     Unsupervised SimCSE (Gao et al. 2021, arXiv 2104.08821, Eq. 4), the start of Trans-Encoder
-    (Eq. 1): the encoder reads every text twice, and dropout makes the two vectors differ. With a
-    `masked_span` the second view also has that many tokens in a row replaced, as Mirror-BERT does
-    (Liu et al. 2021, arXiv 2104.08027, section 2.1). Equal texts of a batch are no negatives.
+    (Eq. 1): the encoder reads every text twice, and dropout makes the two vectors differ. Equal
+    texts of a batch are no negatives.
+
+    Mirror-BERT (Liu et al. 2021, arXiv 2104.08027, section 2) differs in two things. With
+    `all_views` both views of a text look for each other, among both views of all other texts:
+    `2·batch` rows with `2·batch − 1` candidates each, where SimCSE has the first views look among
+    the second ones. With a `masked_span` the second view also has that many tokens in a row
+    replaced.
 
     Inputs:
         | feature | kind |
@@ -38,6 +44,7 @@ class SimCSELoss(VectorLoss):
 
     Args:
         temperature: `τ`; SimCSE's is 0.05, Mirror-BERT's 0.04.
+        all_views: Whether both views search, and both views of the other texts are candidates.
         masked_span: Tokens in a row that the second view loses; 0: none. A text that is not longer
             than these keeps all.
         mask_id: The id that stands in their place.
@@ -53,6 +60,7 @@ class SimCSELoss(VectorLoss):
         self,
         *,
         temperature: float = 0.05,
+        all_views: bool = False,
         masked_span: int = 0,
         mask_id: int | None = None,
         seed: int | None = None,
@@ -64,6 +72,7 @@ class SimCSELoss(VectorLoss):
         if masked_span and mask_id is None:
             raise ValueError("Expected the mask_id that a masked span is replaced by.")
         self.temperature = temperature
+        self.all_views = all_views
         self.masked_span = masked_span
         self.mask_id = mask_id
         self.seed = seed
@@ -86,14 +95,16 @@ class SimCSELoss(VectorLoss):
     ) -> tuple[Any, dict[str, Any]]:
         del training  # The head has no dropout.
         first, second = (l2_normalize(each) for each in vectors)
-        return in_batch_softmax(
-            first,
-            gather(second),
-            equal_ids(batch["sentence"], gather(batch["sentence"])),
-            scale=1.0 / self.temperature,
-            margin=0.0,
-            gather=gather,
-        )
+        same = equal_ids(batch["sentence"], gather(batch["sentence"]))
+        softmax = partial(in_batch_softmax, scale=1.0 / self.temperature, margin=0.0, gather=gather)
+        others = gather(second)
+        if not self.all_views:
+            return softmax(first, others, same)
+        # A view is no candidate for itself: its text's row of the second half is one of the same.
+        own, same = gather(first), ops.concatenate([same, same], axis=1)
+        loss, metrics = softmax(first, ops.concatenate([others, own]), same)
+        back, more = softmax(second, ops.concatenate([own, others]), same)
+        return (loss + back) / 2, {name: (metrics[name] + more[name]) / 2 for name in metrics}
 
     def _masked(self, ids: Any) -> Any:
         """The ids with a span masked at a random place; special tokens at both ends stay."""
@@ -110,6 +121,7 @@ class SimCSELoss(VectorLoss):
         return {
             **super().get_config(),
             "temperature": self.temperature,
+            "all_views": self.all_views,
             "masked_span": self.masked_span,
             "mask_id": self.mask_id,
             "seed": self.seed,

@@ -91,6 +91,8 @@ def copy_of(model: keras.Model, **config: Any) -> keras.Model:
     copied = type(model).from_config(given)
     copied.build()
     copied.set_weights(model.get_weights())
+    if hasattr(model, "pooler"):  # Of a BERT, which is no weight: a cross-encoder begins with it.
+        copied.pooler = model.pooler
     return copied
 
 

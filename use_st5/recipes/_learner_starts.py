@@ -13,12 +13,14 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5.losses.simcse_loss import SimCSELoss
+from use_st5.models.bert.pooler import Pooler
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.linear_warmup import LinearWarmup
+from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Kind, PairIds
 from use_st5.training.task import Task
 from use_st5.training.teaching import strategy_scope
@@ -28,7 +30,13 @@ if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
     from use_st5.trainable_encoder import TrainableEncoder
 
 Pairs = Sequence[tuple[str, str]]
-_BI, _CROSS, _WEIGHTS = "bi.keras", "cross.keras", "model.weights.h5"
+Base = Literal["pretrained", "second"]
+# The plain language model behind each, of which its cross-encoder is made.
+_LANGUAGE_MODELS: Mapping[Base, str] = {
+    "pretrained": "language_model",
+    "second": "second_language_model",
+}
+_BI, _CROSS, _POOLER, _WEIGHTS = "bi.keras", "cross.keras", "pooler.npz", "model.weights.h5"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,17 +45,40 @@ class Unsupervised:
 
     Attributes:
         steps: Optimizer steps over the sentences of the pairs.
-        learning_rate: Of Adam, falling in a line to 0.
+        learning_rate: Of AdamW, without a warm-up.
+        decay: Whether the rate falls in a line to 0.
+        weight_decay: As in `adamw`.
+        max_grad_norm: The norm that gradients are clipped to; None: they are not.
         batch_size: Sentences of a step.
         temperature: As in `SimCSELoss`.
+        all_views: As in `SimCSELoss`; Mirror-BERT's.
         masked_span: As in `SimCSELoss`; more than 0 is Mirror-BERT's.
     """
 
     steps: int
     learning_rate: float = 3e-5
+    decay: bool = True
+    weight_decay: float = 0.0
+    max_grad_norm: float | None = 1.0
     batch_size: int = 64
     temperature: float = 0.05
+    all_views: bool = False
     masked_span: int = 0
+
+    def optimizer(self) -> keras.optimizers.Optimizer:
+        """AdamW with its schedule."""
+        rate = LinearWarmup(self.learning_rate, self.steps, warmup_share=0.0, decay=self.decay)
+        return adamw(rate, weight_decay=self.weight_decay, global_clipnorm=self.max_grad_norm)
+
+    def loss(self, mask_id: int | None, seed: int) -> SimCSELoss:
+        """The loss, with the id that stands for masked tokens."""
+        return SimCSELoss(
+            temperature=self.temperature,
+            all_views=self.all_views,
+            masked_span=self.masked_span,
+            mask_id=mask_id,
+            seed=seed,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,7 +96,7 @@ class Start:
     """
 
     name: str
-    base: Literal["pretrained", "second"] = "pretrained"
+    base: Base = "pretrained"
     bi: str | None = None
     cross: bool = True
     pooling: str | None = None
@@ -94,7 +125,9 @@ class Opened:
 
         Args:
             start: Its settings.
-            folders: Base → the folder of a BERT or RoBERTa; None: MiniLM's.
+            folders: Base → the folder of a BERT or RoBERTa; None: MiniLM's. "language_model" and
+                "second_language_model" → that of the plain language model that the cross-encoder
+                of each is made of; None: the base.
 
         Raises:
             ValueError: A cross-encoder is to be made of what is no BERT or RoBERTa.
@@ -112,13 +145,8 @@ class Opened:
         base = TrainableEncoder.of_checkpoint(checkpoint, pooling=pooling)
         if not start.cross:
             return cls(start, base, None)
-        if not isinstance(base.model, SentenceBert):
-            raise ValueError(
-                f"{folder}: expected a BERT or RoBERTa, of which a cross-encoder can be made, "
-                f"found a {type(base.model).__name__}."
-            )
-        below = TrainableEncoder(base.model.pooled("cls"), base.vectorizer)
-        return cls(start, bi or base, below)
+        plain = folders.get(_LANGUAGE_MODELS[start.base])
+        return cls(start, bi or base, _below(plain or folder, None if plain else base))
 
     def begin(self, checkpoints: Path) -> None:
         """Puts the weights into the bi-encoder that it began the course with."""
@@ -141,6 +169,24 @@ class Opened:
         return encoder
 
 
+def _below(folder: Path, opened: TrainableEncoder | None) -> TrainableEncoder:
+    """What is below a cross-encoder's head: a folder's BERT, if it is not opened already.
+
+    Raises:
+        ValueError: It is no BERT or RoBERTa.
+    """
+    from use_st5.convert.checkpoint import open_checkpoint
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    base = opened or TrainableEncoder.of_checkpoint(open_checkpoint(folder))
+    if not isinstance(base.model, SentenceBert):
+        raise ValueError(
+            f"{folder}: expected a BERT or RoBERTa, of which a cross-encoder can be made, "
+            f"found a {type(base.model).__name__}."
+        )
+    return TrainableEncoder(base.model.pooled("cls"), base.vectorizer)
+
+
 def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) -> None:
     """Writes models and ids, so that training needs neither text nor TensorFlow."""
     folder.mkdir()
@@ -148,6 +194,9 @@ def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) 
         opened.bi.model.save(folder / _BI)
         if opened.cross is not None:
             opened.cross.model.save(folder / _CROSS)
+    pooler = None if opened.cross is None else opened.cross.model.pooler
+    if pooler is not None:
+        np.savez(folder / _POOLER, kernel=pooler.kernel, bias=pooler.bias)
     for name, texts in (("pairs", pairs), ("development", development)):
         first, second = (list(each) for each in zip(*texts, strict=True))
         ids = PairIds.of_texts(
@@ -198,7 +247,10 @@ def _bi(prepared: Path, weights: Path | None) -> keras.Model:
 
 
 def _cross(prepared: Path) -> CrossEncoderModel:
-    model = CrossEncoderModel(keras.saving.load_model(prepared / _CROSS, compile=False))
+    encoder = keras.saving.load_model(prepared / _CROSS, compile=False)
+    if (prepared / _POOLER).exists():
+        encoder.pooler = Pooler(**np.load(prepared / _POOLER))
+    model = CrossEncoderModel(encoder)
     model.build()
     return model
 
@@ -215,17 +267,9 @@ def _train_unsupervised(
     assert settings is not None
     keras.utils.set_random_seed(seed)
     with strategy_scope(options):
-        model = _bi(prepared, None)
-        optimizer = keras.optimizers.Adam(
-            LinearWarmup(settings.learning_rate, settings.steps, warmup_share=0.0)
-        )
+        model, optimizer = _bi(prepared, None), settings.optimizer()
     mask = int(np.load(prepared / "mask_id.npy"))
-    loss = SimCSELoss(
-        temperature=settings.temperature,
-        masked_span=settings.masked_span,
-        mask_id=None if mask < 0 else mask,
-        seed=seed,
-    )
+    loss = settings.loss(None if mask < 0 else mask, seed)
     sentences = np.unique(np.concatenate([pairs.first, pairs.second]), axis=0)
     data = ArrayData({"sentence": sentences})
     batch_size = min(settings.batch_size, len(data))

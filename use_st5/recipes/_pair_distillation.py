@@ -61,6 +61,8 @@ class PairDistillation:
         strategy: StrategyName | None = None,
         pretrained: Path | None = None,
         second: Path | None = None,
+        language_model: Path | None = None,
+        second_language_model: Path | None = None,
         pairs: Path | None = None,
         text: Path | None = None,
     ) -> Scores:
@@ -81,6 +83,10 @@ class PairDistillation:
             strategy: Where to train, as in `strategy_by_name`, on one machine.
             pretrained: The BERT or RoBERTa to start from; None: MiniLM.
             second: Another one, for learners that begin with it; None: the first.
+            language_model: The plain BERT or RoBERTa behind `pretrained`, with which each of its
+                cross-encoders begins (the paper, section 2.2); None: these begin with `pretrained`.
+            second_language_model: The same for `second`; None: that of the first, where `second` is
+                the first, too, or else `second`.
             pairs: A file of pairs to learn from in place of the experiment's own.
             text: A file or folder of running text to mine pairs from in place of these.
 
@@ -92,14 +98,9 @@ class PairDistillation:
             ValueError: Settings do not go together, or the folder has another run.
         """
         wanted = parts_to_run(part, PARTS)
-        if strategy == "multi_worker":
-            raise ValueError(
-                "Expected a strategy of one machine, received multi_worker: in a course each model "
-                "is made of files that the one before wrote, for which several machines do not "
-                "wait. mirrored trains on all GPUs of a machine."
-            )
+        _check_one_machine(strategy)
         device = Device(strategy, part)
-        folders = {"pretrained": pretrained, "second": second or pretrained}
+        folders = _folders(pretrained, second, language_model, second_language_model)
         with sole_writer(output, inside=True):
             checkpoints_folder(output, resume=resume)
             check_replaceable(output / _FOLDERS["cross"])
@@ -207,6 +208,30 @@ class PairDistillation:
     def _kinds(self, start: Start) -> Sequence[Kind]:
         """Of which kinds a learner has models."""
         return ("bi", "cross") if start.cross and not self.course.standard else ("bi",)
+
+
+def _folders(
+    pretrained: Path | None,
+    second: Path | None,
+    language_model: Path | None,
+    second_language_model: Path | None,
+) -> dict[str, Path | None]:
+    """Where each start and each cross-encoder is read, by the names of `Opened.of`."""
+    return {
+        "pretrained": pretrained,
+        "second": second or pretrained,
+        "language_model": language_model,
+        "second_language_model": second_language_model or (None if second else language_model),
+    }
+
+
+def _check_one_machine(strategy: StrategyName | None) -> None:
+    if strategy == "multi_worker":
+        raise ValueError(
+            "Expected a strategy of one machine, received multi_worker: in a course each model is "
+            "made of files that the one before wrote, for which several machines do not wait. "
+            "mirrored trains on all GPUs of a machine."
+        )
 
 
 def stsb_dev(data: Path) -> Sequence[Any]:

@@ -24,18 +24,24 @@ Embed = Callable[[list[str]], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class SetPool:
-    """The pairs of STS sets, whose scores are not looked at; each pair once, in whichever order.
+    """The pairs of STS sets, whose scores are not looked at.
+
+    Each pair is there once, in whichever order. With `complete` it is as in Trans-Encoder's code,
+    whose pool has 37,081 pairs (Liu et al. 2022, Table 15): pairs that the organisers of STS15 and
+    STS16 never scored count too, and only a pair of the same strings in the same order is dropped.
 
     Attributes:
         sources: The sets.
         without: Sets that are tested on: their pairs are left out, since the STS Benchmark and SICK
             share pairs with others. Those that are not in the data folder are no matter.
         limit: How many are drawn; None: all.
+        complete: Whether these are all pairs, as above.
     """
 
     sources: tuple[DataSource, ...]
     without: tuple[DataSource, ...] = ()
     limit: int | None = None
+    complete: bool = False
 
     def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
         """The pairs in the order of the sets.
@@ -51,8 +57,11 @@ class SetPool:
             if folder.has(source)
             for pair in _pairs_of(folder, source)
         }
-        found = itertools.chain(*(_pairs_of(folder, source) for source in self.sources))
-        pairs = [*distinct(pair for pair in found if unordered(pair) not in tested)]
+        found = itertools.chain(
+            *(_pairs_of(folder, source, unscored=self.complete) for source in self.sources)
+        )
+        left = (pair for pair in found if unordered(pair) not in tested)
+        pairs = [*(dict.fromkeys(left) if self.complete else distinct(left))]
         if self.limit is None or self.limit >= len(pairs):
             return pairs
         drawn = np.random.default_rng(seed).choice(len(pairs), self.limit, replace=False)
@@ -203,5 +212,6 @@ def distinct(pairs: Iterable[Pair]) -> Iterator[Pair]:
             yield pair
 
 
-def _pairs_of(folder: DataFolder, source: DataSource) -> Iterator[Pair]:
-    return ((pair.first, pair.second) for pair in read_sts(folder, source).pairs)
+def _pairs_of(folder: DataFolder, source: DataSource, *, unscored: bool = False) -> Iterator[Pair]:
+    pairs = read_sts(folder, source, unscored=unscored).pairs
+    return ((pair.first, pair.second) for pair in pairs)

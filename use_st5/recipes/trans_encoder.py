@@ -3,7 +3,8 @@
     use-st5 reproduce trans_encoder --data DATA --out runs/trans_encoder
     use-st5 reproduce trans_encoder --variant mutual --data DATA --out runs/mutual
     use-st5 reproduce trans_encoder --pairs my_pairs.tsv --pretrained my_encoder --data DATA
-    use-st5 reproduce trans_encoder --variant published --pretrained unsup-simcse-bert --data DATA
+    use-st5 reproduce trans_encoder --variant published --data DATA \
+        --pretrained unsup-simcse-bert-base-uncased --language-model bert-base-uncased
 
 Liu et al. (ICLR 2022): a bi-encoder scores pairs, a cross-encoder learns the scores and scores the
 pairs anew, the bi-encoder learns these. The variants:
@@ -18,8 +19,10 @@ pairs anew, the bi-encoder learns these. The variants:
 - `simcse`, `mirror`: self-distillation from a plain BERT, which SimCSE or Mirror-BERT starts;
 - `inductive`, `mutual_inductive`: pairs mined from running text, novels and Wikipedia, or from
   `--text FILE`, without a sentence of a test set;
-- `published`, `published_mutual`: the paper's settings (Table 16) and its pairs, those of all sets
-  that it tests on, from SimCSE's models (`--pretrained`, `--second`);
+- `published`, `published_mutual`: the paper's settings (Table 16) and its pairs, all 37,081 of the
+  sets that it tests on where these are in DATA, from SimCSE's models (`--pretrained`, `--second`)
+  and, for the cross-encoders, the plain language models behind them (`--language-model`,
+  `--second-language-model`); `published_large`, `published_mutual_large`: those for large models;
 - `bi_bce`, `cross_mse`, `exchanged`: the losses of Table 8; `sequential`: weights that go from kind
   to kind (Table 13); `standard`: self-distillation without a cross-encoder (Table 14);
   `standard_mutual`, `standard_families`; `one_cycle`, `three_cycles`;
@@ -60,17 +63,32 @@ PUBLISHED_POOL = SetPool(
         *(sets.STS12, sets.STS13, sets.STS14, sets.STS15, sets.STS16),
         *(sets.STSB_TRAIN, sets.STSB_DEV, sets.STSB_TEST),
         *(sets.SICK_TRAIN, sets.SICK_TRIAL, sets.SICK_TEST),
-    )
+    ),
+    complete=True,
 )
 PUBLISHED = TransEncoder()
+# Table 16, large models: 64 texts a step of the bi-encoder in place of 128.
+PUBLISHED_LARGE = dataclasses.replace(
+    PUBLISHED, to_bi=dataclasses.replace(PUBLISHED.to_bi, batch_size=64)
+)
 COURSE = dataclasses.replace(
     PUBLISHED, cycles=2, to_bi=dataclasses.replace(PUBLISHED.to_bi, epochs=2)
 )
 MINILM = Start(name="minilm")
-# SimCSE and Mirror-BERT as their papers train a base model, at a number of steps for two cores.
+# SimCSE and Mirror-BERT as their papers train a base model, at a number of steps for two cores:
+# Gao et al. 2021, Table A.1 and the defaults of transformers; Liu et al. 2021, section 3, and
+# mirror_sentence_bert.sh and contrastive_learning.py of its code, where the rate stays as it is.
 SIMCSE = Unsupervised(steps=250)
 MIRROR = Unsupervised(
-    steps=250, learning_rate=2e-5, batch_size=100, temperature=0.04, masked_span=5
+    steps=250,
+    learning_rate=2e-5,
+    decay=False,
+    weight_decay=0.01,
+    max_grad_norm=None,
+    batch_size=200,
+    temperature=0.04,
+    all_views=True,
+    masked_span=5,
 )
 # The bundled encoders, whose rates were tried on STS-B dev; a cross-encoder of MiniLM teaches them.
 TRANSFORMER = Start(name="use_transformer_en", bi="use_transformer_en", bi_rate=5.0)
@@ -140,14 +158,22 @@ VARIANTS = {
     "mirror": _variant("mirror", _plain(MIRROR)),
     "inductive": _variant("inductive", pool=MinedPool()),
     "mutual_inductive": _variant("mutual_inductive", MINILM, SECOND, pool=MinedPool()),
-    "published": _variant("published", _plain(), pool=PUBLISHED_POOL, course=PUBLISHED),
-    "published_mutual": _variant(
-        "published_mutual",
-        _plain(),
-        Start(name="second", base="second", pooling="cls"),
-        pool=PUBLISHED_POOL,
-        course=PUBLISHED,
-    ),
+    **{
+        f"published{size}": _variant(
+            f"published{size}", _plain(), pool=PUBLISHED_POOL, course=course
+        )
+        for size, course in {"": PUBLISHED, "_large": PUBLISHED_LARGE}.items()
+    },
+    **{
+        f"published_mutual{size}": _variant(
+            f"published_mutual{size}",
+            _plain(),
+            Start(name="second", base="second", pooling="cls"),
+            pool=PUBLISHED_POOL,
+            course=course,
+        )
+        for size, course in {"": PUBLISHED, "_large": PUBLISHED_LARGE}.items()
+    },
     "bi_bce": _variant("bi_bce", course=_exchanged(COURSE, "bi")),
     "cross_mse": _variant("cross_mse", course=_exchanged(COURSE, "cross")),
     "exchanged": _variant("exchanged", course=_exchanged(COURSE, "bi", "cross")),

@@ -41,6 +41,8 @@ def run(
     strategy: StrategyName | None = None,
     pretrained: Path | None = None,
     second: Path | None = None,
+    language_model: Path | None = None,
+    second_language_model: Path | None = None,
     seeds: int = 3,
     variants: Sequence[str] = ("self", "mutual", "inductive", "mutual_inductive"),
 ) -> Scores:
@@ -55,6 +57,8 @@ def run(
         strategy: As above.
         pretrained: As above.
         second: As above.
+        language_model: As above.
+        second_language_model: As above.
         seeds: How many.
         variants: Names of `trans_encoder`'s variants, in the order of training.
 
@@ -74,7 +78,8 @@ def run(
                 if not (resume and (folder / "scores.json").exists()):
                     known[name].run(
                         data, folder, seed=each, steps=steps, resume=resume, strategy=strategy,
-                        pretrained=pretrained, second=second,
+                        pretrained=pretrained, second=second, language_model=language_model,
+                        second_language_model=second_language_model,
                     )  # fmt: skip
                 _write_tables(output)
     return seed_means(rows_of(output))

@@ -187,6 +187,7 @@ class _Course:
         # What a call makes divides all numbers of steps.
         steps = per_call * max(1, round(wanted / per_call))
         every = min(steps, per_call * max(1, self._course.evaluate_every // per_call))
+        epoch = None if lesson.steps else len(data) / batch_size
         with strategy_scope(self._options):
             optimizer = _optimizer(lesson, rate, steps)
         below = model.keras.encoder if kind == "cross" else model.keras
@@ -210,7 +211,9 @@ class _Course:
                 keep_checkpoints=1,
                 **self._options,
             )
-            history = trainer.run(steps)
+            # Each ends with a look at the development pairs.
+            for end in _ends(steps, epoch, per_call):
+                history = trainer.run(end)
             trainer.restore_best()
         facts = {_METRIC: history.best_score, "step": history.best_step}
         with atomic_path(home / _BEST) as temporary:
@@ -227,6 +230,15 @@ def _optimizer(lesson: Lesson, rate: float, steps: int) -> keras.optimizers.Opti
         weight_decay=0.01,
         global_clipnorm=1.0,
     )
+
+
+def _ends(steps: int, epoch: float | None, per_call: int) -> list[int]:
+    """The steps at which epochs end, each moved to the nearest end of a call, and the last step."""
+    if epoch is None:
+        return [steps]
+    count = int(steps / epoch)
+    ends = {per_call * max(1, round(number * epoch / per_call)) for number in range(1, count + 1)}
+    return sorted({end for end in ends if end < steps} | {steps})
 
 
 def _taught(best: Path, learner: str, kind: Kind, cycle: int) -> Taught:

@@ -60,7 +60,8 @@ class TransEncoder:
             on from the weights of the other kind (the paper's Table 13).
         standard: Whether bi-encoders learn from bi-encoders, without a cross-encoder: the standard
             self-distillation that the paper's Table 14 compares.
-        evaluate_every: Steps between two looks at the development pairs.
+        evaluate_every: Steps between two looks at the development pairs; there is another one at
+            the end of each epoch (section 4).
     """
 
     cycles: int = 3

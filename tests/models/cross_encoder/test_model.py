@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from use_st5.models.bert.config import BertConfig
+from use_st5.models.bert.pooler import Pooler
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 
@@ -33,9 +34,28 @@ def test_a_layer_of_tanh_and_one_number(model: CrossEncoderModel) -> None:
     assert model.compute_output_shape((None, None)) == (None, 1)
 
 
+def test_its_first_layer_begins_as_the_pooler_of_the_checkpoint() -> None:
+    rng = np.random.default_rng(0)
+    kernel, bias = rng.normal(size=(8, 8)).astype("f"), rng.normal(size=8).astype("f")
+    encoder = SentenceBert(BertConfig(**SHAPE), pooling="cls")
+    encoder.pooler = Pooler(kernel, bias)
+    begun = CrossEncoderModel(encoder)
+    begun.build()
+    for here, there in zip(begun.hidden.get_weights(), (kernel, bias), strict=True):
+        np.testing.assert_array_equal(here, there)
+    # The last layer, and without a pooler the first, are drawn as transformers draws them.
+    keras.utils.set_random_seed(0)
+    wide = CrossEncoderModel(SentenceBert(BertConfig(**SHAPE | {"hidden_dim": 64})))
+    wide.build()
+    for layer in (wide.hidden, wide.logit):
+        assert np.std(layer.kernel) == pytest.approx(0.02, rel=0.2)
+        assert not np.any(layer.bias)
+
+
 def test_the_order_of_a_pair_matters(model: CrossEncoderModel) -> None:
     pair, turned = (np.array([ids], np.int32) for ids in ([2, 5, 3, 7, 3], [2, 7, 3, 5, 3]))
-    assert abs(float(model(pair)[0, 0]) - float(model(turned)[0, 0])) > 1e-5
+    assert np.abs(np.asarray(model.encoder(pair)) - model.encoder(turned)).max() > 1e-5
+    assert float(model(pair)[0, 0]) != float(model(turned)[0, 0])
 
 
 def test_dropout_acts_in_training_alone(model: CrossEncoderModel) -> None:

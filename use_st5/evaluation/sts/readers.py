@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ class STSPair:
     Attributes:
         first: A sentence.
         second: Another.
-        score: The gold score: 0 to 5 in STS, 1 to 5 in SICK.
+        score: The gold score: 0 to 5 in STS, 1 to 5 in SICK; NaN where none was given.
     """
 
     first: str
@@ -58,7 +59,9 @@ class STSSet:
         return sum(map(len, self.subsets.values()))
 
 
-def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
+def read_semeval_sts(
+    folder: str | Path, *, name: str | None = None, unscored: bool = False
+) -> STSSet:
     """Reads a year of SemEval STS: `STS.input.X.txt` beside `STS.gs.X.txt` for each subset X.
 
     Lines without a gold score are skipped: from 2015 on the organisers scored a part of the input.
@@ -67,6 +70,7 @@ def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
     Args:
         folder: The folder of one year.
         name: The set's name; by default the folder's name.
+        unscored: Whether lines without a gold score are read, too.
 
     Raises:
         FileNotFoundError: The folder or a gold file is missing.
@@ -86,7 +90,7 @@ def read_semeval_sts(folder: str | Path, *, name: str | None = None) -> STSSet:
         gold = path.with_name(path.name.replace(".input.", ".gs.", 1))
         if not gold.exists():
             raise FileNotFoundError(f"{gold}: expected the gold scores of {path.name}.")
-        subsets[subset] = list(_semeval_pairs(path, gold))
+        subsets[subset] = list(_semeval_pairs(path, gold, unscored))
         if not subsets[subset]:
             raise ValueError(f"{path}: expected pairs that {gold.name} has scores of, found none.")
     return STSSet(name or folder.name, subsets)
@@ -141,11 +145,13 @@ def _named(path: Path, name: str | None, subsets: dict[str, list[STSPair]]) -> S
     return STSSet(name or path.stem, subsets)
 
 
-def _semeval_pairs(path: Path, gold: Path) -> Iterator[STSPair]:
+def _semeval_pairs(path: Path, gold: Path, unscored: bool) -> Iterator[STSPair]:
     for number, line, score in read_side_by_side(path, gold):
-        if score.strip():
+        scored = bool(score.strip())
+        if scored or unscored:
             sentences = split_fields(path, number, line, at_least=2)[:2]
-            yield checked_pair(path, number, sentences, parse_score(gold, number, score))
+            value = parse_score(gold, number, score) if scored else math.nan
+            yield checked_pair(path, number, sentences, value)
 
 
 def checked_pair(path: Path, number: int, sentences: Sequence[str], score: float) -> STSPair:
@@ -225,15 +231,22 @@ _READERS: dict[DataSource, Callable[..., STSSet]] = {
 _SUITE = tuple(source for source in _READERS if source not in (STSB_TRAIN, SICK_TRAIN, SICK_TRIAL))
 
 
-def read_sts(folder: DataFolder, source: DataSource) -> STSSet:
+def read_sts(folder: DataFolder, source: DataSource, *, unscored: bool = False) -> STSSet:
     """Reads one of the usual sets; its name is the source's.
+
+    Args:
+        folder: Where to look.
+        source: Which set.
+        unscored: Whether pairs of SemEval's years without a gold score are read, too.
 
     Raises:
         MissingDataError: The folder has it not.
         FileNotFoundError: It is there in part.
         ValueError: A file is not in its format.
     """
-    return _READERS[source](folder.find(source), name=source.name)
+    reader = _READERS[source]
+    options = {"unscored": unscored} if reader is read_semeval_sts else {}
+    return reader(folder.find(source), name=source.name, **options)
 
 
 def sts_suite(data_dir: str | Path) -> tuple[dict[str, STSSet], dict[str, str]]:

@@ -15,6 +15,7 @@ from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.bert import checkpoint_names, tensorflow_formats
 from use_st5.models.bert.checkpoint_formats import MODEL_TYPES, bert_tensors
 from use_st5.models.bert.config import POOLINGS, DenseActivation, Pooling, ProjectionConfig
+from use_st5.models.bert.pooler import read_pooler
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer, read_words
@@ -118,6 +119,7 @@ def read_sentence_bert(
     assign_weights(mapping, bert.source, on_tensor=on_tensor)
     if dense is not None:
         dense.assign(model.projection, on_tensor=on_tensor)
+    model.pooler = read_pooler(checkpoint, bert.config.hidden_dim)
     return model
 
 

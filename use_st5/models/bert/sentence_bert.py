@@ -22,6 +22,7 @@ from use_st5.models.bert.config import (
     Pooling,
     ProjectionConfig,
 )
+from use_st5.models.bert.pooler import Pooler
 from use_st5.models.bert.word_head import MaskedWordHead
 
 PADDING_ID = 0
@@ -38,6 +39,10 @@ class SentenceBert(keras.Model):
         dense: A dense layer behind the pooling, computed in float32; None for none.
         normalize: Whether vectors are scaled to length 1.
         head: Whether there is the masked language model's head, for `word_logits`.
+
+    Attributes:
+        pooler: The checkpoint's layer over the first token, which a cross-encoder begins with; None
+            where there is none. The vectors do without it.
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding, the special tokens included. A pair is one row,
@@ -88,6 +93,7 @@ class SentenceBert(keras.Model):
                 name="projection",
             )
         self.head = MaskedWordHead(config, dtype=policy, name="head") if head else None
+        self.pooler: Pooler | None = None
 
     @classmethod
     def from_preset(
@@ -209,6 +215,7 @@ class SentenceBert(keras.Model):
             ValueError: The pooling is unknown.
         """
         model = self._blocks_in(self.config, pooling=pooling, normalize=False, head=head)
+        model.pooler = self.pooler
         if model.head is not None and self.head is not None:
             model.head.set_weights(self.head.get_weights())
         elif model.head is not None:

@@ -6,6 +6,11 @@ from typing import Any
 
 import keras
 
+from use_st5.layers.random_normal import RandomNormal
+
+# As transformers draws the layers that a checkpoint lacks.
+_STDDEV = 0.02
+
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class CrossEncoderModel(keras.Model):
@@ -14,6 +19,10 @@ class CrossEncoderModel(keras.Model):
     The head is that of BERT for the classification of sentence pairs (Devlin et al. 2019, section
     4.1, and the pooler of its code), with one output, as in Trans-Encoder (Liu et al. 2022,
     arXiv 2109.13059, section 2.2). `σ` of the number is the pair's score.
+
+    As in transformers `W₁` and `b₁` begin as the pooler of the BERT's checkpoint, where that has
+    one (`encoder.pooler`). Of a RoBERTa, and of what was made here, they begin at random, as `W₂`
+    does always: a normal distribution with the standard deviation 0.02, and biases of 0.
 
     Args:
         encoder: Of any family whose text stage has `padded_pairs`, built; its vector is the first
@@ -34,17 +43,18 @@ class CrossEncoderModel(keras.Model):
         super().__init__(**kwargs)
         self.encoder = encoder
         self.dropout = dropout
-        self.hidden = keras.layers.Dense(
-            encoder.dimension, activation="tanh", dtype="float32", name="hidden"
-        )
+        self.hidden = _dense(encoder.dimension, "hidden", activation="tanh")
         self.dropout_layer = keras.layers.Dropout(dropout, dtype="float32")
-        self.logit = keras.layers.Dense(1, dtype="float32", name="logit")
+        self.logit = _dense(1, "logit")
 
     def build(self, _input_shape: Any = None) -> None:
         if not self.encoder.built:
             self.encoder.build()
         for layer in (self.hidden, self.logit):
             layer.build((None, self.encoder.dimension))
+        pooler = getattr(self.encoder, "pooler", None)
+        if pooler is not None and pooler.kernel.shape == tuple(self.hidden.kernel.shape):
+            self.hidden.set_weights([pooler.kernel, pooler.bias])
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
@@ -85,3 +95,13 @@ class CrossEncoderModel(keras.Model):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> CrossEncoderModel:
         encoder = keras.saving.deserialize_keras_object(config.pop("encoder"))
         return cls(encoder, **config)
+
+
+def _dense(units: int, name: str, *, activation: str | None = None) -> keras.layers.Dense:
+    return keras.layers.Dense(
+        units,
+        activation=activation,
+        kernel_initializer=RandomNormal(stddev=_STDDEV),
+        dtype="float32",
+        name=name,
+    )
