@@ -28,7 +28,18 @@ _DEEP = 100_000
 _ROOM = 4 * 2**30
 
 _NUMBERS = [b"-1", b"0", b"1e9", b"20000", b"10000000", b"100000000", b"99999999999999999999"]
-_NUMBERS += [b"1e999", b"NaN", b"-Infinity", b'"7"', b"0.5", b"null", b"[1]", b"true", b"1" * 5000]
+_NUMBERS += [
+    b"1e999",
+    b"NaN",
+    b"-Infinity",
+    b'"7"',
+    b"0.5",
+    b"null",
+    b"[1]",
+    b"true",
+    b"1" * 5000,
+    b"9" * 400,
+]
 _VALUES: list[Any] = [None, True, -1, 0, 0.5, 10**8, 10**20, float("nan"), float("inf"), "", "x"]
 _VALUES += ["../../etc/passwd", "/etc/passwd", "\ud800", "<U1", "x" * 10_000, [], {}, [[]], {"": 0}]
 _STRETCHES = [b"\0", b"\xff", b"\n", b"\t", b'"', b"{", b"[", b"]", b"}", b",", b"\xed\xa0\x80"]

@@ -133,6 +133,31 @@ def _data() -> dict[str, Reader]:
     }
 
 
+def _own_tables() -> dict[str, Reader]:
+    """The tables that a user trains on: each is read as `use-st5 train` reads it."""
+    from use_st5.own_data.sources import open_source
+
+    head = ["sentence1", "sentence2", "score"]
+    rows = [[f"A dog é runs {n}.", f"It runs, {n}.", n / 4] for n in range(12)]
+    objects = [dict(zip(head, row, strict=True)) for row in rows]
+
+    def parquet(folder: Path) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(objects), folder / "own.parquet")
+
+    def read(name: str) -> Callable[[Path], object]:
+        return lambda folder: [*open_source(folder / name)]
+
+    return {
+        "own_csv": Reader(_csv("own.csv", head, *rows), read("own.csv")),
+        "own_tsv": Reader(_table("own.tsv", head, *rows), read("own.tsv")),
+        "own_jsonl": Reader(_jsonl("own.jsonl", *objects), read("own.jsonl")),
+        "own_parquet": Reader(parquet, read("own.parquet"), needs="pyarrow"),
+    }
+
+
 def _make_prepared(folder: Path) -> None:
     from use_st5.data import PreparedColumn, prepare
     from use_st5.text.ngram_vectorizer import NGramVectorizer
@@ -664,6 +689,7 @@ def _read_classifier(folder: Path) -> None:
 
 _OF_TEXT = {
     **_data(),
+    **_own_tables(),
     **_text_files(),
     **_sts_sets(),
     **_multilingual_sets(),

@@ -105,6 +105,7 @@ def fuzz_strings(end: float, counts: Counts) -> None:
     from tests.fuzz.readers import READERS
     from tests.fuzz.remote_names import remote_names
     from tests.fuzz.test_damaged_files import damaged_files
+    from tests.fuzz.test_tables import attacked_tables
     from tests.fuzz.text_stages import STAGES
 
     checks = {name: (make(), OF_STAGE) for name, make in STAGES.items()}
@@ -121,6 +122,8 @@ def fuzz_strings(end: float, counts: Counts) -> None:
         with tempfile.TemporaryDirectory(prefix="use_st5_fuzz_") as root:
             work = partial(damaged_files, name, Path(root, "bench"), seed=seed)
             counts.run(f"damaged {name}", work, f"seed {seed}")
+            work = partial(attacked_tables, Path(root), seed=seed)
+            counts.run("attacked tables", work, f"seed {seed}")
             work = partial(remote_names, Path(root, "disk"), seed=seed)
             counts.run("names of a remote store", work, f"seed {seed}")
 
