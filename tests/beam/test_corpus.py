@@ -111,6 +111,85 @@ def test_older_vectors_stay_unless_they_may_go(fake: Any, tmp_path: Path) -> Non
     assert not (folder / "beam-temp-vectors-0").exists()
 
 
+def everything(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def test_older_vectors_stay_where_a_run_fails(
+    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    folder = tmp_path / "vectors"
+    embed_corpus(str(tmp_path / "a.txt"), folder)
+    (folder / "vectors-of-mine.parquet").write_text("years")
+    (folder / "bad-days-of-2020.jsonl").write_text("years")
+    before = everything(folder)
+    (tmp_path / "a.txt").write_text("three\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(output.CorpusFolder, "_rows", lambda _: 3)
+        with pytest.raises(RuntimeError, match="Expected 1 rows"):
+            embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
+    assert before.items() <= everything(folder).items()
+    fake.failing_calls = {*range(100)}
+    with pytest.raises(RuntimeError):
+        embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
+    assert before.items() <= everything(folder).items()
+    fake.failing_calls = set()
+    embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
+    assert [row["text"] for row in read_ours(folder)] == ["three"]
+    assert {path.name for path in folder.iterdir()} == {*before}
+
+
+def read_ours(folder: Path) -> list[dict[str, Any]]:
+    return pq.read_table(sorted(folder.glob("vectors-0*.parquet"))).to_pylist()
+
+
+@pytest.mark.parametrize("place", ["here", "toy"])
+def test_the_next_run_ends_what_a_killed_one_began_to_replace(
+    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(ToyFileSystem, "root", tmp_path)
+    local = tmp_path / "vectors"
+    folder = "toy://vectors" if place == "toy" else str(local)
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "b.txt").write_text("two\n")
+    embed_corpus(str(tmp_path / "*.txt"), folder)
+    (tmp_path / "a.txt").write_text("three\n")
+    (tmp_path / "b.txt").unlink()
+    systems = output._files
+    rename = systems.rename
+
+    def killed(sources: list[str], targets: list[str]) -> None:
+        if output.REPORT in targets[-1] and ".use_st5" in sources[-1]:
+            raise KeyboardInterrupt
+        rename(sources, targets)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(systems, "rename", staticmethod(killed))
+        with pytest.raises(KeyboardInterrupt):
+            embed_corpus(str(tmp_path / "*.txt"), folder, overwrite=True)
+    assert not (local / output.REPORT).exists()
+    with pytest.raises(FileExistsError, match="Expected a folder without vectors"):
+        embed_corpus(str(tmp_path / "*.txt"), folder)
+    assert [row["text"] for row in read(local).values()] == ["three"]
+    assert json.loads((local / output.REPORT).read_text())["rows"] == 1
+    assert not [*local.glob(".use_st5.new.json")]
+
+
+def test_a_record_of_a_stranger_leads_nowhere(fake: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "vectors"
+    (tmp_path / "a.txt").write_text("one\n")
+    embed_corpus(str(tmp_path / "a.txt"), folder)
+    before = everything(tmp_path)
+    for run, files in ((".use_st5.new-..", []), ("..", []), (".use_st5.new-0a", ["../a.txt"])):
+        record = {"run": run, "files": files, "format": 1}
+        (folder / ".use_st5.new.json").write_text(json.dumps(record))
+        with pytest.raises(ValueError, match=r"use_st5\.new\.json: .* expected str matching"):
+            embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
+        assert before.items() <= everything(tmp_path).items()
+
+
 def test_nothing_is_lost_or_added_unseen(
     fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,7 +259,7 @@ def _worker_at_work(parent: int, folder: Path, *, patience: float = 300.0) -> in
     """The number of a worker's process, as soon as one has begun to write vectors."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
-        begun = [path for path in folder.glob("beam-temp-vectors-*/*") if path.stat().st_size]
+        begun = [path for path in folder.rglob("beam-temp-vectors-*/*") if path.stat().st_size]
         # A shell starts each of them, and has the words of its command as one.
         workers = [number for number, words in _below(parent) if _WORKER in words]
         if begun and workers:

@@ -53,6 +53,19 @@ def test_a_model_is_fetched_by_its_url(toy_elsewhere: str, toy_use_dan: Any) -> 
         ModelSource.of("toy://none")
 
 
+def test_a_name_that_leads_elsewhere_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
+    from tests.beam.toy_file_system import ToyFileSystem
+
+    monkeypatch.setattr(ToyFileSystem, "root", tmp_path)
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "..\\..\\up.py").write_text("import this")
+    with pytest.raises(ValueError, match="toy://evil: expected names of files below it"):
+        ModelSource.of("toy://evil")
+
+
 @pytest.fixture
 def toy_elsewhere(toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of a toy on a file system that is none of this machine's."""

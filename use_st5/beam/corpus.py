@@ -114,7 +114,7 @@ def embed_corpus(
             path below the pattern's fixed folders and the row's number from 1.
         file_format: Of all files; None: as the name of each says.
         batch_size: As for `embed_texts`.
-        overwrite: Whether vectors that are there already are replaced.
+        overwrite: Whether vectors that are there already are replaced, when the new ones are whole.
 
     Raises:
         ImportError: Apache Beam, or what the runner needs, is not installed.

@@ -1,16 +1,26 @@
-"""The folder that a corpus's vectors are written to, on any file system that Beam has."""
+"""The folder that a corpus's vectors are written to, on any file system that Beam has.
+
+A run writes into a folder of its own inside it. When all is written and counted, a record names the
+new files. Then the older files are removed, and the new ones moved to their places, the report
+last. If a run is killed after the record, the next run does the rest.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
+from use_st5._records import parse_record
 from use_st5.beam.model import ModelSource
 from use_st5.beam.rows import BadRow
 from use_st5.beam.transforms import Counted, VectorSink, beam, summed, vector_schema
@@ -20,9 +30,22 @@ _files: Any = require("apache_beam.io.filesystems", "beam").FileSystems
 _parquet: Any = require("pyarrow.parquet", "beam")
 
 _TALLY = "tally.json"
-_WRITTEN = ("vectors-*-of-*.parquet", "bad-*-of-*.jsonl", REPORT, _TALLY)
-# Where a run keeps its files until all are written.
-_TEMPORARY = ("beam-temp-vectors-*", "beam-temp-bad-*", "beam-temp-tally.json-*")
+_WRITTEN = r"vectors-\d+-of-\d+\.parquet|bad-\d+-of-\d+\.jsonl|embeddings\.json|tally\.json"
+# The folder of a run, and the record that makes its files count.
+_NEW, _RECORD = ".use_st5.new-", ".use_st5.new.json"
+# Where a run keeps its files until all are written; version 0.2 did so without a folder.
+_TEMPORARY = (
+    f"{_NEW}*",
+    *("beam-temp-vectors-*", "beam-temp-bad-*", "beam-temp-tally.json-*"),
+)
+
+
+class _Record(msgspec.Struct):
+    """The new files of a run that are to take the places of the older ones."""
+
+    run: Annotated[str, msgspec.Meta(pattern=rf"^{re.escape(_NEW)}[0-9a-f]+\Z")]
+    files: list[Annotated[str, msgspec.Meta(pattern=rf"^({_WRITTEN})\Z")]]
+    format: int = 1
 
 
 class CorpusFolder:
@@ -35,6 +58,7 @@ class CorpusFolder:
     def __init__(self, folder: str) -> None:
         self._folder = folder.rstrip("/") or "/"
         self._local = None if "://" in folder else Path(folder)
+        self._run = f"{_NEW}{secrets.token_hex(6)}"
 
     @contextlib.contextmanager
     def sole_writer(self) -> Iterator[None]:
@@ -50,19 +74,20 @@ class CorpusFolder:
             yield
 
     def make_room(self, *, overwrite: bool) -> None:
-        """Removes older vectors, and what killed runs have left.
+        """Ends what a killed run has left to do, and removes what it had not yet written whole.
+
+        Older vectors stay until `finish`.
 
         Raises:
             FileExistsError: There are older vectors, and they are not to be replaced.
         """
-        older = [path for name in _WRITTEN for path in self._match(name)]
+        self._swap()
+        older = self._names("")
         if older and not overwrite:
             raise FileExistsError(
-                f"Expected a folder without vectors, found {older[0]}. Choose another folder, or "
-                "give overwrite=True (--overwrite)."
+                f"Expected a folder without vectors, found {self._path(min(older))}. Choose "
+                "another folder, or give overwrite=True (--overwrite)."
             )
-        if older:
-            _files.delete(older)
         self.remove_leftovers()
 
     def remove_leftovers(self) -> None:
@@ -76,14 +101,14 @@ class CorpusFolder:
 
     def write(self, read: Counted, embedded: Counted, source: ModelSource) -> None:
         """Adds the writing of what was made, of the bad rows and of the tally to the pipeline."""
-        sink = VectorSink(self._path("vectors"), vector_schema(source))
+        sink = VectorSink(self._new("vectors"), vector_schema(source))
         _ = embedded.made | "write vectors" >> beam.io.Write(sink)
         _ = (
             (read.bad, embedded.bad)
             | "all bad rows" >> beam.Flatten()
             | "as json" >> beam.Map(BadRow.as_json)
             | "write bad rows"
-            >> beam.io.WriteToText(self._path("bad"), ".jsonl", skip_if_empty=True)
+            >> beam.io.WriteToText(self._new("bad"), ".jsonl", skip_if_empty=True)
         )
         _ = (
             (read.tally, embedded.tally)
@@ -91,7 +116,7 @@ class CorpusFolder:
             | "sum" >> beam.CombineGlobally(summed)
             | "tally as json" >> beam.Map(json.dumps)
             | "write tally"
-            >> beam.io.WriteToText(self._path(_TALLY), num_shards=1, shard_name_template="")
+            >> beam.io.WriteToText(self._new(_TALLY), num_shards=1, shard_name_template="")
         )
 
     def counted(self) -> dict[str, int]:
@@ -100,7 +125,7 @@ class CorpusFolder:
         Raises:
             RuntimeError: The files of vectors have another number of rows.
         """
-        with _files.open(self._path(_TALLY)) as file:
+        with _files.open(self._new(_TALLY)) as file:
             tally = json.loads(file.read())
         rows = self._rows()
         if rows != tally.get("rows", 0):
@@ -113,23 +138,65 @@ class CorpusFolder:
     def _rows(self) -> int:
         """Rows in all files of vectors, by what each says at its end."""
         total = 0
-        for path in self._match("vectors-*-of-*.parquet"):
-            with _files.open(path) as file:
-                total += _parquet.read_metadata(file).num_rows
+        for name in self._names(self._run):
+            if name.endswith(".parquet"):
+                with _files.open(self._new(name)) as file:
+                    total += _parquet.read_metadata(file).num_rows
         return total
 
     def finish(self, report: str) -> None:
-        """Writes the report, which holds the tally."""
-        _files.delete([self._path(_TALLY)])
-        if self._local is not None:
-            with atomic_path(self._local / REPORT) as temporary:
-                temporary.write_text(report, encoding="utf-8")
+        """Writes the report, which holds the tally, and replaces the older files by the new ones.
+
+        Raises:
+            OSError: A file could not be moved: the next run does what is left.
+        """
+        _files.delete([self._new(_TALLY)])
+        self._write(self._new(REPORT), report)
+        files = sorted(self._names(self._run))
+        record = msgspec.json.encode(_Record(self._run, files)).decode()
+        self._write(self._path(_RECORD), record)
+        self._swap()
+
+    def _swap(self) -> None:
+        """Puts the files that a record names in their places, where there is a record."""
+        path = self._path(_RECORD)
+        if not _files.exists(path):
             return
-        with _files.create(self._path(REPORT), mime_type="application/json") as file:
-            file.write(report.encode())
+        with _files.open(path) as file:
+            content = file.read()
+        remedy = "Remove it, and embed the corpus again."
+        record = parse_record(content, _Record, where=path, remedy=remedy)
+        waiting = self._names(record.run).intersection(record.files)
+        # Those that are no longer waiting are in their places.
+        older = self._names("").difference(set(record.files) - waiting)
+        for names in ([REPORT], sorted(older - {REPORT})):
+            if gone := [self._path(name) for name in names if name in older]:
+                _files.delete(gone)
+        for names in (sorted(waiting - {REPORT}), [REPORT]):
+            moved = [name for name in names if name in waiting]
+            if moved:
+                places = [self._path(name) for name in moved]
+                _files.rename([self._path(record.run, name) for name in moved], places)
+        _files.delete([path])
+        self.remove_leftovers()
 
-    def _path(self, name: str) -> str:
-        return _files.join(self._folder, name)
+    def _write(self, path: str, text: str) -> None:
+        if self._local is not None:
+            with atomic_path(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+            return
+        with _files.create(path, mime_type="application/json") as file:
+            file.write(text.encode())
 
-    def _match(self, name: str) -> list[str]:
-        return [each.path for each in _files.match([self._path(name)])[0].metadata_list]
+    def _path(self, *names: str) -> str:
+        return _files.join(self._folder, *filter(None, names))
+
+    def _new(self, name: str) -> str:
+        """The path of a file of this run."""
+        return self._path(self._run, name)
+
+    def _names(self, folder: str) -> set[str]:
+        """The names of our files in the folder of a run; "": in their places."""
+        found = _files.match([self._path(folder, "*")])[0].metadata_list
+        names = {re.split(r"[/\\]", each.path)[-1] for each in found}
+        return {name for name in names if re.fullmatch(_WRITTEN, name)}
