@@ -170,7 +170,7 @@ class ToyT5(NamedTuple):
 
 @pytest.fixture(scope="session")
 def toy_t5(tmp_path_factory: pytest.TempPathFactory) -> ToyT5:
-    """A Sentence-T5 of two layers and 24 dimensions over T5's own vocabulary, with dropout."""
+    """A Sentence-T5 of one layer and 24 dimensions over T5's own vocabulary, with dropout."""
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     import keras
 
@@ -180,7 +180,7 @@ def toy_t5(tmp_path_factory: pytest.TempPathFactory) -> ToyT5:
     from use_st5.trainable_encoder import TrainableEncoder
 
     keras.utils.set_random_seed(0)
-    config = T5Config(32_128, 2, 16, 32, 2, 8, "gated_gelu", dropout=0.1)
+    config = T5Config(32_128, 1, 16, 32, 2, 8, "gated_gelu", dropout=0.1)
     model, vectorizer = SentenceT5(config, projection_dim=24), SentencePieceVectorizer()
     model.build()
     folder = tmp_path_factory.mktemp("exported") / "st5"

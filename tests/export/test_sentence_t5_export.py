@@ -114,7 +114,7 @@ def test_the_network_is_held_once(tmp_path: Path, toy_t5: Any) -> None:
     TrainableEncoder(model, toy_t5.vectorizer).export(tmp_path / "model")
     library = saved_model_graph(tmp_path / "model").meta_graphs[0].graph_def.library.function
     products = sum(node.op == "MatMul" for each in library for node in each.node_def)
-    # Two blocks of seven dense layers, and the projection.
-    assert products == 15
+    # A block of seven dense layers, and the projection.
+    assert products == 8
     dropping = saved_model_graph(toy_t5.folder).meta_graphs[0].graph_def.library.function
-    assert sum(node.op == "MatMul" for each in dropping for node in each.node_def) == 30
+    assert sum(node.op == "MatMul" for each in dropping for node in each.node_def) == 16

@@ -34,7 +34,7 @@ def encoder() -> TrainableEncoder:
     config = BertConfig(
         vocabulary_size=len(WORDS),
         hidden_dim=8,
-        num_layers=2,
+        num_layers=1,
         num_heads=2,
         intermediate_dim=16,
         max_positions=24,
@@ -53,6 +53,10 @@ def exported(
     folder = tmp_path_factory.mktemp("cross") / request.param
     encoder.export(folder, storage=request.param)
     return folder
+
+
+# Of the storages that with more in it, where they make no difference.
+int8_alone = pytest.mark.parametrize("exported", ["int8"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +102,7 @@ def test_the_saved_model_takes_two_batches_of_strings(
     np.testing.assert_allclose(loaded.encode_ids(ids), logits, atol=1e-6)
 
 
+@int8_alone
 def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_path: Path) -> None:
     again = TrainableEncoder.load(exported)
     first = loaded(FIRST, SECOND)
@@ -108,6 +113,7 @@ def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_
     assert again.model.dropout == 0.2
 
 
+@int8_alone
 def test_its_face_scores_the_same(exported: Path, loaded: Any, judge: CrossEncoder) -> None:
     logits = np.asarray(loaded(FIRST, SECOND))[:, 0]
     np.testing.assert_allclose(judge.predict(PAIRS, logits=True), logits, atol=1e-5)
@@ -126,6 +132,7 @@ def test_a_trainable_one_scores_pairs_before_it_is_exported(
         CrossEncoder.of(TrainableEncoder(toy_bert.model, toy_bert.vectorizer))
 
 
+@int8_alone
 def test_it_says_which_pairs_it_cuts(
     encoder: TrainableEncoder, loaded: Any, judge: CrossEncoder
 ) -> None:
@@ -141,11 +148,13 @@ def test_it_says_which_pairs_it_cuts(
     assert CrossEncoder(lambda first, second: np.zeros(1), name="x").truncated(pairs).size == 0
 
 
+@int8_alone
 def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
     with pytest.raises(ValueError, match="CrossEncoder.load"):
         use_st5.load(exported)
 
 
+@int8_alone
 def test_its_variables_can_be_trained(loaded: Any) -> None:
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(loaded(FIRST, SECOND))
@@ -165,4 +174,4 @@ def test_a_text_stage_of_single_texts_is_refused(encoder: TrainableEncoder, tmp_
 def test_adapters_are_those_of_the_encoder(encoder: TrainableEncoder) -> None:
     layers = family_of(encoder.model).lora_layers(encoder.model)
     assert "block_0/query" in layers
-    assert len(layers) == 2 * 6
+    assert len(layers) == 6
