@@ -39,6 +39,7 @@ class TrainableEncoder:
         max_length: Tokens beyond this number are cut; None: all that the model itself reads.
         card: The model card, Markdown.
         metadata: Facts for `use_st5.json`, such as `languages` and `license`.
+        stored: How the SavedModel that it came from stores large matrices: "float32" or "int8".
 
     All are attributes; training changes the weights of `model`.
 
@@ -62,6 +63,7 @@ class TrainableEncoder:
         max_length: int | None = None,
         card: str = "",
         metadata: Mapping[str, Any] | None = None,
+        stored: str = "float32",
     ) -> None:
         if not model.built and known_family(model) is not None:
             model.build()
@@ -71,6 +73,7 @@ class TrainableEncoder:
         self.max_length = checked_length(model, max_length)
         self.card = card
         self.metadata = dict(metadata or {})
+        self.stored = stored
         self._graph: tuple[list[int], Callable[[Any], Any]] | None = None
 
     @classmethod
@@ -213,6 +216,7 @@ class TrainableEncoder:
             max_length=max_length or manifest.max_length,
             card=read_card(folder),
             metadata=manifest.metadata,
+            stored="int8" if manifest.storage == "int8" else "float32",
         )
         comparable = dtype is None and encoder.max_length == manifest.max_length
         if comparable and not tf.distribute.has_strategy():  # whose scope lets no model be called

@@ -86,3 +86,31 @@ def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) ->
         "No --dev: 12 rows were set aside for validation.",
         f"validation on few: {mrr}; 12 rows",
     ]
+
+
+@pytest.mark.parametrize(
+    ("storage", "asked", "line"),
+    [
+        ("int8", None, "stored in int8 as the start is"),
+        ("int8", "float32", "stored in float32 as is asked"),
+        ("float32", None, "stored in float32 as the start is"),
+    ],
+)
+def test_the_room_and_the_storage_are_said_before(
+    storage: str, asked: str | None, line: str, toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    from use_st5.own_data.plan import plan
+    from use_st5.own_data.settings import make_settings
+    from use_st5.own_data.sources import open_source
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["anchor,positive", *(f"{n} a,{n} b" for n in range(30))]))
+    encoder = TrainableEncoder.load(toy_use_dan.folders[storage])
+    settings = make_settings(steps=2, storage=asked)
+    made = plan("toy", encoder, [open_source(path)], [], [], settings)
+    (said,) = (each for each in made.lines() if each.startswith("disk: "))
+    assert said.endswith(line)
+    assert (made.recipe.storage, made.settings.storage) == (asked or storage,) * 2
+    with pytest.raises(ValueError, match="storage: expected float32 or int8 .* received int4"):
+        plan("toy", encoder, [open_source(path)], [], [], make_settings(storage="int4"))

@@ -6,6 +6,7 @@ The run that is killed is compiled by XLA, as those of users are; the others her
 from __future__ import annotations
 
 import csv
+import importlib
 import itertools
 import json
 import os
@@ -334,7 +335,7 @@ def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> 
     assert table in card
     expected = next(place for place, line in enumerate(said) if line.startswith("expected time: "))
     assert any(re.fullmatch(r"took \d+ seconds?", line) for line in said[expected:])
-    assert (tmp_path / "tuned.run/prepared/train/score.bin").stat().st_size == 4 * 50
+    assert not (tmp_path / "tuned.run/prepared").exists(), "nothing reads it any more"
 
 
 @pytest.mark.parametrize(
@@ -353,14 +354,24 @@ def test_a_time_is_shown_in_its_usual_unit(seconds: float, shown: str) -> None:
     assert shown_time(seconds) == shown
 
 
-def test_another_run_in_the_same_place_is_refused(start: str, tmp_path: Path) -> None:
-    from use_st5.own_data.training import train
-
+def test_another_run_in_the_same_place_is_refused(
+    start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = importlib.import_module("use_st5.own_data.training")
+    train = training.train
     path = write(tmp_path / "sts.csv", scored())
     to = tmp_path / "tuned"
     first = train(start, path, to, **FEW)
-    again = train(start, path, to, **FEW)
-    assert (again.after, again.steps) == (first.after, first.steps)
+    kept = {each.name for each in first.run.iterdir()}
+    assert kept <= {"request.json", "result.json", "history.json", "training.json", "scores.json",
+                    "run.png", "checkpoints"}  # fmt: skip
+    assert [each.name for each in (first.run / "checkpoints").iterdir()] == ["logs"]
+    monkeypatch.setattr(training, "open_learner", None)
+    said: list[str] = []
+    assert train(start, path, to, on_news=said.append, **FEW) == first, "nothing is loaded"
+    assert said == [f"{to} was trained by the same call before: there is nothing to do. Give "
+                    "--overwrite to train anew."]  # fmt: skip
+    monkeypatch.undo()
     with pytest.raises(FileExistsError, match=r"begun with other arguments \(seed\).* --overwrite"):
         train(start, path, to, seed=1, **FEW)
     write(path, scored(50))

@@ -153,7 +153,9 @@ Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. 
 Patience = Annotated[
     int | None, typer.Option(help="Measurements without a better one that end the run.")
 ]
-Storage = Annotated[str | None, typer.Option(help="Of the export: float32 (default) or int8.")]
+Storage = Annotated[
+    str | None, typer.Option(help="Of the export: float32 or int8. Default: the start's.")
+]
 Seed = Annotated[int | None, typer.Option(help="Of everything random. Default: 0.")]
 BatchFiles = Annotated[
     str | None,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from use_st5.own_data.columns import LABELS
 from use_st5.own_data.development import MEASURES, DevelopmentSet, measure
+from use_st5.own_data.finished_run import Result
 from use_st5.own_data.fitted_loss import FITTED_ROWS
 from use_st5.own_data.learner import family_name, token_limit
 from use_st5.own_data.pair_cycles import PairCycles, course_of
@@ -24,6 +25,8 @@ from use_st5.training.recipe import Recipe
 # weights, gradients and Adam's moments so many times, as does the writing of a checkpoint; seconds
 # in which graphs are made and the model is exported.
 _TIMED, _READINGS, _PASSES, _KEPT, _GRAPHS = 128, 3, 8, 20, 30
+# Of a float; and checkpoints at a time: the best, the newest, and the one that is written.
+_BYTES, _CHECKPOINTS = 4, 3
 
 
 _FROZEN = {
@@ -94,6 +97,7 @@ class Course(Brief):
         if self.settings.teacher:
             yield f"teacher: {self.settings.teacher}"
         yield self._training()
+        yield from self._disk()
         yield f"expected time: about {shown_time(self._seconds())} on this machine"
 
     def measuring(self) -> Iterator[str]:
@@ -117,10 +121,20 @@ class Course(Brief):
                     f"validate or test; {found.shared:,} others share a text with those"
                 )
 
-    @property
-    def test_monitor(self) -> str:
-        """The name of the score that counts of those of the test."""
-        return measure(self.tests)[1]
+    def results(self, result: Result) -> Iterator[str]:
+        """What is said at the end: the best step, and what it brought."""
+        if result.best_step == 0:
+            yield (
+                f"no {self.unit} was better than the start by {self.monitor}: the start itself is "
+                "exported"
+            )
+        else:
+            yield (
+                f"the best {self.unit} was {result.best_step} of {result.steps}: "
+                f"{_change(self.monitor, result.validation)} (validation)"
+            )
+        if self.tests:
+            yield f"test: {_change(measure(self.tests)[1], result.test)}"
 
     def optimistic(self) -> str:
         """What the scores are where nothing tests."""
@@ -151,6 +165,31 @@ class Course(Brief):
             + "".join(f", {_FROZEN[part]} stays as it is" for part in self.settings.freeze or ())
             + self._head()
             + self._shares(self.recipe)
+        )
+
+    def _disk(self) -> Iterator[str]:
+        """The room that the run and the model take."""
+        sizes = [math.prod(variable.shape) for variable in self.encoder.model.variables]
+        # Adam keeps two numbers of each weight that learns; Adafactor next to none, adapters few.
+        moments = 2 * self._weights if self.settings.optimizer == "adam" else 0
+        moments = 0 if self.settings.lora_rank is not None else moments
+        # What each cycle taught stays until the end: an encoder and a cross-encoder.
+        others = 1 if self.unit == "step" else 2 * self.settings.cycles + 1
+        run = _CHECKPOINTS * (sum(sizes) + moments) + others * sum(sizes) + self._numbers()
+        whole = self.settings.storage != "int8"
+        model = _BYTES * sum(sizes) - (0 if whole else (_BYTES - 1) * max(sizes))
+        kept = "as the start is" if self.settings.storage == self.encoder.stored else "as is asked"
+        yield (
+            f"disk: up to {_megabytes(_BYTES * run)} in the folder of the run until it ends, about "
+            f"{_megabytes(model)} for the model, stored in {self.settings.storage} {kept}"
+        )
+
+    def _numbers(self) -> int:
+        """Numbers of the arrays of all training texts, at their widest."""
+        limit = token_limit(self.encoder, self.settings)
+        return sum(
+            found.kept * len(found.source.columns) * min(limit, int(found.lengths.max()))
+            for found in self.surveys
         )
 
     def _head(self) -> str:
@@ -217,6 +256,14 @@ class Course(Brief):
     @property
     def _weights(self) -> int:
         return sum(math.prod(v.shape) for v in self.encoder.model.trainable_variables)
+
+
+def _megabytes(count: float) -> str:
+    return f"{max(1, round(count / 1e6)):,} MB"
+
+
+def _change(name: str, scores: Mapping[str, Mapping[str, float]]) -> str:
+    return f"{name} {scores['before'][name]:.4f} before, {scores['after'][name]:.4f} after"
 
 
 def _count(sets: Sequence[DevelopmentSet]) -> str:

@@ -201,4 +201,5 @@ def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncod
         max_length=encoder.max_length,
         card=encoder.card,
         metadata=encoder.metadata,
+        stored=encoder.stored,
     )

@@ -107,7 +107,7 @@ class PairCycles:
         scores |= test_scores(self.tests, encoder.encode)
         encoder.card = self.card(None, scores)
         self._cross_encoder(taught).export(output / _CROSS_ENCODER)
-        encoder.export(exported, storage=self.settings.storage)
+        encoder.export(exported, storage=self.settings.storage or self.encoder.stored)
         write_json(output / "scores.json", scores)
         return scores
 

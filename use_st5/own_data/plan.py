@@ -12,6 +12,7 @@ from typing import Any
 import keras
 
 from use_st5.cross_encoder import CrossEncoder
+from use_st5.models.family import known_family
 from use_st5.models.lora import apply_lora
 from use_st5.models.lora_adapters import LoRAAdapters
 from use_st5.own_data.columns import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
@@ -65,6 +66,7 @@ def plan(
     sets, tests = measured_sets(surveys, dev, test, encoder.vectorizer)
     surveys = [without_held_out(found, [*sets, *tests]) for found in surveys]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
+    settings = dataclasses.replace(settings, storage=_storage(encoder, settings))
     brief = Brief(start, encoder, settings, surveys, sets, tests, dev, test)
     teacher = open_teacher(settings.teacher) if settings.teacher else None
     unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
@@ -76,6 +78,19 @@ def plan(
     if unscored and not isinstance(teacher, CrossEncoder):
         return _in_cycles(brief, teacher)
     return _in_steps(brief, teacher, names, replicas)
+
+
+def _storage(encoder: TrainableEncoder, settings: Settings) -> str:
+    """How the export stores large matrices: as the start does, unless it is said.
+
+    Raises:
+        ValueError: The family cannot be exported so.
+    """
+    family = known_family(encoder.model)
+    known = family.storages if family else ("float32",)
+    if (storage := settings.storage or encoder.stored) in known:
+        return storage
+    raise ValueError(f"storage: expected {' or '.join(known)} for this model, received {storage}.")
 
 
 def _in_cycles(brief: Brief, teacher: TrainableEncoder | VectorFile | None) -> Course:
@@ -146,7 +161,7 @@ def _recipe(brief: Brief, stage: Stage, scores: Callable[[Encode], Scores]) -> R
         final=lambda run: lambda encode: scores(encode) | test_scores(brief.tests, encode),
         held_out=lambda data: set(),
         keep=lambda run, trained: _keep(run, trained, adapters),
-        storage=settings.storage,
+        storage=settings.storage or encoder.stored,
         max_length=encoder.max_length,
         metadata=_metadata(brief),
     )

@@ -30,7 +30,7 @@ _FORMAT = 1
 # What a run writes into its folder, beside the request: what `overwrite` removes.
 _WRITTEN = re.compile(
     r"checkpoints|prepared|cross_encoder|encoder\.keras|run\.png"
-    r"|(training|history|scores)\.json|classifier(_\d+)?\.(keras|json)"
+    r"|(training|history|scores|result)\.json|classifier(_\d+)?\.(keras|json)"
 )
 
 

@@ -71,7 +71,7 @@ class Settings:
         keep: Weight of the start model's own similarities, beside 1 for each file.
         teacher: An encoder whose vectors of the training texts are learnt as well; of texts
             without anything else, they alone. A bundled name, a folder or a checkpoint.
-        storage: Of the export, "float32" or "int8".
+        storage: Of the export, "float32" or "int8"; None: that of the start.
         seed: Of everything random.
     """
 
@@ -99,7 +99,7 @@ class Settings:
     patience: int | None = None
     keep: float = 0.0
     teacher: str | None = None
-    storage: str = "float32"
+    storage: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:

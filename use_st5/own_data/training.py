@@ -18,6 +18,13 @@ from use_st5.own_data.classifier import Classifier, write_classifiers
 from use_st5.own_data.columns import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.own_data.course import Course, shown_time
 from use_st5.own_data.development import apart, test_scores
+from use_st5.own_data.finished_run import (
+    Result,
+    forget_result,
+    model_hash,
+    result_of,
+    write_result,
+)
 from use_st5.own_data.learner import copied, open_learner
 from use_st5.own_data.pair_cycles import PairCycles
 from use_st5.own_data.plan import plan
@@ -93,14 +100,13 @@ def train(
     last checkpoint in `TO.run`; on any machine, where model, files and `to` lie on gs:// or alike.
 
     Args:
-        model: A bundled model's name, a folder, a checkpoint of another library, `fresh:PRESET` (a
-            named shape with the vocabulary of the files), or an encoder, which is trained itself.
+        model: A bundled name, a folder, a checkpoint of another library, `fresh:PRESET` (a named
+            shape with the vocabulary of the files), or an encoder, which is trained itself.
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
             data sets, `NAME[SPLIT]`. Several are mixed by their sizes or, with `=RATE`, by rates.
         to: The folder to write, a SavedModel that takes strings.
         dev: Files that validate: they choose the step; none: rows of `files` are set aside.
-        test: Files that test what is exported, once; none, and no `dev`: half of the rows that
-            were set aside, where they are enough.
+        test: Files that test the result, once; none, and no `dev`: half of the rows set aside.
         task: A name in `TASK_KINDS` for all files, or such names by file; None: as columns say.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
@@ -125,8 +131,9 @@ def train(
     measured, tested = (_development_sources(each, task, columns) for each in (dev, test))
     request = request_of(model, sources, measured, tested, chosen)
     with run_folder(target, request, overwrite=overwrite) as work:
-        encoder = _learner(model, sources, chosen, device)
-        course = plan(model, encoder, sources, measured, tested, chosen, replicas=device.replicas)
+        if not overwrite and (done := result_of(work, target)) is not None:
+            return _trained(done, work, target, on_news)
+        course = _course(model, sources, measured, tested, chosen, device)
         where = _places(course, target, strategy, batch_files)
         begin(work, request, overwrite=overwrite)
         return _carried_out(course, work, target, on_news, where)
@@ -168,6 +175,18 @@ def _device(
     return device
 
 
+def _course(
+    model: str | os.PathLike[str] | TrainableEncoder,
+    sources: Sequence[Source],
+    dev: Sequence[Source],
+    test: Sequence[Source],
+    settings: Settings,
+    device: Device,
+) -> Course:
+    encoder = _learner(model, sources, settings, device)
+    return plan(model, encoder, sources, dev, test, settings, replicas=device.replicas)
+
+
 def _learner(
     model: str | os.PathLike[str] | TrainableEncoder,
     sources: Sequence[Source],
@@ -188,6 +207,7 @@ def _carried_out(
     on_news: Callable[[str], None],
     options: Mapping[str, Any],
 ) -> Trained:
+    forget_result(work)
     for line in course.lines():
         on_news(line)
     start = test_scores(course.tests, course.encoder.encode)
@@ -224,44 +244,63 @@ def _finish(
     history = _history(work)
     before = {name: value for name, value in history.evaluations[0].items() if name != "step"}
     after, test_after = apart(scores)
-    _, test_before = apart(start)
     on_news(plot_line(history, work, course.monitor, course.unit))
     classifiers = write_classifiers(
         course.surveys, course.sets, course.tests, absolute(target), work, seed=course.settings.seed
     )
     for each in classifiers:
         on_news(each.line())
-    best_step = history.best_step or 0
-    if best_step == 0:
-        on_news(
-            f"no {course.unit} was better than the start by {course.monitor}: the start itself is "
-            "exported"
-        )
-    else:
-        on_news(
-            f"the best {course.unit} was {best_step} of {history.step}: {course.monitor} "
-            f"{before[course.monitor]:.4f} before, {after[course.monitor]:.4f} after (validation)"
-        )
-    if test_after:
-        main = course.test_monitor
-        on_news(f"test: {main} {test_before[main]:.4f} before, {test_after[main]:.4f} after")
+    result = Result(
+        model_hash=model_hash(target),
+        monitor=course.monitor,
+        best_step=history.best_step or 0,
+        steps=history.step,
+        validation={"before": before, "after": after},
+        test={"before": apart(start)[1], "after": test_after},
+        classifiers=[each.path.name for each in classifiers],
+    )
+    for line in course.results(result):
+        on_news(line)
+    write_result(work, result)
+    return _as_trained(result, work, target, classifiers)
+
+
+def _trained(result: Result, work: Path, target: Path, on_news: Callable[[str], None]) -> Trained:
+    """What an earlier call with the same arguments made."""
+    on_news(
+        f"{as_written(target)} was trained by the same call before: there is nothing to do. Give "
+        "--overwrite to train anew."
+    )
+    classifiers = [Classifier.load(work / name, encoder=target) for name in result.classifiers]
+    return _as_trained(result, work, target, classifiers)
+
+
+def _as_trained(
+    result: Result, work: Path, target: Path, classifiers: Sequence[Classifier]
+) -> Trained:
     return Trained(
         folder=target,
         run=work,
-        before=before,
-        after=after,
-        monitor=course.monitor,
-        best_step=best_step,
-        steps=history.step,
+        before=result.validation["before"],
+        after=result.validation["after"],
+        monitor=result.monitor,
+        best_step=result.best_step,
+        steps=result.steps,
         classifiers=classifiers,
-        test_before=test_before,
-        test_after=test_after,
+        test_before=result.test["before"],
+        test_after=result.test["after"],
     )
 
 
 def _history(work: Path) -> History:
     record = read_record(work / HISTORY, dict[str, Any], remedy="Train again with --overwrite.")
-    return History(**record[""])
+    history = History(**record[""])
+    # Version 0.2 called accuracy@k "recall_at_k".
+    history.evaluations = [
+        {name.replace("recall_at_", "accuracy@"): value for name, value in each.items()}
+        for each in history.evaluations
+    ]
+    return history
 
 
 def _listed(files: Files) -> list[str | os.PathLike[str]]:
