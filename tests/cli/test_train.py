@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[s
         )  # fmt: skip
 
     monkeypatch.setattr(training, "train", noted)
-    monkeypatch.setattr(train, "start_tensorflow", lambda: None)
+    monkeypatch.setattr(train, "start_keras", lambda command: None)
     return calls
 
 
@@ -129,7 +129,7 @@ def test_wrong_usage_is_one_line(
 def test_a_file_that_teaches_nothing_is_one_line(
     content: str, message: str, use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "start_tensorflow", lambda: None)
+    monkeypatch.setattr(train, "start_keras", lambda command: None)
     (tmp_path / "a.tsv").write_text(content)
     result = use("train", "use_dan_en", "--train", "a.tsv", "--to", "tuned")
     assert result.exit_code == 1

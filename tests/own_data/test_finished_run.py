@@ -32,7 +32,8 @@ def work(tmp_path: Path) -> Path:
     for name in (
         *("request.json", "encoder.keras", "prepared/a/ids.bin", "cross_encoder/use_st5.json"),
         *("checkpoints/checkpoint-000000003/state.json", "checkpoints/logs/events.1"),
-        "checkpoints/cycle_1/bi_encoder/best/weights",
+        *("checkpoints/cycle_1/bi_encoder/best/weights", "checkpoints/batches/pairs-0/1"),
+        *("checkpoints/thesis.txt", "notes/checkpoint-000000001"),
     ):
         (tmp_path / "tuned.run" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tuned.run" / name).write_text("x")
@@ -49,7 +50,8 @@ def test_what_nothing_reads_goes_and_the_result_stays(work: Path, target: Path) 
     write_result(work, result_for(target))
     left = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file()}
     assert left == {
-        *("request.json", RESULT, "cross_encoder/use_st5.json", "checkpoints/logs/events.1")
+        *("request.json", RESULT, "cross_encoder/use_st5.json", "checkpoints/logs/events.1"),
+        *("checkpoints/thesis.txt", "notes/checkpoint-000000001"),
     }
     assert result_of(work, target) == result_for(target)
     forget_result(work)

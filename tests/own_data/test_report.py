@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return Trained(Path("m"), Path("m.run"), {}, {}, "mrr", 0, 0)
 
     monkeypatch.setattr(training, "train", noted)
-    monkeypatch.setattr(command, "start_tensorflow", lambda: None)
+    monkeypatch.setattr(command, "start_keras", lambda command: None)
     return calls
 
 

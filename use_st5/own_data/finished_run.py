@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,9 +17,9 @@ from use_st5._remote_files import exists, here, names_in, remote_path, remove
 from use_st5.training.recipe_run import write_json
 
 RESULT = "result.json"
-_CHECKPOINTS, _LOGS = "checkpoints", "logs"
-# What a run goes on from, and nothing reads when it is done.
+# What a run goes on from, and nothing reads when it is done: in its folder, and in `checkpoints`.
 _UNREAD = ("prepared", "encoder.keras")
+_CHECKPOINTS = re.compile(r"\.?checkpoint-\d{9}(\..*)?|cycle_\d+|batches")
 _ClassifierName = Annotated[str, msgspec.Meta(pattern=r"^classifier(_\d+)?\.keras$")]
 
 
@@ -97,10 +98,9 @@ def _model_hash(target: Path) -> str | None:
 
 
 def _remove_unread(work: Path) -> None:
-    checkpoints = work / _CHECKPOINTS
-    kept = (_LOGS, ".lock")
-    unread = [checkpoints / name for name in names_in(checkpoints) if name not in kept]
-    for path in (*unread, *(work / name for name in _UNREAD)):
+    folder = work / "checkpoints"
+    checkpoints = [folder / name for name in names_in(folder) if _CHECKPOINTS.fullmatch(name)]
+    for path in (*checkpoints, *(work / name for name in _UNREAD)):
         _remove(path)
 
 
