@@ -27,7 +27,10 @@ def test_a_row_may_go_on_over_lines() -> None:
 def test_each_line_of_a_broken_row_is_one() -> None:
     found = rows("a,b", '"c', 'd" e', "g,h")
     assert found[0] == (1, ["a", "b"])
-    assert [number for number, row in found[1:3] if "expected after" in row] == [2, 3]
+    assert [number for number, row in found[1:3] if "after '\"'; a row in lines 2 to 3" in row] == [
+        2,
+        3,
+    ]
     assert found[3:] == [(4, ["g", "h"])]
 
 
@@ -38,11 +41,11 @@ def test_each_line_of_a_broken_row_is_one() -> None:
             "a",
             ["some words"] * 1001,
             'end"',
-            "f:2: .* not within 1,000 lines, .* in line 1004 only",
+            "f:2: .* not within 1,000 lines, .* line 1004 is the first",
         ),
-        ("a", ["w " * 30_000] * 3, 'end"', "f:2: .* not within 131,072 char.* in line 6 only"),
-        ("a,b,c", ["d,e,f"] * 10, 'g",h,i', "f:2: .* rows themselves, .* in line 13 only"),
-        ("a,b", ["d,e"] * 20, 'g",h', "f:2: .* rows themselves, .* in line 23 only"),
+        ("a", ["w " * 30_000] * 3, 'end"', "f:2: .* not within 131,072 char.* line 6 is the first"),
+        ("a,b,c", ["d,e,f"] * 10, 'g",h,i', "f:2: .* rows themselves, .* line 13 is the first"),
+        ("a,b", ["d,e"] * 20, 'g",h', "f:2: .* rows themselves, .* line 23 is the first"),
         ("a,b", ["d,e"] * 20, "g,h", "f:2: .* no line up to the last one, 23, closes it"),
         ("a", ["word"] * 10, 'g" h', "f:2: .* broken in line 13 .* expected after"),
         ("a", ["word"] * 10, "g", "f:2: .* broken in line 13 .unexpected end of data"),

@@ -41,7 +41,9 @@ def quoted_rows(lines: Iterable[str], *, where: str) -> Iterator[tuple[int, list
         except csv.Error as error:
             if counted.number - first >= _FEW_LINES:
                 counted.refuse(f"and the row is broken in line {counted.number} ({error})")
-            yield from ((number, error) for number in range(first, counted.number + 1))
+            if counted.number > first:
+                error = csv.Error(f"{error}; a row in lines {first} to {counted.number}")
+            yield from [(number, error) for number in range(first, counted.number + 1)]
             continue
         counted.width = counted.width or len(fields)
         yield first, fields
@@ -97,12 +99,12 @@ class _Lines:
                 self.refuse(f"{what}, and no line up to the last one, {self.number}, closes it")
             line = following
             self.number += 1
-        self.refuse(f"{what}, and it is closed in line {self.number} only")
+        self.refuse(f"{what}, and line {self.number} is the first to close it")
 
     def refuse(self, what: str) -> NoReturn:
         """Refuses the row and says why."""
         raise ValueError(
-            f"{self._where}:{self._first}: expected that a quote which opens a field in this line "
-            f"is closed soon; {what}. Close it in line {self._first}, and write a quote inside of "
+            f"{self._where}:{self._first}: expected the quote that opens a field in this line to "
+            f"be closed soon; {what}. Close it in line {self._first}, and write a quote inside of "
             'a quoted text twice (""). Texts of so many lines are read from .jsonl and .parquet.'
         )

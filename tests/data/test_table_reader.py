@@ -111,7 +111,7 @@ ROWS = [f"question {n},answer {n}\n" for n in range(2, 3002)]
         # Much later a quote closes it, and what lies between would be one text.
         (
             {10: '"question 10,answer 10\n', 2900: 'question 2900",answer 2900\n'},
-            r"a\.csv:10: .*rows themselves, and it is closed in line 2900 only",
+            r"a\.csv:10: .*rows themselves, and line 2900 is the first to close it",
         ),
         # The next quoted field closes it, and breaks the row.
         (
