@@ -24,8 +24,6 @@ EXTRAS = {
     # Brings TensorFlow 2.20, whatever is installed. pip 23 or older builds its seqeval alone with
     # --use-pep517.
     "tfmodels": [f"tf-models-official>=2.20,<2.21; {NOT_WINDOWS}", PKG_RESOURCES],
-    # Only for folders that hold tokenizer.json and no SentencePiece model.
-    "convert": ["sentencepiece>=0.2"],
     # Training where TensorFlow has no accelerator; for a GPU: pip install "jax[cuda12]".
     "jax": ["jax>=0.6"],
     # Exported encoders without TensorFlow: the converter to ONNX and the two runtimes.

@@ -3,7 +3,40 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+from pathlib import Path
 from types import ModuleType
+
+# Whether pip finds use_st5 on the package index. On the day of publication: True, and
+# `python -m tools.install_lines` writes the lines of documents and notebooks anew.
+PUBLISHED = False
+
+
+def install_line(extra: str) -> str:
+    """The command that installs what an extra of this package brings.
+
+    Until use_st5 is published, it names the checkout; installed from a wheel, it names the packages
+    of the extra.
+    """
+    if PUBLISHED:
+        return f'pip install "use_st5[{extra}]"'
+    checkout = Path(__file__).resolve().parents[1]
+    if (checkout / "setup.py").is_file():
+        return f'pip install --editable "{checkout}[{extra}]"'
+    return " ".join(["pip install", *(f'"{package}"' for package in _packages_of(extra))])
+
+
+def _packages_of(extra: str) -> list[str]:
+    """The requirements of an extra, as this installation states them."""
+    from packaging.requirements import Requirement
+
+    try:
+        stated = importlib.metadata.requires("use_st5") or []
+    except importlib.metadata.PackageNotFoundError:
+        stated = []
+    requirements = [Requirement(each) for each in stated]
+    mine = [each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})]
+    return [f"{each.name}{each.specifier}" for each in mine]
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -26,6 +59,6 @@ def require(module: str, extra: str) -> ModuleType:
     except Exception as error:
         raise ImportError(
             f"This needs the module '{module}', which could not be imported "
-            f'({type(error).__name__}: {error}). Run: pip install "use_st5[{extra}]"',
+            f"({type(error).__name__}: {error}). Run: {install_line(extra)}",
             name=module,
         ) from error

@@ -85,7 +85,7 @@ def read_record(
         if found > version:
             raise ValueError(
                 f"{where}: $.format: expected {version}, received {found}: a later use_st5 wrote "
-                "it. Update use_st5 (pip install -U use_st5)."
+                "it. Update use_st5."
             )
         if found != version:
             raise ValueError(f"{where}: $.format: expected {version}, received {found}. {remedy}")

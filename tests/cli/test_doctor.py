@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from use_st5._cli import doctor as doctor_module
 from use_st5._cli import packages
 from use_st5._cli.packages import Finding, Status
+from use_st5._imports import install_line
 
 # Two alike vectors and another one, and the same where the wrong two are alike.
 SOUND = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
@@ -77,8 +78,8 @@ def test_a_good_environment_has_nothing_wrong() -> None:
     assert wrong({}) == {}
     assert found["tensorflow-text"].status is Status.OK
     assert found["matplotlib"].status is Status.ABSENT
-    assert found["matplotlib"].remedy == 'pip install "use_st5[plots]"'
-    assert found["jinja2"].remedy == 'pip install "use_st5[evaluation]"'
+    assert found["matplotlib"].remedy == install_line("plots")
+    assert found["jinja2"].remedy == install_line("evaluation")
 
 
 @pytest.mark.parametrize(

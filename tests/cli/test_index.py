@@ -103,7 +103,7 @@ def test_vectors_of_embed_spare_the_embedding(use: Callable, fake: Any, tmp_path
         (("texts.txt", "--to", "texts.txt"), 1, "an index that use_st5 wrote, and nothing else"),
         (("texts.txt", "--to", "old"), 1, "old exists; give --overwrite"),
         (("texts.txt", "--to", "i", "--kind", "tree"), 2, "--kind"),
-        (("texts.txt", "--to", "i", "--kind", "hnsw"), 1, "use_st5[search]"),
+        (("texts.txt", "--to", "i", "--kind", "hnsw"), 1, "[search]"),
         (("texts.txt", "--to", "i", "--vectors", "none.npy"), 1, "found no none.npy"),
         (("texts.txt", "--to", "i", "--vectors", "texts.txt"), 1, "expected a .npy file"),
         (("texts.txt", "--to", "i", "--model", "absent"), 1, "found none"),

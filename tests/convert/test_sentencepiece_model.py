@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import base64
+import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from use_st5.convert.sentencepiece_message import model_proto
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 
 def test_mt5_rebuilt_from_what_transformers_5_writes(tmp_path: Path, data_dir: Path) -> None:
@@ -37,3 +42,42 @@ def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
         ValueError, match=r"model.vocab: expected array, .*Give the tokenizer of a T5"
     ):
         read_sentencepiece_model(tmp_path)
+
+
+def test_t5_rebuilt_without_generated_code(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where protobuf is older than the code that the package sentencepiece generates."""
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    monkeypatch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", None)
+    original = (repository / "use_st5/text/vocabularies/t5.model").read_bytes()
+    proto = model_proto()
+    proto.ParseFromString(original)
+    assert len(proto.pieces) == 32_000
+    charsmap = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+    tokenizer = {
+        "model": {
+            "type": "Unigram",
+            "unk_id": 2,
+            "vocab": [[each.piece, each.score] for each in proto.pieces] + [["<extra_id_0>", 0.0]],
+        },
+        "added_tokens": [{"content": "<pad>"}, {"content": "<extra_id_0>"}],
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap},
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    rebuilt = SentencePieceVectorizer(read_sentencepiece_model(tmp_path))
+    texts = ["How old are you?", "", "naïve café 😀", "ﬁ ½", "  two  spaces "]
+    expected = SentencePieceVectorizer(original).padded(texts)
+    assert (rebuilt.padded(texts).numpy() == expected.numpy()).all()
+
+
+def test_the_message_is_that_of_the_package() -> None:
+    try:
+        from sentencepiece import sentencepiece_model_pb2
+    except Exception as error:  # its generated code wants a newer protobuf
+        pytest.skip(f"sentencepiece's generated code does not load: {error}")
+    for name in ("pieces", "trainer_spec", "normalizer_spec"):
+        mine = model_proto().DESCRIPTOR.fields_by_name[name].message_type
+        theirs = sentencepiece_model_pb2.ModelProto.DESCRIPTOR.fields_by_name[name].message_type
+        for field in mine.fields:
+            assert field.number == theirs.fields_by_name[field.name].number, field.name

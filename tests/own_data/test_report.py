@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from use_st5._cli import train as command
+from use_st5._imports import install_line
 from use_st5.cli import app
 from use_st5.own_data.report import command_line, plot_line
 from use_st5.own_data.settings import NAMED_SETTINGS, make_settings
@@ -112,4 +113,4 @@ def test_a_plot_that_is_not_drawn_names_the_line_that_installs_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     line = plot_line(History(task_steps={}), tmp_path, "mrr")
     assert line.startswith(f"no plot of the run was drawn; TensorBoard: {tmp_path}")
-    assert 'pip install "use_st5[plots]"' in line
+    assert install_line("plots") in line

@@ -12,6 +12,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from use_st5._imports import install_line
+
 VersionOf = Callable[[str], str | None]
 
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
@@ -23,7 +25,6 @@ USES = {
     "text": "T5 and Sentence-T5 models",
     "data": "TFDS data sets",
     "tfmodels": "Model Garden; brings TensorFlow 2.20",
-    "convert": "checkpoints with tokenizer.json alone",
     "jax": "training under JAX",
     "onnx": "models for ONNX Runtime",
     "litert": "models for LiteRT",
@@ -97,7 +98,7 @@ def check_packages(
     required = own_requirements() if required is None else required
     if required is None:
         found = "runs without being installed: which versions fit is not known"
-        yield Finding(Status.NOTE, "use_st5", found, "pip install use_st5; in a checkout: .")
+        yield Finding(Status.NOTE, "use_st5", found, "in the checkout: pip install --editable .")
     name, version = _find_tensorflow(version_of)
     for requirement, extra in _of_this_platform(required or ()):
         if requirement.name == "tensorflow":
@@ -141,7 +142,7 @@ def _check(
     subject = subject or requirement.name
     if version is None and extra:
         found = f"not installed (optional: {USES[extra]})"
-        return Finding(Status.ABSENT, subject, found, f'pip install "use_st5[{extra}]"')
+        return Finding(Status.ABSENT, subject, found, install_line(extra))
     if version is None or not requirement.specifier.contains(version, prereleases=True):
         return Finding(Status.WRONG, subject, version or "not installed", _install(requirement))
     if subject in _MINOR_OF_TENSORFLOW and tensorflow and _minor(tensorflow) != _minor(version):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from use_st5._imports import require
 from use_st5._records import read_bounded, read_record
+from use_st5.convert.sentencepiece_message import model_proto
 from use_st5.text.sentencepiece_vectorizer import MODEL_LIMIT
 
 _FILES = ("spiece.model", "sentencepiece.model")
@@ -34,7 +34,6 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
     Raises:
         FileNotFoundError: The folder has neither.
         ValueError: `tokenizer.json` is not that of a T5 or mT5.
-        ImportError: The model must be rebuilt, and the package sentencepiece is missing.
     """
     for name in _FILES:
         if (path := Path(folder, name)).is_file():
@@ -83,7 +82,7 @@ def _rebuild(tokenizer: _Tokenizer) -> bytes:
         raise ValueError(f"$.model: found {model.type} that begins with {pieces[:3]}")
     sentinels = {token.content for token in tokenizer.added_tokens} - {_PAD, _EOS}
     spells = {piece for piece, _ in pieces} >= _BYTES
-    proto = require("sentencepiece.sentencepiece_model_pb2", "convert").ModelProto()
+    proto = model_proto()
     for number, (piece, score) in enumerate(pieces):
         if number != model.unk_id and piece in sentinels:
             continue

