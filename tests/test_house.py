@@ -42,6 +42,7 @@ HELD_ELSEWHERE = {
     "use_st5/_public.py": "tests/test_public_names.py",
     "use_st5/beam/output.py": "tests/beam/test_corpus.py",
     "use_st5/cli.py": "tests/cli/test_cli.py",
+    "use_st5/convert/sentencepiece_message.py": "tests/convert/test_sentencepiece_model.py",
     "use_st5/data/_layout.py": "tests/data/test_text_reader.py",
     "use_st5/data/_reader.py": "tests/data/test_nli_reader.py",
     "use_st5/data/_records.py": "tests/data/test_table_reader.py",

@@ -1,6 +1,6 @@
 """Writes the lines of documents and notebooks that install use_st5.
 
-`python -m tools.install_lines`, on the day that `PUBLISHED` (`use_st5/_imports.py`) changes: before,
+`python -m tools.install_lines`, on the day that `PUBLISHED` of `use_st5/_imports.py` changes: before,
 the lines work in a checkout; after, everywhere. `tests/test_install_lines.py` holds both together.
 """
 
@@ -30,7 +30,7 @@ if importlib.util.find_spec("use_st5") is None:
     found = sorted(folder.glob("use_st5-*.whl"))
     found += [each for each in (folder, *folder.parents) if (each / "use_st5").is_dir()]
     if not found:
-        raise SystemExit("Upload the wheel that `make wheel` writes to dist/, and run this cell again.")
+        raise SystemExit("Upload the wheel of `make wheel` (in dist/), and run this cell again.")
     %pip install --quiet "{{found[0]}}[{extras}]\""""
 
 
