@@ -1,7 +1,7 @@
 """Writes the lines of documents and notebooks that install use_st5.
 
-`python -m tools.install_lines`, on the day that `PUBLISHED` of `use_st5/_imports.py` changes: before,
-the lines work in a checkout; after, everywhere. `tests/test_install_lines.py` holds both together.
+Run `python -m tools.install_lines` on the day that `PUBLISHED` in `use_st5/_imports.py` changes.
+Until then the lines work in a checkout. `tests/test_install_lines.py` holds both together.
 """
 
 from __future__ import annotations
