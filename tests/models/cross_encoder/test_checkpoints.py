@@ -175,6 +175,25 @@ def test_logits_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(function(first=first, second=second)["logits"], expected, atol=1e-5)
 
 
+def test_a_cross_encoder_of_a_plain_bert_begins_as_that_of_transformers(tmp_path: Path) -> None:
+    """With the pooler of the checkpoint; only the last layer is drawn."""
+    (tmp_path / "whole").mkdir()
+    whole, tokenizer = peer(tmp_path / "whole", "bert")
+    whole.bert.save_pretrained(tmp_path / "plain")
+    tokenizer.save_pretrained(tmp_path / "plain")
+    theirs = type(whole).from_pretrained(tmp_path / "plain", num_labels=1).eval()
+    plain = TrainableEncoder.load(tmp_path / "plain")
+    ours = CrossEncoderModel(plain.model.pooled("cls"))
+    ours.build()
+    last = theirs.classifier
+    ours.logit.set_weights([last.weight.detach().numpy().T, last.bias.detach().numpy()])
+    np.testing.assert_allclose(
+        TrainableEncoder(ours, plain.vectorizer).encode(PAIRS)[:, 0],
+        logits_of(theirs, tokenizer, PAIRS),
+        atol=1e-5,
+    )
+
+
 def test_a_folder_that_sentence_transformers_wrote(tmp_path: Path) -> None:
     """Version 6 puts a list of modules beside it, whose one module classifies."""
     peers = pytest.importorskip("sentence_transformers", reason="the extra `peers` is not there")
