@@ -21,8 +21,8 @@ class DefinitionLoss(TaskLoss):
     """`−log softmax(g(s))[word]`, `s` the vector of the definition, `g` the encoder's own head.
 
     DefSent (Tsukagoshi et al. 2021, section 3): the head `g` is the one that predicted masked words
-    in pre-training, `encoder.word_logits`, over the whole vocabulary. It and the table of tokens
-    stay as they are there; `Stage.freeze` says so.
+    in pre-training, `encoder.word_logits`, over the whole vocabulary. In the paper's code it and
+    all embeddings stay as they are: `Stage.freeze` with "head" and "all_embeddings".
 
     Inputs:
         | feature | kind |
