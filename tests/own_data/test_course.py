@@ -114,3 +114,11 @@ def test_the_room_and_the_storage_are_said_before(
     assert (made.recipe.storage, made.settings.storage) == (asked or storage,) * 2
     with pytest.raises(ValueError, match="storage: expected float32 or int8 .* received int4"):
         plan("toy", encoder, [open_source(path)], [], [], make_settings(storage="int4"))
+
+
+@pytest.mark.parametrize(("asked", "per_call"), [(7, 1), (104, 10)])
+def test_as_many_steps_are_planned_as_are_asked_for(asked: int, per_call: int) -> None:
+    from use_st5.own_data.plan import _steps
+    from use_st5.own_data.settings import make_settings
+
+    assert _steps([], make_settings(steps=asked)) == (asked, per_call)

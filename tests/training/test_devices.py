@@ -66,7 +66,9 @@ def test_two_devices_of_jax_teach_what_one_teaches(
     pytest.importorskip("jax")
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    # Programs that run three times are compiled quickly, not well.
+    flags = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
+    monkeypatch.setenv("XLA_FLAGS", f"{flags} --xla_llvm_disable_expensive_passes=true")
     without = repository / "tests/without_tensorflow.py"
     assert_alike(fresh_python(without, RUN, *cases, timeout=900), cases, {"one", "two"})
 

@@ -90,8 +90,7 @@ class ArrayData:
     ) -> dict[str, np.ndarray]:
         """The arrays of batch `step` by name, `[batch_size, …]`.
 
-        Ids are cut to the bucket that holds all texts of the batch, where there are buckets. A part
-        of a batch has the width of the whole batch: replicas gather ids from each other.
+        A part of a batch has the width of the whole batch: replicas gather ids from each other.
 
         Args:
             step: Which batch.
@@ -99,13 +98,24 @@ class ArrayData:
             seed: Of the shuffling.
             part: Positions in the batch whose examples are taken, in this order; None: all.
         """
-        rows = self._rows(step, batch_size, seed)
-        taken = rows if part is None else rows[part]
-        arrays = {name: array[taken] for name, array in self.arrays.items()}
+        rows = self.rows(step, batch_size, seed)
+        return self.take(rows if part is None else rows[part], batch=rows)
+
+    def take(self, rows: np.ndarray, *, batch: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Some examples by name, `[len(rows), …]`, in the order of the rows.
+
+        Ids are cut to the bucket that holds all texts of the batch, where there are buckets.
+
+        Args:
+            rows: Which examples.
+            batch: The examples of the batch that the rows are a part of; None: the rows alone.
+        """
+        taken = {name: array[rows] for name, array in self.arrays.items()}
         if self._bucket_of is not None:
-            width = self.buckets[self._bucket_of[rows].max()]
-            arrays |= {name: arrays[name][:, :width] for name in self._ids}
-        return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            whole = rows if batch is None else batch
+            width = self.buckets[self._bucket_of[whole].max()]
+            taken |= {name: taken[name][:, :width] for name in self._ids}
+        return {name: np.ascontiguousarray(array) for name, array in taken.items()}
 
     def row_shape(self, name: str, *, width: int | None = None) -> tuple[int | None, ...]:
         """The shape of an example in an array.
@@ -131,7 +141,7 @@ class ArrayData:
                 digest.update(array[start : start + _MEASURED_AT_ONCE].tobytes())
         return digest.hexdigest()
 
-    def _rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
+    def rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
         """The examples of batch `step`, int `[batch_size]`."""
         epoch, batch = divmod(step, self.size // batch_size)
         order = self._order(batch_size, seed, epoch)
