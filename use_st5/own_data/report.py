@@ -85,7 +85,7 @@ def _scores(
     )
     validation, test = apart(scores)
     yield f"Times 100. Validation, {_described(course.sets, course.dev)}, chose what is exported:"
-    yield f"{chosen}. " + ("" if test else "No rows test: these scores flatter it a little.")
+    yield f"{chosen}." + ("" if test else " No rows test: these scores flatter it a little.")
     yield ""
     yield from _table("validation", history.evaluations[0], validation)
     if test:
