@@ -1,6 +1,49 @@
+import time
+from collections.abc import Callable
+
 import pytest
 
-from use_st5._progress import watched
+from use_st5 import _progress
+from use_st5._progress import progress_lines, waiting, watched
+
+
+@pytest.fixture
+def until_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], str]:
+    """Waits until standard error has got something, where a line is due every hundredth second."""
+    monkeypatch.setattr(_progress, "_LINE_EVERY", 0.01)
+
+    def said() -> str:
+        end = time.monotonic() + 10
+        while not (found := capsys.readouterr().err) and time.monotonic() < end:
+            time.sleep(0.01)
+        return found
+
+    return said
+
+
+def test_long_work_says_lines_where_there_is_no_terminal(
+    until_said: Callable[[], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress_lines(lambda: "rows: 7"):
+        assert until_said().startswith("rows: 7, 0 s\n")
+    with waiting("building an index"):
+        assert until_said().startswith("building an index, 0 s\n")
+    with progress_lines(lambda: "all of it"), progress_lines(lambda: "a part"):
+        capsys.readouterr()
+        assert until_said().startswith("a part, 0 s\n")
+    passing = watched(iter("abc"), "Reading letters", 3, transient=True)
+    next(passing)
+    assert until_said().startswith("Reading letters: 0 of 3, 0 s\n")
+    assert [*passing] == ["b", "c"]
+
+
+def test_short_work_says_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _progress._LINE_EVERY == 10
+    with progress_lines(lambda: "rows: 7"), waiting("building an index"):
+        pass
+    assert capsys.readouterr().err == ""
 
 
 def test_what_is_watched_passes_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

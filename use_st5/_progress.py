@@ -1,9 +1,15 @@
-"""Progress bars on standard error: of `encode`, and of whatever is read or done one by one."""
+"""Progress on standard error: of `encode`, and of whatever is read or done one by one.
+
+Bars are drawn in a terminal. Elsewhere, in a pipe or a file, long work says a line now and then.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +18,59 @@ Item = TypeVar("Item")
 
 # Shorter inputs are done before a progress bar could be read.
 _LONG_INPUT = 20_000
+# Seconds before the first line, and between two of them at least.
+_LINE_EVERY = 10.0
+# Of the blocks that are running, outermost first: the innermost one alone says lines.
+_states: list[Callable[[], str]] = []
+
+
+@contextmanager
+def progress_lines(state: Callable[[], str]) -> Iterator[None]:
+    """Says on standard error how far the work of the block is; nothing where that is a terminal.
+
+    A line comes every ten seconds, and after some minutes each time that another tenth of the time
+    has passed. Work of less than ten seconds says nothing, nor does a block around another one.
+
+    Args:
+        state: What a line says before the seconds; called in another thread.
+    """
+    if sys.stderr.isatty():
+        yield
+        return
+    ended = threading.Event()
+    saying = threading.Thread(target=_say_lines, args=(state, ended), daemon=True)
+    _states.append(state)
+    saying.start()
+    try:
+        yield
+    finally:
+        _states.remove(state)
+        ended.set()
+        saying.join()
+
+
+@contextmanager
+def waiting(message: str) -> Iterator[None]:
+    """Shows a spinner with `message` in a terminal; elsewhere `progress_lines` with it."""
+    if not sys.stderr.isatty():
+        with progress_lines(lambda: message):
+            yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(message):
+        yield
+
+
+def _say_lines(state: Callable[[], str], ended: threading.Event) -> None:
+    began = time.monotonic()
+    wait = _LINE_EVERY
+    while not ended.wait(wait):
+        passed = time.monotonic() - began
+        if _states and _states[-1] is state and (said := state()):
+            sys.stderr.write(f"{said}, {passed:.0f} s\n")
+            sys.stderr.flush()
+        wait = max(_LINE_EVERY, passed / 10)
 
 
 def with_progress(
@@ -24,10 +83,12 @@ def with_progress(
         yield from batches
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+
+    from use_st5._progress_bars import ProgressBars
 
     columns = ("Encoding", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with ProgressBars(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("Encoding", total=total)
         for batch in batches:
             yield batch
@@ -41,19 +102,26 @@ def watched(
     *,
     transient: bool = False,
 ) -> Iterator[Item]:
-    """Passes items on, drawing how many have passed.
+    """Passes items on, drawing how many have passed, or saying it in lines.
 
     Args:
         items: What passes.
         description: Stands before the bar.
         total: How many there are, where `items` does not say it.
-        transient: Whether the bar goes at the end; then nothing is drawn into a file or a pipe.
+        transient: Whether the bar goes at the end; then none is drawn into a file or a pipe.
     """
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+    from use_st5._progress_bars import ProgressBars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(show_speed=True),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
     console = Console(stderr=True)
     hidden = transient and not console.is_terminal  # Else its end is an empty line.
-    yield from track(
-        items, description, total, console=console, transient=transient, disable=hidden
-    )
+    with ProgressBars(*columns, console=console, transient=transient, disable=hidden) as bars:
+        yield from bars.track(items, total, description=description)

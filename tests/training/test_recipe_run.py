@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 from use_st5 import recipes
+from use_st5.data import prepared
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.distillation import minilm
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.own_data.training import train
 from use_st5.training import recipe_run
@@ -62,8 +65,10 @@ def test_parts_that_do_not(
 
 @pytest.mark.process
 def test_no_recipe_runs_where_another_process_writes(
-    tmp_path: Path, written_elsewhere: Callable[..., int]
+    tmp_path: Path, written_elsewhere: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Whether MiniLM is installed is looked at before.
+    monkeypatch.setattr(minilm, "_installed", lambda: tmp_path)
     written_elsewhere(tmp_path / "run", inside=True)
     for name in RECIPES:
         module = importlib.import_module(f"use_st5.recipes.{name}")
@@ -103,6 +108,49 @@ def test_without_a_rate_it_is_the_size() -> None:
     assert [task.rate for task in built_tasks(TASK, PARTS_OF_IT)] == [30, 5]
 
 
+def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "fingerprint", lambda vectorizer: {})
+    read: list[int] = []
+
+    def examples(data: Path) -> Iterator[dict[str, int]]:
+        for row in range(1_000):
+            read.append(row)
+            yield {"label": row % 7}
+
+    data = Examples(examples, {"label": PreparedColumn("label")})
+    task = dataclasses.replace(TASK, data=data)
+    recipe: Any = SimpleNamespace(
+        stages=[SimpleNamespace(tasks=[task])],
+        name="toy",
+        **dict.fromkeys(("prepare", "measure", "vectorizer"), lambda run: None),
+        held_out=lambda data: (),
+    )
+    run = Run(recipe, tmp_path, tmp_path)
+    for _ in range(2):
+        recipe_run._prepare(run, steps=20)
+        assert len(read) == 20 * 8
+    of_trial = recipe_run._open(run, task, steps=20)["nli"].arrays["label"]
+    with pytest.raises(FileNotFoundError, match="Expected prepared ids"):
+        recipe_run._open(run, task, steps=None)
+    recipe_run._prepare(run, steps=recipe_run.TRIAL_STEPS)
+    assert len(recipe_run._open(run, task, steps=None)["nli"]) == 1_000
+    of_whole = recipe_run._open(run, task, steps=20)["nli"].arrays["label"]
+    np.testing.assert_array_equal(of_trial, of_whole)
+
+
+def test_arguments_are_looked_at_before_any_work(tmp_path: Path) -> None:
+    stage = SimpleNamespace(tasks=[TASK], options={"gradient_cache": 4})
+    recipe: Any = SimpleNamespace(folders=(), stages=[stage])
+    run = Run(recipe, tmp_path, tmp_path)
+    with pytest.raises(ValueError, match="steps to be 1 or more. Received: 0"):
+        recipe_run.run_recipe(run, steps=0)
+    recipe_run._check_batches(run, replicas=2)
+    with pytest.raises(ValueError, match="'nli' to be a multiple of 16, .* Received: 8"):
+        recipe_run._check_batches(run, replicas=4)
+
+
 def test_the_folder_of_the_batches_reaches_the_trainer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +158,7 @@ def test_the_folder_of_the_batches_reaches_the_trainer(
     monkeypatch.setattr(
         recipe_run, "_train", lambda run, folder, steps, device: given.update(device.options)
     )
-    recipe = SimpleNamespace(check=lambda run: None, folders=())
+    recipe = SimpleNamespace(check=lambda run: None, folders=(), stages=())
     run = SimpleNamespace(recipe=recipe, output=tmp_path, exported=tmp_path / "model")
     recipe_run.run_recipe(run, part="train", batch_files=Path("gs://bucket/x"))
     assert given == {"batch_files": Path("gs://bucket/x")}

@@ -11,6 +11,7 @@ import typer
 from use_st5._cli.lines import STDIN, open_input, read_lines
 from use_st5._cli.models import say_truncated, start_tensorflow
 from use_st5._cli.output import manual, print_table, waiting
+from use_st5._progress import progress_lines
 from use_st5._streams import in_chunks
 
 if TYPE_CHECKING:
@@ -58,14 +59,14 @@ def classify(
     options = {"batch_size": batch_size, "show_progress": False, "on_truncation": "ignore"}
     cells: list[tuple[str, str, str]] = []
     total = cut = 0
-    for texts in in_chunks(
-        _texts(files or [STDIN]), rows=_ROWS, characters=_CHARACTERS, length=len
-    ):
-        found = loaded.probabilities(texts, **options)
-        total, cut = total + len(texts), cut + len(loaded.encoder.truncated(texts))
-        if as_json:
-            _print_objects(texts, found, loaded.labels)
-        else:
+    read = in_chunks(_texts(files or [STDIN]), rows=_ROWS, characters=_CHARACTERS, length=len)
+    with progress_lines(lambda: f"texts: {total:,}"):
+        for texts in read:
+            found = loaded.probabilities(texts, **options)
+            total, cut = total + len(texts), cut + len(loaded.encoder.truncated(texts))
+            if as_json:
+                _print_objects(texts, found, loaded.labels)
+                continue
             chosen = zip(texts, found.argmax(axis=1), found.max(axis=1), strict=True)
             cells += [(loaded.labels[place], f"{most:.4f}", text) for text, place, most in chosen]
     if not total:

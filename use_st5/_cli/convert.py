@@ -139,12 +139,17 @@ def _convert(
 
 @contextlib.contextmanager
 def _counted() -> Iterator[Callable[[str], None]]:
-    """A spinner, in a terminal, that counts the tensors which are in place."""
+    """A spinner, or lines, that count the tensors which are in place."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn
+    from rich.progress import SpinnerColumn, TextColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.completed} tensors read: {task.description}"))
+    from use_st5._progress_bars import ProgressBars
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed} {task.description}: {task.fields[name]}"),
+    )
     terminal = Console(stderr=True)
-    with Progress(*columns, console=terminal, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("")
-        yield lambda name: progress.update(task, advance=1, description=name)
+    with ProgressBars(*columns, console=terminal, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("tensors read", total=None, name="")
+        yield lambda name: progress.update(task, advance=1, name=name)

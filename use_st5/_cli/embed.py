@@ -32,6 +32,7 @@ from use_st5._cli.models import (
 )
 from use_st5._cli.output import manual, say, waiting
 from use_st5._files import sole_writer
+from use_st5._progress import progress_lines
 from use_st5._remote_files import carry, place_for, remote_path
 from use_st5._streams import in_chunks
 
@@ -230,12 +231,14 @@ def _run(
     options: dict[str, Any],
 ) -> None:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+
+    from use_st5._progress_bars import ProgressBars
 
     lines = itertools.islice(read_lines(stream, source=source), job.rows_done, None)
     terminal = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal, disable=not terminal.is_terminal) as progress:
+    with ProgressBars(*columns, console=terminal, disable=not terminal.is_terminal) as progress:
         task = progress.add_task("rows", total=job.description.rows, completed=job.rows_done)
         for texts in _chunks(lines, rows=_CHUNK_ROWS):
             vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
@@ -251,11 +254,12 @@ def _to_standard_output(
     with open_input(source) as stream:
         encoder = load_encoder(model)
         total = truncated = 0
-        for texts in _chunks(read_lines(stream, source=source), rows=_STREAMED_ROWS):
-            vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
-            sys.stdout.buffer.write(to_bytes(texts, vectors, "jsonl"))
-            sys.stdout.buffer.flush()
-            total, truncated = total + len(texts), truncated + cut
+        with progress_lines(lambda: f"rows: {total:,}"):
+            for texts in _chunks(read_lines(stream, source=source), rows=_STREAMED_ROWS):
+                vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
+                sys.stdout.buffer.write(to_bytes(texts, vectors, "jsonl"))
+                sys.stdout.buffer.flush()
+                total, truncated = total + len(texts), truncated + cut
     say_truncated(encoder, truncated, total)
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from use_st5._progress_bars import ProgressBars
 from use_st5.evaluation.task import EvaluationTask, Progress, T
 from use_st5.vector_store import Encode
 
@@ -58,7 +59,7 @@ class EvaluationProgress(Progress):
 
 @contextmanager
 def drawn_progress() -> Iterator[EvaluationProgress]:
-    """Bars on standard error while the block runs; nothing where that is no terminal."""
+    """Bars on standard error while the block runs; lines where that is no terminal."""
     terminal = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -66,5 +67,7 @@ def drawn_progress() -> Iterator[EvaluationProgress]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Bars(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bars:
+    with ProgressBars(
+        *columns, console=terminal, transient=True, disable=not terminal.is_terminal
+    ) as bars:
         yield EvaluationProgress(bars)

@@ -51,18 +51,20 @@ def measured(
 
 @contextmanager
 def _measuring(path: Path) -> Iterator[Callable[[int, int], None]]:
-    """A bar of what is measured in a terminal; Ctrl-C says what is kept in a file."""
+    """A bar or lines of what is measured; Ctrl-C says what is kept in a file."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+
+    from use_st5._progress_bars import ProgressBars
 
     terminal = Console(stderr=True)
-    columns = ("measuring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     reached = [0, 0]
     try:
-        with Progress(
+        with ProgressBars(
             *columns, console=terminal, transient=True, disable=not terminal.is_terminal
         ) as bars:
-            bar = bars.add_task("", total=None)
+            bar = bars.add_task("measuring", total=None)
 
             def on_visit(done: int, total: int) -> None:
                 reached[:] = done, total

@@ -6,13 +6,13 @@ import csv
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
 from use_st5._files import atomic_path
+from use_st5._progress import waiting as waiting
 
 _TABLES = (".tsv", ".csv", ".jsonl")
 
@@ -71,18 +71,6 @@ def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]
         else:  # A tab or a line break would end a field.
             for row in (columns, *rows):
                 file.write("\t".join(" ".join(cell.split()) for cell in row) + "\n")
-
-
-@contextmanager
-def waiting(message: str) -> Iterator[None]:
-    """Shows a spinner with `message` on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(message):
-        yield
 
 
 def manual(text: str, *examples: str) -> str:

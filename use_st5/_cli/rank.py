@@ -11,6 +11,7 @@ import typer
 from use_st5._cli.lines import STDIN, open_input, read_lines
 from use_st5._cli.models import say_truncated, start_tensorflow
 from use_st5._cli.output import manual, print_table, waiting
+from use_st5._progress import progress_lines
 
 if TYPE_CHECKING:
     from use_st5.cross_encoder import CrossEncoder
@@ -54,9 +55,10 @@ def rank(
         raise ValueError("expected texts to rank, one a line, received none")
     places, texts = zip(*found, strict=True)
     judge = _load(model)
-    cut = judge.truncated([(query, text) for text in texts])
+    with progress_lines(lambda: f"ranking {len(texts):,} texts"):
+        cut = judge.truncated([(query, text) for text in texts])
+        ranked = judge.rank(query, texts, top_k=top_k, batch_size=batch_size)
     say_truncated(judge, len(cut), len(texts), what="pairs of the query and a text")
-    ranked = judge.rank(query, texts, top_k=top_k, batch_size=batch_size)
     if as_json:
         rows = [
             {"score": each.score, "file": file, "line": line, "text": each.text}

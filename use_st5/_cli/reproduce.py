@@ -42,6 +42,10 @@ HELP = manual(
     a wrong name lists them. A recipe's further settings are options too, `--NAME VALUE`, several
     values with commas between; they are the keyword arguments of its `run`.
 
+    With fewer than 100 --steps a run is a trial: of each task's data it prepares the first rows
+    alone, as many as these steps read, and its scores say nothing of the recipe. What was prepared
+    stays in OUT/prepared, or in the folder of --prepared for several runs, and is used again.
+
     --strategy trains on several devices: mirrored (all GPUs of the machine), tpu (with --tpu NAME
     where it is not this machine's own) or multi_worker (several machines, each with its TF_CONFIG
     and --part train); one is the first GPU, or the CPU.

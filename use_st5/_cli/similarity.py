@@ -22,6 +22,7 @@ from use_st5._cli.models import (
 )
 from use_st5._cli.output import manual, print_table, say
 from use_st5._imports import require
+from use_st5._progress import progress_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,7 +125,8 @@ def _pair_by_pair(
     from use_st5.similarity import similarity_by_name
 
     texts = [text for pair in pairs for text in pair]
-    vectors, cut = encode_counting(encoder, texts)
+    with progress_lines(lambda: f"encoding {len(texts):,} texts"):
+        vectors, cut = encode_counting(encoder, texts)
     scores = np.asarray(similarity_by_name(metric.value)(vectors[::2], vectors[1::2])).tolist()
     say_truncated(encoder, cut, len(texts))
     if as_json:
@@ -146,7 +148,8 @@ def _all_against_all(
     if heatmap is not None:  # What is wrong with it is said before the model is loaded.
         _check_heatmap(heatmap, len(texts))
     encoder = load_encoder(model)
-    vectors, cut = encode_counting(encoder, texts)
+    with progress_lines(lambda: f"encoding {len(texts):,} texts"):
+        vectors, cut = encode_counting(encoder, texts)
     matrix = encoder.similarity(vectors, metric=metric.value)
     say_truncated(encoder, cut, len(texts))
     if as_json:

@@ -239,7 +239,9 @@ class Recipe:
             data: Folder of the corpora and evaluation sets; from elsewhere (gs://) a copy is made.
             output: Folder for checkpoints, the SavedModel and the scores; may lie elsewhere.
             seed: Of the initial weights, the draw of tasks and the shuffling.
-            steps: Optimizer steps of each stage; the recipe's own by default.
+            steps: Optimizer steps of each stage; the recipe's own by default. With fewer than 100
+                the run is a trial: it prepares no more than the first `steps` batches' rows of
+                each part of the data, and trains on these, shuffled by the seed.
             resume: Whether an interrupted run in `output` continues.
             part: "prepare" writes arrays, "train" makes a model of them, "export" the rest.
             tasks: Which tasks to train on; all by default.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import keras
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5._model_manifest import check_replaceable
+from use_st5._progress import progress_lines, waiting, watched
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, remote_path
 from use_st5.data.prepared import open_prepared, prepare
@@ -22,12 +24,15 @@ from use_st5.training.device import Device, check_tensorflow
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
 from use_st5.training.recipe import Part, RecipeTask, Run, Scores, Stage, StrategyName
+from use_st5.training.run_checks import check_steps
 from use_st5.training.task import Task
 from use_st5.training.training_loop import STEPS_PER_CALL
 
 PARTS: tuple[Part, ...] = ("prepare", "train", "export")
 HISTORY = "history.json"
 _TRAINING = "training.json"
+# A run of fewer steps is a trial: it needs the rows of its own batches, and measures nothing.
+TRIAL_STEPS = 100
 
 
 def run_recipe(
@@ -46,24 +51,30 @@ def run_recipe(
     measurements), `model/` (the SavedModel, unless it goes elsewhere) and `scores.json`.
 
     Raises:
-        ValueError: The part or the strategy does not go with Keras's backend, or a folder elsewhere
-            (gs:// and the like) with the recipe.
+        ValueError: The part or the strategy does not go with Keras's backend, a folder elsewhere
+            (gs:// and the like) with the recipe, or a batch size with the number of replicas; or
+            `steps` is below 1.
         FileExistsError: What `checkpoints_folder` raises.
         BlockingIOError: Another process is writing there.
     """
     wanted = parts_to_run(part, PARTS)
+    check_steps(steps=steps)
     _check_places(run)
     device = Device(strategy, part, batch_files)
+    _check_batches(run, device.replicas)
     alone = sole_writer(run.output, inside=True, elsewhere=True)
     with alone if device.writes else contextlib.nullcontext():
         checkpoints = checkpoints_folder(run.output, resume=resume, exported=run.exported)
         if "train" in wanted:
             run.recipe.check(run)
         if "prepare" in wanted:
-            _prepare(run)
+            _prepare(run, steps)
         if "train" in wanted:
             _train(run, checkpoints, steps, device)
-        return _export(run) if "export" in wanted else {}
+        if "export" not in wanted:
+            return {}
+        with progress_lines(lambda: f"measuring and exporting {run.recipe.name}"):
+            return _export(run)
 
 
 def parts_to_run(part: Part | None, parts: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -134,19 +145,54 @@ def _check_places(run: Run) -> None:
             )
 
 
-def _prepare(run: Run) -> None:
+def _check_batches(run: Run, replicas: int) -> None:
+    """Refuses batch sizes that the replicas cannot share, before any work.
+
+    Raises:
+        ValueError: There is one.
+    """
+    for stage in run.recipe.stages:
+        micro = [stage.options.get(name, 1) for name in ("accumulation", "gradient_cache")]
+        parts = replicas * math.prod(micro)
+        for task in stage.tasks:
+            if task.batch_size % parts:
+                raise ValueError(
+                    f"Expected the batch size of task '{task.name}' to be a multiple of {parts}, "
+                    f"for {replicas} replicas and their micro-batches. Received: {task.batch_size}"
+                )
+
+
+def _prepare(run: Run, steps: int | None) -> None:
     """Writes every part of every task's data as arrays, unless they are there."""
-    run.measure  # noqa: B018  What is missing is better said now.
-    run.recipe.prepare(run)
+    with waiting("reading what the recipe measures"):
+        run.measure  # noqa: B018  What is missing is better said now.
+    with progress_lines(lambda: f"preparing {run.recipe.name}"):
+        run.recipe.prepare(run)
     for stage in run.recipe.stages:
         for task in stage.tasks:
+            rows = _trial_rows(task, steps)
             for name, (examples, columns) in task.data.sources(task.name, run).items():
-                prepare(examples(), columns, run.vectorizer, run.prepared / name, reuse=True)
+                read = itertools.islice(examples(), rows)
+                shown = watched(read, f"Preparing {name}", rows, transient=True)
+                prepare(shown, columns, run.vectorizer, _place(run, name, rows), reuse=True)
+
+
+def _trial_rows(task: RecipeTask, steps: int | None) -> int | None:
+    """How many first rows of each part of its data a trial has; None: the run is no trial."""
+    return None if steps is None or steps >= TRIAL_STEPS else steps * task.batch_size
+
+
+def _place(run: Run, part: str, rows: int | None) -> Path:
+    """The folder of a part's arrays: a trial's own, unless the whole part is there."""
+    whole = run.prepared / part
+    return whole if rows is None or exists(whole) else run.prepared / f"{part}.first_{rows}"
 
 
 def _train(run: Run, checkpoints: Path, steps: int | None, device: Device) -> None:
     # All data is looked for before any of it is trained on.
-    data = {task.name: _open(run, task) for stage in run.recipe.stages for task in stage.tasks}
+    data = {
+        task.name: _open(run, task, steps) for stage in run.recipe.stages for task in stage.tasks
+    }
     keras.utils.set_random_seed(run.seed)
     with device.scope():
         model = run.recipe.model(run)
@@ -165,21 +211,22 @@ def _train(run: Run, checkpoints: Path, steps: int | None, device: Device) -> No
         write_json(run.output / _TRAINING, facts | ({"stages": stages} if stages else {}))
 
 
-def _open(run: Run, task: RecipeTask) -> dict[str, ArrayData]:
+def _open(run: Run, task: RecipeTask, steps: int | None) -> dict[str, ArrayData]:
     """The parts of a task's data, as prepared.
 
     Raises:
         FileNotFoundError: One was not prepared.
     """
-    parts = {}
+    parts, rows = {}, _trial_rows(task, steps)
     for name, (_, columns) in task.data.sources(task.name, run).items():
-        folder = run.prepared / name
+        folder = _place(run, name, rows)
         if not exists(folder):
             raise FileNotFoundError(
                 f"Expected prepared ids, {as_written(folder)}. Where TensorFlow is, run the same "
                 "command with --part prepare, and bring the output folder here."
             )
-        arrays = open_prepared(folder, columns=columns)
+        found = open_prepared(folder, columns=columns)
+        arrays = {each: array[:rows] for each, array in found.items()}
         parts[name] = ArrayData(arrays, group_size=task.data.group_size, buckets=task.data.buckets)
     return parts
 

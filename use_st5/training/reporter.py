@@ -12,6 +12,8 @@ from typing import Protocol
 import rich.console
 import rich.progress
 
+from use_st5._progress_bars import ProgressBars
+
 
 class ScalarWriter(Protocol):
     """What keeps the numbers of a run; `TensorBoardWriter` is one."""
@@ -26,7 +28,8 @@ class ScalarWriter(Protocol):
 class Reporter:
     """Shows a run on the terminal and passes its numbers on.
 
-    On a terminal it is a bar; into a file or a pipe it is a line at each evaluation.
+    On a terminal it is a bar; into a file or a pipe it is a line at each evaluation, and one every
+    ten seconds, as of `progress_lines`.
 
     Args:
         writer: Keeps the numbers; None: nothing does.
@@ -35,7 +38,7 @@ class Reporter:
 
     def __init__(self, writer: ScalarWriter | None, *, progress: bool) -> None:
         self.console = rich.console.Console(stderr=True, quiet=not progress)
-        self.bar = rich.progress.Progress(
+        self.bar = ProgressBars(
             rich.progress.TextColumn("{task.description}"),
             rich.progress.BarColumn(),
             rich.progress.MofNCompleteColumn(),
@@ -44,6 +47,7 @@ class Reporter:
             rich.progress.TimeRemainingColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
+            lines=progress,
         )
         self.writer = writer
         self.losses: dict[str, float] = {}

@@ -16,6 +16,7 @@ import rich.progress
 import tensorflow as tf
 
 from use_st5._imports import require
+from use_st5._progress_bars import ProgressBars
 from use_st5.data.data_folder import DataFolder
 from use_st5.transfer.rows import Features, Ingredients, PreparedSplit, TransferRow
 from use_st5.transfer.splits import TASKS, split
@@ -109,11 +110,9 @@ class TransferCell:
         return self._prepared
 
 
-def _progress(console: rich.console.Console) -> rich.progress.Progress:
+def _progress(console: rich.console.Console) -> ProgressBars:
     columns = ("{task.description}", rich.progress.BarColumn(), rich.progress.MofNCompleteColumn())
-    return rich.progress.Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    )
+    return ProgressBars(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def train(

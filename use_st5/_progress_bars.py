@@ -1,0 +1,54 @@
+"""Bars in a terminal; where there is none, lines now and then."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn, Task
+
+from use_st5._progress import progress_lines
+
+
+class ProgressBars(Progress):
+    """Rich's bars, with lines as of `progress_lines` where the console is no terminal.
+
+    Args:
+        *columns: As of `Progress`.
+        console: Where to draw.
+        lines: Whether there are lines where there is no terminal.
+        **options: As of `Progress`; `disable` is about bars alone.
+    """
+
+    def __init__(
+        self, *columns: str | ProgressColumn, console: Console, lines: bool = True, **options: Any
+    ) -> None:
+        super().__init__(*columns, console=console, **options)
+        self._says_lines = lines and not console.is_terminal
+        self._lines = contextlib.ExitStack()
+
+    def start(self) -> None:
+        """Begins to draw, or to say lines."""
+        super().start()
+        if self._says_lines:
+            self._lines.enter_context(progress_lines(self.state))
+
+    def stop(self) -> None:
+        """Ends both."""
+        self._lines.close()
+        super().stop()
+
+    def state(self) -> str:
+        """How far each unfinished task is, in words."""
+        return "; ".join(_state(task) for task in self.tasks if task.visible and not _done(task))
+
+
+def _done(task: Task) -> bool:
+    return task.total is not None and task.completed >= task.total
+
+
+def _state(task: Task) -> str:
+    total = "" if task.total is None else f" of {task.total:,.0f}"
+    fields = [value for value in task.fields.values() if isinstance(value, str) and value]
+    return "  ".join([f"{task.description.strip()}: {task.completed:,.0f}{total}", *fields])
