@@ -12,6 +12,7 @@ import signal
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -68,8 +69,8 @@ def told_to_end(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     whole = TrainingLoop._call
 
     def at(step: int) -> None:
-        def call(self: TrainingLoop, callbacks: object) -> dict[str, float]:
-            values = whole(self, callbacks)
+        def call(self: TrainingLoop, *arguments: Any) -> dict[str, float]:
+            values = whole(self, *arguments)
             if self.history.step == step:
                 os.kill(os.getpid(), signal.SIGTERM)
             return values
