@@ -53,8 +53,9 @@ _LONG = tuple(f"tests/{room}/" for room in ("export", "models", "own_data", "rec
 # Where the processes of pytest-xdist say what memory they took, and where the first one keeps it.
 _PEAK = "use_st5_peak_memory"
 _PEAKS = pytest.StashKey[list[float]]()
-# Bytes that the process may grow before what it has freed is given back, and what it had then.
-_GROWTH = 200_000_000
+# Bytes that the process may grow before what it has freed is given back: by the end of a file of
+# tests, and within one, and what it had then.
+_GROWTH, _GROWTH_WITHIN = 200_000_000, 600_000_000
 _clean_memory = [0]
 _END_TO_END = "goes from end to end: --end-to-end runs it"
 _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `(\w+)` is not installed")
@@ -70,6 +71,15 @@ def _memory_of_a_file_given_back() -> Iterator[None]:
     _forget_custom_gradients()
     resident = _resident_memory()
     if not resident or resident >= _clean_memory[0] + _GROWTH:
+        _give_memory_back()
+
+
+@pytest.fixture(autouse=True)
+def _memory_of_a_test_given_back() -> Iterator[None]:
+    """The same within a file whose tests leave much: each graph that XLA was given is 50 MB."""
+    yield
+    if _resident_memory() >= _clean_memory[0] + _GROWTH_WITHIN:
+        _forget_custom_gradients()
         _give_memory_back()
 
 

@@ -190,6 +190,7 @@ def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
         train(start, path, tmp_path / "no", **options)
 
 
+@pytest.mark.end_to_end
 def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_path: Path) -> None:
     """Of texts alone a teacher's vectors are learnt, and nothing else."""
     from use_st5.own_data.training import train
@@ -261,6 +262,7 @@ def test_the_steps_of_a_mixture_are_shown(start: str, tmp_path: Path) -> None:
         train(start, files[0], tmp_path / "n", task={"c.csv": "pairs"})
 
 
+@pytest.mark.end_to_end
 def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
     from use_st5.own_data.training import train
 

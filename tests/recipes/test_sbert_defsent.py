@@ -164,6 +164,7 @@ def test_two_models_become_one(data: Path, bert: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(concat, np.hstack([sbert, defsent]), atol=1e-6)
 
 
+@pytest.mark.end_to_end
 def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(
     data: Path, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def encoder(tmp_path: Path) -> str:
     return str(tmp_path / "thirds")
 
 
+@pytest.mark.end_to_end
 def test_a_row_is_tuned_repeated_tested_and_kept(data: Path, encoder: str, tmp_path: Path) -> None:
     pytest.importorskip("keras_tuner")
     (tmp_path / "glove.txt").write_text("who 1 0\nwhat 0 1\n")

@@ -41,6 +41,7 @@ def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path:
     assert SMALL.run(corpora, tmp_path / "run", steps=40) == scores
 
 
+@pytest.mark.end_to_end
 def test_without_tasks_the_model_stays_as_drawn(corpora: Path, tmp_path: Path) -> None:
     first, second = (SMALL.run(corpora, tmp_path / name, tasks=()) for name in "ab")
     assert first == second

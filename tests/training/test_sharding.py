@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,8 @@ def test_eight_devices_give_the_weights_of_one(
 ) -> None:
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+    devices = "--xla_force_host_platform_device_count=8"
+    monkeypatch.setenv("XLA_FLAGS", f"{os.environ['XLA_FLAGS']} {devices}")
     output = fresh_python(repository / "tests/without_tensorflow.py", RUN, timeout=900)
     found = json.loads(output.splitlines()[-1])
     assert found.pop("devices") == 8

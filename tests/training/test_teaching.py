@@ -347,6 +347,7 @@ def _correlates(model: keras.Model, kind: Any) -> float:
     return float(spearmanr(scores(inference(model), kind, DEVELOPMENT), GOLD).statistic)
 
 
+@pytest.mark.end_to_end
 def test_equal_courses_end_with_equal_weights_and_others_with_others(
     whole: tuple[Path, list[Taught]], tmp_path: Path
 ) -> None:
@@ -374,6 +375,7 @@ def killed_at(at: int, real: Callable[..., Any]) -> Callable[..., Any]:
     return killing
 
 
+@pytest.mark.end_to_end
 def test_a_course_killed_twice_goes_on_to_the_same_weights(
     whole: tuple[Path, list[Taught]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,6 +407,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, np.ndarray]]:
     return given
 
 
+@pytest.mark.end_to_end
 def test_several_learners_learn_the_mean_of_their_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -444,6 +447,7 @@ def test_the_standard_course_has_no_cross_encoder(
     assert [kind for kind, _ in given] == ["bi"]
 
 
+@pytest.mark.end_to_end
 def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None:
     # Nothing is learned at a rate of nothing: the bi-encoder keeps its weights all the way.
     still = dataclasses.replace(SMALL.to_bi, learning_rate=0.0)
