@@ -76,7 +76,7 @@ def _memory_of_a_file_given_back() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _memory_of_a_test_given_back() -> Iterator[None]:
-    """The same within a file whose tests leave much: each graph that XLA was given is 50 MB."""
+    """The same within a file whose tests leave much."""
     yield
     if _resident_memory() >= _clean_memory[0] + _GROWTH_WITHIN:
         _forget_custom_gradients()

@@ -187,7 +187,14 @@ def assert_fit_for_a_tpu(text: str, ops: set[str]) -> None:
 
 
 @pytest.mark.usefixtures("mixed_bfloat16")
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Poolings beside the usual one. Of each program XLA keeps tens of megabytes.
+        pytest.param(name, marks=[pytest.mark.end_to_end] * (" " in name))
+        for name in ENCODERS
+    ],
+)
 def test_the_step_of_every_family_holds_nothing_that_a_tpu_refuses(name: str) -> None:
     loss, columns = LOSSES["contrastive"]
     text, ops = program(ENCODERS[name](), loss(), columns)
