@@ -30,6 +30,23 @@ def test_none(package: Path) -> None:
         _bundled.bundled_folder("use_dan_en")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sentence-transformers/sentence-t5-base", "hf download sentence-transformers/sentence-t5"),
+        ("all-MiniLM-L6-v2", "hf download OWNER/all-MiniLM-L6-v2 --local-dir all-MiniLM-L6-v2"),
+        ("/data/t5", ""),
+        ("../t5", ""),
+        ("a/b/c", ""),
+        ("gs://bucket/t5", ""),
+    ],
+)
+def test_how_a_model_of_a_hub_comes_here(name: str, said: str) -> None:
+    found = _bundled.download_advice(name)
+    assert said in found
+    assert bool(said) == bool(found)
+
+
 def test_in_a_checkout(package: Path) -> None:
     models = package.parent / "saved_models"
     make_model(models / "b")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+# A name that a model of Hugging Face's hub may have, with or without its owner.
+_HUB_NAME = re.compile(r"(?:([A-Za-z0-9][\w.-]*)/)?([A-Za-z0-9][\w.-]*)")
 # What makes a folder a SavedModel.
 SAVED_MODEL_FILE = "saved_model.pb"
 
@@ -35,6 +38,25 @@ def bundled_folder(name: str) -> Path:
             "For a model of your own give the path of its folder."
         )
     return _root() / name
+
+
+def download_advice(name: str) -> str:
+    """How a model of a hub comes here, where a name that was not found may be that of one.
+
+    Args:
+        name: What was given.
+
+    Returns:
+        Sentences; "" where it is a path that no hub has.
+    """
+    found = _HUB_NAME.fullmatch(name)
+    if found is None:
+        return ""
+    owner, model = found[1] or "OWNER", found[2]
+    return (
+        "use_st5 downloads nothing. If this is a model of Hugging Face's hub, download its folder "
+        f"first: hf download {owner}/{model} --local-dir {model}"
+    )
 
 
 def _root() -> Path:

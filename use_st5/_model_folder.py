@@ -6,7 +6,7 @@ import difflib
 import os
 from pathlib import Path
 
-from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
+from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names, download_advice
 from use_st5._remote_files import brought
 
 _LISTED = 12
@@ -56,4 +56,8 @@ def _hint(name: str) -> str:
     names = bundled_names()
     close = difflib.get_close_matches(name, names, n=1)
     there = f"Bundled models: {', '.join(names) or 'none'}."
-    return f"Did you mean {close[0]!r}? {there}" if close else there
+    if close:
+        return f"Did you mean {close[0]!r}? {there}"
+    # Names of a hub have one of these; what lies there is a checkpoint.
+    advice = download_advice(name) if {"/", "-"} & set(name) else ""
+    return f"{there} {advice}, and use-st5 convert makes a model of it." if advice else there

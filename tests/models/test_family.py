@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,9 +16,17 @@ import tensorflow as tf
 
 import use_st5
 from tests.models import toy_family
+from use_st5.convert.checkpoint import Checkpoint
 from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.losses.contrastive_loss import ContrastiveLoss
-from use_st5.models.family import families, family_named, family_of, family_with, register
+from use_st5.models.family import (
+    families,
+    family_named,
+    family_of,
+    family_that_knows,
+    family_with,
+    register,
+)
 from use_st5.models.lora import apply_lora
 from use_st5.text.vectorizer import Vectorizer
 from use_st5.trainable_encoder import TrainableEncoder
@@ -123,6 +134,22 @@ def test_evaluated_and_benchmarked(
 
 def test_its_text_stage_keeps_the_contract() -> None:
     assert isinstance(toy_family.TrigramVectorizer(), Vectorizer)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("MPNet", "an MPNet"), ("DistilBert", "a DistilBert"), ("ALBERT", "an ALBERT"),
+     ("XLMRoberta", "an XLMRoberta"), ("gpt2", "a gpt2")],
+)  # fmt: skip
+def test_a_checkpoint_that_no_family_reads_is_named(name: str, said: str) -> None:
+    settings = {"model_type": name.lower(), "architectures": [f"{name}Model"]}
+    source: Any = SimpleNamespace(shapes=dict)
+    checkpoint = Checkpoint(
+        where=Path("here"), format="Hugging Face", source=source, settings=settings
+    )
+    expected = f"here: this is {said}; use_st5 reads BERT, RoBERTa, T5 and mT5."
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        family_that_knows(checkpoint, None)
 
 
 def test_the_list_of_families() -> None:

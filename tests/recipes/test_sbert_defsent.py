@@ -212,7 +212,7 @@ def test_the_words_that_train_are_of_one_token_and_one_part(data: Path, bert: Pa
 def test_what_is_no_bert_is_refused(data: Path, bert: Path, tmp_path: Path) -> None:
     config = json.loads((bert / "config.json").read_text())
     (bert / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
-    with pytest.raises(ValueError, match="gpt2|known family"):
+    with pytest.raises(ValueError, match="gpt2"):
         sbert_defsent.RECIPE.run(data, tmp_path / "run", pretrained=bert)
 
 

@@ -171,6 +171,11 @@ def test_batch_files_are_tensorflow_s(monkeypatch: pytest.MonkeyPatch) -> None:
         Device(None, "train", "gs://bucket/x")
 
 
+def test_several_workers_train_alone() -> None:
+    with pytest.raises(ValueError, match=r"^multi_worker trains and .* give --part train\. Run "):
+        Device("multi_worker", None)
+
+
 def test_text_and_a_teacher_s_vectors_are_written_here() -> None:
     recipe: Any = SimpleNamespace(name="taught", folders=("teacher",))
     elsewhere, here = Path("gs://bucket/run"), Path("here")

@@ -28,6 +28,9 @@ HELP = manual(
     the folder of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt), or a checkpoint
     of the Model Garden's, with vocab.txt beside it.
 
+    use_st5 downloads nothing. The folder of a model of Hugging Face's hub comes here by
+    `hf download sentence-transformers/all-MiniLM-L6-v2 --local-dir all-MiniLM-L6-v2`.
+
     Of a plain BERT or RoBERTa an encoder is made whose vectors are pooled: --pooling mean, cls or
     max. One that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. Of a
     plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from use_st5._bundled import download_advice
 from use_st5._records import check_record, read_record
 from use_st5.convert.assignment import listed
 from use_st5.convert.safetensors_source import SafetensorsSource
@@ -89,6 +90,20 @@ class Checkpoint:
         """Tokens that are read of a text, as sentence-transformers says it; None: not said."""
         return None if self.modules is None else self.modules.max_length
 
+    @property
+    def kind(self) -> str | None:
+        """What the settings say the model is, as people call it, such as MPNet; None: nothing."""
+        kind = self.settings.get("model_type")
+        if not isinstance(kind, str) or not kind:
+            return None
+        named = self.settings.get("architectures")
+        bare = kind.replace("-", "").replace("_", "").lower()
+        for each in named if isinstance(named, list) else ():
+            # MPNetForMaskedLM: the class says how the type is written.
+            if isinstance(each, str) and each.lower().startswith(bare):
+                return each[: len(bare)]
+        return kind
+
     def summary(self) -> str:
         """What was found, for messages."""
         if self.folder is not None:
@@ -117,7 +132,10 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if is_tensorflow_checkpoint(path) or (path / BERT_CONFIG).is_file():
         return _of_tensorflow(path)
     if not path.exists():
-        raise FileNotFoundError(f"{path}: expected a checkpoint, found nothing of this name.")
+        advice = download_advice(os.fspath(path))
+        raise FileNotFoundError(
+            f"{path}: expected a checkpoint, found nothing of this name. {advice}".rstrip()
+        )
     raise ValueError(
         f"{path}: expected a folder of Hugging Face or sentence-transformers (config.json, "
         "modules.json), a T5X checkpoint (a folder checkpoint_N or one file), or a TensorFlow "

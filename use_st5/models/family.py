@@ -50,6 +50,7 @@ class Family(abc.ABC):
         max_length: Tokens that are read of a text where nobody says it; None: what the model reads.
         poolings: How it may make one vector of the tokens', where a checkpoint does not say it; the
             first is the usual one.
+        reads: Whose checkpoints it reads, as people call these models; for messages.
         lora_targets: Groups of linear layers that adapters may be asked for, by name.
     """
 
@@ -61,6 +62,7 @@ class Family(abc.ABC):
     texts: ClassVar[int] = 1
     max_length: ClassVar[int | None] = None
     poolings: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
     lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def fresh(
@@ -305,7 +307,13 @@ def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
                 f"{checkpoint.where}: expected one of the poolings {family.poolings} of the family "
                 f"{family.name!r}, received {pooling!r}."
             )
-    raise ValueError(
-        f"{checkpoint.where}: expected the encoder of a known family "
-        f"({', '.join(families())}), found a checkpoint of {checkpoint.summary()}."
-    )
+    *others, last = (name for family in families().values() for name in family.reads)
+    kind = checkpoint.kind
+    found = f"this is {_with_article(kind)}" if kind else f"found {checkpoint.summary()}"
+    raise ValueError(f"{checkpoint.where}: {found}; use_st5 reads {', '.join(others)} and {last}.")
+
+
+def _with_article(name: str) -> str:
+    """`a BERT`, `an MPNet`: capitals are read as letters."""
+    spelled = name[:2].isupper() and name[0] in "AEFHILMNORSX"
+    return f"{'an' if spelled or name[0] in 'AEIOaeio' else 'a'} {name}"

@@ -66,8 +66,8 @@ class Device:
             raise ValueError(f"Strategies are TensorFlow's. Received: {name} under JAX")
         if name == "multi_worker" and part != "train":
             raise ValueError(
-                "Expected the part 'train' with multi_worker: prepare the data on one machine "
-                f"before, into a folder that all workers see. Received: part={part!r}"
+                "multi_worker trains and does nothing else: give --part train. Run --part prepare "
+                "on one machine before, into a folder that all machines see."
             )
         from use_st5.training.strategies import compiles_everything, is_chief
 

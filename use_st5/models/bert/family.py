@@ -33,6 +33,7 @@ class BertFamily(Family):
     vectorizers: ClassVar = {kind.kind: kind for kind in (WordPieceVectorizer, BytePairVectorizer)}
     storages = ("float32", "int8")
     poolings = POOLINGS
+    reads = ("BERT", "RoBERTa")
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
 
     def fresh(

@@ -34,6 +34,7 @@ class T5Family(Family):
     storages = ("float32", "int8")
     max_length = 256
     poolings = POOLINGS
+    reads = ("T5", "mT5")
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
 
     def fresh(
