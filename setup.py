@@ -40,7 +40,18 @@ EXTRAS = {
     # models themselves, and files of word vectors, need neither.
     "transfer": ["gensim>=4.4", "keras-tuner>=1.4.7"],
 }
-EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
+# What tf-models-official 2.20, its tensorflow-model-optimization (absl-py) and Apache Beam 2.77
+# leave of their shared packages. Without these bounds pip tries version after version.
+ALL_TOGETHER = [
+    "absl-py>=1.2,<2",
+    "numpy>=2.0,<2.5",
+    "protobuf>=6.31.1,<7",
+    "pyarrow>=16,<26",
+    "tensorflow>=2.20,<2.21",
+    f"tensorflow-text>=2.20,<2.21; {NOT_WINDOWS}",
+    "tf-keras>=2.20,<2.21",
+]
+EXTRAS["all"] = sorted({*ALL_TOGETHER, *(each for extra in EXTRAS.values() for each in extra)})
 EXTRAS["dev"] = [
     "hypothesis>=6.100",
     "ipykernel>=6.29",

@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
+if TYPE_CHECKING:  # A command imports this before it knows what it needs.
+    import numpy as np
 
 Item = TypeVar("Item")
 

@@ -40,6 +40,7 @@ from use_st5._cli.interrupts import (
 from use_st5._cli.native_stderr import native_stderr_unheard
 from use_st5._cli.one_line_errors import OneLineErrors, debug_first, open_standard_streams
 from use_st5._cli.output import manual
+from use_st5._progress import progress_lines
 
 _HELP = manual(
     """Universal sentence encoders: embed, compare, evaluate, train, export.
@@ -113,7 +114,10 @@ def main() -> None:
         hear_every_interrupt()
         _, debug = debug_first(sys.argv[1:])
         with contextlib.nullcontext() if debug else native_stderr_unheard():
-            app(prog_name="use-st5")
+            name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+            # Whatever says nothing of itself for ten seconds is known to be at work.
+            with progress_lines(lambda: f"use-st5 {name} is at work"):
+                app(prog_name="use-st5")
     except KeyboardInterrupt:  # Before the command began, or after its end.
         end_interrupted()
     finally:

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import typer
 from typer.testing import CliRunner
 
 import use_st5
-from use_st5 import cli
+from use_st5 import _progress, cli
 from use_st5._cli.one_line_errors import OneLineErrors
 from use_st5._cli.output import manual, print_table
 from use_st5.cli import app
@@ -260,7 +261,7 @@ class Freed:
     __del__ = interrupt
 def in_a_destructor():
     Freed()
-    time.sleep(10)
+    time.sleep(1)
 def swallowed():
     try:
         interrupt()
@@ -363,3 +364,21 @@ def test_native_output_is_heard_with_debug_alone(
     monkeypatch.setattr("sys.argv", ["use-st5", *line])
     cli.main()
     assert muted == ([] if heard else ["native"])
+
+
+def test_a_command_that_says_nothing_is_known_to_be_at_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def silent(**options: str) -> None:
+        end = time.monotonic() + 10
+        while not said and time.monotonic() < end:
+            time.sleep(0.01)
+            said.extend(capsys.readouterr().err.splitlines())
+
+    monkeypatch.setattr(sys, "argv", ["use-st5", "--debug", "info"])
+    monkeypatch.setattr(_progress, "_LINE_EVERY", 0.01)
+    monkeypatch.setattr(cli, "app", silent)
+    cli.main()
+    assert said[0] == "use-st5 info is at work, 0 s"

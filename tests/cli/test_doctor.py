@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import setuptools
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from use_st5._cli import doctor as doctor_module
 from use_st5._cli import packages
@@ -124,6 +125,28 @@ def test_a_triton_that_ends_a_process_with_tensorflow_is_noted(version: str) -> 
     assert found.status is Status.NOTE  # alone, each of them works
     assert version in found.found
     assert "import triton" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "fits", "others"),
+    [
+        ("tensorflow", "2.20.0", ["2.21.0"]),
+        ("tensorflow-text", "2.20.1", ["2.21.1"]),
+        ("tf-keras", "2.20.1", ["2.21.0"]),
+        ("protobuf", "6.33.1", ["5.29.0", "7.36.0"]),
+        ("numpy", "2.4.0", ["1.26.4", "2.5.0"]),
+        ("pyarrow", "25.0.0", ["26.0.1"]),
+        ("absl-py", "1.4.0", ["2.3.1"]),
+    ],
+)
+def test_all_extras_together_leave_pip_nothing_to_try(
+    name: str, fits: str, others: list[str]
+) -> None:
+    """TensorFlow Models wants TensorFlow 2.20, and Beam an older protobuf, NumPy and Arrow."""
+    stated = map(Requirement, setup_arguments()["extras_require"]["all"])
+    taken = SpecifierSet(",".join(str(each.specifier) for each in stated if each.name == name))
+    assert fits in taken
+    assert not [other for other in others if other in taken]
 
 
 def test_every_requirement_is_looked_at() -> None:

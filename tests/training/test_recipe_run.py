@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import pytest
 
-from use_st5 import recipes
+from use_st5 import _progress, recipes
 from use_st5.data import prepared
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.distillation import minilm
@@ -109,10 +109,11 @@ def test_without_a_rate_it_is_the_size() -> None:
 
 
 def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(prepared, "fingerprint", lambda vectorizer: {})
     read: list[int] = []
+    said: list[str] = []
 
     def examples(data: Path) -> Iterator[dict[str, int]]:
         for row in range(1_000):
@@ -124,13 +125,16 @@ def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
     recipe: Any = SimpleNamespace(
         stages=[SimpleNamespace(tasks=[task])],
         name="toy",
-        **dict.fromkeys(("prepare", "measure", "vectorizer"), lambda run: None),
+        **dict.fromkeys(("prepare", "measure"), lambda run: None),
+        # A vocabulary may take minutes.
+        vectorizer=lambda run: said.extend(state() for state in _progress._states),
         held_out=lambda data: (),
     )
     run = Run(recipe, tmp_path, tmp_path)
     for _ in range(2):
         recipe_run._prepare(run, steps=20)
         assert len(read) == 20 * 8
+    assert said == ["preparing toy"]
     of_trial = recipe_run._open(run, task, steps=20)["nli"].arrays["label"]
     with pytest.raises(FileNotFoundError, match="Expected prepared ids"):
         recipe_run._open(run, task, steps=None)

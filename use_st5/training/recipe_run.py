@@ -14,7 +14,7 @@ import keras
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5._model_manifest import check_replaceable
-from use_st5._progress import progress_lines, waiting, watched
+from use_st5._progress import progress_lines, watched
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, remote_path
 from use_st5.data.prepared import open_prepared, prepare
@@ -164,17 +164,16 @@ def _check_batches(run: Run, replicas: int) -> None:
 
 def _prepare(run: Run, steps: int | None) -> None:
     """Writes every part of every task's data as arrays, unless they are there."""
-    with waiting("reading what the recipe measures"):
-        run.measure  # noqa: B018  What is missing is better said now.
     with progress_lines(lambda: f"preparing {run.recipe.name}"):
+        run.measure  # noqa: B018  What is missing is better said now.
         run.recipe.prepare(run)
-    for stage in run.recipe.stages:
-        for task in stage.tasks:
-            rows = _trial_rows(task, steps)
-            for name, (examples, columns) in task.data.sources(task.name, run).items():
-                read = itertools.islice(examples(), rows)
-                shown = watched(read, f"Preparing {name}", rows, transient=True)
-                prepare(shown, columns, run.vectorizer, _place(run, name, rows), reuse=True)
+        for stage in run.recipe.stages:
+            for task in stage.tasks:
+                rows = _trial_rows(task, steps)
+                for name, (examples, columns) in task.data.sources(task.name, run).items():
+                    read = itertools.islice(examples(), rows)
+                    shown = watched(read, f"Preparing {name}", rows, transient=True)
+                    prepare(shown, columns, run.vectorizer, _place(run, name, rows), reuse=True)
 
 
 def _trial_rows(task: RecipeTask, steps: int | None) -> int | None:
