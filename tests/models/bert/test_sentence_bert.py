@@ -130,13 +130,14 @@ def test_word_logits_are_of_the_tied_table() -> None:
     assert model.word_logits(model.token_vectors(ids(4, 6))).shape == (2, 6, 40)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+@pytest.mark.parametrize(
+    "pooling", ["mean", *(pytest.param(p, marks=pytest.mark.end_to_end) for p in ("cls", "max"))]
+)
 def test_every_weight_learns_also_under_xla(pooling: str) -> None:
-    """One of them: that XLA takes the step of each is seen in training/test_compiled_step.py."""
     model = built(pooling=pooling, head=True, dense=ProjectionConfig(8))
     rows = tf.constant(np.concatenate([ids(7), [[2, 5, SEPARATOR, 6, 7, 8, SEPARATOR]]]))
 
-    @tf.function(jit_compile=pooling == "mean")
+    @tf.function(jit_compile=True)
     def gradients() -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(model.word_logits(model(rows, training=True))[:, 0])

@@ -73,9 +73,14 @@ def test_adapters(encoder: TrainableEncoder, tmp_path: Path, targets: str, count
     np.testing.assert_allclose(encoder.encode(TEXTS), adapted, atol=1e-5)
 
 
-def test_merged_adapters_are_exported(encoder: TrainableEncoder, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "targets", ["query_value", pytest.param("all_linear", marks=pytest.mark.end_to_end)]
+)
+def test_merged_adapters_are_exported(
+    encoder: TrainableEncoder, tmp_path: Path, targets: Any
+) -> None:
     before = encoder.encode(TEXTS)
-    adapters = apply_lora(encoder.model, rank=2)
+    adapters = apply_lora(encoder.model, targets=targets, rank=2)
     for tensor in adapters.tensors.values():
         tensor.assign(tensor + 0.1)
     adapters.merge()

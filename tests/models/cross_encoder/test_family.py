@@ -55,8 +55,10 @@ def exported(
     return folder
 
 
-# Of the storages that with more in it, where they make no difference.
-int8_alone = pytest.mark.parametrize("exported", ["int8"], indirect=True)
+# Where the storages make no difference, the one with more in it comes first, the other afterwards.
+both_storages = pytest.mark.parametrize(
+    "exported", ["int8", pytest.param("float32", marks=pytest.mark.end_to_end)], indirect=True
+)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +104,7 @@ def test_the_saved_model_takes_two_batches_of_strings(
     np.testing.assert_allclose(loaded.encode_ids(ids), logits, atol=1e-6)
 
 
-@int8_alone
+@both_storages
 def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_path: Path) -> None:
     again = TrainableEncoder.load(exported)
     first = loaded(FIRST, SECOND)
@@ -113,7 +115,7 @@ def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_
     assert again.model.dropout == 0.2
 
 
-@int8_alone
+@both_storages
 def test_its_face_scores_the_same(exported: Path, loaded: Any, judge: CrossEncoder) -> None:
     logits = np.asarray(loaded(FIRST, SECOND))[:, 0]
     np.testing.assert_allclose(judge.predict(PAIRS, logits=True), logits, atol=1e-5)
@@ -132,7 +134,7 @@ def test_a_trainable_one_scores_pairs_before_it_is_exported(
         CrossEncoder.of(TrainableEncoder(toy_bert.model, toy_bert.vectorizer))
 
 
-@int8_alone
+@both_storages
 def test_it_says_which_pairs_it_cuts(
     encoder: TrainableEncoder, loaded: Any, judge: CrossEncoder
 ) -> None:
@@ -148,13 +150,13 @@ def test_it_says_which_pairs_it_cuts(
     assert CrossEncoder(lambda first, second: np.zeros(1), name="x").truncated(pairs).size == 0
 
 
-@int8_alone
+@both_storages
 def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
     with pytest.raises(ValueError, match="CrossEncoder.load"):
         use_st5.load(exported)
 
 
-@int8_alone
+@both_storages
 def test_its_variables_can_be_trained(loaded: Any) -> None:
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(loaded(FIRST, SECOND))

@@ -50,7 +50,15 @@ def of_two_families() -> TrainableEncoder:
     return TrainableEncoder(Ensemble(members), NGramVectorizer(vocabulary), name="two families")
 
 
-@pytest.mark.parametrize(("make", "storage"), [(of_trigrams, "float32"), (of_two_families, "int8")])
+@pytest.mark.parametrize(
+    ("make", "storage"),
+    [
+        (of_trigrams, "float32"),
+        (of_two_families, "int8"),
+        pytest.param(of_trigrams, "int8", marks=pytest.mark.end_to_end),
+        pytest.param(of_two_families, "float32", marks=pytest.mark.end_to_end),
+    ],
+)
 def test_exported_and_loaded_in_every_way(make: Any, storage: str, tmp_path: Path) -> None:
     encoder = make()
     folder = tmp_path / storage
