@@ -110,10 +110,10 @@ def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
     recipe.run(data, tmp_path / "whole", **given)
     train, calls = Trainer._train, iter(range(9))
 
-    def killed(self: Trainer, name: str, first: int) -> Metrics:
+    def killed(self: Trainer, name: str, first: int, steps: int) -> Metrics:
         if next(calls) == 2:
             raise KeyboardInterrupt
-        return train(self, name, first)
+        return train(self, name, first, steps)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Trainer, "_train", killed)
