@@ -24,7 +24,7 @@ help: ## Say what can be made
 demo: $(VENV)/.demo ## Install into .venv, compare sentences with the bundled model, draw heatmap.png
 	$(BIN)/use-st5 similarity --file examples/sentences.txt --heatmap heatmap.png
 
-# A process for each core, and no more than two: each takes up to 3 GB, and imports TensorFlow for
+# A process for each core, and no more than two: each takes up to 4.5 GB, and imports TensorFlow for
 # itself. PYTEST_ARGS='--maxprocesses 8' allows more, PYTEST_ARGS='-n 0' runs all in one. Files stay
 # whole, since tests of a file share what they export; tests/conftest.py says which come first.
 PROCESSES := -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder

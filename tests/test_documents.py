@@ -163,7 +163,7 @@ def check_command(words: list[str], repository: Path) -> None:
         targets = [word for word in rest if "=" not in word]
         assert all(f"\n{target}:" in makefile for target in targets)
     elif words[:2] == ["pip", "install"]:
-        extras = re.findall(r"use_st5\[([\w,]+)\]", " ".join(rest))
+        extras = re.findall(r"(?:use_st5|\.)\[([\w,]+)\]", " ".join(rest))
         known = (repository / "setup.py").read_text(encoding="utf-8")
         assert all(f'"{extra}"' in known for found in extras for extra in found.split(","))
     elif program == "python":

@@ -48,13 +48,13 @@ def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
     """Refuses a SavedModel with NaN among its weights, whose vectors would be NaN, too.
 
     Args:
-        loaded: The SavedModel, with `variables`.
+        loaded: The SavedModel; of another origin it may have no `variables`.
         folder: Where it lies.
 
     Raises:
         ValueError: A weight is NaN or infinite.
     """
-    for variable in loaded.variables:
+    for variable in getattr(loaded, "variables", ()):
         if variable.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(variable)):
             raise ValueError(
                 f"{Path(folder, 'variables')}: expected finite weights, {variable.name} holds NaN "

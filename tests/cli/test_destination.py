@@ -36,8 +36,10 @@ def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def work(*_: Any, **__: Any) -> None:
         raise AssertionError("the command began to work")
 
-    for module in (models, convert, export, reproduce):
+    for module in (models, export, reproduce):
         monkeypatch.setattr(module, "start_tensorflow", work)
+    for module in (convert, export):
+        monkeypatch.setattr(module, "start_keras", work)
     monkeypatch.setattr(use_st5, "load", work, raising=False)
     monkeypatch.setattr("use_st5.footprint.measure.measure_footprint", work)
     monkeypatch.setattr("use_st5.evaluation.report.write_report", work)

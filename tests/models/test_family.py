@@ -77,7 +77,8 @@ def test_tuned_inside_a_keras_model_it_is_loaded_again(
     folder, tuned = tmp_path / "int8", tmp_path / "tuned"
     trained.export(folder, storage="int8")
     before = use_st5.load(folder).encode(TEXTS)
-    layer = SavedModelLayer(folder, trainable=True)
+    with pytest.warns(UserWarning, match="are int8 and stay as they are"):
+        layer = SavedModelLayer(folder, trainable=True)
     model = keras.Sequential([keras.Input(shape=(), dtype="string"), layer, keras.layers.Dense(1)])
     model.compile(keras.optimizers.Adam(0.05), "mse", jit_compile=False)
     model.fit(tf.constant(TEXTS), np.arange(4.0), epochs=2, verbose=0)
