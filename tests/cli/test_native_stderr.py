@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -145,5 +146,6 @@ def test_standard_error_holds_our_lines_alone(
     )
     ended = [line for line in done.stdout.splitlines() if line.startswith("[")]
     assert ended == [f"{list(command)} 0" for command in commands], done.stdout + done.stderr
-    heard = done.stderr.splitlines()
+    # A slow machine is told every ten seconds that a command is at work.
+    heard = [line for line in done.stderr.splitlines() if not re.search(r", \d+ s$", line)]
     assert [line[: len(start)] for line, start in zip(heard, ours, strict=True)] == list(ours)
