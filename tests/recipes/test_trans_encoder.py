@@ -115,10 +115,10 @@ def test_a_run_killed_twice_ends_with_the_same_weights(
     for at in (1, 6):
         calls = iter(range(1, 99))
 
-        def killed(self: Trainer, name: str, first: int, at: int = at, calls: Any = calls) -> Any:
+        def killed(self: Trainer, *given: Any, at: int = at, calls: Any = calls) -> Any:
             if next(calls) == at:
                 raise KeyboardInterrupt
-            return train(self, name, first)
+            return train(self, *given)
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(Trainer, "_train", killed)
