@@ -38,8 +38,8 @@ from benchmarks.own_data_sets import (
 )
 from use_st5._files import atomic_path
 from use_st5.distillation.minilm import minilm_folder
-from use_st5.own_data.development import MEASURES
-from use_st5.own_data.sources import open_source
+from use_st5.training.sources import open_source
+from use_st5.training.validation import MEASURES
 
 
 def frozen_scores(

@@ -18,10 +18,10 @@ from use_st5.data.data_folder import DataFolder
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.evaluation.senteval.readers import MR, SICK_E, SST2, TREC, TransferSample
 from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
-from use_st5.own_data.development import MEASURES, DevelopmentSet
-from use_st5.own_data.held_out import development_set, spread
-from use_st5.own_data.sources import open_source
-from use_st5.own_data.survey import survey
+from use_st5.training.held_out import development_set, spread
+from use_st5.training.sources import open_source
+from use_st5.training.survey import survey
+from use_st5.training.validation import MEASURES, DevelopmentSet
 
 Rows = list[dict[str, Any]]
 Parts = dict[str, Rows]

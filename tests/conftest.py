@@ -49,7 +49,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # run just these.
 LEFT_OUT = "use_st5/left_out"
 # Where the files are that take a minute or more.
-_LONG = tuple(f"tests/{room}/" for room in ("export", "models", "own_data", "recipes", "training"))
+_LONG = tuple(f"tests/{room}/" for room in ("export", "models", "recipes", "training"))
 # Where the processes of pytest-xdist say what memory they took, and where the first one keeps it.
 _PEAK = "use_st5_peak_memory"
 _PEAKS = pytest.StashKey[list[float]]()
@@ -137,7 +137,7 @@ def data_dir() -> Path:
 @pytest.fixture
 def without_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's files train without XLA, which takes longer than a few steps of a toy."""
-    from use_st5.own_data import plan
+    from use_st5.training import plan
 
     whole = plan._options
     monkeypatch.setattr(plan, "_options", lambda *given: {**whole(*given), "jit_compile": False})

@@ -36,7 +36,7 @@ from use_st5._remote_files import (
 from use_st5.data.pair_reader import PairReader
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.data.prepared_column import PreparedColumn
-from use_st5.own_data.sources import open_source
+from use_st5.training.sources import open_source
 from use_st5.training.trainer import Trainer
 
 

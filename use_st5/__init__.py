@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder as SentenceEncoder
     from use_st5.encoder import load as load
     from use_st5.models.use_dan.model import USEDAN as USEDAN
-    from use_st5.own_data.training import train as train
     from use_st5.trainable_encoder import TrainableEncoder as TrainableEncoder
+    from use_st5.training.train import train as train
 
 __version__ = "0.2.0"
 

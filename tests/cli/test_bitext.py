@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from use_st5.own_data.sources import open_source
+from use_st5.training.sources import open_source
 
 # In degrees: "haus" and "house", "hund" and "dog" are near to each other; "rain" has no partner.
 ANGLES = {"haus": 0, "house": 5, "hund": 90, "dog": 94, "rain": 200}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import FakeEncoder
 from use_st5._cli import classify
-from use_st5.own_data.classifier import Classifier
+from use_st5.training.classifier import Classifier
 
 
 class ByLength(Classifier):

@@ -27,7 +27,7 @@ from use_st5._cli import train
 from use_st5._cli.elsewhere import fetched
 from use_st5._remote_files import brought, carry, exists, names_in
 from use_st5.evaluation.runner import evaluate
-from use_st5.own_data.classifier import Classifier
+from use_st5.training.classifier import Classifier
 from use_st5.training.training_loop import TrainingLoop
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.own_data.sources import open_source
+from use_st5.training.sources import open_source
 
 # By their directions: "old" is near to "age" and to "years", "shop" is far from both.
 DIRECTIONS = {"age?": 0.0, "years": 0.1, "old": 0.4, "shop?": 1.6, "store, nine": 1.7}

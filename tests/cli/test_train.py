@@ -13,11 +13,11 @@ from typer.main import get_command
 
 from use_st5._cli import train
 from use_st5.cli import app
-from use_st5.own_data.settings import Settings
-from use_st5.own_data.training import Trained
+from use_st5.training.settings import Settings
+from use_st5.training.train import Trained
 
 # The package offers the function under the name of its module's room.
-training = importlib.import_module("use_st5.own_data.training")
+training = importlib.import_module("use_st5.training.train")
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def _data() -> dict[str, Reader]:
 
 def _own_tables() -> dict[str, Reader]:
     """The tables that a user trains on: each is read as `use-st5 train` reads it."""
-    from use_st5.own_data.sources import open_source
+    from use_st5.training.sources import open_source
 
     head = ["sentence1", "sentence2", "score"]
     rows = [[f"A dog é runs {n}.", f"It runs, {n}.", n / 4] for n in range(12)]
@@ -679,7 +679,7 @@ def _make_classifier(folder: Path) -> None:
 
 def _read_classifier(folder: Path) -> None:
     """All but the encoder, which is read like any other SavedModel."""
-    from use_st5.own_data import Classifier
+    from use_st5.training import Classifier
 
     class OfEightDimensions(Classifier):
         encoder = SimpleNamespace(dimension=8, encode=lambda texts: np.ones((len(texts), 8), "f"))

@@ -123,7 +123,7 @@ def check_table(path: Path) -> None:
     Raises:
         AssertionError: Rows are lost, the error is of another kind, or it does not name the file.
     """
-    from use_st5.own_data.sources import open_source
+    from use_st5.training.sources import open_source
 
     try:
         source = open_source(path)

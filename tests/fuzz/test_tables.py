@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.strings import FEW
 from tests.fuzz.tables import ATTACKS, FORMATS, Attack, attacks, check_table, whole_csv, write_table
-from use_st5.own_data.sources import open_source
+from use_st5.training.sources import open_source
 
 
 def attacked_tables(root: Path, *, seed: int | None = None) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.training.device_cases import BATCH, BUCKETS, CASES, STEPS, task, ways
-from use_st5.own_data.columns import TASK_KINDS
+from use_st5.training.columns import TASK_KINDS
 from use_st5.training.task import shuffling_seed
 
 RUN = Path(__file__).with_name("devices_run.py")

@@ -18,12 +18,12 @@ from use_st5.data import prepared
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.distillation import minilm
 from use_st5.losses.classification_loss import ClassificationLoss
-from use_st5.own_data.training import train
 from use_st5.training import recipe_run
 from use_st5.training.array_data import ArrayData
 from use_st5.training.device import Device
 from use_st5.training.recipe import Examples, RecipeTask, Run
 from use_st5.training.recipe_run import built_tasks, checkpoints_folder, parts_to_run
+from use_st5.training.train import train
 
 RECIPES = sorted(path.stem for path in Path(recipes.__file__).parent.glob("[!_]*.py"))
 PARTS = ("prepare", "train", "export")

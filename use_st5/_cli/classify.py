@@ -52,7 +52,7 @@ def classify(
 ) -> None:
     """Names the classes of texts."""
     start_tensorflow()
-    from use_st5.own_data.classifier import Classifier
+    from use_st5.training.classifier import Classifier
 
     with waiting(f"loading {classifier}"):
         loaded = Classifier.load(classifier, encoder=encoder)

@@ -43,8 +43,8 @@ def mine(
 ) -> None:
     """Finds hard negatives for a file of pairs."""
     from use_st5._cli.train import named_words
-    from use_st5.own_data.sources import open_source
     from use_st5.search.hard_negatives import mine_hard_negatives
+    from use_st5.training.sources import open_source
 
     check_table_name(to, option="--to")
     with sole_file(to):

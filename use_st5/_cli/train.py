@@ -14,7 +14,7 @@ from use_st5._cli.output import manual, print_table, say
 from use_st5._cli.strategy import OneMachineOption, TpuOption, strategy_name
 
 if TYPE_CHECKING:
-    from use_st5.own_data.training import Trained
+    from use_st5.training.train import Trained
 
 HELP = manual(
     r"""Train an encoder on your own files, and export what came of it.
@@ -224,7 +224,7 @@ def train(
         "strategy": strategy_name(strategy, tpu),
     }
     start_keras("train")
-    from use_st5.own_data.training import train as train_on_files
+    from use_st5.training.train import train as train_on_files
 
     try:
         trained = train_on_files(model, files, to, on_news=say, **options)

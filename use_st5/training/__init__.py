@@ -1,4 +1,4 @@
-"""The training loop, the strategies it runs under, its checkpoints and its data."""
+"""Training: from files or arrays to an encoder; the loop, its strategies, its checkpoints."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from use_st5._public import public_names
 
 if TYPE_CHECKING:
     from use_st5.training.array_data import ArrayData as ArrayData
+    from use_st5.training.classifier import Classifier as Classifier
+    from use_st5.training.columns import TASK_KINDS as TASK_KINDS
     from use_st5.training.distinct_batches import DistinctBatches as DistinctBatches
     from use_st5.training.jax_trainer import JaxTrainer as JaxTrainer
     from use_st5.training.linear_decay import LinearDecay as LinearDecay
@@ -19,10 +21,13 @@ if TYPE_CHECKING:
     from use_st5.training.recipe import RecipeTask as RecipeTask
     from use_st5.training.recipe import Run as Run
     from use_st5.training.recipe import Stage as Stage
+    from use_st5.training.settings import NAMED_SETTINGS as NAMED_SETTINGS
+    from use_st5.training.settings import Settings as Settings
     from use_st5.training.sharding import sharded as sharded
     from use_st5.training.strategies import strategy_by_name as strategy_by_name
     from use_st5.training.task import Task as Task
     from use_st5.training.teaching import teach as teach
+    from use_st5.training.train import Trained as Trained
     from use_st5.training.trainer import Trainer as Trainer
     from use_st5.training.trans_encoder import Learner as Learner
     from use_st5.training.trans_encoder import TransEncoder as TransEncoder

@@ -13,8 +13,8 @@ from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.convert.weight_source import WeightSource
 from use_st5.models.bert.pooler import read_pooler
 from use_st5.models.bert.sentence_bert import SentenceBert
-from use_st5.own_data.learner import copy_of
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.model_loading import copy_of
 
 KERNEL, BIAS = np.arange(9, dtype=np.float32).reshape(3, 3), np.ones(3, np.float32)
 

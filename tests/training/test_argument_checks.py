@@ -1,0 +1,104 @@
+"""Arguments of `use_st5.train` of wrong types: each error says what to give instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import use_st5
+from use_st5.training.settings import make_settings
+
+
+class Strange:
+    """Of no type that anything takes."""
+
+
+ROWS = [{"anchor": "a", "positive": "b"}]
+IN_MEMORY = "Rows in memory are not taken: write them to a .jsonl file"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": Strange()}, r"model: expected a name, .* received a Strange\. Give the name"),
+        ({"model": None}, "model: expected a name, .* received None"),
+        ({"files": ROWS}, f"files: expected a file's name or .* a list of dict. {IN_MEMORY}"),
+        ({"files": ROWS[0]}, f"files: .* received a dict. {IN_MEMORY}"),
+        ({"files": Strange()}, f"files: .* received a Strange. {IN_MEMORY}"),
+        ({"files": iter(["a.tsv"])}, "files: .* or a list of names, received a list_iterator"),
+        ({"files": [["a", "b"]]}, "files: .* received a list of list"),
+        ({"dev": ROWS}, f"dev: .* received a list of dict. {IN_MEMORY}"),
+        ({"test": None}, "test: .* received None"),
+        ({"to": 3}, "to: expected a folder, received 3"),
+        ({"to": None}, "to: expected a folder, received None"),
+        ({"task": 1}, "task: expected a task's name or .* received 1. Give one task"),
+        ({"task": {"a.tsv": 1}}, "task: .* received a dict. Give one task"),
+        ({"columns": ["anchor"]}, r"columns: expected a mapping .* received a list of str\. Give"),
+        ({"columns": "anchor"}, "columns: .* received 'anchor'. Give {key: the file's own name}"),
+        ({"settings": {"epochs": 1}}, "settings: expected a name, received a dict. Give a paper's"),
+        ({"settings": make_settings()}, "settings: expected a name, received a Settings"),
+        ({"overwrite": "no"}, "overwrite: expected True or False, received 'no'"),
+        ({"strategy": Strange()}, "strategy: .* received a Strange. Give its name: one, mirrored"),
+        ({"batch_files": 3}, "batch_files: expected a folder, received 3"),
+        ({"on_news": None}, "on_news: expected a function, received None. Give a function of one"),
+        ({"epochs": "3"}, "epochs: expected a number, received '3'"),
+        ({"steps": 10.0}, "steps: expected a whole number or None, received 10.0"),
+        ({"steps": True}, "steps: expected a whole number or None, received True"),
+        ({"batch_size": "64"}, "batch_size: expected a whole number, received '64'"),
+        ({"batch_size": None}, "batch_size: expected a whole number, received None"),
+        ({"micro_batch": 0.5}, "micro_batch: expected a whole number or None, received 0.5"),
+        ({"learning_rate": Strange()}, "learning_rate: .* received a Strange. Give the peak"),
+        ({"optimizer": Strange()}, r"optimizer: .* Strange\. Give its name, .*Trainer"),
+        ({"schedule": Strange()}, "schedule: .* Strange. Give its name, linear or constant"),
+        ({"loss": Strange()}, "loss: expected a mapping, .* Give arguments of the task's loss"),
+        ({"loss": "cosent"}, "loss: expected a mapping, received 'cosent'. Give arguments"),
+        ({"matryoshka": 64}, r"matryoshka: .* received 64. Give a tuple of lengths, such as \(64,"),
+        ({"matryoshka": (0.5,)}, "matryoshka: expected a tuple, each a whole number, received a"),
+        ({"freeze": "embedding"}, r"freeze: .* received 'embedding'. Give a tuple"),
+        ({"score_range": "0,5"}, "score_range: .* received '0,5'. Give the lowest"),
+        ({"teacher": Strange()}, "teacher: .* received a Strange. Give its name or folder"),
+        ({"seed": None}, "seed: expected a whole number, received None"),
+        ({"dropout": "0.1"}, "dropout: expected a number or None, received '0.1'"),
+        ({"storage": 8}, "storage: expected text or None, received 8"),
+    ],
+)
+def test_a_wrong_type_is_a_type_error_that_helps(given: dict[str, Any], message: str) -> None:
+    """Before any file is looked at: there is none."""
+    arguments = {"model": "use_dan_en", "files": "none.tsv", "to": "m", **given}
+    with pytest.raises(TypeError, match=message):
+        use_st5.train(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "callbacks",
+            "callbacks: on_news receives what is said. What is your own goes into",
+        ),
+        ("lr_scheduler", "lr_scheduler: Give the peak"),
+        ("train_dataset", f"train_dataset: Give files. {IN_MEMORY}"),
+        ("validation_data", "validation_data: Give files as dev"),
+        ("lr", "lr: Give learning_rate"),
+        ("epoch", r"Unknown settings \['epoch'\]. Known are: epochs, .*seed.$"),
+    ],
+)
+def test_a_name_of_another_library_is_answered(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        use_st5.train("use_dan_en", "none.tsv", "m", **{name: Strange()})
+
+
+def test_numbers_of_numpy_and_paths_are_kept_as_pythons_own() -> None:
+    """A record of the run is JSON."""
+    found = make_settings(
+        steps=np.int64(3),
+        learning_rate=np.float32(0.5),
+        matryoshka=[np.int32(4)],
+        teacher=Path("t"),
+    )
+    kept = (found.steps, found.learning_rate, found.matryoshka, found.teacher)
+    assert kept == (3, 0.5, (4,), "t")
+    assert [type(each) for each in (found.steps, found.learning_rate)] == [int, float]

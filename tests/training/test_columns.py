@@ -1,0 +1,63 @@
+"""Which task the columns of a file say."""
+
+from __future__ import annotations
+
+import pytest
+
+from use_st5.training.columns import TASK_KINDS, kind_of
+
+
+@pytest.mark.parametrize(
+    ("names", "task"),
+    [
+        (["anchor", "positive"], "pairs"),
+        (["id", "Anchor ", "positive", "negative", "negative_2"], "pairs"),
+        (["sent0", "sent1", "hard_neg"], "pairs"),  # SimCSE's file of triplets
+        (["question", "answer"], "pairs"),
+        (["sentence1", "sentence2", "score"], "scored_pairs"),
+        (["premise", "hypothesis", "label"], "inference"),
+        (["gold_label", "sentence1", "sentence2", "pairID"], "inference"),  # SNLI
+        (["input", "response"], "responses"),
+        (["word", "definition", "part_of_speech"], "definitions"),
+        (["text", "label"], "labels"),
+        (["text"], "neighbours"),
+        (["sentence1", "sentence2"], "unscored_pairs"),
+    ],
+)
+def test_the_columns_say_the_task(names: list[str], task: str) -> None:
+    assert kind_of(names, "a.tsv").name == task
+
+
+def test_every_task_is_found_by_the_columns_that_it_needs() -> None:
+    for kind in TASK_KINDS.values():
+        assert kind_of(kind.needed, "a.tsv", kind.name) is kind
+        assert set(kind.needed) <= set(kind.found_in([*kind.needed]))
+
+
+def test_a_file_of_two_tasks_is_asked_about() -> None:
+    names = ["sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]  # SICK
+    with pytest.raises(ValueError, match="fit the tasks scored_pairs and inference.* --task"):
+        kind_of(names, "SICK.txt")
+    kind = kind_of(names, "SICK.txt", "inference")
+    assert kind.found_in(names)["label"] == "entailment_judgment"
+
+
+def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is_known() -> None:
+    with pytest.raises(ValueError, match="found, 'A plane is taking off.', '5.0'") as refused:
+        kind_of(["A plane is taking off.", "5.0"], "sts.csv")
+    message = str(refused.value)
+    assert "anchor, positive [, negative …]; sentence1, sentence2, score; premise" in message
+    assert "begin with a line of column names?" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("triplets", "task: expected one of pairs, scored_pairs, .* received 'triplets'"),
+        ("scored_pairs", "a.tsv: the task scored_pairs needs a column score or relatedness_score"),
+    ],
+)
+def test_a_task_that_cannot_be(task: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind_of(["sentence1", "sentence2"], "a.tsv", task)

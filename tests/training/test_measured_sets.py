@@ -1,0 +1,42 @@
+"""What validates and what tests, by files and by rows that are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.training.words import Words
+from use_st5.training.measured_sets import measured_sets
+from use_st5.training.sources import Source
+from use_st5.training.survey import survey
+
+
+def test_of_a_mixture_all_files_test_or_none(table: Callable[..., Source]) -> None:
+    """The mean of the one and the mean of the other are of the same tasks."""
+
+    def rows(count: int) -> list[tuple[object, ...]]:
+        return [(f"a {n}", f"b {n}") for n in range(count)]
+
+    many, more, few = (
+        survey(table(name, "anchor positive", rows(count)), Words())
+        for name, count in (("many", 300), ("more", 400), ("few", 50))
+    )
+    sets, tests = measured_sets([many, more], [], [], Words())
+    assert [each.name for each in sets] == [each.name for each in tests] == ["many", "more"]
+    sets, tests = measured_sets([many, few], [], [], Words())
+    assert ([len(each.rows) for each in sets], tests) == ([60, 10], [])
+
+
+def test_the_labels_of_a_test_file_are_those_of_a_training_file(
+    table: Callable[..., Source],
+) -> None:
+    train = survey(table("t", "text label", [(f"t {n}", n % 2) for n in range(300)]), Words())
+    test = table("test", "text label", [("t 1", 1), ("t 2", 0), ("u", 1)])
+    sets, (tested,) = measured_sets([train], [], [test], Words())
+    assert len(tested.rows) == 3
+    assert {"t 1", "t 2"}.isdisjoint(row["text"] for row in tested.examples)
+    assert {"t 1", "t 2"}.isdisjoint(row["text"] for each in sets for row in each.rows)
+    other = table("other", "text label", [("x", "five"), ("y", "six")])
+    with pytest.raises(ValueError, match="expected the labels of .*t.tsv, 0, 1; received .* five"):
+        measured_sets([train], [], [other], Words())

@@ -1,0 +1,116 @@
+"""The card's command does what was done: read by `use-st5`, it asks for the same training."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from use_st5._cli import train as command
+from use_st5._imports import install_line
+from use_st5.cli import app
+from use_st5.training.history import History
+from use_st5.training.model_card import command_line, plot_line
+from use_st5.training.settings import NAMED_SETTINGS, make_settings
+from use_st5.training.sources import Source, open_source
+from use_st5.training.train import Trained
+
+training = importlib.import_module("use_st5.training.train")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the command line asks the library for; it trains nothing."""
+    calls: list[dict[str, Any]] = []
+
+    def noted(model: str, files: list[str], to: str, **options: Any) -> Trained:
+        calls.append({"model": model, "files": files, "to": to, **options})
+        return Trained(Path("m"), Path("m.run"), {}, {}, "mrr", 0, 0)
+
+    monkeypatch.setattr(training, "train", noted)
+    monkeypatch.setattr(command, "start_keras", lambda command: None)
+    return calls
+
+
+def commanded(
+    sources: list[Source],
+    dev: Sequence[Source] = (),
+    test: Sequence[Source] = (),
+    **settings: Any,
+) -> str:
+    course: Any = SimpleNamespace(
+        start="use_dan_en",
+        surveys=[SimpleNamespace(source=each) for each in sources],
+        dev=dev,
+        test=test,
+        settings=make_settings(**settings),
+    )
+    return command_line(course, Path("somewhere/tuned"))
+
+
+def given(line: str, asked: list[dict[str, Any]]) -> dict[str, Any]:
+    program, *words = shlex.split(line)
+    assert program == "use-st5"
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    (found,) = asked
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"name": name} for name in NAMED_SETTINGS),
+        {"loss": {"hidden_dims": (512,), "temperature": 0.02, "bidirectional": True}},
+        {"matryoshka": (64,), "freeze": (), "learning_rate": 2 / 3 * 1e-4, "epochs": 0.5},
+        {"freeze": ("embedding", "head"), "words": 20, "bigrams": 7, "seed": 3, "storage": "int8"},
+        {"teacher": "my models/judge", "keep": 0.5, "micro_batch": 16, "lora_rank": 4, "cycles": 3},
+        {"head": "drawn"},
+        {"score_range": (-1.0, 1.5), "max_tokens": 256},
+    ],
+)
+def test_the_command_of_a_card_has_the_settings(
+    settings: dict[str, Any], tmp_path: Path, asked: list
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("anchor,positive\none,two\n")
+    found = given(commanded([open_source(path)], **settings), asked)
+    strange = {"model", "files", "to", "dev", "test", "task", "columns", "settings", "overwrite"}
+    strange |= {"strategy", "batch_files", "on_news"}
+    options = {name: value for name, value in found.items() if name not in strange}
+    assert make_settings(**options) == make_settings(**settings)
+
+
+def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> None:
+    train, text, dev = (tmp_path / name for name in ("my faq.csv", "b.txt", "sts-dev.v2.csv"))
+    train.write_text("the title,body\none,two\n")
+    text.write_text("A line.\nAnother.\n")
+    dev.write_text("sentence1,sentence2,gold\na,b,1\n")
+    columns = {"anchor": "the title", "positive": "body", "score": "gold"}
+    sources = [
+        open_source(f"{train}=0.25", columns=columns),
+        open_source(text, task={str(text): "neighbours"}),
+    ]
+    measured = open_source(dev, columns=columns)
+    found = given(commanded(sources, [measured], [measured]), asked)
+    assert (found["model"], found["to"]) == ("use_dan_en", "tuned")
+    assert found["files"] == [f"{train}=0.25", str(text)]
+    assert (found["dev"], found["test"]) == ([str(dev)], [str(dev)])
+    assert found["task"] == {str(text): "neighbours"}
+    assert found["columns"] == columns
+
+
+def test_a_plot_that_is_not_drawn_names_the_line_that_installs_matplotlib(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    line = plot_line(History(task_steps={}), tmp_path, "mrr")
+    assert line.startswith(f"no plot of the run was drawn; TensorBoard: {tmp_path}")
+    assert install_line("plots") in line

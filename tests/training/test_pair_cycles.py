@@ -1,0 +1,110 @@
+"""Pairs without a score: Trans-Encoder on a user's file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.training.test_training import SENTENCES, scored, write
+
+from tests.recipes.tiny_bert import write_tiny_bert
+from tests.toy_encoders import Toy
+from use_st5.training.pair_cycles import course_of
+from use_st5.training.settings import make_settings
+from use_st5.training.trans_encoder import TransEncoder
+
+pytestmark = pytest.mark.usefixtures("without_xla")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Pairs without a score, and scored ones."""
+    pairs = [
+        {"sentence1": a, "sentence2": b}
+        for a, b in zip(SENTENCES[:40], SENTENCES[5:45], strict=True)
+    ]
+    return write(tmp_path / "pairs.csv", pairs), write(tmp_path / "dev.csv", scored(40, start=60))
+
+
+def test_the_settings_of_the_paper() -> None:
+    """Table 16, as the course itself has it."""
+    assert course_of(make_settings("trans_encoder")) == TransEncoder()
+    changed = course_of(make_settings(learning_rate=1e-3, steps=7, cycles=1))
+    assert changed.to_bi.learning_rate == changed.to_cross.learning_rate == 1e-3
+    assert (changed.cycles, changed.to_bi.steps, changed.to_cross.steps) == (1, 7, 7)
+    with pytest.raises(ValueError, match="which have no lora_rank, keep"):
+        course_of(make_settings(lora_rank=4, keep=0.5))
+
+
+@pytest.mark.end_to_end
+def test_a_bert_and_its_cross_encoder_teach_each_other(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The best cycle is exported, beside the cross-encoder; the same call again changes nothing."""
+    import use_st5
+    from use_st5.cross_encoder import CrossEncoder
+    from use_st5.training.train import train
+
+    bert = str(write_tiny_bert(tmp_path / "bert", head=False))
+    options = {"dev": files[1], "batch_size": 8, "steps": 10, "learning_rate": 1e-2}
+    said: list[str] = []
+    trained = train(bert, files[0], tmp_path / "tuned", on_news=said.append, **options)
+    assert any("2 cycles, in which the encoder's scores teach a cross-encoder" in x for x in said)
+    record = json.loads((trained.run / "history.json").read_text())[""]
+    measured = [each["spearman"] for each in record["evaluations"]]
+    assert [each["step"] for each in record["evaluations"]] == [0, 1, 2]
+    assert trained.best_step == int(np.argmax(measured))
+    assert trained.before["spearman"] == pytest.approx(measured[0])
+    assert trained.after["spearman"] == pytest.approx(max(measured), abs=1e-6)
+    card = (trained.folder / "README.md").read_text()
+    assert "cycle 2 of 2" in card or "cycle 1 of 2" in card or "the start itself" in card
+    pairs = [(SENTENCES[0], SENTENCES[1])]
+    assert 0 < CrossEncoder.load(trained.run / "cross_encoder").predict(pairs).item() < 1
+    vectors = use_st5.load(trained.folder).encode(SENTENCES[:3])
+    again = train(bert, files[0], tmp_path / "tuned", **options)
+    assert again.after == trained.after
+    np.testing.assert_array_equal(use_st5.load(again.folder).encode(SENTENCES[:3]), vectors)
+
+
+@pytest.mark.end_to_end
+def test_another_encoder_learns_from_a_bert_or_from_a_trained_judge(
+    files: tuple[Path, Path], toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    """A USE-DAN reads no pairs: a BERT does, or a cross-encoder that is there scores them."""
+    from use_st5.models.cross_encoder.model import CrossEncoderModel
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.train import train
+
+    start = str(toy_use_dan.folders["float32"])
+    bert = write_tiny_bert(tmp_path / "bert", head=False)
+    options = {"dev": files[1], "batch_size": 8, "steps": 4}
+    with pytest.raises(ValueError, match="made of a BERT or RoBERTa: received a USEDAN.*--teacher"):
+        train(start, files[0], tmp_path / "no", **options)
+    taught = train(start, files[0], tmp_path / "a", teacher=str(bert), cycles=1, **options)
+    assert taught.steps == 1
+    below = TrainableEncoder.load(bert)
+    judge = CrossEncoderModel(below.model.pooled("cls"))
+    judge.build()
+    TrainableEncoder(judge, below.vectorizer).export(tmp_path / "judge")
+    trained = train(start, files[0], tmp_path / "b", teacher=str(tmp_path / "judge"), **options)
+    assert trained.steps == 4
+    record = json.loads((trained.run / "history.json").read_text())[""]
+    assert list(record["task_steps"]) == ["pairs"]
+
+
+def test_what_cannot_be_learnt_so(
+    files: tuple[Path, Path], toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    from use_st5.training.train import train
+
+    start, to = str(toy_use_dan.folders["float32"]), tmp_path / "tuned"
+    with pytest.raises(ValueError, match="measure nothing: give a file that does with --dev"):
+        train(start, files[0], to)
+    with pytest.raises(ValueError, match="pairs.csv: pairs without a score measure nothing"):
+        train(start, files[0], to, dev=files[0])
+    with pytest.raises(ValueError, match="learnt in cycles, apart from scored_pairs"):
+        more = write(tmp_path / "more.csv", scored(20, start=20))
+        train(start, [files[0], more], to, dev=files[1])
+    assert not to.exists()

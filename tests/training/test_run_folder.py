@@ -1,0 +1,160 @@
+"""Whose a run's folder is, and what is removed from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from use_st5._remote_files import names_in
+from use_st5.training.run_folder import begin, run_folder
+from use_st5.training.settings import Settings
+
+SETTINGS = json.loads(json.dumps(dataclasses.asdict(Settings()), default=list))
+REQUEST: dict[str, Any] = {
+    **{"model": "use_dan_en", "train": [], "dev": [], "test": [], "settings": SETTINGS}
+}
+# Some of what runs write.
+OURS = (
+    *("request.json", "scores.json", "history.json", "training.json", "run.png", "encoder.keras"),
+    "result.json",
+    *("classifier.keras", "classifier_2.json", "prepared/train/score.bin"),
+    *("checkpoints/checkpoint-000000010/state.json", "cross_encoder/saved_model.pb"),
+)
+
+
+def begun(target: Path, **changes: Any) -> Path:
+    """The folder of a run that was begun."""
+    request = {**REQUEST, **changes}
+    with run_folder(target, request, overwrite=False) as work:
+        begin(work, request, overwrite=False)
+    return target.with_name(f"{target.name}.run")
+
+
+def reading(given: str, place: str) -> dict[str, Any]:
+    """The request of a run that reads something."""
+    if place == "model":
+        return {**REQUEST, place: given}
+    if place == "teacher":
+        return {**REQUEST, "settings": {**SETTINGS, place: given}}
+    return {**REQUEST, place: [{"name": given}]}
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("base", ["here", "ram://test_run_folder_overwrite"])
+def test_overwrite_removes_what_a_run_wrote_and_nothing_else(base: str, tmp_path: Path) -> None:
+    target = f"{base}/m" if "://" in base else str(tmp_path / "m")
+    work = f"{target}.run"
+    for name in (*OURS, "pairs.tsv", "notes/thesis.txt", "scores_of_mine.json"):
+        tf.io.gfile.makedirs(f"{work}/{name}".rpartition("/")[0])
+        with tf.io.gfile.GFile(f"{work}/{name}", "w") as file:
+            file.write(json.dumps(REQUEST | {"format": 1}))
+    begin(Path(work), REQUEST, overwrite=True)
+    kept = {"request.json", "pairs.tsv", "notes", "scores_of_mine.json"}
+    assert {*names_in(work)} == kept
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"url": "https://example.org"}, "expected an empty folder or a run begun before.*request"),
+        ([1], "expected an empty folder or a run begun before.*request"),
+        (REQUEST | {"format": "1"}, "format: expected int"),
+    ],
+)
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_any_file_called_request_is_no_run(
+    content: Any, message: str, overwrite: bool, tmp_path: Path
+) -> None:
+    work = tmp_path / "m.run"
+    work.mkdir()
+    (work / "request.json").write_text(json.dumps(content))
+    (work / "thesis.txt").write_text("years")
+    with (
+        pytest.raises(FileExistsError, match=message),
+        run_folder(tmp_path / "m", REQUEST, overwrite=overwrite),
+    ):
+        pytest.fail("it would be emptied")
+    assert left(work) == ["request.json", "thesis.txt"]
+
+
+def test_a_run_has_a_format_and_that_of_version_0_2_none(tmp_path: Path) -> None:
+    work = begun(tmp_path / "m")
+    found = json.loads((work / "request.json").read_text())
+    assert found == {"format": 1, **REQUEST}
+    old = {**REQUEST, "settings": {"seed": 0}}
+    del old["test"]
+    (work / "request.json").write_text(json.dumps(old))
+    with pytest.raises(FileExistsError, match=r"begun with other arguments \(seed\)"):
+        begun(tmp_path / "m", settings=SETTINGS | {"seed": 1})
+    begun(tmp_path / "m")  # It goes on.
+    (work / "request.json").write_text(json.dumps(REQUEST | {"format": 2}))
+    with pytest.raises(ValueError, match=r"format: expected up to 1, received 2: a later use_st5"):
+        begun(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        *(("pairs.tsv", "train"), ("checkpoints/dev.tsv", "dev"), ("pairs.tsv", "test")),
+        *((".", "model"), ("link.tsv", "train"), ("model", "model"), ("model", "teacher")),
+    ],
+)
+def test_an_input_in_the_run_s_folder_is_refused(name: str, place: str, tmp_path: Path) -> None:
+    work = begun(tmp_path / "m")
+    (work / "checkpoints").mkdir()
+    for each in ("pairs.tsv", "checkpoints/dev.tsv", "model"):
+        (work / each).write_text("anchor\tpositive\n")
+    given = work / name
+    if name == "link.tsv":
+        given = tmp_path / name
+        given.symlink_to(work / "pairs.tsv")
+    before = left(work)
+    with (
+        pytest.raises(
+            ValueError, match="expected an input outside .*m.run, the folder of this run"
+        ),
+        run_folder(tmp_path / "m", reading(str(given), place), overwrite=True),
+    ):
+        pytest.fail("it would be removed")
+    assert left(work) == before
+
+
+def test_an_input_elsewhere_is_refused_in_a_run_elsewhere_alone(tmp_path: Path) -> None:
+    for target, given, refused in (
+        ("ram://b1/m", "ram://b1/m.run/pairs.tsv", True),
+        ("ram://b1/m", "ram://b1/m.running/pairs.tsv", False),
+        (str(tmp_path / "m"), "ram://b1/m.run/pairs.tsv", False),
+        ("ram://b1/m", "fresh:use_dan_en", False),
+    ):
+        try:
+            with run_folder(Path(target), reading(given, "train"), overwrite=True):
+                assert not refused
+        except ValueError as error:
+            assert refused, error
+
+
+@pytest.mark.parametrize("inner", ["m.run/inner", "m.run", "m.run/checkpoints/x", "link/inner"])
+def test_a_target_in_the_folder_of_a_run_is_refused(inner: str, tmp_path: Path) -> None:
+    work = begun(tmp_path / "m")
+    (tmp_path / "link").symlink_to(work)
+    with pytest.raises(ValueError, match=r"expected a folder outside .*m\.run, which is the"):
+        begun(tmp_path / inner)
+    assert left(work) == ["request.json"]
+
+
+def test_a_target_in_a_run_elsewhere_is_refused() -> None:
+    with tf.io.gfile.GFile("ram://b2/m.run/request.json", "w") as file:
+        file.write(json.dumps(REQUEST))
+    with (
+        pytest.raises(ValueError, match=r"ram://b2/m.run/inner: expected a folder outside"),
+        run_folder(Path("ram://b2/m.run/inner"), REQUEST, overwrite=True),
+    ):
+        pytest.fail("it would be accepted")

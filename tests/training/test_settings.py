@@ -1,0 +1,141 @@
+"""Defaults, and the settings of the papers by name: their numbers are the papers'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from use_st5.training.settings import NAMED_SETTINGS, make_settings
+
+
+def test_the_settings_of_the_papers() -> None:
+    st5 = make_settings("sentence_t5")
+    assert (st5.batch_size, st5.learning_rate, st5.optimizer) == (512, 1e-3, "adafactor")
+    assert st5.loss == {"temperature": 0.01, "bidirectional": True}
+    sbert = make_settings("sbert")
+    assert (sbert.batch_size, sbert.learning_rate, sbert.epochs) == (16, 2e-5, 1.0)
+    assert sbert.loss["parts"] == ("u", "v", "difference")
+    # The papers' classifiers begin at random; what is usual here is what forgets less.
+    heads = {name: make_settings(name).head for name in NAMED_SETTINGS}
+    assert {name for name, head in heads.items() if head == "drawn"} == {"sbert", "use"}
+    assert make_settings().head == "fitted"
+    simcse = make_settings("simcse")
+    assert (simcse.batch_size, simcse.learning_rate, simcse.loss) == (
+        64,
+        3e-5,
+        {"temperature": 0.05},
+    )
+    defsent = make_settings("defsent")
+    assert (defsent.epochs, defsent.batch_size) == (1.0, 16)
+    # Its code: `bert.embeddings` and the head `cls` stay as they are.
+    assert defsent.freeze == ("all_embeddings", "head")
+    assert defsent.learning_rate == pytest.approx(1.1313708e-5)  # k = 7 of 2^(k/2)·1e-6
+    # Cer et al. 2018, "Conversational Input-Response": two layers of 512 of the response's own.
+    assert make_settings("use").loss == {"hidden_dims": (512, 512)}
+    trans = make_settings("trans_encoder")
+    assert (trans.epochs, trans.batch_size, trans.cycles) == (10.0, 128, 3)
+    assert set(NAMED_SETTINGS) == {
+        *("sentence_t5", "sbert", "simcse", "defsent", "use", "trans_encoder")
+    }
+
+
+def test_what_is_said_differs_from_the_named_settings() -> None:
+    changed = make_settings("sentence_t5", batch_size=64, loss={"temperature": 0.05})
+    assert (changed.batch_size, changed.learning_rate) == (64, 1e-3)
+    assert changed.loss == {"temperature": 0.05, "bidirectional": True}
+    assert make_settings("sentence_t5").loss["temperature"] == 0.01, "the paper's stay"
+
+
+@pytest.mark.parametrize(
+    ("name", "rates", "clipped"),
+    [
+        # Shares of the peak at the steps 0, 5, 10, 55 and 100 of 100. Ours, and SBERT's: Reimers
+        # and Gurevych 2019, section 3.1, and `WarmupLinear` in its code, which clips to 1.
+        (None, [0, 0.5, 1, 0.5, 0], 1.0),
+        ("sbert", [0, 0.5, 1, 0.5, 0], 1.0),
+        # Gao et al. 2021: by run_unsup_example.sh and the defaults of transformers no warm-up.
+        ("simcse", [1, 0.95, 0.9, 0.45, 0], 1.0),
+        # Tsukagoshi et al. 2022, appendix A, and lr_scheduler.py and trainer/default.yaml of the
+        # code: a tenth, then level; gradient_clip_val is 0.
+        ("defsent", [0, 0.5, 1, 1, 1], None),
+    ],
+)
+def test_the_schedules_of_the_papers(
+    name: str | None, rates: list[float], clipped: float | None
+) -> None:
+    settings = make_settings(name, learning_rate=1e-3)
+    adam = settings.make_optimizer()(100)
+    found = [float(adam._learning_rate(step)) for step in (0, 5, 10, 55, 100)]
+    assert found == pytest.approx([1e-3 * each for each in rates])
+    assert type(adam).__name__ == "Adam"
+    assert not adam.weight_decay
+    assert (adam.global_clipnorm, adam.epsilon) == (clipped, 1e-8)
+
+
+def test_sentence_t5_has_adafactor() -> None:
+    """Ni et al. 2021, section 4.3: the rate begins at its peak and ends at 0."""
+    adafactor = make_settings("sentence_t5").make_optimizer()(100)
+    rates = [float(adafactor._learning_rate(step)) for step in (0, 10, 55, 100)]
+    assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 0])
+    assert (type(adafactor).__name__, adafactor.global_clipnorm) == ("Adafactor", None)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "changes", "rate"),
+    [
+        ("use_dan", "pairs", {}, 1e-3),
+        ("use_dan", "scored_pairs", {}, 3e-4),
+        ("use_dan", "labels", {}, 1e-3),
+        ("use_dan", "labels", {"head": "drawn"}, 1e-4),
+        ("use_dan", "inference", {}, 1e-3),
+        ("use_dan", "pairs", {"head": "drawn"}, 1e-3),
+        ("use_dan", "texts", {}, 1e-4),
+        ("use_transformer", "scored_pairs", {}, 3e-4),
+        ("use_transformer", "labels", {}, 3e-4),
+        ("use_transformer", "inference", {"head": "drawn"}, 1e-4),
+        ("bert", "labels", {}, 5e-5),
+        ("bert", "inference", {"head": "drawn"}, 2e-5),
+        ("bert", "pairs", {}, 2e-5),
+        ("use_dan", "scored_pairs", {"lora_rank": 4}, 3e-4),
+        (None, "pairs", {}, 3e-5),
+        ("use_dan", "pairs", {"learning_rate": 2e-5}, 2e-5),
+    ],
+)
+def test_the_usual_rate_is_of_what_learns(
+    family: str | None, kind: str, changes: dict[str, Any], rate: float
+) -> None:
+    settings = make_settings(**changes).completed(family, kind, fresh=False, taught=False)
+    assert (settings.learning_rate, settings.freeze) == (rate, None)
+
+
+def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
+    def freeze(family: str, *, fresh: bool = True, taught: bool = False, **changes: Any) -> Any:
+        settings = make_settings(**changes).completed(family, "pairs", fresh=fresh, taught=taught)
+        assert settings.learning_rate == 1e-3
+        return settings.freeze
+
+    assert freeze("use_dan") == ("encoder",)
+    assert freeze("use_dan", taught=True) is None
+    assert freeze("use_dan", fresh=False) is None
+    assert freeze("use_transformer") is None
+    assert freeze("use_dan", freeze=()) == (), "what is said holds"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"patience": 0}, "patience: expected a number above 0, received 0"),
+        ({"learning_rate": float("inf")}, "learning_rate: expected a number above 0"),
+        ({"optimizer": "sgd"}, "optimizer: expected adam or adafactor, received 'sgd'"),
+        ({"head": "cold"}, "head: expected fitted or drawn, received 'cold'"),
+        ({"keep": -1}, "keep: expected a number of 0 or more"),
+        ({"bigrams": -1}, "bigrams: expected a number of 0 or more"),
+        ({"max_grad_norm": -1}, "max_grad_norm: expected a number of 0 or more"),
+        ({"warmup_ratio": 1.0}, "warmup_ratio: expected a share of the steps"),
+        ({"schedule": "cosine"}, "schedule: expected linear or constant, received 'cosine'"),
+    ],
+)
+def test_values_that_cannot_be(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_settings(**changes)

@@ -1,0 +1,244 @@
+"""Files as rows of one task each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.training.sources import open_source
+from use_st5.training.task_rows import KnownLabels
+
+PAIRS = [{"anchor": f"a {n}", "positive": f"p {n}"} for n in range(5)]
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])
+def test_the_same_rows_out_of_every_format(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"pairs.{suffix}"
+    if suffix == "parquet":
+        pyarrow = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(PAIRS), path)
+    elif suffix == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in PAIRS))
+    else:
+        comma = "," if suffix == "csv" else "\t"
+        lines = [comma.join(row.values()) for row in PAIRS]
+        path.write_text("\n".join([comma.join(PAIRS[0]), *lines]) + "\n")
+    source = open_source(path)
+    assert (source.kind.name, list(source), list(source)) == ("pairs", PAIRS, PAIRS)
+
+
+def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    (tmp_path / "a.parquet").write_text("anchor,positive\n")
+    with pytest.raises(ValueError, match=r"a\.parquet: expected a parquet file"):
+        open_source(tmp_path / "a.parquet")
+
+
+def test_a_tensorflow_data_set_is_a_file_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfds = pytest.importorskip("tensorflow_datasets", reason="the extra `data` is not installed")
+    from tensorflow_datasets.core.utils import file_utils
+
+    features = tfds.features
+    names = ("text", "label", "weight")
+    rows = [("Well done!", 0, 1.5), ("What a mess.", 1, 0.0), ("Who knows?", -1, 1.0)]
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="toy_moods",
+        version="1.0.0",
+        features=features.FeaturesDict(
+            {
+                "text": features.Text(),
+                "label": features.ClassLabel(names=["good", "bad"]),
+                "weight": features.Scalar(np.float32),
+            }
+        ),
+        split_datasets={"train": [*enumerate(dict(zip(names, row, strict=True)) for row in rows)]},
+        data_dir=tmp_path,
+        disable_shuffling=True,
+    )
+    monkeypatch.setattr(file_utils, "list_data_dirs", lambda *_, **__: [tmp_path])
+    source = open_source("toy_moods[train]=2")
+    assert (source.kind.name, source.rate, source.identity()) == (
+        "labels", 2.0, "toy_moods[train]",
+    )  # fmt: skip
+    expected = [{"text": "Well done!", "label": "good"}, {"text": "What a mess.", "label": "bad"}]
+    assert ([*source], [*open_source("toy_moods")]) == (expected, expected)
+    assert source.report.skipped == {"no label": 1}
+    with pytest.raises(ValueError, match="has the splits .'train'., received 'test'"):
+        open_source("toy_moods[test]")
+    with pytest.raises(ValueError, match="data set .*received 'no_such_set'"):
+        open_source("no_such_set")
+
+
+def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "sts.tsv"
+    good = [f"a {n}\tb {n}\t{n / 10}" for n in range(30)]
+    path.write_text(
+        "\n".join(["sentence1\tsentence2\tscore", *good, "a\tb\tmuch", "\tb\t1"]) + "\n"
+    )
+    source = open_source(path)
+    rows = list(source)
+    assert (len(rows), rows[3]["score"]) == (30, 0.3)
+    assert source.report.offences == [
+        f"{path}:32: 'score' is no number: 'much'",
+        f"{path}:33: no text in 'sentence1'",
+    ]
+    path.write_text("sentence1\tsentence2\tscore\na\tb\t1\nc\td\tnan\n")
+    with pytest.raises(ValueError, match="50.00% of the rows are malformed"):
+        list(open_source(path))
+
+
+@pytest.mark.parametrize("score", ["9" * 400, "1e999", "NaN"])
+def test_a_score_beyond_all_numbers_is_a_bad_row(score: str, tmp_path: Path) -> None:
+    path = tmp_path / "sts.jsonl"
+    row = '{"sentence1": "a", "sentence2": "b", "score": %s}\n'
+    path.write_text("".join(row % value for value in [*map(str, range(9)), score, "7"]))
+    source = open_source(path)
+    assert [each["score"] for each in source] == [*range(9), 7]
+    assert source.report.offences == [f"{path}:10: 'score' is no finite number"]
+
+
+def test_rows_that_are_all_bad_are_not_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n[1]\n" + "{'anchor': 'a'}\n" * 6)
+    with pytest.raises(ValueError, match=r"found 7 malformed .*pairs\.jsonl:2: JSON list, not an"):
+        open_source(path)
+
+
+def test_a_file_that_changes_between_two_passes_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "topics.tsv"
+    path.write_text("text\tlabel\na b\tone\nc d\ttwo\n")
+    source = open_source(path)
+    assert len(list(source)) == 2
+    rows = iter(source)
+    next(rows)
+    with path.open("a") as file:
+        file.write("e\tthree\n")
+    with pytest.raises(ValueError, match=r"topics\.tsv: the file changed while it was read"):
+        list(rows)
+    with pytest.raises(ValueError, match="expected 27 bytes as at first, found 35"):
+        next(iter(source))
+    path.unlink()
+    with pytest.raises(ValueError, match="the file changed"):
+        next(iter(source))
+
+
+def test_a_label_that_was_not_there_before_is_an_error() -> None:
+    numbers = KnownLabels({"one": 0, "two": 1})
+    assert numbers["two"] == 1
+    with pytest.raises(ValueError, match="one of the 2 labels .* received 'three'. The file chang"):
+        numbers["three"]
+
+
+def test_labels_are_words_or_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "topics.jsonl"
+    path.write_text('{"text": "a b", "label": 1}\n{"text": "c", "label": "two"}\n')
+    assert [row["label"] for row in open_source(path)] == ["1", "two"]
+
+
+def test_own_names_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "faq.csv"
+    path.write_text("Title,body,id\nOne?,Yes.,1\n")
+    source = open_source(path, columns={"anchor": "title", "positive": "body"})
+    assert list(source) == [{"anchor": "One?", "positive": "Yes."}]
+    with pytest.raises(
+        ValueError, match="no task fits the columns that were found, 'Title', 'body'"
+    ):
+        open_source(path)
+
+
+def test_the_column_that_is_asked_for_comes_before_others(tmp_path: Path) -> None:
+    path = tmp_path / "faq.csv"
+    path.write_text("title,anchor,body\nOne?,no,Yes.\n")
+    source = open_source(path, columns={"anchor": "title", "positive": "body"})
+    assert list(source) == [{"anchor": "One?", "positive": "Yes."}]
+
+
+def test_names_of_columns_may_have_spaces_around_them(tmp_path: Path) -> None:
+    path = tmp_path / "faq.csv"
+    path.write_text("anchor, positive\nOne?,Yes.\n")
+    assert list(open_source(path)) == [{"anchor": "One?", "positive": "Yes."}]
+
+
+def test_a_text_runs_on_or_is_a_sentence_a_line(tmp_path: Path) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("One sentence here.\nAnother one there.\nAnd a third one.\n")
+    source = open_source(lines)
+    assert source.kind.name == "texts"
+    assert [row["text"] for row in source][1] == "Another one there."
+    novel = tmp_path / "novel.txt"
+    novel.write_text("It was dark. She came in. He left. Nobody knew.\n\nThe end came. It did.\n")
+    source = open_source(novel)
+    assert source.kind.name == "neighbours"
+    first = next(iter(source))
+    assert first == {"previous": "It was dark.", "text": "She came in.", "next": "He left."}
+    assert open_source(novel, task="texts").kind.name == "texts"
+
+
+def test_one_file_of_several_may_have_a_task_of_its_own(tmp_path: Path) -> None:
+    path, other = tmp_path / "lines.txt", tmp_path / "other.txt"
+    for each in (path, other):
+        each.write_text("It rains.\nWe stay in.\nTea is made.\nNobody calls.\n")
+    tasks = {str(path): "neighbours"}
+    asked = open_source(f"{path}=2", task=tasks)
+    assert (asked.kind.name, asked.rate) == ("neighbours", 2.0)
+    assert [row["text"] for row in asked] == ["We stay in.", "Tea is made."]
+    assert open_source(other, task=tasks).kind.name == "texts"
+
+
+def test_a_published_table_may_be_called_txt(tmp_path: Path) -> None:
+    path = tmp_path / "SICK_train.txt"
+    names = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+    path.write_text(f"{names}\n1\tA dog runs\tA dog sits\t3.5\tNEUTRAL\n")
+    with pytest.raises(ValueError, match="fit the tasks scored_pairs and inference"):
+        open_source(path)
+    rows = [*open_source(path, task="inference")]
+    assert rows == [{"premise": "A dog runs", "hypothesis": "A dog sits", "label": "NEUTRAL"}]
+
+
+def test_a_column_of_text_runs_on_or_is_single(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "It rained. We stayed. Then we left."}\n')
+    source = open_source(path)
+    assert source.kind.name == "neighbours"
+    assert list(source) == [
+        {"previous": "It rained.", "text": "We stayed.", "next": "Then we left."}
+    ]
+    path.write_text('{"text": "A title"}\n{"text": "Another title."}\n')
+    assert open_source(path).kind.name == "texts"
+
+
+def test_rates_stand_behind_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "pairs=2.jsonl"
+    path.write_text(json.dumps(PAIRS[0]) + "\n")
+    assert open_source(path).rate is None
+    assert open_source(f"{path}=0.5").rate == 0.5
+    with pytest.raises(ValueError, match="expected a positive rate behind '=', received -1"):
+        open_source(f"{path}=-1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.tsv", "", "expected rows with named columns, found an empty file"),
+        ("blank.csv", "\n\n", "expected rows with named columns, found an empty file"),
+        ("a.xml", "<a/>", "expected a name that ends in one of"),
+        ("empty.txt", "", "expected running text, found no sentence"),
+    ],
+)
+def test_files_that_teach_nothing(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        open_source(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["absent.tsv", "absent.txt", "Absent folder"])
+def test_a_file_that_is_not_there(name: str) -> None:
+    with pytest.raises(FileNotFoundError, match="expected a file"):
+        open_source(name)

@@ -1,0 +1,459 @@
+"""From the files of a user to an exported encoder, on a toy.
+
+The run that is killed is compiled by XLA, as those of users are; the others here are not.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.recipes.tiny_bert import write_tiny_bert
+from tests.toy_encoders import WORDS, Toy, ToyT5
+
+SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
+pytestmark = pytest.mark.usefixtures("without_xla")
+FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 2}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Rows as a csv with a header."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, [*rows[0]])
+        table.writeheader()
+        table.writerows(rows)
+    return path
+
+
+def scored(count: int = 60, start: int = 0) -> list[dict[str, Any]]:
+    """Pairs of sentences; the score, 0 … 5, is how many words they share."""
+    pairs = [*itertools.combinations(SENTENCES[start : start + 40], 2)][:count]
+    return [
+        {"sentence1": a, "sentence2": b, "score": 5 * len({*a.split()} & {*b.split()}) / 3}
+        for a, b in pairs
+    ]
+
+
+def paired(count: int = 60) -> list[dict[str, Any]]:
+    rows = zip(SENTENCES, SENTENCES[1:], SENTENCES[7:], strict=False)
+    return [dict(zip(("anchor", "positive", "negative"), row, strict=True)) for row in rows][:count]
+
+
+def labelled(count: int = 60) -> list[dict[str, Any]]:
+    return [{"text": text, "label": text.split()[0]} for text in SENTENCES[:count]]
+
+
+@pytest.fixture
+def start(toy_use_dan: Toy) -> str:
+    """The folder of a model that was exported."""
+    return str(toy_use_dan.folders["float32"])
+
+
+@pytest.mark.end_to_end
+def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) -> None:
+    """Each file is a task by its columns, and what comes out is used without the library."""
+    import tensorflow as tf
+
+    from use_st5.training.train import train
+
+    pairs = [(row["anchor"], row["positive"]) for row in paired()]
+    labels = ("entailment", "neutral", "contradiction")
+    names = ("premise", "hypothesis", "label")
+    inference = [
+        dict(zip(names, (*pair, label), strict=True))
+        for pair, label in zip(pairs, labels * 20, strict=True)
+    ]
+    files = {
+        "sts": scored(),
+        "triplets": paired(),
+        "topics": labelled(),
+        "nli": inference,
+        "talk": [dict(zip(("input", "response"), pair, strict=True)) for pair in pairs],
+        "single": [{"text": text} for text in SENTENCES[:60]],
+        "prose": [
+            {"text": ". ".join(s.capitalize() for s in SENTENCES[n : n + 5]) + "."}
+            for n in range(30)
+        ],
+    }
+    given = [write(tmp_path / f"{name}.csv", rows) for name, rows in files.items()]
+    said: list[str] = []
+    trained = train(
+        start, given, tmp_path / "tuned", keep=0.5, on_news=said.append, **{**FEW, "steps": 20}
+    )
+    record = json.loads((tmp_path / "tuned.run/history.json").read_text())[""]
+    assert set(record["task_steps"]) == {*files, "start"}
+    kinds = [line.split(" → ")[1].split()[0] for line in said if " → " in line]
+    assert kinds == [
+        *("scored_pairs", "pairs", "labels", "inference", "responses", "texts", "neighbours")
+    ]
+    assert {"mean", "sts_spearman", "triplets_mrr", "topics_accuracy"} <= set(trained.after)
+    assert any("rows were set aside for validation" in line for line in said)
+    vectors = tf.saved_model.load(str(trained.folder))(tf.constant(["the cat sat"]))
+    np.testing.assert_allclose(vectors, trained.encoder.encode(["the cat sat"]), atol=1e-5)
+
+
+@pytest.mark.end_to_end
+def test_what_was_exported_goes_on_in_hub_and_keras(start: str, tmp_path: Path) -> None:
+    """The vectors of the best step, as a layer that learns further."""
+    hub = pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
+    import tensorflow as tf
+    import tf_keras
+
+    from use_st5.training.train import train
+
+    path = write(tmp_path / "sts.csv", scored())
+    trained = train(start, path, tmp_path / "tuned", learning_rate=0.01, **{**FEW, "steps": 12})
+    texts = ["the cat sat", "how old are you"]
+    expected = trained.encoder.encode(texts)
+    assert trained.best_step > 0
+    assert trained.after["spearman"] > trained.before["spearman"]
+    np.testing.assert_allclose(
+        hub.load(str(trained.folder))(tf.constant(texts)), expected, atol=1e-5
+    )
+    layer = hub.KerasLayer(str(trained.folder), input_shape=[], dtype=tf.string, trainable=True)
+    model = tf_keras.Sequential([layer, tf_keras.layers.Dense(2)])
+    model.compile("adam", tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    np.testing.assert_allclose(layer(tf.constant(texts)), expected, atol=1e-5)
+    history = model.fit(tf.constant(texts * 8), np.array([0, 1] * 8), epochs=3, verbose=0)
+    assert history.history["loss"][-1] < history.history["loss"][0]
+
+
+def test_the_start_is_exported_where_nothing_is_better(start: str, tmp_path: Path) -> None:
+    """Nothing can be nearer to its own similarities; the card says what was done."""
+    import use_st5
+
+    encoder, measured = use_st5.load(start), scored(40, start=60)
+    for row in measured:
+        row["score"] = float(encoder.similarity(row["sentence1"], row["sentence2"]).item())
+    files = write(tmp_path / "sts.csv", scored()), write(tmp_path / "dev.csv", measured)
+    said: list[str] = []
+    trained = use_st5.train(
+        start, files[0], tmp_path / "t", dev=files[1], learning_rate=0.5, on_news=said.append, **FEW
+    )
+    assert trained.best_step == 0
+    assert trained.after == pytest.approx(trained.before, abs=1e-6)
+    assert any("no step was better than the start" in line for line in said)
+    texts = SENTENCES[:5]
+    expected = encoder.encode(texts)
+    np.testing.assert_allclose(use_st5.load(trained.folder).encode(texts), expected, atol=1e-6)
+    card = (trained.folder / "README.md").read_text()
+    assert "the start itself, since no step was better than it" in card
+    assert "No rows test: these scores flatter it a little." in card
+    assert "| spearman |" in card
+    assert "use-st5 train" in card
+
+
+@pytest.mark.end_to_end
+def test_what_is_frozen_stays_and_adapters_are_merged(
+    start: str, toy_use_transformer: Toy, tmp_path: Path
+) -> None:
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.train import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    options = {**FEW, "learning_rate": 0.05, "matryoshka": (4, 16), "micro_batch": 4}
+    trained = train(start, path, tmp_path / "frozen", freeze=("embedding",), **options)
+    table = TrainableEncoder.load(start).model.embedding.get_weights()[0]
+    np.testing.assert_array_equal(trained.encoder.model.embedding.get_weights()[0], table)
+    folder = str(toy_use_transformer.folders["float32"])
+    adapted = train(folder, path, tmp_path / "adapted", lora_rank=2, storage="int8", **options)
+    assert adapted.encoder.model.count_params() == toy_use_transformer.model.count_params()
+
+
+@pytest.mark.end_to_end
+def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
+    """DefSent's settings, and a dropout of one's own: the head is begun afresh and learns."""
+    from use_st5.training.train import train
+
+    bert = write_tiny_bert(tmp_path / "bert", head=False)
+    words = [{"word": w, "definition": " ".join([*WORDS[:3], w])} for w in ("cat", "dog", "man")]
+    path = write(tmp_path / "dictionary.csv", words * 8)
+    said: list[str] = []
+    options = {"settings": "defsent", "dropout": 0.1, "steps": 2, "evaluations": 1}
+    trained = train(str(bert), path, tmp_path / "tuned", on_news=said.append, **options)
+    assert any("2 steps of 16, learning rate 1.13e-05" in line for line in said)
+    assert trained.encoder.dimension == 8
+    with pytest.raises(ValueError, match="needs a BERT or RoBERTa.*received a USEDAN"):
+        train(start, path, tmp_path / "no", **options)
+
+
+@pytest.mark.end_to_end
+def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_path: Path) -> None:
+    """Of texts alone a teacher's vectors are learnt, and nothing else."""
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.train import train
+
+    teacher = TrainableEncoder.load(toy_use_transformer.folders["float32"])
+    measured = scored(60)
+    for row in measured:
+        one, other = teacher.encode([row["sentence1"], row["sentence2"]])
+        row["score"] = float(one @ other)
+    files = (
+        write(tmp_path / "texts.csv", [{"text": text} for text in SENTENCES]),
+        write(tmp_path / "dev.csv", measured),
+    )
+    trained = train(
+        *(start, files[0], tmp_path / "taught"),
+        dev=files[1],
+        teacher=str(toy_use_transformer.folders["float32"]),
+        **{**FEW, "steps": 60, "learning_rate": 0.01},
+    )
+    assert trained.after["spearman"] > trained.before["spearman"]
+    record = json.loads((tmp_path / "taught.run/history.json").read_text())[""]
+    assert list(record["task_steps"]) == ["teacher"]
+
+
+def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
+    toy_t5: ToyT5, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.model_loading import open_learner
+    from use_st5.training.settings import make_settings
+    from use_st5.training.sources import open_source
+
+    plain = SentenceT5(toy_t5.model.config, projection_dim=None, normalize=False)
+    plain.build()
+    before = TrainableEncoder(plain, toy_t5.vectorizer).encode(["a cat", "two dogs"])
+    checkpoint = TrainableEncoder(plain, toy_t5.vectorizer)
+    monkeypatch.setattr(TrainableEncoder, "load", lambda folder: checkpoint)
+    source = open_source(write(tmp_path / "pairs.csv", paired()))
+    after = open_learner("t5", [source], make_settings()).encode(["a cat", "two dogs"])
+    lengths = np.linalg.norm(before, axis=1, keepdims=True)
+    np.testing.assert_allclose(after, before / lengths, atol=1e-6)
+
+
+def test_the_card_has_the_command_with_tasks_and_names_of_columns(
+    start: str, tmp_path: Path
+) -> None:
+    from use_st5.training.train import train
+
+    rows = [{"title": row["anchor"], "body": row["positive"]} for row in paired(30)]
+    path = write(tmp_path / "faq.csv", rows)
+    names = {"input": "title", "response": "body"}
+    options: dict[str, Any] = {**FEW, "steps": 1, "columns": names, "task": "responses"}
+    card = (train(start, path, tmp_path / "m", **options).folder / "README.md").read_text()
+    assert f"--train {path} --task {path}=responses " in card
+    assert " --column input=title --column response=body " in card
+
+
+def test_the_steps_of_a_mixture_are_shown(start: str, tmp_path: Path) -> None:
+    from use_st5.training.train import train
+
+    files = write(tmp_path / "a.csv", scored(40)), write(tmp_path / "b.csv", paired(60))
+    said: list[str] = []
+    options = {**FEW, "steps": 1, "on_news": said.append}
+    train(start, [f"{files[0]}=1", f"{files[1]}=3"], tmp_path / "m", **options)
+    assert any(line.endswith(", of a 25%, b 75%") for line in said)
+    with pytest.raises(ValueError, match="task: expected names among the training files"):
+        train(start, files[0], tmp_path / "n", task={"c.csv": "pairs"})
+
+
+@pytest.mark.end_to_end
+def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
+    from use_st5.training.train import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    trained = train("fresh:use_dan_en", path, tmp_path / "mine", **{**FEW, "steps": 1})
+    vocabulary = trained.encoder.vectorizer.vocabulary
+    assert set(vocabulary.unigrams) == {*WORDS[:6]}
+    assert not vocabulary.bigrams
+    unknown = map(int, trained.encoder.vectorizer.padded(["zebra yak ox"], 3)[0])
+    assert len({*unknown} - {0}) == 3, "each has a row, by its hash"
+    sizes = {**FEW, "steps": 1, "words": 4, "bigrams": 2}
+    small = train("fresh:use_dan_en", path, tmp_path / "small", **sizes)
+    vocabulary = small.encoder.vectorizer.vocabulary
+    assert (len(vocabulary.unigrams), len(vocabulary.bigrams)) == (4, 2)
+
+
+@pytest.mark.parametrize("asked", ["words", "bigrams"])
+def test_a_vocabulary_that_is_there_has_no_sizes(start: str, asked: str, tmp_path: Path) -> None:
+    from use_st5.training.train import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    with pytest.raises(ValueError, match=rf"{asked}: .*has its vocabulary.*Received 30: leave it"):
+        train(start, path, tmp_path / "m", **FEW, **{asked: 30})
+    assert not (tmp_path / "m.run").exists()
+
+
+def test_a_fresh_use_transformer_reads_no_bigrams(tmp_path: Path) -> None:
+    from use_st5.training.train import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    with pytest.raises(ValueError, match="bigrams: expected none"):
+        train("fresh:use_transformer_en", path, tmp_path / "m", **FEW, bigrams=30)
+
+
+@pytest.mark.parametrize(("given", "word"), [(None, "encoder"), ((), "nothing")])
+def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
+    given: tuple[str, ...] | None, word: str, tmp_path: Path
+) -> None:
+    from use_st5.training.train import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    options = {**FEW, "steps": 1, "freeze": given}
+    said: list[str] = []
+    trained = train("fresh:use_dan_en", path, tmp_path / "m", on_news=said.append, **options)
+    (line,) = (line for line in said if line.startswith("training: "))
+    assert line.endswith("all but the table of tokens stays as it is") == (given is None)
+    assert f" --freeze {word} " in (trained.folder / "README.md").read_text()
+
+
+def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> None:
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.columns import SCORED_PAIRS
+    from use_st5.training.train import train
+    from use_st5.training.validation import DevelopmentSet
+
+    rows = scored()
+    files = [
+        write(tmp_path / f"{name}.csv", part)
+        for name, part in (("train", rows), ("dev", rows[:6]), ("test", rows[6:10]))
+    ]
+    said: list[str] = []
+    measured = {"dev": files[1], "test": files[2]}
+    trained = train(start, files[0], tmp_path / "tuned", on_news=said.append, **measured, **FEW)
+    assert any("10 rows do not train, since they validate or test" in line for line in said)
+    for folder, scores in ((start, trained.test_before), (trained.folder, trained.test_after)):
+        tested = DevelopmentSet("test", SCORED_PAIRS, rows[6:10])
+        assert scores == pytest.approx(tested.scores(TrainableEncoder.load(folder).encode))
+    card = (trained.folder / "README.md").read_text()
+    assert "chose nothing and was read once" in card
+    before, after = (100 * each["spearman"] for each in (trained.test_before, trained.test_after))
+    table = f"| test | before | after |\n|---|---|---|\n| spearman | {before:.2f} | {after:.2f} |"
+    assert table in card
+    expected = next(place for place, line in enumerate(said) if line.startswith("expected time: "))
+    assert any(re.fullmatch(r"took \d+ seconds?", line) for line in said[expected:])
+    assert not (tmp_path / "tuned.run/prepared").exists(), "nothing reads it any more"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.2, "1 second"),
+        (89.0, "89 seconds"),
+        (90.0, "2 minutes"),
+        (5399.0, "90 minutes"),
+        (9000.0, "2.5 hours"),
+    ],
+)
+def test_a_time_is_shown_in_its_usual_unit(seconds: float, shown: str) -> None:
+    from use_st5.training.course import shown_time
+
+    assert shown_time(seconds) == shown
+
+
+def test_another_run_in_the_same_place_is_refused(
+    start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = importlib.import_module("use_st5.training.train")
+    train = training.train
+    path = write(tmp_path / "sts.csv", scored())
+    to = tmp_path / "tuned"
+    first = train(start, path, to, **FEW)
+    kept = {each.name for each in first.run.iterdir()}
+    assert kept <= {"request.json", "result.json", "history.json", "training.json", "scores.json",
+                    "run.png", "checkpoints"}  # fmt: skip
+    assert [each.name for each in (first.run / "checkpoints").iterdir()] == ["logs"]
+    monkeypatch.setattr(training, "open_learner", None)
+    said: list[str] = []
+    assert train(start, path, to, on_news=said.append, **FEW) == first, "nothing is loaded"
+    assert said == [f"{to} was trained by the same call before: there is nothing to do. Give "
+                    "--overwrite to train anew."]  # fmt: skip
+    monkeypatch.undo()
+    with pytest.raises(FileExistsError, match=r"begun with other arguments \(seed\).* --overwrite"):
+        train(start, path, to, seed=1, **FEW)
+    write(path, scored(50))
+    with pytest.raises(FileExistsError, match=r"begun with other arguments \(train\)"):
+        train(start, path, to, **FEW)
+    assert train(start, path, to, overwrite=True, **FEW).steps == 4
+    inside = write(tmp_path / "tuned.run" / "sts.csv", scored(50))
+    for given in ({"files": inside}, {"files": path, "dev": inside}):
+        with pytest.raises(ValueError, match="expected an input outside"):
+            train(start, to=to, overwrite=True, **given, **FEW)
+    assert inside.exists()
+    (to / "thesis.txt").write_text("years")
+    with pytest.raises(FileExistsError, match=r"Found thesis\.txt"):
+        train(start, path, to, overwrite=True, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": {"scale": 3}}, "loss: expected settings among .*temperature.* received scale"),
+        ({"loss": {"temperature": -1}}, "Expected a temperature above 0"),
+        ({"epoch": 3}, r"Unknown settings \['epoch'\]. Known are: epochs, steps"),
+        ({"settings": "st5"}, "expected one of sentence_t5, .* received 'st5'"),
+        ({"batch_size": 0}, "batch_size: expected a number above 0"),
+        ({"batch_size": 9, "micro_batch": 2}, "micro_batch: expected a number that divides"),
+        ({"freeze": ("head",)}, r"Expected parts of a USEDAN to freeze"),
+    ],
+)
+def test_options_that_cannot_be(
+    options: dict[str, Any], message: str, start: str, tmp_path: Path
+) -> None:
+    from use_st5.training.train import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    with pytest.raises(ValueError, match=message):
+        train(start, path, tmp_path / "tuned", **{**FEW, **options})
+    assert [each.name for each in tmp_path.iterdir()] == ["pairs.csv"]
+
+
+def test_no_file_is_refused(tmp_path: Path) -> None:
+    from use_st5.training.train import train
+
+    with pytest.raises(ValueError, match="at least one file to learn from, received none"):
+        train("use_dan_en", [], tmp_path / "tuned")
+
+
+@pytest.mark.end_to_end
+@pytest.mark.process
+def test_a_killed_run_exports_the_weights_of_one_never_killed(
+    start: str, tmp_path: Path, fresh_python: Callable[..., str], repository: Path
+) -> None:
+    path = write(tmp_path / "pairs.csv", paired())
+    command = ["-m", "use_st5", "train", start, "--train", str(path), "--steps", "400", "--to"]
+    options = ["--batch", "8", "--evaluations", "40", "--rate", "0.01", "--seed", "3"]
+    fresh_python(*command, tmp_path / "whole", *options)
+    killed = tmp_path / "killed"
+    process = subprocess.Popen(
+        [sys.executable, *command, killed, *options],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stderr=subprocess.DEVNULL,
+    )
+    checkpoints = killed.with_name("killed.run") / "checkpoints"
+    try:
+        while not any(path.name > "checkpoint-000000000" for path in checkpoints.glob("check*")):
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.02)
+    finally:
+        process.kill()
+        process.wait()
+    assert not killed.exists()
+    fresh_python(*command, killed, *options)
+    hashes = [
+        json.loads((folder / "use_st5.json").read_text())["files"][
+            "variables/variables.data-00000-of-00001"
+        ]
+        for folder in (tmp_path / "whole", killed)
+    ]
+    assert hashes[0] == hashes[1]
+    histories = [
+        json.loads((tmp_path / f"{name}.run/history.json").read_text())
+        for name in ("whole", "killed")
+    ]
+    assert histories[0] == histories[1]

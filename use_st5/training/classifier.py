@@ -1,0 +1,228 @@
+"""The classifier that a file of texts and labels is for, over the encoder that was exported."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+
+import use_st5
+from use_st5._files import atomic_path
+from use_st5._records import read_record
+from use_st5._remote_files import as_written, exists, here
+from use_st5.training.checkpoints import saving_quietly
+from use_st5.training.class_record import LARGEST, ClassRecord, record_text
+from use_st5.training.columns import LABELS
+from use_st5.training.fitted_layers import fit_layers
+from use_st5.training.held_out import training_rows
+from use_st5.training.run_folder import RUN, absolute
+from use_st5.training.sources import Row
+from use_st5.training.survey import Survey
+from use_st5.training.validation import DevelopmentSet
+
+if TYPE_CHECKING:
+    from use_st5.encoder import SentenceEncoder
+
+
+@dataclasses.dataclass(frozen=True)
+class Classifier:
+    """Names the class of a text.
+
+    `train` writes one for each file of texts and labels: a `.keras` file in the folder `TO.run`, a
+    `keras.Sequential` from the encoder's vectors, float32 `[batch, dimension]`, to probabilities
+    `[batch, labels]`, and what its classes are called in a `.json` beside it. Keras loads the
+    former by itself; behind a `SavedModelLayer` of the encoder it takes strings. `load` brings the
+    encoder along, wherever both folders were moved, and runs no code out of the file.
+
+    Attributes:
+        path: The `.keras` file.
+        folder: That of the encoder whose vectors it reads.
+        labels: What its classes are called, in the order of its outputs.
+        accuracy: Share of the rows of each test set, or else each validation set, that it names
+            right, by the set's name.
+
+    Example:
+        >>> classifier = Classifier.load("tuned.run/classifier.keras")
+        >>> classifier.predict(["How far is it?"])
+        ['NUM']
+    """
+
+    path: Path
+    folder: str
+    labels: Sequence[str]
+    accuracy: Mapping[str, float]
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, encoder: str | os.PathLike[str] | None = None
+    ) -> Classifier:
+        """What a training wrote.
+
+        Args:
+            path: The `.keras` file.
+            encoder: The folder of its encoder; None: `TO`, beside the folder `TO.run` of the file.
+
+        Raises:
+            FileNotFoundError: There is no such file, or no `.json` beside it.
+            ValueError: The latter holds something else, or the encoder is not known.
+        """
+        path = absolute(Path(path))
+        remedy = "Name the classifier.keras of the folder TO.run that `use-st5 train` wrote."
+        if path.suffix != ".keras":
+            raise ValueError(f"{as_written(path)}: expected a .keras file. {remedy}")
+        record = read_record(path.with_suffix(".json"), ClassRecord, remedy=remedy, limit=LARGEST)
+        if not exists(path):
+            raise FileNotFoundError(f"{as_written(path)}: expected a file, found none. {remedy}")
+        if encoder is None and path.parent.suffix != RUN:
+            raise ValueError(
+                f"{as_written(path)}: expected a file in a folder TO{RUN}, beside which the "
+                "encoder TO lies. Say where it is: encoder=FOLDER."
+            )
+        folder = as_written(encoder or path.parent.with_suffix(""))
+        return cls(path, folder, record.labels, record.accuracy)
+
+    @cached_property
+    def encoder(self) -> SentenceEncoder:
+        """The encoder, loaded."""
+        return use_st5.load(self.folder)
+
+    def predict(
+        self, texts: str | bytes | Iterable[str | bytes], **options: Any
+    ) -> str | list[str]:
+        """The label of each text, or of one.
+
+        Args:
+            texts: As for `SentenceEncoder.encode`.
+            **options: As for the same, such as `batch_size` and `on_truncation`.
+        """
+        places = self.probabilities(texts, **options).argmax(axis=-1)
+        return [self.labels[place] for place in places] if places.ndim else self.labels[places]
+
+    def probabilities(
+        self, texts: str | bytes | Iterable[str | bytes], **options: Any
+    ) -> np.ndarray:
+        """Of each text, float32 `[texts, labels]`; of one `[labels]`. Arguments as above."""
+        vectors = self.encoder.encode(texts, **options)
+        found = np.asarray(self._head(np.atleast_2d(vectors)))
+        return found[0] if vectors.ndim == 1 else found
+
+    def line(self) -> str:
+        """What is said of it when it was written."""
+        where = as_written(self.path)
+        right = ", ".join(f"{100 * part:.2f} on {name}" for name, part in self.accuracy.items())
+        accuracy = f", accuracy {right}" if right else ""
+        return (
+            f"classifier: {where}{accuracy}; `use-st5 classify` and use_st5.training.Classifier "
+            "name classes by it"
+        )
+
+    @cached_property
+    def _head(self) -> keras.Sequential:
+        """From vectors to probabilities.
+
+        Raises:
+            ValueError: The file fits another encoder, is damaged, or holds NaN or infinity.
+        """
+        head = _new_head(self.encoder.dimension, len(self.labels))
+        with here(self.path) as local:
+            try:
+                head.load_weights(local)
+            except Exception as error:  # Of Keras, h5py, zipfile and zlib.
+                raise ValueError(
+                    f"{as_written(self.path)}: expected a classifier of the "
+                    f"{self.encoder.dimension} dimensions that {self.folder} gives and of "
+                    f"{len(self.labels)} labels, received another or a damaged file. Name the "
+                    "encoder that it was made with, encoder=FOLDER, or train again."
+                ) from error
+        _check_finite(head, self.path, "Train again.")
+        return head
+
+
+def write_classifiers(
+    surveys: Sequence[Survey],
+    sets: Sequence[DevelopmentSet],
+    tests: Sequence[DevelopmentSet],
+    encoder: Path,
+    work: Path,
+    *,
+    seed: int,
+) -> list[Classifier]:
+    """Fits and writes a classifier for each file of texts and labels.
+
+    The head that learnt with the encoder belongs to its last step, and what is exported is the
+    best one. So a head is fitted anew, to the vectors of the exported encoder, which stays as it
+    is.
+
+    Args:
+        surveys: The training files.
+        sets: The rows that validate, which say how good it is where none test.
+        tests: The rows that test.
+        encoder: The folder of the exported encoder.
+        work: Where classifiers go.
+        seed: Of the head's initial weights.
+
+    Returns:
+        One for each source with labels.
+    """
+    labelled = [found for found in surveys if found.source.kind is LABELS]
+    written = []
+    for number, found in enumerate(labelled, start=1):
+        name = "classifier" if len(labelled) == 1 else f"classifier_{number}"
+        path, held = work / f"{name}.keras", [*sets, *tests]
+        written.append(_write(found, held, tests or sets, as_written(encoder), path, seed))
+    return written
+
+
+def _write(
+    found: Survey,
+    held: Sequence[DevelopmentSet],
+    measured: Sequence[DevelopmentSet],
+    encoder: str,
+    path: Path,
+    seed: int,
+) -> Classifier:
+    numbers = found.label_numbers
+    written = Classifier(path, encoder, [*numbers], accuracy={})
+    keras.utils.set_random_seed(seed)
+    head = _new_head(written.encoder.dimension, len(numbers))
+
+    def read(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
+        texts = [row["text"] for row in rows]
+        vectors = written.encoder.encode(texts, on_truncation="ignore")
+        return vectors, np.array([numbers[row["label"]] for row in rows])
+
+    fit_layers(head.layers, *read([*training_rows(found, held)]), from_logits=False)
+    accuracy = {}
+    for each in measured:
+        if each.labels_of == found.source.name and each.kind is LABELS:
+            vectors, labels = read(each.rows)
+            accuracy[each.name] = float((np.asarray(head(vectors)).argmax(axis=1) == labels).mean())
+    _check_finite(head, path, "Do the encoder's vectors hold NaN?")
+    named = path.with_suffix(".json")
+    text = record_text([*numbers], accuracy, where=as_written(named))
+    with atomic_path(path) as temporary, saving_quietly():
+        head.save(temporary)
+    with atomic_path(named) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return dataclasses.replace(written, accuracy=accuracy)
+
+
+def _new_head(dimension: int, labels: int) -> keras.Sequential:
+    classes = keras.layers.Dense(labels, activation="softmax", name="classes")
+    return keras.Sequential([keras.Input((dimension,)), classes])
+
+
+def _check_finite(head: keras.Sequential, path: Path, remedy: str) -> None:
+    """Refuses a head with NaN: it would call every text by its first label."""
+    for variable in head.variables:
+        if not np.isfinite(keras.ops.convert_to_numpy(variable.value)).all():
+            raise ValueError(
+                f"{as_written(path)}: expected finite numbers, {variable.path} holds NaN or "
+                f"infinity. {remedy}"
+            )

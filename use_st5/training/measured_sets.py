@@ -1,0 +1,124 @@
+"""What validates and what tests: the files that were given for it, or rows that are held out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from use_st5.training.columns import UNSCORED_PAIRS
+from use_st5.training.held_out import (
+    MOST_DEVELOPMENT_ROWS,
+    development_set,
+    held_out_rows,
+    spread,
+    without_rows_of,
+)
+from use_st5.training.sources import Row, Source
+from use_st5.training.survey import Survey, survey
+from use_st5.training.validation import DevelopmentSet
+
+# More rows of a file are not measured: each measurement would take minutes.
+_MOST_MEASURED = 5 * MOST_DEVELOPMENT_ROWS
+
+Sets = list[DevelopmentSet]
+
+
+def measured_sets(
+    surveys: Sequence[Survey], dev: Sequence[Source], test: Sequence[Source], vectorizer: Any
+) -> tuple[Sets, Sets]:
+    """The sets that validate, by which the best step is chosen, and those that test, once.
+
+    Args:
+        surveys: The training files.
+        dev: The files that validate; none: rows of the training files are held out.
+        test: The files that test; none, and none that validate either: half of the held-out rows,
+            where they are enough.
+        vectorizer: Counts tokens.
+
+    Raises:
+        ValueError: There are no rows to measure on, or labels that no training file has.
+    """
+    if dev or test:
+        tests = _of_files(test, surveys, vectorizer, others=())
+        if not dev:
+            sets, _ = _held_out(surveys, tested=False)
+            return [without_rows_of(each, tests) for each in sets], tests
+        held = [row for each in tests for row in each.rows]
+        sets = _of_files(dev, surveys, vectorizer, others=held)
+        return [without_rows_of(each, tests) for each in sets], tests
+    return _held_out(surveys, tested=True)
+
+
+def short_names(sources: Sequence[Source]) -> list[str]:
+    """Short names, each another, that may be those of tasks."""
+    names: list[str] = []
+    for source in sources:
+        stem = re.sub(r"\W+", "_", Path(source.name).name.split(".")[0]).strip("_") or "data"
+        stem = stem if stem.isidentifier() else f"data_{stem}"
+        names.append(stem if stem not in names else f"{stem}_{len(names) + 1}")
+    return names
+
+
+def _held_out(surveys: Sequence[Survey], *, tested: bool) -> tuple[Sets, Sets]:
+    """Rows of the training files; all of them are tested, or none is."""
+    names = short_names([found.source for found in surveys])
+    measured = [
+        (found, name)
+        for found, name in zip(surveys, names, strict=True)
+        if found.source.kind is not UNSCORED_PAIRS
+    ]
+    if not measured:
+        raise ValueError(
+            "Pairs without a score measure nothing: give a file that does with --dev, such as "
+            "one with the columns sentence1, sentence2 and score."
+        )
+    parts = [held_out_rows(found, tested=tested) for found, _ in measured]
+    if not all(test for _, test in parts):
+        parts = [([*validation, *test], []) for validation, test in parts]
+    sets, tests = [], []
+    for (found, name), (validation, test) in zip(measured, parts, strict=True):
+        sets.append(development_set(found, validation, name, others=test))
+        if test:
+            tests.append(development_set(found, test, name, others=validation))
+    return sets, tests
+
+
+def _of_files(
+    sources: Sequence[Source], surveys: Sequence[Survey], vectorizer: Any, others: Iterable[Row]
+) -> Sets:
+    sets = []
+    for source, name in zip(sources, short_names(sources), strict=True):
+        own = survey(source, vectorizer)
+        rows = spread(source, own.rows, _MOST_MEASURED)
+        if source.kind.label is None:
+            sets.append(DevelopmentSet(name, source.kind, rows))
+            continue
+        alike = [row for row in others if source.kind.label in row]
+        sets.append(development_set(_teaching(surveys, own), rows, name, others=alike))
+    return sets
+
+
+def _teaching(surveys: Sequence[Survey], measured: Survey) -> Survey:
+    """The training file that teaches the labels of a file that measures.
+
+    Raises:
+        ValueError: There is none.
+    """
+    source = measured.source
+    alike = [found for found in surveys if found.source.kind is source.kind]
+    if not alike:
+        raise ValueError(
+            f"{source.name}: measures labels, and no training file has the task "
+            f"{source.kind.name}, whose rows a classifier could be fitted to."
+        )
+    unknown = [set(measured.classes) - set(found.classes) for found in alike]
+    taught, missing = min(zip(alike, unknown, strict=True), key=lambda each: len(each[1]))
+    if missing:
+        raise ValueError(
+            f"{source.name}: expected the labels of {taught.source.name}, "
+            f"{', '.join(sorted(taught.classes)[:8])}; received others: "
+            f"{', '.join(sorted(missing)[:8])}."
+        )
+    return taught

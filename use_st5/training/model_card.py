@@ -1,0 +1,218 @@
+"""What a training leaves to be read: the card of its model and the plot of its run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from use_st5._files import atomic_path
+from use_st5._imports import require
+from use_st5._remote_files import as_written, here
+from use_st5.training.history import History
+from use_st5.training.settings import Settings
+from use_st5.training.sources import Source
+from use_st5.training.validation import MEASURES, DevelopmentSet, apart
+
+if TYPE_CHECKING:
+    from use_st5.training.course import Course
+
+_PICTURE = "run.png"
+
+
+def card(
+    course: Course,
+    history: History,
+    start: Mapping[str, float],
+    scores: Mapping[str, float],
+    target: Path,
+) -> str:
+    """The model card, Markdown: data, command, scores before and after.
+
+    Args:
+        course: What was done.
+        history: How it went.
+        start: The scores of the start on the rows that test.
+        scores: Of what is exported, on the rows that validate and that test.
+        target: Where it goes.
+    """
+    files = [
+        f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
+        f" {found.source.rate or ''} | `{found.source.identity()[:16]}` |"
+        for found in course.surveys
+    ]
+    return "\n".join(
+        [
+            f"# {target.name}",
+            "",
+            f"`{course.start}`, trained by use_st5 on {len(files)} file(s) of its user's.",
+            "",
+            "```python",
+            "import use_st5",
+            f'use_st5.load("{target.name}").encode(["How old are you?"])',
+            "```",
+            "",
+            "## Scores",
+            "",
+            *_scores(course, history, start, scores),
+            "## Data",
+            "",
+            *("| file | task | rows | rate | sha256 |", "|---|---|---|---|---|", *files),
+            "",
+            "## Command",
+            "",
+            "```text",
+            command_line(course, target),
+            "```",
+            "",
+        ]
+    )
+
+
+def _scores(
+    course: Course, history: History, start: Mapping[str, float], scores: Mapping[str, float]
+) -> Iterator[str]:
+    """The tables of validation and test, and what each says of the model."""
+    best, unit = history.best_step or 0, course.unit
+    chosen = (
+        f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} measurements by "
+        f"{course.monitor}"
+        if best
+        else f"the start itself, since no {unit} was better than it by {course.monitor}"
+    )
+    validation, test = apart(scores)
+    yield f"Times 100. Validation, {_described(course.sets, course.dev)}, chose what is exported:"
+    yield f"{chosen}." + ("" if test else " No rows test: these scores flatter it a little.")
+    yield ""
+    yield from _table("validation", history.evaluations[0], validation)
+    if test:
+        yield f"Test, {_described(course.tests, course.test)}, chose nothing and was read once."
+        yield ""
+        yield from _table("test", apart(start)[1], test)
+
+
+def _described(sets: Sequence[DevelopmentSet], files: Sequence[Source]) -> str:
+    """The rows of sets, and what is measured on them."""
+    where = "files of its own" if files else "rows of the training files that were set aside"
+    shown = (
+        f"{each.name}, {len(each.rows):,} rows, {MEASURES[each.kind.name][1]}" for each in sets
+    )
+    return f"{where} ({'; '.join(shown)})"
+
+
+def _table(use: str, before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
+    rows = [f"| {name} | {100 * before[name]:.2f} | {100 * after[name]:.2f} |" for name in after]
+    return [f"| {use} | before | after |", "|---|---|---|", *rows, ""]
+
+
+def command_line(course: Course, target: Path) -> str:
+    """The command that does the same, with all settings that are not the usual ones."""
+    sources = [found.source for found in course.surveys]
+    words = ["use-st5", "train", course.start]
+    for source in sources:
+        words += ["--train", source.name + (f"={source.rate}" if source.rate else "")]
+        if source.asked:
+            words += ["--task", f"{source.name}={source.kind.name}"]
+    for source in course.dev:
+        words += ["--dev", source.name]
+    for source in course.test:
+        words += ["--test", source.name]
+    everything = (*sources, *course.dev, *course.test)
+    for renamed in dict.fromkeys(each for source in everything for each in _renamed(source)):
+        words += ["--column", renamed]
+    usual = Settings()
+    for name, value in vars(course.settings).items():
+        if value != getattr(usual, name):
+            words += _option(f"--{name.replace('_', '-')}", value)
+    return shlex.join([*words, "--to", target.name])
+
+
+def _renamed(source: Source) -> Iterator[str]:
+    """The columns that are called otherwise than is known."""
+    for key, name in source.columns.items():
+        if name.strip().casefold() not in source.kind.columns[key]:
+            yield f"{key}={name}"
+
+
+def _option(option: str, value: Any) -> list[str]:
+    """An option with its value, or so often as it has values."""
+    if option == "--freeze":
+        return [word for part in value or ["nothing"] for word in (option, part)]
+    if isinstance(value, Mapping):
+        return [w for key, each in value.items() for w in (option, f"{key}={_loss_value(each)}")]
+    return [option, ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)]
+
+
+def _loss_value(value: Any) -> str:
+    """As the command reads it: what has a comma is several values, were it one or none."""
+    if not isinstance(value, tuple | list):
+        return str(value)
+    return ",".join(map(str, value)) + "," * (len(value) < 2)
+
+
+def plot_line(history: History, work: Path, monitor: str, unit: str = "step") -> str:
+    """Draws the run, as `draw_run`, and says where; or why not, where matplotlib is missing."""
+    logs = as_written(work / "checkpoints" / "logs")
+    try:
+        picture = draw_run(history, work, monitor, unit)
+    except ImportError as error:
+        return f"no plot of the run was drawn; TensorBoard: {logs}. {error}"
+    return f"plot of the run: {as_written(picture)}; TensorBoard: {logs}"
+
+
+def draw_run(history: History, work: Path, monitor: str, unit: str = "step") -> Path:
+    """Draws the losses and the monitored score over the steps.
+
+    Args:
+        history: The measurements.
+        unit: What its steps are.
+        work: The run's folder, whose TensorBoard files hold the losses of every process that was
+            part of the run.
+        monitor: The score to draw.
+
+    Returns:
+        The picture.
+
+    Raises:
+        ImportError: matplotlib is missing; the message says which line installs it.
+    """
+    require("matplotlib", "plots")
+    from matplotlib.figure import Figure
+
+    losses, path = logged_losses(work / "checkpoints" / "logs"), work / _PICTURE
+    figure = Figure(figsize=(9 if losses else 4.5, 3.5), layout="constrained")
+    *first, right = figure.subplots(1, 2 if losses else 1, squeeze=False)[0]
+    for left in first:
+        for name, values in losses.items():
+            steps = sorted(values)
+            left.plot(steps, [values[step] for step in steps], label=name)
+        left.set(xlabel="step", ylabel="loss", title="loss")
+        left.legend()
+    measured = [each["step"] for each in history.evaluations]
+    right.plot(measured, [100 * each[monitor] for each in history.evaluations], marker="o")
+    right.axvline(history.best_step or 0, color="grey", linestyle=":", label="exported")
+    right.set(xlabel=unit, ylabel=f"{monitor} x 100", title="validation")
+    right.legend()
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=120)
+    return path
+
+
+def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
+    """Task → step → loss, out of TensorBoard's files; of a step made twice the later value."""
+    import tensorflow as tf
+
+    found: dict[str, dict[int, float]] = {}
+    with here(folder) as local:
+        files = [str(file) for file in sorted(local.glob("events.*"))]
+        for record in tf.data.TFRecordDataset(files).as_numpy_iterator():
+            event = tf.compat.v1.Event.FromString(record)
+            for value in event.summary.value:
+                task, _, name = value.tag.rpartition("/")
+                if name == "loss":
+                    number = float(np.squeeze(tf.make_ndarray(value.tensor)))
+                    found.setdefault(task, {})[int(event.step)] = number
+    return found

@@ -1,0 +1,205 @@
+"""What learns: a bundled model, a folder, a checkpoint, or a fresh model with its vocabulary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from use_st5.models.family import family_of, family_with, known_family
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.columns import DEFINITIONS, TEXTS, TaskKind
+from use_st5.training.frozen_parts import frozen_parts
+from use_st5.training.settings import Settings
+from use_st5.training.sources import Source
+
+FRESH = "fresh:"
+# Of batches of like lengths.
+_WIDTHS = (16, 32, 64, 128, 256)
+# Rows that words of no vocabulary are hashed into. With one, all such words of a later text are the
+# same word, which costs ten points of MRR on triplets (docs/own_data_results.md).
+_UNKNOWN_ROWS = 500
+# SimCSE's: without any the two views of a text are one.
+_DROPOUT_OF_TEXTS = 0.1
+
+
+def open_learner(
+    model: str | os.PathLike[str] | TrainableEncoder, sources: Sequence[Source], settings: Settings
+) -> TrainableEncoder:
+    """The encoder that is to learn.
+
+    Args:
+        model: A bundled name, a folder, a checkpoint, `fresh:PRESET`, or an encoder.
+        sources: What it will learn from.
+        settings: How.
+
+    Raises:
+        FileNotFoundError: There is no such model.
+        ValueError: It cannot learn this.
+    """
+    keras.utils.set_random_seed(settings.seed)
+    kinds = [source.kind for source in sources]
+    if not isinstance(model, TrainableEncoder) and os.fspath(model).startswith(FRESH):
+        encoder = _fresh(os.fspath(model).removeprefix(FRESH), sources, settings)
+    else:
+        _check_vocabulary_unasked(settings, ("words", "bigrams"))
+        encoder = model if isinstance(model, TrainableEncoder) else _loaded(model)
+    known = family_of(encoder.model)
+    if known.texts != 1:
+        raise ValueError(
+            f"{model}: expected an encoder of single texts, received a {known.name}, which "
+            "compares two."
+        )
+    encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
+    encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
+    with frozen_parts(encoder.model, settings.freeze or ()):
+        return encoder  # It has these parts.
+
+
+def family_name(encoder: TrainableEncoder) -> str | None:
+    """The family of an encoder, if it is known."""
+    family = known_family(encoder.model)
+    return None if family is None else family.name
+
+
+def token_limit(encoder: TrainableEncoder, settings: Settings) -> int:
+    """Tokens of a text that training reads."""
+    usual = encoder.max_length or 128
+    return min(settings.max_tokens or usual, encoder.max_length or settings.max_tokens or usual)
+
+
+def batch_widths(encoder: TrainableEncoder, width: int) -> tuple[int, ...]:
+    """Widths of batches, up to that of the arrays of texts of so many tokens."""
+    # A USE-DAN reads bi-grams, too.
+    widest = max(width, np.asarray(encoder.vectorizer.padded([""], width)).shape[1])
+    return (*(each for each in _WIDTHS if each < widest), widest)
+
+
+def copy_of(model: keras.Model, **config: Any) -> keras.Model:
+    """A model of the same weights.
+
+    Args:
+        model: Of any family.
+        **config: What differs from its `config`, and has no weights.
+    """
+    given = model.get_config()
+    if config:
+        given["config"] = {**given["config"], **config}
+    copied = type(model).from_config(given)
+    copied.build()
+    copied.set_weights(model.get_weights())
+    if hasattr(model, "pooler"):  # Of a BERT, which is no weight: a cross-encoder begins with it.
+        copied.pooler = model.pooler
+    return copied
+
+
+def _loaded(model: str | os.PathLike[str]) -> TrainableEncoder:
+    """A checkpoint; of a plain T5 the encoder of vectors of length 1 that Sentence-T5 trains.
+
+    Ni et al. 2021, section 3.2. Without this the vectors are means of states of any length.
+    """
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+
+    encoder = TrainableEncoder.load(model)
+    if isinstance(encoder.model, SentenceT5) and encoder.model.projection is None:
+        encoder.model.normalize = True
+    return encoder
+
+
+def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
+    model = family_of(encoder.model).word_model(encoder.model)
+    if model is None:
+        raise ValueError(
+            "The task definitions needs a BERT or RoBERTa, whose head names words: received a "
+            f"{type(encoder.model).__name__}. With --task pairs --column anchor=word --column "
+            "positive=definition any encoder learns from the same file."
+        )
+    return _with_model(encoder, model)
+
+
+def _fresh(preset: str, sources: Sequence[Source], settings: Settings) -> TrainableEncoder:
+    """A named shape with initial weights, and the vocabulary of the sources where it needs one."""
+    family = family_with(preset)
+    vectorizer = family.usual_vectorizer()
+    if vectorizer is None:
+        vectorizer = _counted(family.vectorizers, _texts(sources), settings)
+    else:
+        _check_vocabulary_unasked(settings, ("words", "bigrams"))
+    return TrainableEncoder.fresh(preset, vectorizer)
+
+
+def _check_vocabulary_unasked(settings: Settings, names: Sequence[str]) -> None:
+    """Refuses sizes of a vocabulary that would change nothing.
+
+    Raises:
+        ValueError: One is asked for.
+    """
+    if asked := [name for name in names if getattr(settings, name) != getattr(Settings, name)]:
+        raise ValueError(
+            f"{asked[0]}: expected none for a model that has its vocabulary, or that reads no such "
+            "entries: words are counted for a fresh: USE-DAN or USE Transformer, bigrams for a "
+            f"fresh: USE-DAN alone. Received {getattr(settings, asked[0])}: leave it out."
+        )
+
+
+def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: Settings) -> Any:
+    """A text stage whose vocabulary is counted in texts."""
+    from use_st5.text.ngram_vectorizer import NGramVectorizer
+    from use_st5.text.token_vectorizer import UnigramVectorizer
+    from use_st5.text.vocabulary_builder import build_vocabulary
+
+    grams = NGramVectorizer.kind in kinds
+    if not grams:
+        _check_vocabulary_unasked(settings, ("bigrams",))
+    vocabulary = build_vocabulary(
+        texts,
+        num_unigrams=settings.words,
+        num_bigrams=settings.bigrams,
+        unigram_buckets=_UNKNOWN_ROWS,
+    )
+    return NGramVectorizer(vocabulary) if grams else UnigramVectorizer(vocabulary)
+
+
+def _texts(sources: Sequence[Source]) -> Iterable[str]:
+    for source in sources:
+        for row in source.watched():
+            yield from (row[key] for key in source.kind.texts if key in row)
+
+
+def _dropout(
+    encoder: TrainableEncoder, kinds: Sequence[TaskKind], settings: Settings
+) -> float | None:
+    """The dropout to set; None: the model's own."""
+    if settings.dropout is not None:
+        return settings.dropout
+    config = getattr(encoder.model, "config", None)
+    own = getattr(config, "dropout", None)
+    return _DROPOUT_OF_TEXTS if TEXTS in kinds and own == 0 else None
+
+
+def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:
+    if rate is None:
+        return encoder
+    if "dropout" not in encoder.model.get_config().get("config", {}):
+        raise ValueError(f"dropout: a {type(encoder.model).__name__} has no such setting.")
+    return _with_model(encoder, copy_of(encoder.model, dropout=rate))
+
+
+def copied(encoder: TrainableEncoder) -> TrainableEncoder:
+    """An encoder of its own with the same weights, made in the scope that the caller is in."""
+    return _with_model(encoder, copy_of(encoder.model))
+
+
+def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncoder:
+    return TrainableEncoder(
+        model,
+        encoder.vectorizer,
+        name=encoder.name,
+        max_length=encoder.max_length,
+        card=encoder.card,
+        metadata=encoder.metadata,
+        stored=encoder.stored,
+    )

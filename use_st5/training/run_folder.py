@@ -1,0 +1,211 @@
+"""The folder of a training on one's own data: who writes it, and what a run goes on with."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from use_st5._files import sole_writer
+from use_st5._model_manifest import check_replaceable
+from use_st5._records import read_record
+from use_st5._remote_files import as_written, exists, names_in, remote_path, remove
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.recipe_run import write_json
+from use_st5.training.settings import Settings
+from use_st5.training.sources import Source
+
+# A model TO has its run in the folder TO.run.
+RUN = ".run"
+_REQUEST = "request.json"
+_FORMAT = 1
+# What a run writes into its folder, beside the request: what `overwrite` removes.
+_WRITTEN = re.compile(
+    r"checkpoints|prepared|cross_encoder|encoder\.keras|run\.png"
+    r"|(training|history|scores|result)\.json|classifier(_\d+)?\.(keras|json)"
+)
+
+
+class _Request(msgspec.Struct):
+    """What marks a folder as that of a run; version 0.2 wrote no format and knew no test rows."""
+
+    model: str
+    train: list[dict[str, Any]]
+    dev: list[dict[str, Any]]
+    settings: dict[str, Any]
+    test: list[dict[str, Any]] = []
+    format: int = 0
+
+
+def request_of(
+    model: str | os.PathLike[str] | TrainableEncoder,
+    sources: Sequence[Source],
+    dev: Sequence[Source],
+    test: Sequence[Source],
+    settings: Settings,
+) -> dict[str, Any]:
+    """What a run can only be continued with."""
+    named = model.name or "" if isinstance(model, TrainableEncoder) else as_written(model)
+    request = {
+        "model": named,
+        "train": [_described(source) for source in sources],
+        "dev": [_described(source) for source in dev],
+        "test": [_described(source) for source in test],
+        "settings": dataclasses.asdict(settings),
+    }
+    return json.loads(json.dumps(request, default=list))
+
+
+def _described(source: Source) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "content": source.identity(),
+        "task": source.kind.name,
+        "columns": dict(source.columns),
+        "rate": source.rate,
+    }
+
+
+def absolute(path: Path) -> Path:
+    """A local path from the root on; one elsewhere as it is."""
+    return path if remote_path(path) else path.absolute()
+
+
+@contextlib.contextmanager
+def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> Iterator[Path]:
+    """The block alone writes the model and its run, which is new or was begun in the same way.
+
+    Args:
+        target: The model's folder; the run is in `TARGET.run`.
+        request: What `request_of` gives.
+        overwrite: Whether what was begun with another request goes (`begin`).
+
+    Raises:
+        FileExistsError: What is there is no model, no run, or the run of another request.
+        ValueError: An input lies in the run's folder, or the target in another run's folder.
+    """
+    target = absolute(target)
+    work = target.with_name(target.name + RUN)
+    _check_inputs(work, request)
+    _check_outside_runs(target)
+    try:
+        with sole_writer(target), sole_writer(work, inside=True, elsewhere=True):
+            check_replaceable(target)
+            begun = _begun(work)
+            if begun is not None and not overwrite:
+                _check_same(work, begun, request)
+            elif begun is None and any(name != ".lock" for name in names_in(work)):
+                raise FileExistsError(
+                    f"{as_written(work)}: expected an empty folder or a run begun before."
+                )
+            if names_in(target) and begun is None and not overwrite:
+                raise FileExistsError(
+                    f"{as_written(target)} exists; give --overwrite or choose another folder"
+                )
+            yield work
+    finally:
+        # What was refused before it began leaves nothing behind.
+        with contextlib.suppress(OSError):
+            work.rmdir()
+
+
+def begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
+    """Notes what the run can be continued with; with `overwrite` what was begun before goes.
+
+    What no run writes stays, whoever put it there.
+    """
+    if overwrite:
+        for each in (work / name for name in names_in(work) if _WRITTEN.fullmatch(name)):
+            if remote := remote_path(each):
+                remove(remote)
+            else:
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
+    # The request itself is replaced: were it gone, the folder would be nobody's.
+    write_json(work / _REQUEST, {"format": _FORMAT, **request})
+
+
+def _begun(work: Path) -> dict[str, Any] | None:
+    """What a run was begun with; None where none was.
+
+    Raises:
+        FileExistsError: The file of that name is no request of a run.
+        ValueError: A later version wrote it.
+    """
+    path = work / _REQUEST
+    if not exists(path):
+        return None
+    try:
+        found = read_record(path, _Request, remedy="Move it away, or choose another folder.")
+    except ValueError as error:
+        raise FileExistsError(
+            f"{as_written(work)}: expected an empty folder or a run begun before. {error}"
+        ) from error
+    if found.format > _FORMAT:
+        raise ValueError(
+            f"{as_written(path)}: $.format: expected up to {_FORMAT}, received {found.format}: a "
+            "later use_st5 wrote it. Update use_st5."
+        )
+    # A setting that an earlier version did not know was as it is by default.
+    usual = json.loads(json.dumps(dataclasses.asdict(Settings()), default=list))
+    fields: dict[str, Any] = msgspec.to_builtins(found)
+    fields["settings"] = usual | fields["settings"]
+    return {name: value for name, value in fields.items() if name != "format"}
+
+
+def _check_inputs(work: Path, request: Mapping[str, Any]) -> None:
+    """Refuses to read what lies where a run writes, and removes what an older one wrote."""
+    files = [each["name"] for part in ("train", "dev", "test") for each in request[part]]
+    for given in (request["model"], *files, request["settings"].get("teacher") or ""):
+        if _within(given, work):
+            raise ValueError(
+                f"{as_written(given)}: expected an input outside {as_written(work)}, the folder of "
+                "this run, whose files are replaced. Copy it elsewhere, or choose another --to."
+            )
+
+
+def _check_outside_runs(target: Path) -> None:
+    """Refuses a target that is the folder of another run, or lies in one."""
+    if not remote_path(target):
+        target = Path(os.path.realpath(target))
+    for folder in (target, *target.parents):
+        # Elsewhere each look costs a request: a run is looked for under the name it was given.
+        if remote_path(target) and not folder.name.endswith(RUN):
+            continue
+        with contextlib.suppress(FileExistsError):
+            if _begun(folder) is not None:
+                raise ValueError(
+                    f"{as_written(target)}: expected a folder outside {as_written(folder)}, which "
+                    "is the folder of another run. Choose another --to."
+                )
+
+
+def _within(given: str, folder: Path) -> bool:
+    """Whether a path that is there lies in a folder, or is it."""
+    remote, above = remote_path(given), remote_path(folder)
+    if remote or above:
+        return bool(remote and above) and f"{remote}/".startswith(f"{above}/")
+    if not given or not Path(given).exists():  # The name of a model or of a data set.
+        return False
+    return Path(os.path.realpath(given)).is_relative_to(os.path.realpath(folder))
+
+
+def _check_same(work: Path, found: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+    if found == request:
+        return
+    differ = [name for name in request if found.get(name) != request[name]]
+    if differ == ["settings"]:
+        theirs, mine = found["settings"], request["settings"]
+        differ = [name for name in mine if theirs.get(name) != mine[name]]
+    raise FileExistsError(
+        f"{as_written(work)} holds a run that was begun with other arguments "
+        f"({', '.join(differ)}): it goes on with the same ones. Give --overwrite to begin anew, "
+        "or choose another folder."
+    )

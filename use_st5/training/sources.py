@@ -1,0 +1,262 @@
+"""The files of a user: tables, text and TensorFlow data sets, as rows of one task each."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from use_st5._files import file_sha256
+from use_st5._lines import read_lines
+from use_st5._progress import watched
+from use_st5._remote_files import as_written, brought, remote_path
+from use_st5.data._reader import MalformedRowError
+from use_st5.data._records import LONGEST_ROW, format_of, records
+from use_st5.data.read_report import ReadReport
+from use_st5.data.sentence_splitter import split_sentences
+from use_st5.data.text_reader import TextReader
+from use_st5.training.columns import NEIGHBOURS, TEXTS, TaskKind, kind_of
+from use_st5.training.task_rows import DataSet, Table, TextFile, data_set
+from use_st5.training.task_rows import Row as Row
+
+_TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
+_TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
+# Rows that are looked at for the names of the columns, and for whether text runs on.
+_SAMPLE = 200
+# Sentences of a paragraph on average, from which on a text is one that runs.
+_RUNNING = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One file, or one TensorFlow data set, and what it teaches.
+
+    Attributes:
+        name: As it was given; it may lie elsewhere (gs:// and the like).
+        kind: Its task.
+        columns: Key of a row → name of the column.
+        rate: Its weight in a mixture; None: the number of its examples.
+        asked: Whether its task was said, and not read from its columns.
+    """
+
+    name: str
+    kind: TaskKind
+    columns: Mapping[str, str]
+    rate: float | None = None
+    asked: bool = False
+
+    @cached_property
+    def reader(self) -> Iterable[Row]:
+        """What reads it anew in each pass."""
+        if self.is_text:
+            return TextFile(self.path, running=self.kind is NEIGHBOURS)
+        if not self.path.exists():
+            return DataSet(self.name, self.kind, self.columns)
+        return Table(self.path, self.kind, self.columns)
+
+    @cached_property
+    def path(self) -> Path:
+        """Where it is read: of a file elsewhere, a copy. There is nothing of a data set's name."""
+        return brought(self.name)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a plain text, and no table."""
+        return _is_text(self.path)
+
+    @property
+    def report(self) -> ReadReport:
+        """Of the latest pass."""
+        return self.reader.report  # type: ignore[attr-defined]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Rows: texts and labels as strings, scores as floats.
+
+        Of running text "previous", "text" and "next".
+
+        Raises:
+            ValueError: The file has changed since the first pass.
+        """
+        self._check_unchanged()
+        if self.kind is NEIGHBOURS and not self.is_text:
+            yield from itertools.chain.from_iterable(map(_neighbours, self.reader))
+        else:
+            yield from self.reader
+        self._check_unchanged()
+
+    @cached_property
+    def _state(self) -> tuple[int, int]:
+        """As the file was when it was first read."""
+        return _state_of(self.path)
+
+    def _check_unchanged(self) -> None:
+        """Refuses a file that is not as it was when it was first read."""
+        before, now = self._state, _state_of(self.path)
+        if now != before:
+            raise ValueError(
+                f"{self.name}: the file changed while it was read: expected {before[0]:,} bytes as "
+                f"at first, found {now[0]:,}, or they are newer. Start again when nothing writes "
+                "to it any more."
+            )
+
+    def watched(self, total: int | None = None) -> Iterator[Row]:
+        """The rows, with a bar while they are read: a pass over a large file takes minutes.
+
+        Args:
+            total: How many they are, where that is known.
+        """
+        return watched(self, f"Reading {Path(self.name).name}", total, transient=True)
+
+    def identity(self) -> str:
+        """What tells it from one with other content: its sha256, or its name."""
+        return file_sha256(self.path) if self.path.is_file() else self.name
+
+
+def _state_of(path: Path) -> tuple[int, int]:
+    """What tells that a file is as it was: its size, and when it was written."""
+    if not path.exists():
+        return 0, 0
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns
+
+
+def open_source(
+    given: str | os.PathLike[str],
+    *,
+    task: str | Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Source:
+    """Looks at a file's columns, and says what it teaches.
+
+    Args:
+        given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=RATE` may follow.
+        task: The name of its task, or such names by file; None: as its columns say.
+        columns: Key, such as "anchor" → the file's own name for that column.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is empty, of no known format, or no task fits its columns.
+    """
+    name, rate = split_rate(given)
+    task = task.get(name) if isinstance(task, Mapping) else task
+    name = as_written(name)
+    path = brought(name)
+    if _is_text(path):
+        running = _runs_on(TextReader(path))
+        kind = kind_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
+        return Source(name, kind, {"text": "text"}, rate, task is not None)
+    names = _column_names(name, path)
+    renamed = _renamed(names, columns or {})
+    kind = kind_of([*renamed], name, task)
+    found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
+    source = Source(name, kind, found, rate, task is not None)
+    if kind is NEIGHBOURS and task is None and not _rows_run_on(source):
+        return dataclasses.replace(source, kind=TEXTS)
+    return source
+
+
+def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """What each column counts as → its name; what was asked for comes before other names."""
+    own = {theirs.strip().casefold(): key for key, theirs in columns.items()}
+    asked: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for name in names:
+        key = own.get(name.strip().casefold())
+        if key is None:
+            others[name] = name
+        else:
+            asked.setdefault(key, name)
+    return asked | {name: name for name in others if name not in asked}
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a file is a plain text: published tables are called .txt as well.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    if not _TEXT.search(path.name):
+        return False
+    lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
+    first = next((line for _, line in lines), b"")
+    return b"\t" not in first
+
+
+def split_rate(given: str | os.PathLike[str]) -> tuple[str, float | None]:
+    """A name as it was given, and the rate behind `=`."""
+    given = os.fspath(given)
+    name, equals, rate = given.rpartition("=")
+    if not equals or (not remote_path(given) and Path(given).exists()):
+        return given, None
+    try:
+        value = float(rate)
+    except ValueError:
+        return given, None
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{given}: expected a positive rate behind '=', received {rate}.")
+    return name, value
+
+
+def _column_names(name: str, path: Path) -> list[str]:
+    """The names of the columns of a table or a data set, which has a name and no path.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: There is nothing in it.
+    """
+    if not path.exists():
+        if path.suffix or not _TFDS.fullmatch(name):
+            raise FileNotFoundError(
+                f"{name}: expected a file (.tsv, .csv, .jsonl, .parquet, .txt) or the name of a "
+                "TensorFlow data set, found neither."
+            )
+        return [*data_set(name).columns]
+    sample, malformed = _sample(path)
+    if sample and isinstance(sample[0], list):
+        return sample[0]
+    if sample:
+        return [*dict.fromkeys(key for row in sample for key in row)]
+    if malformed.offences:
+        raise ValueError(
+            f"{name}: expected rows with named columns, found {malformed.malformed_rows:,} "
+            f"malformed ones and no other. The first: {malformed.offences[0]}. Is the file of the "
+            "format that its name says?"
+        )
+    raise ValueError(f"{name}: expected rows with named columns, found an empty file.")
+
+
+def _sample(path: Path) -> tuple[list[Any], ReadReport]:
+    """The first good rows of a table, and what was malformed among them."""
+    rows: list[Any] = []
+    report = ReadReport()
+    for number, row in records(path, file_format=format_of(path)):
+        if isinstance(row, MalformedRowError):
+            report.add_malformed(path, number, str(row))
+        elif isinstance(row, list | dict):
+            rows.append(row)
+        if len(rows) == _SAMPLE:
+            break
+    return rows, report
+
+
+def _runs_on(reader: TextReader) -> bool:
+    """Whether the paragraphs of a file hold several sentences each, or a line is but a sentence."""
+    sentences = sum(1 for _ in itertools.islice(reader.sentences(), _SAMPLE * 10))
+    return sentences >= _RUNNING * max(1, reader.report.rows)
+
+
+def _rows_run_on(source: Source) -> bool:
+    texts = [row["text"] for row in itertools.islice(source.reader, _SAMPLE)]
+    return sum(len(split_sentences(text)) for text in texts) >= _RUNNING * len(texts)
+
+
+def _neighbours(row: Row) -> Iterator[Row]:
+    """The sentences of a row's text with their neighbours."""
+    sentences = split_sentences(row["text"])
+    for triple in zip(sentences, sentences[1:], sentences[2:], strict=False):
+        yield dict(zip(("previous", "text", "next"), triple, strict=True))
