@@ -155,6 +155,7 @@ def test_a_checkpoint_that_no_family_reads_is_named(name: str, said: str) -> Non
 
 def test_the_list_of_families() -> None:
     assert {"bert", "t5", "use_dan", "use_transformer", "toy_trigrams"} <= set(families())
+    assert all(family.learning_rates[""] > 0 for family in families().values())
     assert family_with(PRESET) is family_named("toy_trigrams") is toy_family.FAMILY
     with pytest.raises(TypeError, match="known family .*received a Sequential"):
         family_of(keras.Sequential())

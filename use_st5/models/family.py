@@ -7,7 +7,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import keras
 
@@ -52,6 +52,12 @@ class Family(abc.ABC):
             first is the usual one.
         reads: Whose checkpoints it reads, as people call these models; for messages.
         lora_targets: Groups of linear layers that adapters may be asked for, by name.
+        learning_rates: The peak learning rate by the name of the task; "" is any other task. Used
+            where a training says none.
+        compile_on_cpu: Whether XLA makes a training step faster on a CPU. It takes minutes to
+            compile a deep model for each width of batches.
+        frozen_when_fresh: Parts that stay as they are when a model with initial weights is trained
+            (`use_st5.training.frozen_parts`).
     """
 
     name: ClassVar[str]
@@ -64,6 +70,9 @@ class Family(abc.ABC):
     poolings: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    learning_rates: ClassVar[Mapping[str, float]] = {"": 3e-5}
+    compile_on_cpu: ClassVar[bool] = False
+    frozen_when_fresh: ClassVar[tuple[Literal["encoder"], ...]] = ()
 
     def fresh(
         self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
@@ -122,8 +131,19 @@ class Family(abc.ABC):
         """The most tokens that a model reads of a text; None: any number."""
         return None
 
-    def word_model(self, model: keras.Model) -> keras.Model | None:
-        """A copy whose head names words, as `DefinitionLoss` trains it; None: there is no such."""
+    def prepare_for_training(self, model: keras.Model) -> None:  # noqa: B027 (most need nothing)
+        """Changes, in place, settings of a loaded model that its training needs otherwise."""
+
+    def word_model(self, model: keras.Model, *, pooling: str | None = None) -> keras.Model | None:
+        """A copy whose head names words, as `DefinitionLoss` trains it.
+
+        Args:
+            model: Of this family.
+            pooling: Of the copy; None: the model's own.
+
+        Returns:
+            None where the family has no such head.
+        """
         return None
 
     def pair_model(self, model: keras.Model) -> keras.Model | None:

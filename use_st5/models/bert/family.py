@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.bert import checkpoints
-from use_st5.models.bert.config import BERT_PRESETS, POOLINGS
+from use_st5.models.bert.config import BERT_PRESETS, POOLINGS, Pooling
 from use_st5.models.bert.sentence_bert import SentenceBert
 from use_st5.models.family import Family
 from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
@@ -35,6 +35,7 @@ class BertFamily(Family):
     poolings = POOLINGS
     reads = ("BERT", "RoBERTa")
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
+    learning_rates: ClassVar = {"": 2e-5, "labels": 5e-5, "inference": 5e-5}
 
     def fresh(
         self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
@@ -79,9 +80,9 @@ class BertFamily(Family):
         """What `restore` needs; a SavedModel has no head."""
         return {**super().config(model), "head": False}
 
-    def word_model(self, model: SentenceBert) -> SentenceBert:
-        """A copy with the masked language model's head, which reads states as they are."""
-        return model.pooled(model.pooling, head=True)
+    def word_model(self, model: SentenceBert, *, pooling: str | None = None) -> SentenceBert:
+        """A copy with the masked language model's head and no dense layer before it."""
+        return model.pooled(cast("Pooling", pooling or model.pooling), head=True)
 
     def pair_model(self, model: SentenceBert) -> SentenceBert:
         """A copy whose vector is the output of the first token, as in BERT's own classifiers."""

@@ -36,6 +36,7 @@ class T5Family(Family):
     poolings = POOLINGS
     reads = ("T5", "mT5")
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
+    learning_rates: ClassVar = {"": 1e-4}
 
     def fresh(
         self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
@@ -72,6 +73,11 @@ class T5Family(Family):
             )
         table = stored_table(model.embedding.embeddings, storage)
         return padded_graph(model, vectorizer, table=table, max_length=max_length)
+
+    def prepare_for_training(self, model: SentenceT5 | T5) -> None:
+        """Scales the vectors of a plain T5 to length 1 (Ni et al. 2021, section 3.2)."""
+        if isinstance(model, SentenceT5) and model.projection is None:
+            model.normalize = True
 
     def knows(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is of a T5, T5 1.1, mT5, or a dual encoder of these."""

@@ -26,6 +26,15 @@ class USEDANFamily(Family):
     presets = USE_DAN_PRESETS
     vectorizers: ClassVar = {NGramVectorizer.kind: NGramVectorizer}
     storages = ("float32", "int8")
+    learning_rates: ClassVar = {
+        **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
+        **{"labels": 1e-3, "inference": 1e-3},
+    }
+    # Most of a step is the update of the table; XLA halves it.
+    compile_on_cpu = True
+    # A few thousand pairs undo what fresh dense layers keep apart before they teach anything
+    # better (docs/own_data_results.md).
+    frozen_when_fresh = ("encoder",)
 
     def graph(
         self, model: USEDAN, vectorizer: Vectorizer, *, storage: str, max_length: int | None

@@ -23,6 +23,10 @@ class USETransformerFamily(Family):
     presets = USE_TRANSFORMER_PRESETS
     vectorizers: ClassVar = {kind.kind: kind for kind in (PieceVectorizer, UnigramVectorizer)}
     storages = ("float32", "int8")
+    learning_rates: ClassVar = {
+        **{"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
+        **{"labels": 3e-4, "inference": 3e-4},
+    }
     lora_targets: ClassVar = {
         "query_value": ("query", "value"),
         "all_linear": ("query", "key", "value", "output"),
