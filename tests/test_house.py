@@ -18,7 +18,6 @@ import use_st5
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FUNCTION = 60
-LONGEST_FILE = 600
 LARGEST_FILE = 40 * 2**20
 
 FOUNDATION = "foundation"
@@ -337,9 +336,8 @@ def labels(rule: ElementTree.Element, attribute: str) -> list[str]:
 
 
 @pytest.mark.parametrize("source", sorted(python_files("use_st5", "tools", "benchmarks")))
-def test_files_and_functions_stay_short(source: str) -> None:
+def test_functions_stay_short(source: str) -> None:
     text = (ROOT / source).read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= LONGEST_FILE
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = node.end_lineno - node.lineno + 1
