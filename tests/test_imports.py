@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -40,6 +40,16 @@ MADE_OF_OPTIONAL = {
     "use_st5.beam.transforms": "beam",
     "use_st5.sklearn": "evaluation",
 }
+# What `without_tensorflow.py` runs under JAX, and the modules that it imports in functions.
+UNDER_JAX = (
+    "tests/recipes/jax_recipe_run.py",
+    "tests/recipes/small_trans_encoder.py",
+    "tests/training/devices_run.py",
+    "tests/training/jax_run.py",
+    "tests/training/sharded_run.py",
+    "use_st5/training/jax_trainer.py",
+    "use_st5/training/sharding.py",
+)
 
 
 @pytest.mark.process
@@ -54,6 +64,46 @@ def test_import_is_light(fresh_python: Callable[..., str]) -> None:
 def test_command_line_starts_without_tensorflow(fresh_python: Callable[..., str]) -> None:
     code = "import use_st5.cli, sys; print(sorted({'tensorflow', 'keras'} & set(sys.modules)))"
     assert fresh_python("-c", code).strip() == "[]"
+
+
+@pytest.mark.parametrize("start", UNDER_JAX)
+def test_training_under_jax_imports_no_tensorflow(start: str, repository: Path) -> None:
+    """Read from the sources; `make test` leaves out the tests that train under JAX."""
+    chains = {start: (start,)}
+    waiting = [start]
+    while waiting:
+        file = waiting.pop()
+        for name in _imported_at_once(ast.parse((repository / file).read_text("utf-8")).body):
+            chain = *chains[file], name
+            assert name.split(".")[0] not in ("tensorflow", "tf_keras"), " → ".join(chain)
+            for found in _files_of(name, repository):
+                if found not in chains:
+                    chains[found] = chain
+                    waiting.append(found)
+    assert len(chains) > 1 or start.startswith("use_st5/")
+
+
+def _imported_at_once(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names that a module imports while it is imported itself: not in functions."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from _imported_at_once(node.orelse)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _imported_at_once(ast.iter_child_nodes(node))
+
+
+def _files_of(name: str, repository: Path) -> Iterator[str]:
+    """The files that run when a module is imported: its packages and itself."""
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        path = "/".join(parts[:count])
+        for file in (f"{path}/__init__.py", f"{path}.py"):
+            if (repository / file).is_file():
+                yield file
 
 
 @pytest.mark.process

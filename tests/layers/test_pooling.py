@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import keras
 import numpy as np
+import tensorflow as tf
 
 from use_st5.layers.pooling import first_token, masked_max, masked_mean, masked_scaled_sum
 
@@ -12,6 +14,32 @@ def test_padding_cannot_leak_even_as_nan() -> None:
     np.testing.assert_allclose(masked_max(x, mask), [[3.0, 6.0], [0.0, 0.0]])
     np.testing.assert_allclose(masked_max(-x, mask), [[-1.0, -2.0], [0.0, 0.0]])
     np.testing.assert_array_equal(first_token(x), [[1.0, 2.0], [1.0, 1.0]])
+
+
+def test_of_equal_numbers_the_first_gets_the_gradient_of_the_largest() -> None:
+    x = tf.constant([[[5.0, -1.0], [5.0, 2.0], [9.0, 9.0]], [[1.0, 1.0]] * 3])
+    mask = np.array([[True, True, False], [False, False, False]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(masked_max(x, mask) * [[2.0, 3.0]])
+    expected = [[[2.0, 0.0], [0.0, 3.0], [0.0, 0.0]], np.zeros((3, 2))]
+    np.testing.assert_array_equal(tape.gradient(loss, x), expected)
+
+
+def test_the_gradient_of_the_largest_is_finite_where_xla_computes_a_layer_twice() -> None:
+    """Compiled without optimizations (conftest.py), the gradient of `ops.max` is NaN here."""
+    norm = keras.layers.LayerNormalization()
+    norm.build((2, 7, 8))
+    mask = np.arange(7) < np.array([[7], [4]])
+
+    @tf.function(jit_compile=True)
+    def gradient(x: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(masked_max(norm(tf.tanh(x) * x + tf.exp(-x)), mask))
+        return tape.gradient(loss, x)
+
+    assert np.isfinite(gradient(tf.random.stateless_normal((2, 7, 8), [1, 2]))).all()
 
 
 def test_scaled_sum_by_hand() -> None:

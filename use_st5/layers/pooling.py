@@ -45,6 +45,8 @@ def masked_scaled_sum(x: Any, mask: Any) -> Any:
 def masked_max(x: Any, mask: Any) -> Any:
     """The largest number of each dimension among the tokens that count, in float32.
 
+    Of several equal numbers the first one gets the gradient.
+
     Args:
         x: `[batch, length, dim]`; what stands at padding, NaN even, does not matter.
         mask: bool `[batch, length]`, True for tokens, False for padding.
@@ -54,7 +56,13 @@ def masked_max(x: Any, mask: Any) -> Any:
     """
     lowest = float(np.finfo(np.float32).min)
     kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), lowest)
-    return ops.where(ops.any(mask, axis=1, keepdims=True), ops.max(kept, axis=1), 0.0)
+    # Not `ops.max`: its gradient asks which numbers equal the largest, and divides by how many do.
+    # XLA may compute `x` twice and round it differently; then none does, and the gradient is NaN.
+    largest = ops.argmax(kept, axis=1)
+    positions = ops.arange(ops.shape(kept)[1], dtype=largest.dtype)
+    chosen = ops.equal(positions[None, :, None], largest[:, None])
+    found = ops.sum(ops.where(chosen, kept, 0.0), axis=1)
+    return ops.where(ops.any(mask, axis=1, keepdims=True), found, 0.0)
 
 
 def first_token(x: Any) -> Any:

@@ -130,11 +130,10 @@ def test_word_logits_are_of_the_tied_table() -> None:
     assert model.word_logits(model.token_vectors(ids(4, 6))).shape == (2, 6, 40)
 
 
-@pytest.mark.parametrize(
-    "pooling", ["mean", *(pytest.param(p, marks=pytest.mark.end_to_end) for p in ("cls", "max"))]
-)
-def test_every_weight_learns_also_under_xla(pooling: str) -> None:
-    model = built(pooling=pooling, head=True, dense=ProjectionConfig(8))
+def test_every_weight_learns_also_under_xla() -> None:
+    """With the one pooling whose gradient XLA can spoil; the others are sums."""
+    config = dataclasses.replace(TINY, num_layers=1)
+    model = built(config, pooling="max", head=True, dense=ProjectionConfig(8))
     rows = tf.constant(np.concatenate([ids(7), [[2, 5, SEPARATOR, 6, 7, 8, SEPARATOR]]]))
 
     @tf.function(jit_compile=True)

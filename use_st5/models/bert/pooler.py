@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from use_st5.convert.checkpoint import Checkpoint
+if TYPE_CHECKING:  # It imports TensorFlow, which training under JAX does without.
+    from use_st5.convert.checkpoint import Checkpoint
 
 # Kernel and bias: in folders of transformers, with and without a task's model around the BERT, and
 # in google-research/bert. RoBERTa's own classifiers do without the pooler of their checkpoint.

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from use_st5.layers.pooling import masked_max
 from use_st5.models.transfer.word_embedding import WordEmbedding
 
 
@@ -57,13 +58,9 @@ class WordCNN(keras.layers.Layer):
             convolution.build((None, None, self.embedding.dimension))
 
     def call(self, ids: Any) -> Any:
-        words = (ids > 0)[..., None]
-        vectors = ops.where(words, self.embedding(ids), 0.0)
-        # What a rectified filter gives is never below 0: there, padding takes no part.
-        highest = [
-            ops.max(ops.where(words, convolution(vectors), 0.0), axis=1)
-            for convolution in self.convolutions
-        ]
+        words = ids > 0
+        vectors = ops.where(words[..., None], self.embedding(ids), 0.0)
+        highest = [masked_max(convolution(vectors), words) for convolution in self.convolutions]
         return ops.concatenate(highest, axis=-1)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
