@@ -39,7 +39,6 @@ from benchmarks.own_data_sets import (
 from use_st5._files import atomic_path
 from use_st5.distillation.minilm import minilm_folder
 from use_st5.training.sources import open_source
-from use_st5.training.validation import MEASURES
 
 
 def frozen_scores(
@@ -204,7 +203,7 @@ def main() -> None:
                     lambda: trained_scores(model, name, seed, files, **options),  # noqa: B023
                 )
                 kind = open_source(files[name]["test"]).kind
-                done = found | {"measure": MEASURES[kind.name][0]}
+                done = found | {"measure": kind.metric.name}
                 runs.setdefault((model, name), []).append(done)
     print("\n".join(tables(runs, frozen)))
 

@@ -21,7 +21,7 @@ from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TEST, STSB_TRAIN, read
 from use_st5.training.held_out import development_set, spread
 from use_st5.training.sources import open_source
 from use_st5.training.survey import survey
-from use_st5.training.validation import MEASURES, DevelopmentSet
+from use_st5.training.validation import DevelopmentSet
 
 Rows = list[dict[str, Any]]
 Parts = dict[str, Rows]
@@ -176,7 +176,7 @@ class _Words:
 
 def main_score(found: DevelopmentSet, encode: Callable[[list[str]], np.ndarray]) -> float:
     """The main measure of a set, times 100."""
-    return 100 * found.scores(encode)[MEASURES[found.kind.name][0]]
+    return 100 * found.scores(encode)[found.metric.name]
 
 
 def all_scores(
@@ -184,7 +184,7 @@ def all_scores(
 ) -> dict[str, float]:
     """The main measure by the name, and each one by `name/measure`, times 100."""
     scores = {measure: 100 * value for measure, value in found.scores(encode).items()}
-    main = scores[MEASURES[found.kind.name][0]]
+    main = scores[found.metric.name]
     return {name: main, **{f"{name}/{measure}": value for measure, value in scores.items()}}
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests.training.device_cases import BATCH, BUCKETS, CASES, STEPS, task, ways
-from use_st5.training.columns import TASK_KINDS
 from use_st5.training.task import shuffling_seed
+from use_st5.training.tasks import TASKS
 
 RUN = Path(__file__).with_name("devices_run.py")
 FIRST = ["pairs/plain", "pairs/both"]
@@ -74,7 +74,7 @@ def test_two_devices_of_jax_teach_what_one_teaches(
 
 
 def test_every_task_is_tried_with_a_batch_that_crosses_a_border() -> None:
-    assert {*CASES} == {*TASK_KINDS, "teacher"}
+    assert {*CASES} == {*TASKS, "teacher"}
     for name in CASES:
         data = task(name).data
         if not data.buckets:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.training.test_training import SENTENCES, scored, write
 
 from tests.recipes.tiny_bert import write_tiny_bert
 from tests.toy_encoders import Toy
+from tests.training.test_train import SENTENCES, scored, write
 from use_st5.training.pair_cycles import course_of
 from use_st5.training.settings import make_settings
 from use_st5.training.trans_encoder import TransEncoder

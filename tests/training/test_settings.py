@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
-from use_st5.training.settings import NAMED_SETTINGS, make_settings
+from use_st5.models.family import family_named
+from use_st5.training.settings import NAMED_SETTINGS, completed, make_settings
+from use_st5.training.tasks import TASKS
 
 
 def test_the_settings_of_the_papers() -> None:
@@ -105,13 +108,33 @@ def test_sentence_t5_has_adafactor() -> None:
 def test_the_usual_rate_is_of_what_learns(
     family: str | None, kind: str, changes: dict[str, Any], rate: float
 ) -> None:
-    settings = make_settings(**changes).completed(family, kind, fresh=False, taught=False)
+    known = None if family is None else family_named(family)
+    settings = completed(make_settings(**changes), known, [TASKS[kind]], fresh=False, taught=False)
     assert (settings.learning_rate, settings.freeze) == (rate, None)
+
+
+def test_several_tasks_have_the_smallest_of_their_rates() -> None:
+    tasks = [TASKS[name] for name in ("pairs", "texts", "scored_pairs")]
+    for several in (tasks, tasks[::-1]):
+        settings = completed(
+            make_settings(), family_named("use_dan"), several, fresh=False, taught=False
+        )
+        assert settings.learning_rate == 1e-4
+    mine = dataclasses.replace(TASKS["texts"], name="mine", learning_rate={"use_dan": 7e-5, "": 1})
+    assert mine.usual_learning_rate(
+        family_named("use_dan"), lora=False, fresh=False, random_head=False
+    ) == pytest.approx(7e-5)
 
 
 def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
     def freeze(family: str, *, fresh: bool = True, taught: bool = False, **changes: Any) -> Any:
-        settings = make_settings(**changes).completed(family, "pairs", fresh=fresh, taught=taught)
+        settings = completed(
+            make_settings(**changes),
+            family_named(family),
+            [TASKS["pairs"]],
+            fresh=fresh,
+            taught=taught,
+        )
         assert settings.learning_rate == 1e-3
         return settings.freeze
 

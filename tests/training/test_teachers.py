@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.training.test_training import FEW, SENTENCES, write
 
 from tests.toy_encoders import Toy
+from tests.training.test_train import FEW, SENTENCES, write
 from use_st5._vectors import cosine
 from use_st5.training.teachers import VectorFile
 

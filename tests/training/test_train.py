@@ -314,7 +314,7 @@ def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
 
 def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> None:
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.columns import SCORED_PAIRS
+    from use_st5.training.tasks import SCORED_PAIRS
     from use_st5.training.train import train
     from use_st5.training.validation import DevelopmentSet
 

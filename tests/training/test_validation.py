@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from use_st5.training.columns import INFERENCE, LABELS, PAIRS, SCORED_PAIRS, TEXTS
+from use_st5.training.tasks import INFERENCE, LABELS, PAIRS, SCORED_PAIRS, TEXTS
 from use_st5.training.validation import DevelopmentSet, measure, ridge_classes
 
 ANGLES = {"a": 0.0, "b": 0.1, "c": 0.3, "d": 1.0, "e": 2.0}

@@ -49,7 +49,11 @@ class SkipThoughtLoss(VectorLoss):
         intermediate_dim: Width of its feed-forward networks.
     """
 
-    features = (Feature("sentence", "ids"), Feature("previous", "ids"), Feature("next", "ids"))
+    features = (
+        Feature("sentence", "ids"),
+        Feature("previous", "token_ids"),
+        Feature("next", "token_ids"),
+    )
     metric_names = ("accuracy",)
 
     def __init__(

@@ -36,7 +36,7 @@ class SpanCorruptionLoss(TaskLoss):
         >>> task.check_features()
     """
 
-    features = (Feature("inputs", "ids"), Feature("targets", "ids"))
+    features = (Feature("inputs", "ids"), Feature("targets", "token_ids"))
     metric_names = ("accuracy",)
 
     def __init__(self, **kwargs: Any) -> None:

@@ -31,6 +31,11 @@ class Feature:
     kind: KindName
     size: int | None = None
 
+    @property
+    def of_text(self) -> bool:
+        """Whether the column holds ids, which are made of a text."""
+        return COLUMN_KINDS[self.kind].of_text
+
     def __str__(self) -> str:
         kind, classes = COLUMN_KINDS[self.kind], ""
         shape = ", ".join(kind.shape)

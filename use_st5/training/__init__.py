@@ -9,7 +9,6 @@ from use_st5._public import public_names
 if TYPE_CHECKING:
     from use_st5.training.array_data import ArrayData as ArrayData
     from use_st5.training.classifier import Classifier as Classifier
-    from use_st5.training.columns import TASK_KINDS as TASK_KINDS
     from use_st5.training.distinct_batches import DistinctBatches as DistinctBatches
     from use_st5.training.jax_trainer import JaxTrainer as JaxTrainer
     from use_st5.training.linear_decay import LinearDecay as LinearDecay
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from use_st5.training.sharding import sharded as sharded
     from use_st5.training.strategies import strategy_by_name as strategy_by_name
     from use_st5.training.task import Task as Task
+    from use_st5.training.tasks import TASKS as TASKS
     from use_st5.training.teaching import teach as teach
     from use_st5.training.train import Trained as Trained
     from use_st5.training.trainer import Trainer as Trainer

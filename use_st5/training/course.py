@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.columns import LABELS
 from use_st5.training.finished_run import Result
 from use_st5.training.fitted_loss import FITTED_ROWS
 from use_st5.training.model_loading import family_name, token_limit
@@ -19,7 +18,8 @@ from use_st5.training.recipe import Recipe
 from use_st5.training.settings import Settings
 from use_st5.training.sources import Source
 from use_st5.training.survey import Survey
-from use_st5.training.validation import MEASURES, DevelopmentSet, measure
+from use_st5.training.tasks import LABELS
+from use_st5.training.validation import DevelopmentSet, measure
 
 # Texts that are encoded to guess the time; a step takes as long as three readings, and goes over
 # weights, gradients and Adam's moments so many times, as does the writing of a checkpoint; seconds
@@ -108,10 +108,13 @@ class Course(Brief):
             yield f"No --test: {_count(self.tests)} rows were set aside for the test."
         for use, sets in (("validation", self.sets), ("test", self.tests)):
             for each in sets:
-                name, what = MEASURES[each.kind.name]
+                metric = each.metric
                 asked = each.questions()
                 differ = f", {asked:,} of them different" if asked < len(each.rows) else ""
-                yield f"{use} on {each.name}: {name}, {what}; {len(each.rows):,} rows{differ}"
+                yield (
+                    f"{use} on {each.name}: {metric.name}, {metric.description}; "
+                    f"{len(each.rows):,} rows{differ}"
+                )
         if not self.tests:
             yield self.optimistic()
         for found in self.surveys:

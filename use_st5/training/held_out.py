@@ -7,9 +7,9 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from use_st5.training.columns import NEIGHBOURS, TaskKind
 from use_st5.training.sources import Row
 from use_st5.training.survey import Survey, hard_negatives, text_hash
+from use_st5.training.tasks import NEIGHBOURS, TaskSpec
 from use_st5.training.validation import DevelopmentSet
 
 # Without a file of their own, a share of the rows validates and tests, and no more than so many
@@ -153,7 +153,7 @@ def spread(rows: Iterable[Row], count: int, most: int) -> list[Row]:
     return [row for place, row in enumerate(rows) if int(place / every) != int((place - 1) / every)]
 
 
-def pair_key(row: Row, kind: TaskKind) -> int:
+def pair_key(row: Row, kind: TaskSpec) -> int:
     """The same for rows of the same texts in any order, whatever label, score or negatives."""
     if kind is NEIGHBOURS:
         return text_hash(row["text"])
@@ -161,10 +161,10 @@ def pair_key(row: Row, kind: TaskKind) -> int:
     return hash(tuple(sorted(map(text_hash, texts))))
 
 
-def _text_keys(row: Row, kind: TaskKind) -> set[int]:
+def _text_keys(row: Row, kind: TaskSpec) -> set[int]:
     """One number for each text of a row."""
     return {text_hash(row[key]) for key in kind.texts if key in row}
 
 
-def _held(kind: TaskKind, sets: Iterable[DevelopmentSet]) -> set[int]:
+def _held(kind: TaskSpec, sets: Iterable[DevelopmentSet]) -> set[int]:
     return {pair_key(row, kind) for each in sets if each.kind is kind for row in each.rows}

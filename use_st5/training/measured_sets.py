@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from use_st5.training.columns import UNSCORED_PAIRS
 from use_st5.training.held_out import (
     MOST_DEVELOPMENT_ROWS,
     development_set,
@@ -17,6 +16,7 @@ from use_st5.training.held_out import (
 )
 from use_st5.training.sources import Row, Source
 from use_st5.training.survey import Survey, survey
+from use_st5.training.tasks import UNSCORED_PAIRS
 from use_st5.training.validation import DevelopmentSet
 
 # More rows of a file are not measured: each measurement would take minutes.

@@ -15,7 +15,7 @@ from use_st5._remote_files import as_written, here
 from use_st5.training.history import History
 from use_st5.training.settings import Settings
 from use_st5.training.sources import Source
-from use_st5.training.validation import MEASURES, DevelopmentSet, apart
+from use_st5.training.validation import DevelopmentSet, apart
 
 if TYPE_CHECKING:
     from use_st5.training.course import Course
@@ -97,9 +97,7 @@ def _scores(
 def _described(sets: Sequence[DevelopmentSet], files: Sequence[Source]) -> str:
     """The rows of sets, and what is measured on them."""
     where = "files of its own" if files else "rows of the training files that were set aside"
-    shown = (
-        f"{each.name}, {len(each.rows):,} rows, {MEASURES[each.kind.name][1]}" for each in sets
-    )
+    shown = (f"{each.name}, {len(each.rows):,} rows, {each.metric.description}" for each in sets)
     return f"{where} ({'; '.join(shown)})"
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from use_st5.models.family import family_of, family_with, known_family
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.columns import DEFINITIONS, TEXTS, TaskKind
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.settings import Settings
 from use_st5.training.sources import Source
+from use_st5.training.tasks import DEFINITIONS, TEXTS, TaskSpec
 
 FRESH = "fresh:"
 # Of batches of like lengths.
@@ -97,15 +97,9 @@ def copy_of(model: keras.Model, **config: Any) -> keras.Model:
 
 
 def _loaded(model: str | os.PathLike[str]) -> TrainableEncoder:
-    """A checkpoint; of a plain T5 the encoder of vectors of length 1 that Sentence-T5 trains.
-
-    Ni et al. 2021, section 3.2. Without this the vectors are means of states of any length.
-    """
-    from use_st5.models.t5.sentence_t5 import SentenceT5
-
+    """A checkpoint, with the settings that its family trains with."""
     encoder = TrainableEncoder.load(model)
-    if isinstance(encoder.model, SentenceT5) and encoder.model.projection is None:
-        encoder.model.normalize = True
+    family_of(encoder.model).prepare_for_training(encoder.model)
     return encoder
 
 
@@ -170,7 +164,7 @@ def _texts(sources: Sequence[Source]) -> Iterable[str]:
 
 
 def _dropout(
-    encoder: TrainableEncoder, kinds: Sequence[TaskKind], settings: Settings
+    encoder: TrainableEncoder, kinds: Sequence[TaskSpec], settings: Settings
 ) -> float | None:
     """The dropout to set; None: the model's own."""
     if settings.dropout is not None:

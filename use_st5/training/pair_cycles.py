@@ -14,7 +14,6 @@ import numpy as np
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.columns import SCORED_PAIRS
 from use_st5.training.device import Device
 from use_st5.training.held_out import training_rows
 from use_st5.training.history import History
@@ -25,6 +24,7 @@ from use_st5.training.recipe_run import HISTORY, write_json
 from use_st5.training.settings import Settings
 from use_st5.training.sources import Row
 from use_st5.training.survey import Survey
+from use_st5.training.tasks import SCORED_PAIRS
 from use_st5.training.teaching import teach
 from use_st5.training.trans_encoder import BI_LENGTH, Learner, Taught, TransEncoder, best
 from use_st5.training.validation import DevelopmentSet, test_scores

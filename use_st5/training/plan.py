@@ -12,22 +12,22 @@ from typing import Any
 import keras
 
 from use_st5.cross_encoder import CrossEncoder
-from use_st5.models.family import known_family
+from use_st5.models.family import Family, known_family
 from use_st5.models.lora import apply_lora
 from use_st5.models.lora_adapters import LoRAAdapters
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.columns import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
 from use_st5.training.course import Brief, Course, texts_of_row
 from use_st5.training.fitted_loss import FittedLoss
 from use_st5.training.held_out import without_held_out
-from use_st5.training.lessons import check_loss_settings, recipe_task
+from use_st5.training.lessons import check_loss_arguments, recipe_task
 from use_st5.training.measured_sets import measured_sets, short_names
-from use_st5.training.model_loading import FRESH, family_name, token_limit
+from use_st5.training.model_loading import FRESH, token_limit
 from use_st5.training.pair_cycles import pair_cycles
 from use_st5.training.recipe import Recipe, RecipeTask, Run, Stage, keep_model
-from use_st5.training.settings import Settings
+from use_st5.training.settings import Settings, completed
 from use_st5.training.sources import Source
 from use_st5.training.survey import Survey, survey
+from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
 from use_st5.training.teachers import Teacher, VectorFile, open_teacher, taught_vectors
 from use_st5.training.training_loop import STEPS_PER_CALL
 from use_st5.training.validation import Encode, Scores, measure, test_scores
@@ -119,10 +119,11 @@ def _in_cycles(brief: Brief, teacher: TrainableEncoder | VectorFile | None) -> C
 
 def _in_steps(brief: Brief, teacher: Teacher | None, names: Sequence[str], replicas: int) -> Course:
     """The course of a recipe of one stage."""
-    surveys, family = brief.surveys, family_name(brief.encoder)
-    settings = brief.settings.completed(
+    surveys, family = brief.surveys, known_family(brief.encoder.model)
+    settings = completed(
+        brief.settings,
         family,
-        surveys[0].source.kind.name,
+        [found.source.kind for found in surveys],
         fresh=brief.start.startswith(FRESH),
         taught=teacher is not None,
     )
@@ -175,6 +176,7 @@ def _tasks(
     judge = teacher if isinstance(teacher, CrossEncoder) else None
     taught = teacher is not None and judge is None
     weighed = settings.keep or taught or any(found.source.rate for found in surveys)
+    check_loss_arguments(surveys, settings)
     tasks = []
     for found, name in zip(surveys, names, strict=True):
         if taught and found.source.kind in (TEXTS, NEIGHBOURS):
@@ -187,7 +189,6 @@ def _tasks(
             found, sets, encoder, settings, name=name, limit=limit, rate=rate, judge=judge
         )
         tasks.append(dataclasses.replace(task, batch_size=max(1, kept)))
-    check_loss_settings(tasks, settings)
     teachers: list[tuple[str, TrainableEncoder | VectorFile, float]] = []
     if settings.keep:
         teachers.append(("start", encoder, settings.keep))
@@ -217,13 +218,12 @@ def _steps(surveys: Sequence[Survey], settings: Settings) -> tuple[int, int]:
     return steps, STEPS_PER_CALL if steps >= _FEW_STEPS else 1
 
 
-def _options(settings: Settings, per_call: int, family: str | None) -> dict[str, Any]:
+def _options(settings: Settings, per_call: int, family: Family | None) -> dict[str, Any]:
     import tensorflow as tf
 
     return {
-        # On a CPU XLA takes minutes for a deep model's program of each width of batches. Most of a
-        # USE-DAN's step is the update of its table, which it halves.
-        "jit_compile": family == "use_dan" or bool(tf.config.list_physical_devices("GPU")),
+        "jit_compile": (family is not None and family.compile_on_cpu)
+        or bool(tf.config.list_physical_devices("GPU")),
         "steps_per_call": per_call,
         "evaluate_start": True,
         "patience": settings.patience,

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args, get_type_hints
 
 import keras
 
+from use_st5.models.family import Family
 from use_st5.training.argument_checks import checked_settings
 from use_st5.training.frozen_parts import ModelPart
 from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.linear_warmup import LinearWarmup
+from use_st5.training.tasks import TaskSpec
 
 Optimizer = Literal["adam", "adafactor"]
 Head = Literal["fitted", "drawn"]
 Schedule = Literal["linear", "constant"]
-
-# Tasks that name classes.
-_CLASSES = ("labels", "inference")
-# By family and task; "" is any other. docs/own_data_results.md says which of them were measured.
-_RATES: Mapping[str, Mapping[str, float]] = {
-    "use_dan": {"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4, **dict.fromkeys(_CLASSES, 1e-3)},
-    "use_transformer": {
-        **{"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
-        **dict.fromkeys(_CLASSES, 3e-4),
-    },
-    "bert": {"": 2e-5, **dict.fromkeys(_CLASSES, 5e-5)},
-    "t5": {"": 1e-4},
-    "": {"": 3e-5},
-}
-# Adapters begin at nothing, and a fresh model everywhere.
-_RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,29 +118,6 @@ class Settings:
                 f"received {self.micro_batch}."
             )
 
-    def completed(self, family: str | None, kind: str, *, fresh: bool, taught: bool) -> Settings:
-        """These settings, with the usual learning rate and frozen parts where none are said.
-
-        Args:
-            family: Of the encoder, if it is known.
-            kind: The name of the task.
-            fresh: Whether the encoder begins with nothing.
-            taught: Whether it learns a teacher's vectors.
-        """
-        # By a high rate layers that begin at random teach an encoder to forget everything else.
-        kind = "" if self.head == "drawn" and kind in _CLASSES else kind
-        usual = _usual_rate(family, kind, lora=self.lora_rank is not None, fresh=fresh)
-        # The dense layers of a USE-DAN keep apart what their input keeps apart as soon as they are
-        # drawn. A few thousand pairs undo this before they teach anything better; inference gains
-        # two points by it (docs/own_data_results.md has both), and a teacher's vectors want all.
-        drawn = fresh and family == "use_dan" and not taught
-        freeze: tuple[ModelPart, ...] | None = ("encoder",) if drawn else None
-        return dataclasses.replace(
-            self,
-            learning_rate=self.learning_rate or usual,
-            freeze=freeze if self.freeze is None else self.freeze,
-        )
-
     def make_optimizer(self) -> Callable[[int], keras.optimizers.Optimizer]:
         """Number of steps → the optimizer with its schedule.
 
@@ -253,10 +216,35 @@ def make_settings(name: str | None = None, **changes: Any) -> Settings:
     return Settings(**{**named, **changes, "loss": loss})
 
 
-def _usual_rate(family: str | None, kind: str, *, lora: bool, fresh: bool) -> float:
-    if fresh:
-        return _RATE_OF_FRESH
-    if lora:
-        return _RATE_OF_ADAPTERS
-    rates = _RATES.get(family or "", _RATES[""])
-    return rates.get(kind, rates[""])
+def completed(
+    settings: Settings,
+    family: Family | None,
+    tasks: Sequence[TaskSpec],
+    *,
+    fresh: bool,
+    taught: bool,
+) -> Settings:
+    """The settings with the usual learning rate and frozen parts where the user states none.
+
+    Args:
+        settings: What the user states.
+        family: Of the encoder, if it is known.
+        tasks: What it learns: of several tasks the smallest of their learning rates is taken, since
+            a rate that one of them does not bear makes the encoder forget.
+        fresh: Whether the encoder starts with initial weights.
+        taught: Whether it learns a teacher's vectors, which needs all of its parts.
+    """
+    given = {
+        "lora": settings.lora_rank is not None,
+        "fresh": fresh,
+        "random_head": settings.head == "drawn",
+    }
+    usual = min(task.usual_learning_rate(family, **given) for task in tasks)
+    freeze: tuple[ModelPart, ...] | None = None
+    if family is not None and fresh and not taught:
+        freeze = family.frozen_when_fresh or None
+    return dataclasses.replace(
+        settings,
+        learning_rate=settings.learning_rate or usual,
+        freeze=freeze if settings.freeze is None else settings.freeze,
+    )

@@ -20,9 +20,9 @@ from use_st5.data._records import LONGEST_ROW, format_of, records
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.data.text_reader import TextReader
-from use_st5.training.columns import NEIGHBOURS, TEXTS, TaskKind, kind_of
 from use_st5.training.task_rows import DataSet, Table, TextFile, data_set
 from use_st5.training.task_rows import Row as Row
+from use_st5.training.tasks import NEIGHBOURS, TEXTS, TaskSpec, task_of
 
 _TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
 _TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
@@ -45,7 +45,7 @@ class Source:
     """
 
     name: str
-    kind: TaskKind
+    kind: TaskSpec
     columns: Mapping[str, str]
     rate: float | None = None
     asked: bool = False
@@ -148,11 +148,11 @@ def open_source(
     path = brought(name)
     if _is_text(path):
         running = _runs_on(TextReader(path))
-        kind = kind_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
+        kind = task_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
         return Source(name, kind, {"text": "text"}, rate, task is not None)
     names = _column_names(name, path)
     renamed = _renamed(names, columns or {})
-    kind = kind_of([*renamed], name, task)
+    kind = task_of([*renamed], name, task)
     found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
     source = Source(name, kind, found, rate, task is not None)
     if kind is NEIGHBOURS and task is None and not _rows_run_on(source):

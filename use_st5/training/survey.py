@@ -13,10 +13,10 @@ import numpy as np
 from use_st5._streams import batched
 from use_st5.data.held_out import normalized
 from use_st5.training.class_record import record_text
-from use_st5.training.columns import INFERENCE, NEIGHBOURS, TEXTS, TaskKind
 from use_st5.training.score_range import ScoreRange, score_range
 from use_st5.training.sources import Row, Source
 from use_st5.training.task_rows import KnownLabels
+from use_st5.training.tasks import INFERENCE, NEIGHBOURS, TEXTS, TaskSpec
 
 _AT_ONCE = 2048
 _MOST_CLASSES = 1000
@@ -86,9 +86,12 @@ class Survey:
             key if key == column else f"{column} as {key}"
             for key, column in self.source.columns.items()
         )
-        yield f"{self.source.name}: {found} → {kind.name} ({kind.what})"
+        yield f"{self.source.name}: {found} → {kind.name} ({kind.description})"
         if other := {TEXTS.name: NEIGHBOURS, NEIGHBOURS.name: TEXTS}.get(kind.name):
-            yield f"  as {other.name} with --task {self.source.name}={other.name} ({other.what})"
+            yield (
+                f"  as {other.name} with --task {self.source.name}={other.name} "
+                f"({other.description})"
+            )
         bad = f", {report.malformed_rows} bad ones left out" if report.malformed_rows else ""
         skipped = report.skipped.total() - report.skipped["blank"]
         bad += f", {skipped} skipped ({', '.join(report.skipped)})" if skipped else ""
@@ -184,7 +187,7 @@ class _Golds:
         self.otherwise = 0
         self._example = ""
 
-    def add(self, rows: Iterable[Row], kind: TaskKind) -> None:
+    def add(self, rows: Iterable[Row], kind: TaskSpec) -> None:
         for row in rows:
             gold = row[kind.gold] if kind.gold else None
             before = self.first.setdefault(_words_hash(row, kind), gold)
@@ -211,7 +214,7 @@ class _Pairs:
         self.positives: set[int] = set()
         self.negatives: Counter[int] = Counter()
 
-    def add(self, rows: Iterable[Row], kind: TaskKind) -> None:
+    def add(self, rows: Iterable[Row], kind: TaskSpec) -> None:
         for row in rows:
             negatives = [pair for _, pair in hard_negatives(row, kind)]
             if negatives:
@@ -219,7 +222,7 @@ class _Pairs:
                 self.negatives.update(negatives)
 
 
-def hard_negatives(row: Row, kind: TaskKind) -> Iterator[tuple[str, int]]:
+def hard_negatives(row: Row, kind: TaskSpec) -> Iterator[tuple[str, int]]:
     """Key of each hard negative of a row, and the hash of its pair with the anchor."""
     for key in kind.optional:
         if key in row:
@@ -236,7 +239,7 @@ def _pair_hash(anchor: str, other: str) -> int:
     return hash((text_hash(anchor), text_hash(other)))
 
 
-def _words_hash(row: Row, kind: TaskKind) -> int:
+def _words_hash(row: Row, kind: TaskSpec) -> int:
     """The same for rows of the same words in the same columns, whatever their label or score."""
     if kind is NEIGHBOURS:
         return text_hash(row["text"])

@@ -12,7 +12,7 @@ from use_st5.data.read_report import ReadReport
 from use_st5.data.table_reader import TableReader, checked_length
 from use_st5.data.text_reader import TextReader
 from use_st5.data.tfds_reader import TFDSReader
-from use_st5.training.columns import TaskKind
+from use_st5.training.tasks import TaskSpec
 
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ class Table(TableReader):
 
     warns = False
 
-    def __init__(self, path: Path, kind: TaskKind, columns: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, kind: TaskSpec, columns: Mapping[str, str]) -> None:
         self.expects = f"rows with {', '.join(kind.needed)}"
         super().__init__(path, dict(columns), max_malformed=_MAX_MALFORMED)
         self._kind = kind
@@ -66,7 +66,7 @@ class Table(TableReader):
         return [_cleaned(row, self._kind, self.columns)]
 
 
-def _cleaned(row: Mapping[str, Any], kind: TaskKind, keys: Iterable[str]) -> Row:
+def _cleaned(row: Mapping[str, Any], kind: TaskSpec, keys: Iterable[str]) -> Row:
     """A row's values as its task has them.
 
     Raises:
@@ -109,7 +109,7 @@ def data_set(name: str) -> TFDSReader:
 class DataSet:
     """The rows of a TensorFlow data set, as their task has them."""
 
-    def __init__(self, name: str, kind: TaskKind, columns: Mapping[str, str]) -> None:
+    def __init__(self, name: str, kind: TaskSpec, columns: Mapping[str, str]) -> None:
         self._reader = data_set(name)
         self._name, self._kind, self._columns = name, kind, columns
         self.report = ReadReport()

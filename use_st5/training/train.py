@@ -16,7 +16,6 @@ from use_st5._remote_files import as_written, remote_path
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.argument_checks import check_arguments
 from use_st5.training.classifier import Classifier, write_classifiers
-from use_st5.training.columns import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.training.course import Course, shown_time
 from use_st5.training.device import Device, check_tensorflow
 from use_st5.training.finished_run import (
@@ -36,6 +35,7 @@ from use_st5.training.recipe_run import HISTORY
 from use_st5.training.run_folder import absolute, begin, request_of, run_folder
 from use_st5.training.settings import Settings, make_settings
 from use_st5.training.sources import Source, open_source, split_rate
+from use_st5.training.tasks import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.training.validation import apart, test_scores
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -107,7 +107,7 @@ def train(
         to: The folder to write, a SavedModel that takes strings.
         dev: Files that validate: they choose the step; none: rows of `files` are set aside.
         test: Files that test the result, once; none, and no `dev`: half of the rows set aside.
-        task: A name in `TASK_KINDS` for all files, or such names by file; None: as columns say.
+        task: A name in `TASKS` for all files, or such names by file; None: as columns say.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
         overwrite: Whether the model in `to`, and what another run wrote into `TO.run`, goes.

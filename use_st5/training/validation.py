@@ -4,42 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from use_st5._vectors import cosine, unit_rows
-from use_st5.training.columns import (
-    DEFINITIONS,
-    INFERENCE,
-    LABELS,
-    NEIGHBOURS,
-    PAIRS,
-    RESPONSES,
-    SCORED_PAIRS,
-    TEXTS,
-    TaskKind,
-)
-from use_st5.training.sources import Row
+
+if TYPE_CHECKING:
+    from use_st5.training.tasks import TaskSpec
 
 Encode = Callable[[list[str]], np.ndarray]
+Row = dict[str, Any]
 Scores = dict[str, float]
-
-# Of a query's kind: what asks, and what is to be found.
-_QUERIES = {
-    PAIRS.name: ("anchor", "positive"),
-    RESPONSES.name: ("input", "response"),
-    DEFINITIONS.name: ("word", "definition"),
-    NEIGHBOURS.name: ("text", "next"),
-}
-MEASURES = {
-    SCORED_PAIRS.name: ("spearman", "rank correlation of the cosine with the scores"),
-    INFERENCE.name: ("accuracy", "accuracy of a ridge classifier on [u; v; |u − v|; u ⊙ v]"),
-    LABELS.name: ("accuracy", "accuracy of a ridge classifier on the vectors"),
-    **dict.fromkeys(_QUERIES, ("mrr", "mean reciprocal rank of what belongs to a text, by cosine")),
-    TEXTS.name: ("mrr", "mean reciprocal rank of a text's second half, given the first"),
-}
 _LAMBDAS = (1e-1, 1.0, 1e1, 1e2, 1e3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """Measures an encoder on rows of one task.
+
+    Attributes:
+        name: The score that counts, a key of what `scores` gives.
+        description: It, in words.
+        scores: `(encode, rows, examples)` → scores by name. The rows are measured; a classifier is
+            fitted to the examples, rows of training.
+        query: The key of the text that asks, of retrieval: rows of the same text ask once.
+    """
+
+    name: str
+    description: str
+    scores: Callable[[Encode, Sequence[Row], Sequence[Row]], Scores]
+    query: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +50,7 @@ class DevelopmentSet:
     """
 
     name: str
-    kind: TaskKind
+    kind: TaskSpec
     rows: Sequence[Row]
     examples: Sequence[Row] = ()
     labels_of: str | None = None
@@ -65,24 +60,26 @@ class DevelopmentSet:
         rows = [*self.rows, *self.examples]
         return [*dict.fromkeys(row[key] for row in rows for key in self.kind.texts if key in row)]
 
+    @property
+    def metric(self) -> Metric:
+        """What measures.
+
+        Raises:
+            ValueError: The task has no metric.
+        """
+        if self.kind.metric is None:
+            raise ValueError(f"{self.name}: the task {self.kind.name} measures nothing.")
+        return self.kind.metric
+
     def questions(self) -> int:
         """What is asked: rows, or of those that begin with the same text one."""
-        if self.kind.name not in _QUERIES:
+        if (query := self.metric.query) is None:
             return len(self.rows)
-        key, _ = _QUERIES[self.kind.name]
-        return len({row[key] for row in self.rows})
+        return len({row[query] for row in self.rows})
 
     def scores(self, encode: Encode) -> Scores:
         """The measures by name, the main one first."""
-        if self.kind is SCORED_PAIRS:
-            return _correlations(encode, self.rows)
-        if self.kind.label is not None:
-            return {"accuracy": _accuracy(encode, self.kind, self.examples, self.rows)}
-        if self.kind is TEXTS:
-            return _retrieval(encode, [_halves(row["text"]) for row in self.rows])
-        query, answer = _QUERIES[self.kind.name]
-        pairs = [(row[query], row[answer]) for row in self.rows]
-        return _retrieval(encode, pairs, _hard_negatives(self.kind, self.rows))
+        return self.metric.scores(encode, self.rows, self.examples)
 
 
 def measure(sets: Sequence[DevelopmentSet]) -> tuple[Callable[[Encode], Scores], str]:
@@ -90,7 +87,7 @@ def measure(sets: Sequence[DevelopmentSet]) -> tuple[Callable[[Encode], Scores],
 
     Where there are several sets, it is the mean of their main measures.
     """
-    main = [MEASURES[each.kind.name][0] for each in sets]
+    main = [each.metric.name for each in sets]
     if len(sets) == 1:
         return sets[0].scores, main[0]
 
@@ -122,20 +119,82 @@ def apart(scores: Mapping[str, float]) -> tuple[Scores, Scores]:
     return validation, {name.removeprefix(_TEST): value for name, value in test.items()}
 
 
-def _correlations(encode: Encode, rows: Sequence[Row]) -> Scores:
-    from scipy.stats import pearsonr, spearmanr
+def correlation(first: str, second: str, score: str) -> Metric:
+    """The rank correlation of the cosines of two texts with their scores, and Pearson's.
 
-    vectors = _vectors(encode, [row[key] for key in ("sentence1", "sentence2") for row in rows])
-    cosines = cosine(vectors[: len(rows)], vectors[len(rows) :])
-    gold = np.array([row["score"] for row in rows])
-    found = {"spearman": spearmanr(cosines, gold), "pearson": pearsonr(cosines, gold)}
-    return {name: float(np.nan_to_num(each.statistic)) for name, each in found.items()}
+    Args:
+        first: The key of the first text.
+        second: The key of the second text.
+        score: The key of the score.
+    """
+
+    def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
+        from scipy.stats import pearsonr, spearmanr
+
+        vectors = _vectors(encode, [row[key] for key in (first, second) for row in rows])
+        cosines = cosine(vectors[: len(rows)], vectors[len(rows) :])
+        labels = np.array([row[score] for row in rows])
+        found = {"spearman": spearmanr(cosines, labels), "pearson": pearsonr(cosines, labels)}
+        return {name: float(np.nan_to_num(each.statistic)) for name, each in found.items()}
+
+    return Metric("spearman", "rank correlation of the cosine with the scores", scores)
 
 
-def _hard_negatives(kind: TaskKind, rows: Sequence[Row]) -> list[str]:
-    """The texts in the columns of negatives, which only pairs have."""
-    names = [name for name in kind.optional if name in kind.texts]
-    return [row[name] for row in rows for name in names if name in row]
+def retrieval(query: str, answer: str, *, negatives: Sequence[str] = ()) -> Metric:
+    """The mean reciprocal rank of the text that belongs to another, by the cosine.
+
+    Args:
+        query: The key of the text that asks.
+        answer: The key of the text that belongs to it; those of all rows are the candidates.
+        negatives: Keys of further candidates, which a row need not have.
+    """
+
+    def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
+        hard = [row[key] for row in rows for key in negatives if key in row]
+        return _retrieval(encode, [(row[query], row[answer]) for row in rows], hard)
+
+    what = "mean reciprocal rank of what belongs to a text, by cosine"
+    return Metric("mrr", what, scores, query=query)
+
+
+def halves_retrieval(text: str) -> Metric:
+    """The mean reciprocal rank of a text's second half, given the first, by the cosine.
+
+    Args:
+        text: The key of the text.
+    """
+
+    def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
+        return _retrieval(encode, [_halves(row[text]) for row in rows])
+
+    return Metric("mrr", "mean reciprocal rank of a text's second half, given the first", scores)
+
+
+def accuracy(*texts: str, label: str) -> Metric:
+    """The accuracy of a ridge classifier, in `[0, 1]`, that is fitted to the examples.
+
+    It reads the vector of a text; of two texts `[u; v; |u − v|; u ⊙ v]`.
+
+    Args:
+        *texts: The keys of the one or two texts.
+        label: The key of the class.
+    """
+
+    def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
+        everything = [*examples, *rows]
+        names = sorted({row[label] for row in everything})
+        places = {name: place for place, name in enumerate(names)}
+        labels = np.array([places[row[label]] for row in everything])
+        features = _vectors(encode, [row[key] for key in texts for row in everything])
+        if len(texts) == 2:
+            u, v = np.split(features, 2)
+            features = np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
+        known = len(examples)
+        predicted = ridge_classes(features[:known], labels[:known], features[known:], len(names))
+        return {"accuracy": float((predicted == labels[known:]).mean())}
+
+    on = "[u; v; |u − v|; u ⊙ v]" if len(texts) == 2 else "the vectors"
+    return Metric("accuracy", f"accuracy of a ridge classifier on {on}", scores)
 
 
 def _retrieval(
@@ -177,28 +236,6 @@ def _retrieval(
 def _halves(text: str) -> tuple[str, str]:
     words = text.split()
     return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
-
-
-def _accuracy(
-    encode: Encode, kind: TaskKind, examples: Sequence[Row], rows: Sequence[Row]
-) -> float:
-    """How many labels a linear classifier names that knows the examples, in `[0, 1]`."""
-    names = sorted({row["label"] for row in (*examples, *rows)})
-    places = {name: place for place, name in enumerate(names)}
-    known, asked = (np.array([places[row["label"]] for row in part]) for part in (examples, rows))
-    features = _features(encode, kind, [*examples, *rows])
-    predicted = ridge_classes(
-        features[: len(examples)], known, features[len(examples) :], len(names)
-    )
-    return float((predicted == asked).mean())
-
-
-def _features(encode: Encode, kind: TaskKind, rows: Sequence[Row]) -> np.ndarray:
-    vectors = _vectors(encode, [row[key] for key in kind.texts for row in rows])
-    if kind is not INFERENCE:
-        return vectors
-    u, v = vectors[: len(rows)], vectors[len(rows) :]
-    return np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
 
 
 def ridge_classes(known: np.ndarray, labels: np.ndarray, asked: np.ndarray, n: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from use_st5.training.columns import TASK_KINDS, kind_of
+from use_st5.training.tasks import TASKS, task_of
 
 
 @pytest.mark.parametrize(
@@ -25,26 +25,26 @@ from use_st5.training.columns import TASK_KINDS, kind_of
     ],
 )
 def test_the_columns_say_the_task(names: list[str], task: str) -> None:
-    assert kind_of(names, "a.tsv").name == task
+    assert task_of(names, "a.tsv").name == task
 
 
 def test_every_task_is_found_by_the_columns_that_it_needs() -> None:
-    for kind in TASK_KINDS.values():
-        assert kind_of(kind.needed, "a.tsv", kind.name) is kind
+    for kind in TASKS.values():
+        assert task_of(kind.needed, "a.tsv", kind.name) is kind
         assert set(kind.needed) <= set(kind.found_in([*kind.needed]))
 
 
 def test_a_file_of_two_tasks_is_asked_about() -> None:
     names = ["sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]  # SICK
     with pytest.raises(ValueError, match="fit the tasks scored_pairs and inference.* --task"):
-        kind_of(names, "SICK.txt")
-    kind = kind_of(names, "SICK.txt", "inference")
+        task_of(names, "SICK.txt")
+    kind = task_of(names, "SICK.txt", "inference")
     assert kind.found_in(names)["label"] == "entailment_judgment"
 
 
 def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is_known() -> None:
     with pytest.raises(ValueError, match="found, 'A plane is taking off.', '5.0'") as refused:
-        kind_of(["A plane is taking off.", "5.0"], "sts.csv")
+        task_of(["A plane is taking off.", "5.0"], "sts.csv")
     message = str(refused.value)
     assert "anchor, positive [, negative …]; sentence1, sentence2, score; premise" in message
     assert "begin with a line of column names?" in message
@@ -60,4 +60,4 @@ def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is
 )
 def test_a_task_that_cannot_be(task: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        kind_of(["sentence1", "sentence2"], "a.tsv", task)
+        task_of(["sentence1", "sentence2"], "a.tsv", task)

@@ -1,0 +1,360 @@
+"""The tasks that a file can teach: one table, with columns, loss, metric and learning rate of each.
+
+A user's own task is one more `TaskSpec`, given to `train(…, tasks=[spec])`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.definition_loss import DefinitionLoss
+from use_st5.losses.input_response_loss import InputResponseLoss
+from use_st5.losses.label_loss import LabelLoss
+from use_st5.losses.scored_pair_loss import ScoredPairLoss
+from use_st5.losses.simcse_loss import SimCSELoss
+from use_st5.losses.skip_thought_loss import SkipThoughtLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.models.family import Family
+from use_st5.training.validation import Metric, accuracy, correlation, halves_retrieval, retrieval
+
+if TYPE_CHECKING:
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.survey import Survey
+
+# Further hard negatives stand in columns of these names, from 2 on.
+_NEGATIVE = "negative_{}"
+_MOST_NEGATIVES = 16
+# The decoder of neighbours predicts the most frequent words alone.
+_DECODER_WORDS = 8000
+# LoRA's adapters start at zero and a fresh model at random values: both need larger steps.
+_RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class TaskSpec:
+    """One way to learn from the rows of a table.
+
+    Attributes:
+        name: What `--task` takes.
+        description: What is learned, in words.
+        columns: Key of a row → the names that its column may have in a file; or just the keys.
+        loss: The class of the loss, or any function that makes one by keyword arguments.
+        metric: Measures an encoder on rows of this task; None: these rows measure nothing.
+        optional: Keys of `columns` that a file need not have.
+        label: The key that holds a class, if any.
+        score: The key that holds a number, if any.
+        features: Feature of the loss → key of a row, where their names differ.
+        loss_arguments: Arguments of the loss that depend on the file and the encoder, and defaults
+            of this task; the user's own arguments replace them.
+        learning_rate: Family → peak learning rate; "" is any other family. What is not here is as
+            the family says (`Family.learning_rates`).
+
+    Example:
+        >>> spec = TaskSpec(
+        ...     name="titles",
+        ...     description="a title and its article",
+        ...     columns=("title", "article"),
+        ...     loss=ContrastiveLoss,
+        ...     features={"anchor": "title", "positive": "article"},
+        ...     metric=retrieval("title", "article"),
+        ... )
+    """
+
+    name: str
+    description: str
+    columns: Mapping[str, Sequence[str]]
+    loss: Callable[..., TaskLoss]
+    metric: Metric | None = None
+    optional: Sequence[str] = ()
+    label: str | None = None
+    score: str | None = None
+    features: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    loss_arguments: Callable[[Survey, TrainableEncoder], Mapping[str, Any]] = (
+        lambda found, encoder: {}
+    )
+    learning_rate: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        columns: Any = self.columns
+        if not isinstance(columns, Mapping):
+            object.__setattr__(self, "columns", {key: (key,) for key in columns})
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The keys without which a file is not of this task."""
+        return tuple(key for key in self.columns if key not in self.optional)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The keys that hold texts."""
+        return tuple(key for key in self.columns if key not in (self.label, self.score))
+
+    @property
+    def gold(self) -> str | None:
+        """The key of the class or the score that the texts have, if any."""
+        return self.label or self.score
+
+    def found_in(self, names: Sequence[str]) -> dict[str, str]:
+        """Key → name of the column, for the keys that have one among a file's names."""
+        known = {name.strip().casefold(): name for name in reversed(names)}
+        found = {}
+        for key, alternatives in self.columns.items():
+            there = [known[name] for name in alternatives if name in known]
+            if there:
+                found[key] = there[0]
+        return found
+
+    def key_of(self, feature: str, columns: Mapping[str, str]) -> str:
+        """The key of a row that holds a feature of the loss.
+
+        Args:
+            feature: Its name. The first optional feature is the first optional column of the file.
+            columns: Key → name of the column, as `found_in` gives them.
+        """
+        there = (key for key in self.optional if key in columns)
+        shifted = dict(zip(self.optional, there, strict=False))
+        return shifted.get(feature) or self.features.get(feature, feature)
+
+    def make_loss(
+        self, found: Survey, encoder: TrainableEncoder, given: Mapping[str, Any] | TaskLoss
+    ) -> TaskLoss:
+        """The loss of a file.
+
+        Args:
+            found: The file.
+            encoder: The encoder to train.
+            given: Arguments of the loss, of which those that it takes are used; or the loss itself.
+
+        Raises:
+            ValueError: The loss does not take a value.
+        """
+        if isinstance(given, TaskLoss):
+            return given
+        if isinstance(self.loss, TaskLoss):
+            return self.loss
+        known = argument_names(self.loss)
+        own = {name: value for name, value in given.items() if name in known}
+        try:
+            return self.loss(**{**self.loss_arguments(found, encoder), **own})
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"loss: {error}") from error
+
+    def usual_learning_rate(
+        self, family: Family | None, *, lora: bool, fresh: bool, random_head: bool
+    ) -> float:
+        """The peak learning rate where the user states none.
+
+        Args:
+            family: Of the encoder, if it is known.
+            lora: Whether adapters are trained instead of the weights.
+            fresh: Whether the encoder starts with initial weights.
+            random_head: Whether a classification head starts at random values. A high rate would
+                make the encoder forget other tasks before such a head is of use.
+        """
+        if fresh:
+            return _RATE_OF_FRESH
+        if lora:
+            return _RATE_OF_ADAPTERS
+        name, rates = (
+            (family.name, family.learning_rates) if family else ("", Family.learning_rates)
+        )
+        task = "" if random_head and self.label is not None else self.name
+        of_family = rates.get(task, rates[""])
+        return self.learning_rate.get(name, self.learning_rate.get("", of_family))
+
+
+def _vocabulary_size(encoder: TrainableEncoder) -> int:
+    size: int = encoder.vectorizer.vocabulary.size
+    return size
+
+
+def argument_names(loss: Callable[..., TaskLoss]) -> list[str]:
+    """The names of the arguments that a loss takes."""
+    parameters = inspect.signature(loss).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+
+
+def _negatives() -> dict[str, tuple[str, ...]]:
+    first = ("negative", "hard_negative", "hard_neg", "negative_1")
+    more = {_NEGATIVE.format(n): (_NEGATIVE.format(n),) for n in range(2, _MOST_NEGATIVES + 1)}
+    return {"negative": first, **more}
+
+
+_FIRST = ("sentence1", "sentence_1", "sentence_a", "text1")
+_SECOND = ("sentence2", "sentence_2", "sentence_b", "text2")
+_LABEL = ("label", "gold_label", "class", "entailment_judgment")
+PAIRS = TaskSpec(
+    name="pairs",
+    description="texts that belong together: contrastive, against the others of the batch and any "
+    "negatives",
+    columns={
+        "anchor": ("anchor", "query", "question", "sent0"),
+        "positive": ("positive", "answer", "sent1"),
+        **_negatives(),
+    },
+    optional=tuple(_negatives()),
+    loss=ContrastiveLoss,
+    loss_arguments=lambda found, encoder: {
+        "temperature": 0.05,
+        "hard_negatives": sum(key in found.source.columns for key in _negatives()),
+    },
+    metric=retrieval("anchor", "positive", negatives=tuple(_negatives())),
+)
+SCORED_PAIRS = TaskSpec(
+    name="scored_pairs",
+    description="pairs with a score, which the similarity of the two vectors shall follow",
+    columns={
+        "sentence1": _FIRST,
+        "sentence2": _SECOND,
+        "score": ("score", "relatedness_score", "similarity_score", "similarity"),
+    },
+    score="score",
+    loss=ScoredPairLoss,
+    features={"first": "sentence1", "second": "sentence2"},
+    metric=correlation("sentence1", "sentence2", "score"),
+)
+INFERENCE = TaskSpec(
+    name="inference",
+    description="pairs with a label: natural language inference",
+    columns={
+        "premise": ("premise", *_FIRST, "prem"),
+        "hypothesis": ("hypothesis", *_SECOND, "hyp", "hypo"),
+        "label": _LABEL,
+    },
+    label="label",
+    loss=ClassificationLoss,
+    loss_arguments=lambda found, encoder: {"num_classes": len(found.label_numbers)},
+    metric=accuracy("premise", "hypothesis", label="label"),
+)
+RESPONSES = TaskSpec(
+    name="responses",
+    description="inputs and responses: the response of an input among those of the batch",
+    columns={"input": ("input", "context"), "response": ("response", "reply")},
+    loss=InputResponseLoss,
+    # The response's own network is thrown away with the loss: whoever searches with the encoder
+    # alone has no use for it.
+    loss_arguments=lambda found, encoder: {"hidden_dims": ()},
+    metric=retrieval("input", "response"),
+)
+DEFINITIONS = TaskSpec(
+    name="definitions",
+    description="words and definitions: DefSent names the word that a definition defines",
+    columns={"word": ("word",), "definition": ("definition",)},
+    loss=DefinitionLoss,
+    metric=retrieval("word", "definition"),
+)
+LABELS = TaskSpec(
+    name="labels",
+    description="texts with a label: a classifier over the encoder, which learns along",
+    columns={"text": ("text", "sentence"), "label": _LABEL},
+    label="label",
+    loss=LabelLoss,
+    loss_arguments=lambda found, encoder: {"num_classes": len(found.label_numbers)},
+    metric=accuracy("text", label="label"),
+)
+NEIGHBOURS = TaskSpec(
+    name="neighbours",
+    description="running text: the sentences before and after a sentence, as Skip-Thought",
+    columns={"text": ("text", "sentence")},
+    loss=SkipThoughtLoss,
+    loss_arguments=lambda found, encoder: {
+        "vocabulary_size": min(_DECODER_WORDS, _vocabulary_size(encoder)),
+        "hidden_dim": 128,
+        "intermediate_dim": 512,
+    },
+    features={"sentence": "text"},
+    metric=retrieval("text", "next"),
+)
+TEXTS = TaskSpec(
+    name="texts",
+    description="single texts without a label: SimCSE, two views of a text among those of the "
+    "batch",
+    columns={"text": ("text", "sentence")},
+    loss=SimCSELoss,
+    features={"sentence": "text"},
+    metric=halves_retrieval("text"),
+)
+UNSCORED_PAIRS = TaskSpec(
+    name="unscored_pairs",
+    description="pairs without a score: Trans-Encoder, two kinds of encoder teach each other",
+    columns={"sentence1": _FIRST, "sentence2": _SECOND},
+    # Of scores that a trained cross-encoder gives. In cycles the rates are Table 16's, for STS.
+    loss=ScoredPairLoss,
+    features=SCORED_PAIRS.features,
+)
+TASKS = {
+    task.name: task
+    for task in (
+        *(PAIRS, SCORED_PAIRS, INFERENCE, RESPONSES, DEFINITIONS, LABELS),
+        *(NEIGHBOURS, TEXTS, UNSCORED_PAIRS),
+    )
+}
+
+
+def task_of(names: Sequence[str], where: str, asked: str | None = None) -> TaskSpec:
+    """The task of a file.
+
+    Of running text and single texts, which have the same column, it is the former; who reads the
+    text may know better.
+
+    Args:
+        names: Of the file's columns.
+        where: The file, for messages.
+        asked: The task that the file is said to have; None: as its columns say.
+
+    Raises:
+        ValueError: No task fits the columns, or several do and none was asked for, or there is no
+            such task.
+    """
+    if asked is not None:
+        return _asked(names, where, asked)
+    fitting = [each for each in TASKS.values() if {*each.needed} <= {*each.found_in(names)}]
+    # A text with a label is more than a text, a scored pair more than a pair.
+    used = [{*kind.found_in(names).values()} for kind in fitting]
+    best = [
+        kind for kind, mine in zip(fitting, used, strict=True) if not any(mine < o for o in used)
+    ]
+    if len(best) == 1 or best == [NEIGHBOURS, TEXTS]:
+        return best[0]
+    if best:
+        fits = " and ".join(kind.name for kind in best)
+        raise ValueError(
+            f"{where}: the columns {[*names]} fit the tasks {fits}. Say which one: --task "
+            f"{best[0].name}, or leave columns out."
+        )
+    raise ValueError(
+        f"{where}: no task fits the columns that were found, {_shown(names)}. Known are: "
+        f"{known_columns()}. Does the file begin with a line of column names?"
+    )
+
+
+def known_columns() -> str:
+    """The columns of all tasks, in a line."""
+    shown = dict.fromkeys(
+        ", ".join(kind.needed) + (" [, negative …]" if kind is PAIRS else "")
+        for kind in TASKS.values()
+    )
+    return "; ".join(shown)
+
+
+def _asked(names: Sequence[str], where: str, asked: str) -> TaskSpec:
+    if asked not in TASKS:
+        raise ValueError(f"task: expected one of {', '.join(TASKS)}, received {asked!r}.")
+    kind = TASKS[asked]
+    missing = [key for key in kind.needed if key not in kind.found_in(names)]
+    if missing:
+        wanted = "; ".join(" or ".join(kind.columns[key]) for key in missing)
+        raise ValueError(
+            f"{where}: the task {asked} needs a column {wanted}, found {_shown(names)}."
+        )
+    return kind
+
+
+def _shown(names: Sequence[str]) -> str:
+    """Names of columns, which may be the first line of a file without any."""
+    return ", ".join(repr(name if len(name) <= 40 else name[:39] + "…") for name in names[:12])
