@@ -17,10 +17,9 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "public_names.md"
 
 HEADER = """# Public names
 
-What a package offers is imported when it is first used, as in
-`from use_st5.losses import ContrastiveLoss`.
-Everything else is private: it may move or change with any version. `python -m tools.public_names`
-writes this page.
+Import these names from their package, for example `from use_st5.losses import ContrastiveLoss`.
+Everything else is private and can change with any version. `python -m tools.public_names` writes
+this page.
 """
 
 

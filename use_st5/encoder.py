@@ -1,4 +1,4 @@
-"""Strings to vectors: the face of an exported model."""
+"""Strings to vectors with an exported SavedModel."""
 
 from __future__ import annotations
 
@@ -44,29 +44,30 @@ _last: collections.deque[SentenceEncoder] = collections.deque(maxlen=4)
 
 
 class SentenceEncoder(SentenceTransformersNames):
-    """A sentence encoder out of a SavedModel.
+    """A sentence encoder, loaded from a SavedModel.
 
-    `use_st5.load` makes it. It works with every SavedModel that can be called with strings, those
-    of TensorFlow Hub among them; name, card and limits are known for those of use_st5 alone.
+    Use `use_st5.load` to create it. It works with every SavedModel that takes strings, including
+    those of TensorFlow Hub. The name, the card and the length limit are known only for models of
+    use_st5.
 
-    It can be pickled and copied, deeply too: by the bundled model's name or the folder, never by
-    its weights, so that a copy is what `use_st5.load` gives for that name or folder. Weights that
-    were changed in memory, and a folder whose model was replaced meanwhile, are refused.
+    An encoder can be pickled and copied. The pickle contains the model's name or folder, not its
+    weights. Pickling raises an error if the weights were changed in memory. Unpickling raises an
+    error if the model in the folder was replaced.
 
     Args:
         folder: The SavedModel's folder.
 
     Attributes:
         folder: The SavedModel's folder.
-        manifest: Its description `use_st5.json`; None for a SavedModel of another origin.
-        model: The loaded SavedModel: callable on strings, with `variables` and `signatures`.
+        manifest: The description in `use_st5.json`; None for other SavedModels.
+        model: The loaded SavedModel. Call it with strings; it has `variables` and `signatures`.
 
     Raises:
-        FileNotFoundError: The folder holds no SavedModel.
-        ValueError: The SavedModel is damaged, holds NaN or infinity, or does not turn strings into
-            vectors.
-        ImportError: It needs ops that no installed package has.
-        RuntimeError: The process was forked from one that had loaded a model.
+        FileNotFoundError: The folder contains no SavedModel.
+        ValueError: The SavedModel is damaged, contains NaN or infinity, or does not turn strings
+            into vectors.
+        ImportError: The SavedModel needs ops that no installed package has.
+        RuntimeError: This process was forked after a model was loaded.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -90,12 +91,12 @@ class SentenceEncoder(SentenceTransformersNames):
 
     @property
     def name(self) -> str:
-        """The model's name; the folder's for a SavedModel of another origin."""
+        """The model's name; for other SavedModels, the folder's name."""
         return self.manifest.name if self.manifest else self.folder.name
 
     @property
     def identity(self) -> str:
-        """A text that changes with the content of the model's files, and with nothing else."""
+        """A hash of the content of the model's files."""
         return self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
 
     @property
@@ -105,12 +106,12 @@ class SentenceEncoder(SentenceTransformersNames):
 
     @property
     def max_length(self) -> int | None:
-        """Tokens of a text beyond this number are not read; None: no limit, or none known."""
+        """Maximum number of tokens that the model reads; None: no limit, or an unknown limit."""
         return self._limit.max_length
 
     @property
     def card(self) -> str:
-        """The model card, Markdown; empty where there is none."""
+        """The model card in Markdown; empty if there is none."""
         return read_card(self.folder)
 
     def encode(
@@ -125,37 +126,36 @@ class SentenceEncoder(SentenceTransformersNames):
     ) -> np.ndarray:
         """Turns sentences into vectors.
 
-        The sentences are sorted by length and cut into batches, so that memory stays bounded by a
-        batch (and the result) for any number of them; the result is in the order given. A text
-        that alone exceeds the batch's characters travels alone. All sentences are checked before
-        any is encoded. `bytes` are read as UTF-8; invalid bytes and lone surrogates count as
-        U+FFFD.
+        The method sorts the sentences by length and encodes them in batches, so memory does not
+        grow with the number of sentences, except for the result. The result has the order of the
+        input. All sentences are checked before the first batch. `bytes` are decoded as UTF-8;
+        invalid bytes and lone surrogates become U+FFFD.
 
         Args:
-            sentences: One string, or any number of strings, zero included; string tensors and
-                arrays too.
-            batch_size: Sentences in a batch at most; a batch also holds at most 200 characters per
-                such sentence.
-            show_progress: Whether a progress bar is drawn on standard error. None: for long inputs
-                in a terminal.
-            on_empty: What a text of nothing but white space gives. "encode": the model's
-                own vector for it, always the same; "zero": zeros; "raise": a ValueError.
-            on_truncation: What texts of more than `max_length` tokens give. "warn": they are cut,
-                and one warning says how many; "ignore": they are cut; "error": a ValueError.
-            **keywords: Those of sentence-transformers. `prompt` is put before each text,
-                `normalize_embeddings` scales each vector to length 1, `show_progress_bar` is
-                `show_progress`; the others are accepted where they change nothing.
+            sentences: One string, or any number of strings, also as an array or a string tensor.
+            batch_size: Maximum number of sentences in a batch. A batch also has at most `200 ·
+                batch_size` characters; a longer text is a batch of its own.
+            show_progress: Whether to show a progress bar on standard error. None: only for long
+                inputs in a terminal.
+            on_empty: What to do with texts that are empty or white space. "encode": encode them
+                like any text; "zero": return zeros; "raise": raise a ValueError.
+            on_truncation: What to do with texts of more than `max_length` tokens. "warn": cut them,
+                with one warning that gives their number; "ignore": cut them; "error": raise a
+                ValueError.
+            **keywords: Keywords of sentence-transformers. `prompt` is added before each text,
+                `normalize_embeddings` scales each vector to length 1, and `show_progress_bar` is
+                `show_progress`. Other keywords are accepted if they change nothing.
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string.
 
         Raises:
-            TypeError: Something is neither a string nor bytes (the message names its index), or an
-                argument is of a wrong type.
-            ValueError: An empty text where `on_empty="raise"`, a longer one where
-                `on_truncation="error"`, an argument out of range, or a keyword that asks for what
-                this method does not do.
-            RuntimeError: This process was forked from one that had loaded a model.
+            TypeError: An element is neither a string nor bytes (the message gives its index), or an
+                argument has the wrong type.
+            ValueError: A text is empty (with `on_empty="raise"`) or too long (with
+                `on_truncation="error"`), an argument is out of range, or a keyword asks for
+                something that this method does not support.
+            RuntimeError: This process was forked after a model was loaded.
         """
         check_batch_size(batch_size)
         _check_choice("on_empty", on_empty, get_args(OnEmpty))
@@ -175,14 +175,14 @@ class SentenceEncoder(SentenceTransformersNames):
         return vectors[0] if single else vectors
 
     def truncated(self, sentences: str | bytes | Iterable[str | bytes]) -> np.ndarray:
-        """Which sentences are longer than `max_length` tokens, so that `encode` cuts them.
+        """Returns the indices of the sentences that `encode` cuts.
 
         Args:
             sentences: As for `encode`.
 
         Returns:
-            Their indices, ascending int64; none for a SavedModel of another origin, or one that an
-            older version wrote, which cannot tell.
+            int64, in ascending order. Empty for models that cannot count tokens: SavedModels that
+            are not from use_st5, and those from older versions.
         """
         refuse_after_fork()
         return self._limit.longer(one_or_many(sentences)[0])
@@ -197,8 +197,8 @@ class SentenceEncoder(SentenceTransformersNames):
         """Compares every sentence of `a` with every sentence of `b`.
 
         Args:
-            a: `n` sentences (one string counts as one), or their vectors `[n, dimension]` of real
-                numbers, as an array or tensor of any library (`[dimension]` counts as one).
+            a: `n` sentences, or their vectors `[n, dimension]` as an array or tensor of any
+                library. One string or one vector `[dimension]` counts as `n = 1`.
             b: `m` sentences or vectors; None compares `a` with itself.
             metric: "cosine" in −1 … 1; "angular", `1 − arccos(cosine) / π` in 0 … 1 (Eq. 1 of the
                 USE paper); "dot".
@@ -207,9 +207,9 @@ class SentenceEncoder(SentenceTransformersNames):
             float32 `[n, m]`.
 
         Raises:
-            TypeError: Something is neither sentences nor real numbers.
-            ValueError: The metric is unknown, or vectors are not `[n, dimension]`, or hold NaN or
-                an infinity, for which every order of similarities would be chance.
+            TypeError: An input is neither sentences nor real numbers.
+            ValueError: The metric is unknown, or the vectors have another shape than `[n,
+                dimension]`, or contain NaN or infinity.
         """
         similarities.similarity_by_name(metric)
         left = self._vectors(a, "a")
@@ -219,18 +219,16 @@ class SentenceEncoder(SentenceTransformersNames):
         return np.asarray(similarities.pairwise(left, right, metric=metric))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model as it is now, with its card, into a new folder.
+        """Writes the model with its current weights and its card to a folder.
 
-        Weights of `self.model` that were fine-tuned are written as they are. A `SavedModelLayer`
-        has weights of its own, also where it is of the same model: what was fine-tuned in a layer,
-        the layer's `save` writes.
+        This includes weights of `self.model` that you fine-tuned. A `SavedModelLayer` has its own
+        copy of the weights: use the `save` of the layer for these.
 
         Args:
-            path: The folder to write; an older model there, and nothing else, is replaced in one
-                step.
+            path: The folder to write. An existing model of use_st5 there is replaced in one step.
 
         Raises:
-            FileExistsError: `path` holds anything but a model that use_st5 wrote.
+            FileExistsError: `path` exists and is not a model of use_st5.
             BlockingIOError: Another process is writing `path`.
         """
         write_again(self.model, self.folder, path, dimension=self.dimension)
@@ -242,7 +240,7 @@ class SentenceEncoder(SentenceTransformersNames):
         return _loaded_again, (name if bundled else str(self.folder), bundled, self.identity)
 
     def _vectors(self, given: Any, argument: str) -> np.ndarray:
-        """Vectors `[n, dimension]` of sentences, or of vectors that are given already."""
+        """Vectors `[n, dimension]`, from sentences or from vectors."""
         if hasattr(given, "__array__"):  # tensors of every library, and pandas
             given = np.asarray(given)
         if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
@@ -255,21 +253,21 @@ class SentenceEncoder(SentenceTransformersNames):
 
 
 def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
-    """Loads a sentence encoder: a bundled one by its name, any other from its folder.
+    """Loads a sentence encoder: a bundled model by its name, or another model from its folder.
 
-    A model is loaded once in a process: a second call gives the same object, unless the folder's
-    model was replaced meanwhile. Memory holds what is in use and the last four besides. For an
-    object of one's own use `SentenceEncoder(folder)`.
+    Each model is loaded once per process: a second call returns the same object, unless the model
+    in the folder was replaced. The last four models stay in memory. To get a separate object, use
+    `SentenceEncoder(folder)`.
 
     Args:
-        name_or_folder: A bundled model's name, such as "use_dan_en", or the folder of a SavedModel
-            that turns strings into vectors, by use_st5 or another.
+        name_or_folder: The name of a bundled model, such as "use_dan_en", or the folder of any
+            SavedModel that turns strings into vectors.
 
     Raises:
-        FileNotFoundError: There is no such name or folder, or the folder holds no SavedModel.
+        FileNotFoundError: The name or folder does not exist, or the folder contains no SavedModel.
         ValueError: The SavedModel is damaged, or does not turn strings into vectors.
-        ImportError: It needs ops that no installed package has.
-        RuntimeError: The process was forked from one that had loaded a model.
+        ImportError: The SavedModel needs ops that no installed package has.
+        RuntimeError: This process was forked after a model was loaded.
 
     Example:
         >>> encoder = load("use_dan_en")
@@ -290,7 +288,7 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
 
 
 def _loaded_again(place: str, bundled: bool, identity: str) -> SentenceEncoder:
-    """The encoder that was pickled, whose model must still be the same."""
+    """Loads a pickled encoder, and checks that the model is still the same."""
     encoder = load(bundled_folder(place) if bundled else place)
     if encoder.identity != identity:
         raise ValueError(

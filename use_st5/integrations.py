@@ -1,9 +1,9 @@
-"""A sentence encoder as what BERTopic, KeyBERT and LangChain expect.
+"""Sentence encoders for BERTopic, KeyBERT and LangChain.
 
-BERTopic and KeyBERT look at the type of what they are given, and silently take a model of their own
-for a type that they do not know; so they are given an object of their own type.
+BERTopic and KeyBERT check the type of a model. If they do not know the type, they silently use
+their own default model. So these functions return an object of the library's own type.
 
-mteb needs nothing from here: its `SentenceTransformerEncoderWrapper` takes the encoder itself.
+mteb needs no function here: its `SentenceTransformerEncoderWrapper` takes the encoder itself.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def langchain_embeddings(encoder: SentenceEncoder) -> Any:
 
 
 def _embedder(library: Any, encoder: SentenceEncoder, made_by: Callable[..., Any]) -> Any:
-    """An object of a library's own `BaseEmbedder`; pickled as a call of the function it is from."""
+    """An object of the library's `BaseEmbedder`; its pickle calls `made_by` again."""
 
     class Embedder(library.BaseEmbedder):
         """Documents and words to vectors."""

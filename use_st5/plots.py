@@ -1,4 +1,4 @@
-"""Pictures of similarities; needs matplotlib (the extra `plots`)."""
+"""Plots of similarities; needs matplotlib (extra `plots`)."""
 
 from __future__ import annotations
 
@@ -34,23 +34,24 @@ def similarity_heatmap(
     path: str | os.PathLike[str] | None = None,
     label: str = "similarity",
 ) -> Figure:
-    """Draws similarities of sentences as a coloured matrix.
+    """Draws similarities of sentences as a heat map.
 
-    The figure belongs to no window and to no global state of matplotlib; a notebook shows it when
-    it is the last value of a cell.
+    The figure has no window and does not change the global state of matplotlib. A notebook shows it
+    if it is the last value of a cell.
 
     Args:
-        sentences: `n` texts, which label the rows and the columns; long ones are shortened.
+        sentences: `n` texts, the labels of rows and columns; long texts are shortened.
         matrix: `[n, n]` similarities, one row per sentence.
-        path: where to write the picture, in the format that its suffix names (.png, .svg, .pdf).
-            The file appears when it is whole.
-        label: what the colours mean, written beside their scale.
+        path: File for the picture; its suffix gives the format (.png, .svg, .pdf). The file is
+            renamed to this name when it is complete.
+        label: The label of the colour bar.
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: the matrix does not match the sentences, or matplotlib does not know the suffix.
+        ValueError: The matrix does not match the sentences, or matplotlib does not support the
+            suffix.
         ImportError: matplotlib is missing.
     """
     values = np.asarray(matrix, dtype=np.float64)
@@ -80,10 +81,10 @@ def similarity_heatmap(
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
-    """Checks that matplotlib knows the format which the suffix of `path` names.
+    """Checks that matplotlib supports the suffix of `path`.
 
     Raises:
-        ValueError: It does not.
+        ValueError: The suffix is not supported.
     """
     from matplotlib.backend_bases import FigureCanvasBase
 

@@ -1,7 +1,7 @@
-"""Similarity of sentence vectors: cosine, dot product and the angular form of the USE paper.
+"""Similarity of sentence vectors: cosine, dot product and the angular similarity of the USE paper.
 
-Every function takes vectors of any scale and gives float32. `angular` is Eq. 1 of the
-Universal Sentence Encoder (arXiv 1803.11175): `1 − arccos(cos(u, v)) / π`, in `[0, 1]`.
+Each function takes vectors of any length and returns float32. `angular` is Eq. 1 of the Universal
+Sentence Encoder (arXiv 1803.11175): `1 − arccos(cos(u, v)) / π`, in `[0, 1]`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def cosine(u: Tensor, v: Tensor) -> Tensor:
 
     Args:
         u: Vectors, `[..., dim]`.
-        v: Vectors of a shape that broadcasts with `u`.
+        v: Vectors with a shape that broadcasts with `u`.
 
     Returns:
-        float32 `[...]` in `[-1, 1]`; 0 where either vector is zero.
+        float32 `[...]` in `[-1, 1]`; 0 if one of the vectors is zero.
     """
     return ops.clip(ops.sum(_unit(u) * _unit(v), axis=-1), -1.0, 1.0)
 
@@ -40,17 +40,17 @@ def dot(u: Tensor, v: Tensor) -> Tensor:
 def angular(u: Tensor, v: Tensor) -> Tensor:
     """Angular similarity, Eq. 1 of the USE paper: `1 − arccos(cos(u, v)) / π`.
 
-    `arccos` loses half of float32's digits near ±1 and its slope is infinite there. The angle is
-    computed as `2·atan2(|û − v̂|, |û + v̂|)` instead: accurate for parallel and opposite vectors, and
-    with a gradient that is finite (zero) at both.
+    Near ±1, `arccos` loses half of the digits of float32 and has an infinite slope. So the angle is
+    computed as `2·atan2(|û − v̂|, |û + v̂|)`. This is accurate for parallel and opposite vectors,
+    and its gradient there is zero.
 
     Args:
         u: Vectors, `[..., dim]`.
-        v: Vectors of a shape that broadcasts with `u`.
+        v: Vectors with a shape that broadcasts with `u`.
 
     Returns:
-        float32 `[...]` in `[0, 1]`: 1 for the same direction, 0.5 for orthogonal vectors (and for a
-        zero vector, whose direction is unknown), 0 for opposite ones.
+        float32 `[...]` in `[0, 1]`: 1 for the same direction, 0 for opposite directions, 0.5 for
+        orthogonal vectors and for zero vectors.
     """
     u, v = _unit(u), _unit(v)
     apart, together = _length(u - v), _length(u + v)
@@ -62,9 +62,9 @@ def angular(u: Tensor, v: Tensor) -> Tensor:
 def pairwise(u: Tensor, v: Tensor, *, metric: str = "cosine") -> Tensor:
     """Similarity of every row of `u` with every row of `v`.
 
-    The angular metric goes through a clipped `arccos` here, because `|û − v̂|` for all pairs would
-    need `n·m·dim` numbers. It is computed in float64, so that identical vectors give 1 to 1e-7; on
-    a backend without float64 (JAX by default) it is good to 2e-4.
+    Here the angular metric is computed with a clipped `arccos`, because `|û − v̂|` for all pairs
+    would need `n·m·dim` numbers. It is computed in float64, so the result for identical vectors is
+    1 within 1e-7. Without float64 (the default of JAX), the error is up to 2e-4.
 
     Args:
         u: Vectors, `[n, dim]`.
@@ -89,7 +89,7 @@ def pairwise(u: Tensor, v: Tensor, *, metric: str = "cosine") -> Tensor:
 
 
 def similarity_by_name(metric: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """The row-wise similarity function called `metric`.
+    """Returns the function that computes `metric` for matching vectors.
 
     Raises:
         ValueError: The metric is unknown.
@@ -113,14 +113,14 @@ def _float32(x: Tensor) -> Tensor:
 
 
 def _length(x: Tensor) -> Tensor:
-    """Euclidean length `[..., dim]` → `[...]`; the gradient at zero is zero, not NaN."""
+    """Euclidean length, `[..., dim]` → `[...]`; the gradient of a zero vector is zero, not NaN."""
     squared = ops.sum(ops.square(x), axis=-1)
     positive = squared > _TINY
     return ops.where(positive, ops.sqrt(ops.where(positive, squared, 1.0)), 0.0)
 
 
 def _unit(x: Tensor, *, dtype: str = "float32") -> Tensor:
-    """Vectors scaled to length 1, zero vectors left at zero."""
+    """Scales vectors to length 1; zero vectors stay zero."""
     x = ops.cast(ops.convert_to_tensor(x), dtype)
     # Scale by the largest entry first: squares of tiny or huge entries would under- or overflow.
     largest = ops.max(ops.abs(x), axis=-1, keepdims=True)

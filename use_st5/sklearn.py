@@ -1,4 +1,4 @@
-"""Sentence vectors as a step of scikit-learn's pipelines; needs the extra `evaluation`."""
+"""Sentence vectors as a step of a scikit-learn pipeline; needs the extra `evaluation`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ _BaseEstimator: Any = _base.BaseEstimator
 
 
 class SentenceVectors(_TransformerMixin, _BaseEstimator):
-    """Turns texts into vectors, as the first step of a pipeline.
+    """Turns texts into vectors, as the first step of a scikit-learn pipeline.
 
-    There is nothing to learn: `transform` works without `fit`. The estimator holds the model's name
-    or folder, not its weights, and so do its pickles; the model is loaded once in a process. What
-    was fitted on a model's vectors refuses those of another: `fit` notes the model's hash.
+    `transform` works without `fit`, because the step has no parameters. The estimator and its
+    pickles contain the model's name or folder, not its weights. The model is loaded once per
+    process. `fit` stores the model's hash, so that a fitted pipeline refuses the vectors of another
+    model.
 
     Args:
-        model: A bundled model's name, the folder of a SavedModel, or what `use_st5.load` gave.
-        batch_size: Texts in a batch at most.
+        model: The name of a bundled model, the folder of a SavedModel, or an encoder from
+            `use_st5.load`.
+        batch_size: Maximum number of texts in a batch.
         normalize: Whether each vector is scaled to length 1.
-        prompt: Is put before each text.
-        on_empty: What a text of nothing but white space gives; as for `SentenceEncoder.encode`.
-        on_truncation: What too long a text gives; as for `SentenceEncoder.encode`.
+        prompt: Text that is added before each text.
+        on_empty: What to do with empty texts; see `SentenceEncoder.encode`.
+        on_truncation: What to do with texts that are too long; see `SentenceEncoder.encode`.
 
     Attributes:
         model_hash_: The identity of the model at the time of `fit`.
@@ -61,26 +63,26 @@ class SentenceVectors(_TransformerMixin, _BaseEstimator):
         self.on_truncation = on_truncation
 
     def fit(self, X: Iterable[str], y: Any = None) -> SentenceVectors:  # noqa: N803
-        """Notes which model the vectors will come from; the texts are not read.
+        """Stores the model's hash; does not read the texts.
 
         Raises:
-            FileNotFoundError: There is no such model.
+            FileNotFoundError: The model does not exist.
         """
         self.model_hash_ = self._encoder().identity
         return self
 
     def transform(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
-        """The vectors of texts.
+        """Returns the vectors of texts.
 
         Args:
-            X: Any number of strings: a list, an array, a column of a data frame.
+            X: Any number of strings: a list, an array, or a column of a data frame.
 
         Returns:
             float32 `[texts, dimension]`.
 
         Raises:
-            TypeError: It is no sequence of strings.
-            ValueError: The model is another than at the time of `fit`.
+            TypeError: `X` is not a sequence of strings.
+            ValueError: The model is not the same as at the time of `fit`.
         """
         if isinstance(X, str | bytes):
             raise TypeError(f"Expected a sequence of texts, received one: write [{X!r}].")
@@ -101,7 +103,7 @@ class SentenceVectors(_TransformerMixin, _BaseEstimator):
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """A name for each column of the vectors: `sentencevectors0`, `sentencevectors1` and on."""
+        """Returns the names of the columns: `sentencevectors0`, `sentencevectors1` and so on."""
         names = [f"sentencevectors{column}" for column in range(self._encoder().dimension)]
         return np.array(names, dtype=object)
 
