@@ -1,4 +1,4 @@
-"""One file per loss; each names the features that it reads from a batch."""
+"""Losses, one per file. Each loss lists the columns that it reads from a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Natural language inference as a task: classify a pair of sentences."""
+"""Natural language inference: classify pairs of sentences."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _PARTS: dict[Part, Callable[[Any, Any], Any]] = {
 class ClassificationLoss(LabelLoss):
     """`−log softmax(W·h + b)[label]`, `h = layers([u; v; |u − v|; u ⊙ v])`.
 
-    The supervised task of the USE paper, on SNLI (Bowman et al. 2015); the four-part input is that
-    of InferSent (Conneau et al. 2017, section 3.1), `⊙` the product of each pair of entries.
-    Sentence-BERT (Reimers and Gurevych 2019, section 3) leaves the product and the layers out:
-    `parts=("u", "v", "difference"), hidden_dims=()`.
+    This is the supervised task of the USE paper, on SNLI (Bowman et al. 2015). The input of four
+    parts is from InferSent (Conneau et al. 2017, section 3.1); `⊙` is the element-wise product. For
+    the loss of Sentence-BERT (Reimers and Gurevych 2019, section 3), which has no product and no
+    hidden layers, use `parts=("u", "v", "difference"), hidden_dims=()`.
 
     Inputs:
         | feature | kind |
@@ -37,8 +37,8 @@ class ClassificationLoss(LabelLoss):
         | label | integers `[batch]` in `0 … num_classes − 1` |
 
     Relations:
-        Contradictions that come with an entailment of the same premise can also serve as the hard
-        negatives of `ContrastiveLoss`, which shapes the cosines themselves; here a head reads them.
+        `ContrastiveLoss` trains the cosines directly. It can use contradictions as hard negatives
+        if the same premise also has an entailment.
 
     Example:
         >>> data = ArrayData({"premise": ids, "hypothesis": ids, "label": labels})
@@ -47,14 +47,14 @@ class ClassificationLoss(LabelLoss):
 
     Args:
         num_classes: Number of labels.
-        parts: Of what `h` is made, in this order: "u", "v", "difference" (`|u − v|`) and "product"
-            (`u ⊙ v`).
+        parts: The parts of the input, in this order: "u", "v", "difference" (`|u − v|`) and
+            "product" (`u ⊙ v`).
         hidden_dims: Widths of the hidden layers; may be empty.
         activation: Keras name of the hidden layers' activation.
-        dropout: Rate on the input of every hidden layer and of the output, in training.
+        dropout: Dropout rate on the input of every hidden layer and of the output layer.
 
     Raises:
-        ValueError: There is no part, one is unknown, or one is named twice.
+        ValueError: `parts` is empty, or contains an unknown or a repeated part.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Sentence-T5's task: find the positive of an anchor among the sentences of the batch."""
+"""Contrastive loss of Sentence-T5: find the positive of an anchor in the batch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from use_st5.losses.vector_loss import VectorLoss
 class ContrastiveLoss(VectorLoss):
     """`−log softmax((cos(aᵢ, cⱼ) − margin·[j = i]) / τ)[i]`, mean over rows i.
 
-    Sentence-T5, section 3.2. The candidates `c` are all positives of the batch (equation 1), with
-    `hard_negatives` all its negatives too (equation 2), under `tf.distribute` those of all
-    replicas. `bidirectional` adds, as t5x_retrieval does, the loss of the other direction, which
-    finds the anchor of a positive among all anchors: the sum of both, not their mean.
+    Sentence-T5, section 3.2. The candidates `c` are all positives of the batch (equation 1), and
+    with `hard_negatives` also all negatives of the batch (equation 2). With `tf.distribute`, the
+    batch is that of all replicas. `bidirectional` adds the loss of the other direction, like
+    t5x_retrieval: find the anchor of a positive among all anchors. The loss is then the sum of both
+    directions, not the mean.
 
-    What the batch itself marks as a positive is no negative: rows with equal anchors or equal
-    positives are not set against one another, nor a hard negative with the ids of the positive.
+    A text is never a negative of itself: rows with equal anchors or equal positives are excluded
+    from each other's negatives, and so is a hard negative with the ids of the positive.
 
     Inputs:
         | feature | kind |
@@ -32,12 +33,12 @@ class ContrastiveLoss(VectorLoss):
         | anchor | ids `[batch, length]` |
         | positive | ids `[batch, length]` |
         | negative | ids `[batch, length]`, with `hard_negatives` |
-        | negative_2 … | ids `[batch, length]`, with more of them |
+        | negative_2 … | ids `[batch, length]`, with `hard_negatives` of 2 or more |
 
     Relations:
-        Without margin and hard negatives, in one direction, it is `InputResponseLoss` without its
-        network (`scale = 1 / τ`). `MatryoshkaLoss` trains it at several lengths of vectors. Large
-        batches want `gradient_cache`.
+        Without margin, hard negatives and the second direction, it equals `InputResponseLoss`
+        without its network (`scale = 1 / τ`). `MatryoshkaLoss` applies it to several lengths of
+        vectors. For large batches, use `gradient_cache`.
 
     Example:
         >>> data = ArrayData({"anchor": ids, "positive": others, "negative": ids})
@@ -47,8 +48,8 @@ class ContrastiveLoss(VectorLoss):
     Args:
         temperature: `τ`.
         margin: Subtracted from the cosine of the true pair (additive margin, Yang et al. 2019).
-        hard_negatives: Whether each row has a negative of its own; a number: how many.
-        bidirectional: Whether anchors are searched for as well.
+        hard_negatives: Whether each row has a hard negative; a number gives how many.
+        bidirectional: Whether to add the loss from positives to anchors.
 
     Raises:
         ValueError: The temperature is not positive, or the number of negatives is below 0.
@@ -88,7 +89,7 @@ class ContrastiveLoss(VectorLoss):
         ]
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        """Nothing to build: the loss has no weights."""
+        """Does nothing: the loss has no weights."""
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch[feature.name] for feature in self.features]

@@ -1,4 +1,4 @@
-"""Definitions as a task: name the word that a sentence defines."""
+"""DefSent: predict the word that a sentence defines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from use_st5.losses.task_loss import (
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class DefinitionLoss(TaskLoss):
-    """`−log softmax(g(s))[word]`, `s` the vector of the definition, `g` the encoder's own head.
+    """`−log softmax(g(s))[word]` for the vector `s` of the definition and the MLM head `g`.
 
-    DefSent (Tsukagoshi et al. 2021, section 3): the head `g` is the one that predicted masked words
-    in pre-training, `encoder.word_logits`, over the whole vocabulary. In the paper's code it and
-    all embeddings stay as they are: `Stage.freeze` with "head" and "all_embeddings".
+    DefSent (Tsukagoshi et al. 2021, section 3). The head `g` is `encoder.word_logits`: it predicted
+    masked words during pre-training, over the whole vocabulary. The code of the paper freezes this
+    head and all embeddings: use `Stage.freeze` with "head" and "all_embeddings".
 
     Inputs:
         | feature | kind |
@@ -31,9 +31,10 @@ class DefinitionLoss(TaskLoss):
         | word | integers `[batch]`, the id of the defined word, which is one token |
 
     Relations:
-        Needs a dictionary and a pre-trained head where `ClassificationLoss` needs labelled pairs
-        and makes its own; the two see different things (Tsukagoshi et al. 2022). Its vectors are
-        as wide as the encoder's own states: no projection stands before the head.
+        It needs a dictionary and a pre-trained head. `ClassificationLoss` needs labelled pairs and
+        creates its own head. The two losses train different properties (Tsukagoshi et al. 2022).
+        The vectors have the width of the encoder's hidden states, because there is no projection
+        before the head.
 
     Example:
         >>> data = ArrayData({"definition": ids, "word": labels})
@@ -49,10 +50,10 @@ class DefinitionLoss(TaskLoss):
         return (Feature("definition", "ids"), Feature("word", "label"))
 
     def check_encoder(self, encoder: keras.Model) -> None:
-        """Checks that the encoder names words.
+        """Checks that the encoder has an MLM head.
 
         Raises:
-            ValueError: It has no `word_logits`, or no head behind it.
+            ValueError: It has no `word_logits`, or no head for it.
         """
         if not hasattr(encoder, "word_logits") or not getattr(encoder, "head", True):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The softmax whose classes are the rows of the batch."""
+"""Softmax over the rows of a batch."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def in_batch_softmax(
 ) -> tuple[Any, dict[str, Any]]:
     """`−log softmax_j(scale · (qᵢ·cⱼ − margin·[j = i]))[i]`, mean over the replica's rows i.
 
-    Henderson et al. 2017, section 4; the margin is that of Yang et al. 2019.
+    Henderson et al. 2017, section 4; the margin is from Yang et al. 2019.
 
     Args:
-        queries: float32 `[rows, dimension]`, this replica's.
-        candidates: float32 `[all, dimension]`: first the gathered true ones, in the order of the
-            gathered rows, then any others.
-        repeated: bool `[rows, all]`: candidates that are no negatives. What it says of the true
-            one has no effect.
-        scale: Factor on the products, the inverse of the softmax's temperature.
+        queries: float32 `[rows, dimension]` of this replica.
+        candidates: float32 `[all, dimension]`: first the gathered true candidates, in the order of
+            the gathered rows, then other candidates.
+        repeated: bool `[rows, all]`: True for candidates that are not used as negatives. The value
+            for the true candidate has no effect.
+        scale: Factor on the products, the inverse of the temperature.
         margin: Subtracted from the true candidate's product.
-        gather: What gathered the rows.
+        gather: The function that gathered the rows.
 
     Returns:
         The loss, and the accuracy as its metric.
@@ -49,9 +49,10 @@ def in_batch_softmax(
 
 
 def equal_ids(a: Any, b: Any) -> Any:
-    """Whether rows hold the same ids, `[n, length]`, `[m, other length]` → bool `[n, m]`.
+    """Compares rows of ids, `[n, length]` and `[m, other length]` → bool `[n, m]`, True if equal.
 
-    By their keys: a comparison of all ids of a batch of 2048 would take hundreds of megabytes.
+    It compares keys of the rows: comparing all ids of a batch of 2048 would take hundreds of
+    megabytes.
     """
     keys_a, keys_b = (_keys(ids) for ids in (a, b))
     return ops.all(keys_a[:, None] == keys_b[None, :], axis=-1)
@@ -60,15 +61,16 @@ def equal_ids(a: Any, b: Any) -> Any:
 def key_factors(length: int) -> np.ndarray:
     """A random odd factor for each position, int64 `[length]`.
 
-    The key of a row is `Σ id · factor` modulo 2^64. Padding with 0 does not count. Equal rows have
-    equal keys; two rows that differ in one id never do, others with a chance of about 1 to 2^63.
+    The key of a row is `Σ id · factor` modulo 2^64. Padding (0) does not change the key. Equal rows
+    have equal keys. Rows that differ in one id have different keys; other rows have equal keys with
+    a probability of about 2^−63.
     """
     factors = np.random.default_rng(0).integers(2**64, size=length, dtype=np.uint64)
     return (factors | np.uint64(1)).view(np.int64)
 
 
 def _keys(ids: Any) -> Any:
-    """Two int32 numbers for a row, `[n, length]` → `[n, 2]`: JAX has no int64 as a rule."""
+    """Keys as two int32 numbers, `[n, length]` → `[n, 2]`: JAX has no int64 by default."""
     # Batches of texts of like lengths come in several widths: theirs is known when they come.
     length = ids.shape[1] or _LONGEST
     factors = key_factors(length).astype("<i8").view("<i4").reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Conversation as a task: find the response to an input among those of the batch."""
+"""Conversations: find the response to an input in the batch."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from use_st5.losses.vector_loss import VectorLoss
 class InputResponseLoss(VectorLoss):
     """`−log softmax_j(scale · (uᵢ·vⱼ − margin·[i = j]))[i]`, mean over rows i.
 
-    `u = encoder(input)` and `v = FFN(encoder(response))`, both of length 1. The conversational
-    input-response task of the USE paper; the response has its own feed-forward network because a
-    response is not a paraphrase of its input (Henderson et al. 2017, section 4; Yang et al. 2018,
-    section 3.1). The negatives are the other responses of the batch, under `tf.distribute` those
-    of all replicas. A candidate with the same ids as the true response is no negative.
+    `u = encoder(input)` and `v = FFN(encoder(response))`, both scaled to length 1. This is the
+    conversational input-response task of the USE paper. The response has its own feed-forward
+    network, because a response is not a paraphrase of its input (Henderson et al. 2017, section 4;
+    Yang et al. 2018, section 3.1). The negatives are the other responses of the batch; with
+    `tf.distribute`, of all replicas. A candidate with the same ids as the true response is not a
+    negative.
 
     Inputs:
         | feature | kind |
@@ -30,8 +31,8 @@ class InputResponseLoss(VectorLoss):
         | response | ids `[batch, length]` |
 
     Relations:
-        `ContrastiveLoss` is the loss for pairs of equal meaning: no network of the response's own,
-        hard negatives, and both directions.
+        For pairs with equal meaning, use `ContrastiveLoss`: it has no response network, but hard
+        negatives and both directions.
 
     Example:
         >>> data = ArrayData({"input": ids, "response": others})
@@ -39,11 +40,11 @@ class InputResponseLoss(VectorLoss):
         >>> task.check_features()
 
     Args:
-        hidden_dims: Widths of the response network's hidden layers; a linear layer to the
-            encoder's dimension follows. Empty: no network, `v = encoder(response)`, which suits
-            pairs of equal meaning.
+        hidden_dims: Widths of the response network's hidden layers. A linear layer to the encoder's
+            dimension follows them. Empty: no network, `v = encoder(response)`; use this for pairs
+            with equal meaning.
         activation: Keras name of the hidden layers' activation.
-        scale: Factor on the cosines, the inverse of the softmax's temperature.
+        scale: Factor on the cosines, the inverse of the temperature.
         margin: Subtracted from the true response's cosine (additive margin, Yang et al. 2019).
     """
 

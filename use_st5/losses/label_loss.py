@@ -1,4 +1,4 @@
-"""Texts with a label as a task: classify each by its vector."""
+"""Texts with labels: classify each text by its vector."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from use_st5.losses.vector_loss import VectorLoss
 class LabelLoss(VectorLoss):
     """`−log softmax(W·h + b)[label]`, `h = layers(u)`, `u` the vector of the text.
 
-    The transfer tasks of the USE paper: the encoder's output "is provided to a task specific DNN"
-    (section 4.3), here with the encoder learning along.
+    This is the loss of the transfer tasks of the USE paper: the encoder's output "is provided to a
+    task specific DNN" (section 4.3). Here the encoder is trained too.
 
     Inputs:
         | feature | kind |
@@ -25,8 +25,8 @@ class LabelLoss(VectorLoss):
         | label | integers `[batch]` in `0 … num_classes − 1` |
 
     Relations:
-        `ClassificationLoss` reads pairs. Where the encoder shall stay as it is, `TransferModel`
-        trains the head alone on vectors that are computed once.
+        `ClassificationLoss` reads pairs of texts. To train only a head on fixed vectors, use
+        `TransferModel`.
 
     Example:
         >>> data = ArrayData({"text": ids, "label": labels})
@@ -37,7 +37,7 @@ class LabelLoss(VectorLoss):
         num_classes: Number of labels.
         hidden_dims: Widths of the hidden layers; may be empty.
         activation: Keras name of the hidden layers' activation.
-        dropout: Rate on the input of every hidden layer and of the output, in training.
+        dropout: Dropout rate on the input of every hidden layer and of the output layer.
     """
 
     metric_names = ("accuracy",)
@@ -70,11 +70,11 @@ class LabelLoss(VectorLoss):
         self.output_layer.build((None, width))
 
     def input_width(self, dimension: int) -> int:
-        """The width of what the layers read, of vectors of a dimension."""
+        """The width of the head's input, for vectors with this dimension."""
         return dimension
 
     def head_input(self, vectors: list[Any]) -> Any:
-        """What the layers read of a row's vectors, float32 `[batch, input_width]`."""
+        """The head's input, made from the vectors of a row; float32 `[batch, input_width]`."""
         (vector,) = vectors
         return vector
 

@@ -1,4 +1,4 @@
-"""Vectors whose beginnings are vectors."""
+"""Matryoshka loss: vectors that stay useful when they are shortened."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from use_st5.losses.vector_loss import VectorLoss
 class MatryoshkaLoss(VectorLoss):
     """The mean of a loss over the first `d` entries of the vectors, for several `d`.
 
-    Kusupati et al. 2022, equation 1 with equal weights; the first entries are brought to length 1
-    as they will be when they serve alone. Layers that the loss needs are made for each `d` anew.
-    After training, `l2_normalize(vectors[:, :d])` is an encoder's vector of `d` numbers.
+    Kusupati et al. 2022, equation 1 with equal weights. The first `d` entries are scaled to length
+    1, as they will be when they are used alone. Each `d` has its own copy of the loss's layers.
+    After training, `l2_normalize(vectors[:, :d])` is a vector of `d` numbers.
 
     Inputs:
-        Those of the loss that it wraps.
+        Those of the wrapped loss.
 
     Relations:
-        Wraps any `VectorLoss`; `ContrastiveLoss` is the usual one.
+        It wraps any `VectorLoss`, usually `ContrastiveLoss`.
 
     Example:
         >>> loss = MatryoshkaLoss(ContrastiveLoss(), dimensions=(64, 256, 768))
@@ -32,12 +32,13 @@ class MatryoshkaLoss(VectorLoss):
         >>> task.check_features()
 
     Args:
-        loss: What is minimised at each length.
-        dimensions: The lengths, each once; the whole vector's belongs to them if it is to be good.
+        loss: The loss that is computed for each dimension.
+        dimensions: The dimensions, without repetition. Include the full dimension to train the
+            whole vector too.
 
     Raises:
-        ValueError: A dimension is repeated or not positive; at building, one is larger than the
-            encoder's.
+        ValueError: A dimension is repeated or not positive; when the loss is built: a dimension is
+            larger than the encoder's.
     """
 
     def __init__(self, loss: VectorLoss, *, dimensions: Sequence[int], **kwargs: Any) -> None:
@@ -54,12 +55,12 @@ class MatryoshkaLoss(VectorLoss):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Those of the loss."""
+        """The features of the wrapped loss."""
         return self.loss.features
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """Those of the loss for each dimension, as `accuracy_64`."""
+        """The metrics of the wrapped loss for each dimension, for example `accuracy_64`."""
         names = self.loss.metric_names
         return tuple(f"{name}_{dimension}" for dimension in self.dimensions for name in names)
 

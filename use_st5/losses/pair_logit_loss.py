@@ -1,4 +1,4 @@
-"""Pairs of texts with a score, for a cross-encoder, which reads both at once."""
+"""Scored pairs of texts for a cross-encoder, which reads both texts together."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ OBJECTIVES: tuple[Objective, ...] = ("bce", "mse")
 class PairLogitLoss(TaskLoss):
     """`−mean yᵢ·log σ(xᵢ) + (1 − yᵢ)·log(1 − σ(xᵢ))`, `x` the logit of a pair.
 
-    Trans-Encoder's step from the bi- to the cross-encoder (Liu et al. 2022, arXiv 2109.13059,
-    Eq. 2): the scores are another model's, so they lie anywhere between 0 and 1. "mse" is
-    `mean (xᵢ − yᵢ)²`, with which the paper saw the cross-encoder copy its labels (Table 8).
+    This is Trans-Encoder's step from the bi-encoder to the cross-encoder (Liu et al. 2022, arXiv
+    2109.13059, Eq. 2). The scores come from another model and can have any value between 0 and 1.
+    "mse" is `mean (xᵢ − yᵢ)²`; the paper reports that the cross-encoder then copies its labels
+    (Table 8).
 
     Inputs:
         | feature | kind |
@@ -29,7 +30,7 @@ class PairLogitLoss(TaskLoss):
         | score | floats `[batch]` in 0 … 1 |
 
     Relations:
-        A bi-encoder learns from the same pairs by `ScoredPairLoss`.
+        To train a bi-encoder on the same pairs, use `ScoredPairLoss`.
 
     Example:
         >>> data = ArrayData({"pair": ids, "score": scores})
@@ -57,10 +58,10 @@ class PairLogitLoss(TaskLoss):
         return Feature("pair", "ids"), Feature("score", "score")
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        """Holds the encoder to one number a pair; the loss has no weights.
+        """Checks that the encoder returns one number per pair; the loss has no weights.
 
         Raises:
-            ValueError: It gives a vector.
+            ValueError: It returns a vector.
         """
         if embedding_shape[-1] != 1:
             raise ValueError(

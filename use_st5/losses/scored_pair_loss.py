@@ -1,4 +1,4 @@
-"""Pairs of texts with a score, which the similarity of their vectors shall follow."""
+"""Scored pairs of texts: train the similarity of their vectors to follow the score."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _NEARLY_ONE = 1.0 - 1e-7
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class ScoredPairLoss(VectorLoss):
-    """`mean (sim(uᵢ, vᵢ) − yᵢ)²`, or one of two others.
+    """`mean (sim(uᵢ, vᵢ) − yᵢ)²`, or one of two other objectives.
 
-    - "mse": the squared error, as SBERT's regression (Reimers and Gurevych 2019, section 3) and
-      Trans-Encoder's step from the cross- to the bi-encoder (Liu et al. 2022, Eq. 3) have it.
-    - "bce": `−mean yᵢ·log σ(simᵢ) + (1 − yᵢ)·log(1 − σ(simᵢ))`, Trans-Encoder's Eq. 2, which its
-      Table 8 compares.
+    - "mse": the squared error, as in SBERT's regression (Reimers and Gurevych 2019, section 3) and
+      Trans-Encoder's step from the cross-encoder to the bi-encoder (Liu et al. 2022, Eq. 3).
+    - "bce": `−mean yᵢ·log σ(simᵢ) + (1 − yᵢ)·log(1 − σ(simᵢ))`, Trans-Encoder's Eq. 2, compared in
+      its Table 8.
     - "cosent": `log(1 + Σ_{yᵢ > yⱼ} exp((simⱼ − simᵢ) / τ))` over all pairs of rows of the batch
-      (under `tf.distribute` of all replicas), which looks at the order of the scores alone (CoSENT,
-      Su 2022, kexue.fm/archives/8847).
+      (with `tf.distribute`, of all replicas). It uses only the order of the scores (CoSENT, Su
+      2022, kexue.fm/archives/8847).
 
     The similarity is the cosine, or `1 − arccos(cosine) / π` (USE paper, Eq. 1).
 
@@ -43,8 +43,8 @@ class ScoredPairLoss(VectorLoss):
         | score | floats `[batch]`: a similarity for "mse", 0 … 1 for "bce", any for "cosent" |
 
     Relations:
-        Pairs that are only known to belong together want `ContrastiveLoss`; a cross-encoder learns
-        from the same pairs by `PairLogitLoss`.
+        For pairs without a score, use `ContrastiveLoss`. To train a cross-encoder on the same
+        pairs, use `PairLogitLoss`.
 
     Example:
         >>> data = ArrayData({"first": ids, "second": others, "score": scores})
@@ -57,7 +57,7 @@ class ScoredPairLoss(VectorLoss):
         temperature: `τ` of "cosent".
 
     Raises:
-        ValueError: Objective or similarity is unknown, or the temperature is not positive.
+        ValueError: The objective or the similarity is unknown, or the temperature is not positive.
     """
 
     metric_names = ("similarity_error",)
@@ -89,7 +89,7 @@ class ScoredPairLoss(VectorLoss):
         return Feature("first", "ids"), Feature("second", "ids"), Feature("score", "score")
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        """Nothing to build: the loss has no weights."""
+        """Does nothing: the loss has no weights."""
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch["first"], batch["second"]]
@@ -121,17 +121,17 @@ class ScoredPairLoss(VectorLoss):
 
 
 def soft_cross_entropy(scores: Any, logits: Any) -> Any:
-    """The mean of `−y·log σ(x) − (1 − y)·log(1 − σ(x))`, as `softplus(x) − x·y`.
+    """The mean of `−y·log σ(x) − (1 − y)·log(1 − σ(x))`, computed as `softplus(x) − x·y`.
 
     Args:
-        scores: float32 `[batch]`; a label that a model gave may lie a little outside of 0 … 1.
+        scores: float32 `[batch]`; a score from a model may be slightly outside of 0 … 1.
         logits: float32 `[batch]`.
     """
     return ops.mean(ops.softplus(logits) - logits * scores)
 
 
 def _disorder(similarities: Any, scores: Any) -> Any:
-    """`log(1 + Σ exp(sⱼ − sᵢ))` over the pairs of rows with `yᵢ > yⱼ`; 0 where there is none."""
+    """`log(1 + Σ exp(sⱼ − sᵢ))` over the pairs of rows with `yᵢ > yⱼ`; 0 without such pairs."""
     differences = similarities[None, :] - similarities[:, None]
     ordered = scores[:, None] > scores[None, :]
     exponents = ops.reshape(ops.where(ordered, differences, EXCLUDED), (-1,))

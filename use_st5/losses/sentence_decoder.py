@@ -11,25 +11,25 @@ from keras import ops
 
 
 class SentenceDecoder(keras.layers.Layer):
-    """Predicts a sentence token by token from one vector.
+    """Predicts the tokens of a sentence from one vector.
 
-    Pre-norm blocks of causal self-attention, conditioning and feed-forward network over token
-    embeddings with sinusoidal positions (Vaswani et al. 2017); the output layer shares the token
-    embeddings. The conditioning is cross-attention: over a single vector its softmax is 1, and what
-    remains of it is a linear map of that vector, added at every position.
+    Pre-norm blocks of causal self-attention, conditioning and a feed-forward network, over token
+    embeddings with sinusoidal positions (Vaswani et al. 2017). The output layer shares the token
+    embeddings. The conditioning is cross-attention over a single vector. Its softmax is always 1,
+    so it is computed as a linear map of that vector, added at every position.
 
-    Targets are padded at the end, so causality alone keeps padding away from real tokens.
+    Targets are padded at the end, so the causal mask also hides padding from real tokens.
 
     Args:
         vocabulary_size: Number of token ids.
-        num_directions: Number of kinds of sentence that it decodes (previous, next).
+        num_directions: Number of kinds of decoded sentences (previous, next).
         hidden_dim: Width; even.
-        num_layers: Blocks.
+        num_layers: Number of blocks.
         num_heads: Attention heads; divides `hidden_dim`.
         intermediate_dim: Width of the feed-forward network.
 
     Call arguments:
-        tokens: int32 `[batch, length]`, the target itself; position t sees tokens before t alone.
+        tokens: int32 `[batch, length]`, the target itself; position t sees only tokens before t.
         vectors: float32 `[batch, dim]`.
         directions: int32 `[batch]`.
 
@@ -37,7 +37,7 @@ class SentenceDecoder(keras.layers.Layer):
         float32 logits `[batch, length, vocabulary_size]`.
 
     Raises:
-        ValueError: The width is odd or no multiple of the heads.
+        ValueError: The width is odd, or not a multiple of the number of heads.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SentenceDecoder(keras.layers.Layer):
         self.norm.build((None, None, self.hidden_dim))
 
     def __call__(self, tokens: Any, *, vectors: Any, directions: Any) -> Any:
-        """Builds on the vectors' width at the first call, then runs `call` (see the class)."""
+        """Builds for the vectors' width in the first call, then runs `call` (see the class)."""
         if not self.built:
             self.build(tuple(vectors.shape))
         return super().__call__(tokens, vectors=vectors, directions=directions)
@@ -129,7 +129,7 @@ class _Block(keras.layers.Layer):
 
 
 def _sinusoids(length: int, width: int) -> np.ndarray:
-    """Positions as sines and cosines, float32 `[length, width]` (Vaswani et al. 2017, 3.5)."""
+    """Sinusoidal positions, float32 `[length, width]` (Vaswani et al. 2017, 3.5)."""
     rates = 10_000.0 ** (-np.arange(0, width, 2) / width)
     angles = np.arange(length)[:, None] * rates[None, :]
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Learning from single texts: two views of a text, which differ by dropout, belong together."""
+"""Unlabelled texts: two views of the same text, which differ by dropout, are a positive pair."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from use_st5.losses.vector_loss import VectorLoss
 class SimCSELoss(VectorLoss):
     """`−log softmax(cos(f(xᵢ), f(x̄ⱼ)) / τ)[i]`, mean over rows i.
 
-    Unsupervised SimCSE (Gao et al. 2021, arXiv 2104.08821, Eq. 4), the start of Trans-Encoder
-    (Eq. 1): the encoder reads every text twice, and dropout makes the two vectors differ. Equal
-    texts of a batch are no negatives.
+    Unsupervised SimCSE (Gao et al. 2021, arXiv 2104.08821, Eq. 4), the first stage of Trans-Encoder
+    (Eq. 1). The encoder reads every text twice, and dropout makes the two vectors different. Equal
+    texts in a batch are not negatives.
 
-    Mirror-BERT (Liu et al. 2021, arXiv 2104.08027, section 2) differs in two things. With
-    `all_views` both views of a text look for each other, among both views of all other texts:
-    `2·batch` rows with `2·batch − 1` candidates each, where SimCSE has the first views look among
-    the second ones. With a `masked_span` the second view also has that many tokens in a row
-    replaced.
+    Mirror-BERT (Liu et al. 2021, arXiv 2104.08027, section 2) has two differences:
+
+    - SimCSE compares the first views with the second views. With `all_views`, each view is compared
+      with the other view of its text and with both views of all other texts: `2·batch` rows with
+      `2·batch − 1` candidates each.
+    - With a `masked_span`, that many successive tokens are masked in the second view.
 
     Inputs:
         | feature | kind |
@@ -34,8 +35,9 @@ class SimCSELoss(VectorLoss):
         | sentence | ids `[batch, length]` |
 
     Relations:
-        Where it is known which texts belong together, `ContrastiveLoss` has the same softmax. An
-        encoder without dropout and without `masked_span` learns nothing but to spread its vectors.
+        For known pairs, use `ContrastiveLoss`, which has the same softmax. Use an encoder with
+        dropout, or a `masked_span`: without both, the loss only increases the distances between the
+        vectors.
 
     Example:
         >>> loss = SimCSELoss(masked_span=2, mask_id=3)
@@ -43,15 +45,15 @@ class SimCSELoss(VectorLoss):
         >>> task.check_features()
 
     Args:
-        temperature: `τ`; SimCSE's is 0.05, Mirror-BERT's 0.04.
-        all_views: Whether both views search, and both views of the other texts are candidates.
-        masked_span: Tokens in a row that the second view loses; 0: none. A text that is not longer
-            than these keeps all.
-        mask_id: The id that stands in their place.
-        seed: Of the places.
+        temperature: `τ`; 0.05 in SimCSE, 0.04 in Mirror-BERT.
+        all_views: Whether to compare both views of all texts, as in Mirror-BERT.
+        masked_span: Number of successive tokens to mask in the second view; 0: none. Texts that are
+            not longer than this are not masked.
+        mask_id: The id of the mask token.
+        seed: Seed of the random positions.
 
     Raises:
-        ValueError: The temperature is not positive, or a span has no id to be replaced by.
+        ValueError: The temperature is not positive, or `masked_span` has no `mask_id`.
     """
 
     metric_names = ("accuracy",)
@@ -84,7 +86,7 @@ class SimCSELoss(VectorLoss):
         return (Feature("sentence", "ids"),)
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        """Nothing to build: the loss has no weights."""
+        """Does nothing: the loss has no weights."""
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         ids = batch["sentence"]
@@ -107,7 +109,7 @@ class SimCSELoss(VectorLoss):
         return (loss + back) / 2, {name: (metrics[name] + more[name]) / 2 for name in metrics}
 
     def _masked(self, ids: Any) -> Any:
-        """The ids with a span masked at a random place; special tokens at both ends stay."""
+        """Masks a span at a random position; the special tokens at both ends stay."""
         lengths = ops.sum(ops.cast(ids != 0, "int32"), axis=1, keepdims=True)
         room = ops.maximum(lengths - 2 - self.masked_span, 0)
         drawn = keras.random.uniform(ops.shape(lengths), seed=self.places)

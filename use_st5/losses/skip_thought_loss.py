@@ -1,4 +1,4 @@
-"""Running text as a task: from a sentence, predict its neighbours."""
+"""Running text: predict the previous and the next sentence from a sentence."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PADDING, _UNKNOWN = 0, 1
 class SkipThoughtLoss(VectorLoss):
     """`mean over neighbours of (1/|n|) Σ_t −log p(n_t | n_{<t}, encoder(sentence))`.
 
-    The Skip-Thought-like task of the USE paper, a Transformer decoder in place of the LSTM of Kiros
-    et al. 2015. One decoder serves both neighbours, told apart by a learned direction vector: most
-    of a decoder's weights are its token embeddings, which the two would share anyway, and a single
-    pass over both keeps the compiled step small. Each neighbour weighs the same whatever its
-    length; a row without a neighbour (padding alone) adds zero.
+    This is the Skip-Thought-like task of the USE paper. A Transformer decoder replaces the LSTM of
+    Kiros et al. 2015. One decoder predicts both neighbours, with a trained vector for the
+    direction: most weights of a decoder are its token embeddings, which both directions share, and
+    one pass over both keeps the compiled step small. All neighbours have the same weight,
+    independent of their length. The loss of a missing neighbour (a row of padding) is zero.
 
     Inputs:
         | feature | kind |
@@ -32,8 +32,8 @@ class SkipThoughtLoss(VectorLoss):
         | next | uni-gram ids `[batch, max_tokens]` |
 
     Relations:
-        The one loss here that needs running text alone, no pairs and no labels. Its decoder is
-        thrown away after the training.
+        It needs running text, but no pairs and no labels. The decoder is not needed after the
+        training.
 
     Example:
         >>> data = ArrayData({"sentence": ids, "previous": others, "next": others})
@@ -41,12 +41,12 @@ class SkipThoughtLoss(VectorLoss):
         >>> task.check_features()
 
     Args:
-        vocabulary_size: The decoder predicts the ids below this one (the most frequent words);
-            every other id counts as unknown, id 1.
+        vocabulary_size: The decoder predicts ids below this number (the most frequent words). All
+            other ids count as unknown, id 1.
         hidden_dim: Width of the decoder.
-        num_layers: Its blocks.
-        num_heads: Its attention heads.
-        intermediate_dim: Width of its feed-forward networks.
+        num_layers: Number of decoder blocks.
+        num_heads: Number of attention heads.
+        intermediate_dim: Width of the feed-forward networks.
     """
 
     features = (
@@ -106,6 +106,6 @@ class SkipThoughtLoss(VectorLoss):
 
 
 def _mean_of_row_means(values: Any, weights: Any) -> Any:
-    """Mean over rows of each row's weighted mean, `[rows, length]` → scalar; an empty row is 0."""
+    """Mean of the rows' weighted means, `[rows, length]` → scalar; an empty row counts as 0."""
     sums = ops.sum(ops.where(weights > 0, values, 0.0) * weights, axis=-1)
     return ops.mean(sums / ops.maximum(ops.sum(weights, axis=-1), 1.0))

@@ -1,4 +1,4 @@
-"""T5's own task as a loss: write the spans that were taken out of the inputs."""
+"""T5's pre-training loss: predict the spans that were removed from the input."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PADDING = 0
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class SpanCorruptionLoss(TaskLoss):
-    """`mean over rows of (1/|t|) Σ_k −log p(t_k | t_{<k}, inputs)`, by teacher forcing.
+    """`mean over rows of (1/|t|) Σ_k −log p(t_k | t_{<k}, inputs)`, with teacher forcing.
 
-    What is trained is a whole `use_st5.models.t5.t5.T5`, which takes the encoder's place in the
-    trainer; the loss owns nothing. The model reads the inputs and, behind the start id 0, the
-    targets without their last token (Raffel et al. 2020, sections 2.1 and 3.1.4). Targets of
-    `SpanCorruption` all have one length, so that the mean over rows is that over tokens.
+    The trained model is a whole `use_st5.models.t5.t5.T5`, which replaces the encoder in the
+    trainer. The loss has no weights. The decoder reads the start id 0 and the targets without their
+    last token (Raffel et al. 2020, sections 2.1 and 3.1.4). All targets of `SpanCorruption` have
+    the same length, so the mean over rows equals the mean over tokens.
 
     Inputs:
         | feature | kind |
@@ -28,7 +28,8 @@ class SpanCorruptionLoss(TaskLoss):
         | targets | ids `[batch, target_length]` |
 
     Relations:
-        It pretrains the T5 whose encoder `ContrastiveLoss` then makes a sentence encoder.
+        It pre-trains a T5. `ContrastiveLoss` then trains the encoder of that T5 as a sentence
+        encoder.
 
     Example:
         >>> data = ArrayData({"inputs": ids, "targets": others})

@@ -1,4 +1,4 @@
-"""What every loss offers the trainer, and what it is given."""
+"""The base class of all losses, and the columns that a loss reads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ EXCLUDED = -1e9
 
 @dataclasses.dataclass(frozen=True)
 class Feature:
-    """One column of a batch that a loss reads; the trainer checks it against the data.
+    """A column of a batch that a loss reads; the trainer checks it against the data.
 
     Attributes:
         name: Key in the batch.
         kind: `"ids"`: integers `[batch, length]`, 0 = padding; `"label"`: integers `[batch]`;
             `"score"`: floats `[batch]`; `"vector"`: floats `[batch, size]`.
-        size: The number of classes of a label, the width of a vector; None where any will do.
+        size: The number of classes of a label, or the width of a vector; None: any size.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Feature:
 
     @property
     def of_text(self) -> bool:
-        """Whether the column holds ids, which are made of a text."""
+        """Whether the column contains ids, which a tokenizer makes from texts."""
         return COLUMN_KINDS[self.kind].of_text
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Feature:
         return f"{self.name}: {kind.numbers} [{shape}]{classes}"
 
     def problem(self, array: np.ndarray | None) -> str | None:
-        """What is wrong with the column that the data has under this name, or None."""
+        """Describes what is wrong with the data's column of this name; None if it is correct."""
         kind = COLUMN_KINDS[self.kind]
         if array is None:
             return f"'{self.name}' is missing"
@@ -67,10 +67,10 @@ class Feature:
 
 
 class Gather:
-    """The trivial case of one replica: its own rows are all rows.
+    """Gathers the rows of all replicas; this class is for one replica and returns its input.
 
-    A loss whose candidates are the rows of the batch calls `gather(rows)` to see those of every
-    replica; `use_st5.training.strategies.ReplicaGather` is the one under `tf.distribute`.
+    A loss whose candidates are the rows of the batch calls `gather(rows)` to get the rows of all
+    replicas. `use_st5.training.strategies.ReplicaGather` does this with `tf.distribute`.
     """
 
     def __call__(self, rows: Any) -> Any:
@@ -78,7 +78,7 @@ class Gather:
         return rows
 
     def first_row(self, rows: Any) -> Any:
-        """Where this replica's own rows begin among the gathered ones (`rows`: its number)."""
+        """The index of this replica's first row in the gathered rows (`rows`: its number)."""
         del rows
         return 0
 
@@ -89,20 +89,19 @@ LOCAL = Gather()
 class TaskLoss(keras.layers.Layer):
     """Base class: a loss over a batch of ids, with the layers that only its task needs.
 
-    A subclass names its `features` and its `metric_names`, creates the weights of its head in
-    `build(embedding_shape)`, and computes in
-    `call(encoder, batch, training, gather) -> (loss, metrics)`, everything in float32.
-    The loss is a mean over the rows of the batch: then micro-batches, replicas and one large batch
-    agree.
+    A subclass lists its `features` and its `metric_names`, creates the weights of its head in
+    `build(embedding_shape)`, and computes `call(encoder, batch, training, gather) -> (loss,
+    metrics)` in float32. The loss must be a mean over the rows of the batch. Then micro-batches,
+    several replicas and one large batch give the same result.
 
     Call arguments:
         encoder: A model `ids [batch, length] → [batch, dimension]` with an attribute `dimension`.
         batch: The features by name.
-        training: Whether dropout acts, in the encoder and the head.
-        gather: Gives the rows of all replicas (see `Gather`).
+        training: Whether to apply dropout in the encoder and in the head.
+        gather: Returns the rows of all replicas (see `Gather`).
 
     Returns:
-        The float32 scalar loss, and a dict of float32 scalars with the keys `metric_names`.
+        The loss, a float32 scalar, and a dict of float32 scalars with the keys `metric_names`.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -116,14 +115,14 @@ class TaskLoss(keras.layers.Layer):
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """The keys of the metrics, in the order in which they are shown."""
+        """The keys of the metrics, in the order of the log."""
         return ()
 
     def check_encoder(self, encoder: keras.Model) -> None:
-        """Checks that the encoder has what the loss needs beside vectors: by default nothing.
+        """Checks that the encoder has everything that the loss needs; by default only vectors.
 
         Raises:
-            ValueError: It has not.
+            ValueError: The encoder lacks something.
         """
         del encoder
 
@@ -135,7 +134,7 @@ class TaskLoss(keras.layers.Layer):
         training: bool = False,
         gather: Gather = LOCAL,
     ) -> tuple[Any, dict[str, Any]]:
-        """Builds the head at the first call, then runs `call` (see the class)."""
+        """Builds the head in the first call, then runs `call` (see the class)."""
         if not self.built:
             self.build((None, encoder.dimension))
         # By keyword: Keras takes nothing but tensors by position.
@@ -145,12 +144,12 @@ class TaskLoss(keras.layers.Layer):
 def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> list[Any]:
     """Encodes several id arrays in one call of the encoder.
 
-    One call means one gradient of the embedding table, which is the large one.
+    With one call, there is only one gradient of the embedding table, which is large.
 
     Args:
         encoder: Model `ids → [batch, dimension]`.
-        ids: Arrays of int `[batch, length]`; the lengths may differ (0 is padding).
-        training: Whether dropout acts.
+        ids: Integer arrays `[batch, length]`; the lengths may differ (0 is padding).
+        training: Whether to apply dropout.
 
     Returns:
         Float32 `[batch, dimension]` for each array.
@@ -160,7 +159,7 @@ def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> lis
 
 
 def stack_ids(ids: list[Any]) -> Any:
-    """Id arrays `[batch, length]` one above the other, padded with 0 to the longest length."""
+    """Concatenates id arrays `[batch, length]`, padded with 0 to the longest length."""
     # Numbers, or tensors where batches are of several lengths.
     lengths = [ops.shape(array)[1] for array in ids]
     known = all(isinstance(length, int) for length in lengths)
@@ -173,12 +172,12 @@ def stack_ids(ids: list[Any]) -> Any:
 
 
 def dense_stack(widths: tuple[int, ...], activation: str) -> list[keras.layers.Dense]:
-    """Float32 dense layers of these widths, all with the activation."""
+    """Float32 dense layers with these widths and this activation."""
     return [keras.layers.Dense(width, activation=activation, dtype="float32") for width in widths]
 
 
 def build_stack(layers: list[keras.layers.Dense], width: int) -> int:
-    """Builds dense layers one behind the other on inputs of `width`; returns the last width."""
+    """Builds successive dense layers for inputs of `width`; returns the last width."""
     for layer in layers:
         layer.build((None, width))
         width = layer.units
@@ -186,7 +185,7 @@ def build_stack(layers: list[keras.layers.Dense], width: int) -> int:
 
 
 def cross_entropy(labels: Any, logits: Any) -> tuple[Any, dict[str, Any]]:
-    """What a classifying loss returns: the mean cross-entropy, and the accuracy as its metric.
+    """The mean cross-entropy as the loss, and the accuracy as its metric.
 
     Args:
         labels: int32 `[batch]`.

@@ -1,4 +1,4 @@
-"""Learning from a teacher: come to the vectors that a stronger encoder gives."""
+"""Distillation: train the encoder to produce the vectors of a stronger encoder."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from use_st5.losses.vector_loss import VectorLoss
 class TeacherLoss(VectorLoss):
     """`w_v·mean(1 − cos(W·sᵢ, tᵢ)) + w_s·mean_{i≠j}(Sᵢⱼ − Tᵢⱼ)² + w_r·mean KL(p(Tᵢ) ‖ p(Sᵢ))`.
 
-    `s` is the encoder's vector, `t` the teacher's, `S` and `T` the matrices of cosines within the
-    batch (under `tf.distribute` within the batch of all replicas), `p` the softmax of a row at the
-    temperature, a row's similarity to itself left out. The first term is the regression of
-    Reimers and Gurevych 2020 with a bias-free `W` where the dimensions differ; the second is the
-    similarity-preserving term of Tung and Mori 2019; the third compares rankings. The last two act
-    on `s` itself, so that the cosines of the exported vectors, not of `W·s`, are the trained ones.
+    `s` is the encoder's vector and `t` the teacher's. `S` and `T` are the matrices of cosines in
+    the batch (with `tf.distribute`, in the batch of all replicas). `p` is the softmax of a row with
+    the temperature, without the similarity of a row to itself.
 
-    With hints `h`, `w_h·mean(1 − cos(H·sᵢ, hᵢ))` is added. A hint is what a layer in the middle of
-    the teacher says (Romero et al. 2015, arXiv 1412.6550, section 2.1): it holds what the cosines
-    of the teacher's own vectors leave out, and what a classifier may want.
+    - The first term is the regression of Reimers and Gurevych 2020, with a bias-free `W` if the
+      dimensions differ.
+    - The second term is the similarity-preserving loss of Tung and Mori 2019.
+    - The third term compares rankings.
+
+    The last two terms use `s` itself, not `W·s`, so they train the cosines of the exported vectors.
+
+    With hints `h`, `w_h·mean(1 − cos(H·sᵢ, hᵢ))` is added. A hint is the output of a middle layer
+    of the teacher (Romero et al. 2015, arXiv 1412.6550, section 2.1). It contains information that
+    the cosines of the teacher's vectors lack and that a classifier may need.
 
     Inputs:
         | feature | kind |
@@ -35,9 +39,8 @@ class TeacherLoss(VectorLoss):
         | hint, if `hint_dim` is given | floats `[batch, hint_dim]`, any length but 0 |
 
     Relations:
-        `VectorStore.of_teacher` asks a teacher for its vectors once and keeps them. Where labels
-        are at hand instead of a stronger encoder, `ContrastiveLoss` and `ClassificationLoss` are
-        the losses.
+        `VectorStore.of_teacher` computes a teacher's vectors once and stores them. For labels
+        instead of a teacher, use `ContrastiveLoss` or `ClassificationLoss`.
 
     Example:
         >>> loss = TeacherLoss(teacher_dim=6, similarity_weight=1.0)
@@ -49,8 +52,8 @@ class TeacherLoss(VectorLoss):
         vector_weight: `w_v`.
         similarity_weight: `w_s`.
         ranking_weight: `w_r`.
-        temperature: Of the softmax in the third term.
-        hint_dim: Width of the hints; None: there are none.
+        temperature: The temperature of the softmax in the third term.
+        hint_dim: Width of the hints; None: no hints.
         hint_weight: `w_h`.
     """
 
@@ -83,7 +86,7 @@ class TeacherLoss(VectorLoss):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The sentence, the teacher's vector and its hint for it."""
+        """The sentence, the teacher's vector and, with `hint_dim`, the hint."""
         features = (Feature("sentence", "ids"), Feature("teacher", "vector", size=self.teacher_dim))
         if self.hint_dim is None:
             return features
@@ -154,7 +157,7 @@ def _mean_cosine(first: Any, second: Any) -> Any:
 
 
 def _cosine_matrices(student: Any, teacher: Any, gather: Gather) -> tuple[Any, Any, Any]:
-    """Cosines of own rows with all rows, `[rows, all]` each, and where the two rows differ."""
+    """Cosines of own rows with all rows, `[rows, all]`, and a mask: False for the row itself."""
     ours, theirs = (ops.matmul(x, ops.transpose(gather(x))) for x in (student, teacher))
     rows = ops.shape(student)[0]
     own = gather.first_row(rows) + ops.arange(rows, dtype="int32")
@@ -163,6 +166,6 @@ def _cosine_matrices(student: Any, teacher: Any, gather: Gather) -> tuple[Any, A
 
 
 def _mean_where(values: Any, mask: Any) -> Any:
-    """Mean of the entries of `values` where `mask`; 0 where there is none."""
+    """Mean of the entries of `values` where `mask` is True; 0 if there are none."""
     total = ops.sum(ops.where(mask, values, 0.0))
     return total / ops.maximum(ops.sum(ops.cast(mask, "float32")), 1.0)

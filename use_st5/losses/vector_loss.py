@@ -1,4 +1,4 @@
-"""Losses that know the encoder by its vectors alone."""
+"""Base class of the losses that need only the vectors of the encoder."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from use_st5.losses.task_loss import LOCAL, Gather, TaskLoss, encode_together
 
 
 class VectorLoss(TaskLoss):
-    """Base class: a loss that encodes texts of the batch and then needs nothing but their vectors.
+    """Base class: a loss that needs nothing from the encoder but the vectors of texts.
 
-    A subclass says which texts (`texts`) and what to make of their vectors (`from_vectors`). Who
-    trains may then encode them otherwise than in one call: piece by piece, say, because the batch
-    does not fit into memory (`use_st5.training.piecewise_encoder`).
+    A subclass returns the texts of a batch (`texts`) and computes the loss from their vectors
+    (`from_vectors`). So the trainer can encode the texts in several pieces if the batch does not
+    fit into memory (`use_st5.training.piecewise_encoder`).
     """
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
@@ -29,8 +29,8 @@ class VectorLoss(TaskLoss):
         Args:
             vectors: float32 `[batch, dimension]` for each array of `texts`.
             batch: The features by name.
-            training: Whether dropout acts in the head.
-            gather: Gives the rows of all replicas.
+            training: Whether to apply dropout in the head.
+            gather: Returns the rows of all replicas.
         """
         raise NotImplementedError
 
