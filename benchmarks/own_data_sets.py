@@ -16,8 +16,8 @@ from use_st5._files import atomic_path
 from use_st5.data.corpora import MEDQUAD, inference_triplets
 from use_st5.data.data_folder import DataFolder
 from use_st5.data.sentence_splitter import split_sentences
-from use_st5.evaluation.senteval.readers import MR, SICK_E, SST2, TREC, TransferSample
-from use_st5.evaluation.sts.readers import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
+from use_st5.evaluation.classification import MR, SICK_E, SST2, TREC, TransferSample
+from use_st5.evaluation.sts import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
 from use_st5.training.held_out import development_set, spread
 from use_st5.training.sources import open_source
 from use_st5.training.survey import survey

@@ -29,8 +29,7 @@ from sklearn.preprocessing import StandardScaler
 import use_st5
 from use_st5.data.data_folder import DataFolder
 from use_st5.distillation.minilm import HINT_LAYER, minilm_teacher
-from use_st5.evaluation.senteval.protocol import classifier_features
-from use_st5.evaluation.senteval.readers import MRPC, SST2, TREC, TransferSample
+from use_st5.evaluation.classification import MRPC, SST2, TREC, TransferSample, classifier_features
 
 PHRASES = 6_000
 Encode = Callable[[list[str]], np.ndarray]

@@ -48,7 +48,6 @@ HELD_ELSEWHERE = {
     "use_st5/data/prepared_column.py": "tests/data/test_prepared.py",
     "use_st5/data/published_corpus.py": "tests/data/test_corpora.py",
     "use_st5/data/read_report.py": "tests/data/test_nli_reader.py",
-    "use_st5/evaluation/result_store.py": "tests/evaluation/test_runner.py",
     "use_st5/evaluation/task.py": "tests/evaluation/test_runner.py",
     "use_st5/export/encoder_graph.py": "tests/export/test_saved_model.py",
     "use_st5/layers/replicated_strings.py": "tests/layers/test_saved_model_layer.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from use_st5._quoted_rows import quoted_rows
-from use_st5.evaluation.multilingual_sts.readers import read_stsb_multi_mt
+from use_st5.evaluation.multilingual_sts import read_stsb_multi_mt
 
 
 def rows(*lines: str) -> list[tuple[int, list[str] | str]]:

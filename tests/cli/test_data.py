@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.toys import WORDS, WordsTask
+from tests.evaluation.toys import WORDS, words_task
 from use_st5.data.data_folder import DataSource
 from use_st5.evaluation import registry
 
@@ -20,9 +20,9 @@ COLUMNS = ["data set", "found", "for", "from", "licence", "prepare"]
 def toy_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two groups of tasks, and a folder `data` with one of their two sets."""
     tasks = (
-        WordsTask(),
-        WordsTask(name="again", group="more"),
-        WordsTask(name="sick", sources=(WORDS,), optional_sources=(SICK,)),
+        words_task(),
+        words_task("again", group="more"),
+        words_task("sick", sources=(WORDS,), optional_sources=(SICK,)),
     )
     monkeypatch.setattr(registry, "all_tasks", lambda: {task.name: task for task in tasks})
     monkeypatch.delenv("USE_ST5_DATA", raising=False)

@@ -11,7 +11,7 @@ import pytest
 
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.registry import all_tasks
-from use_st5.evaluation.tatoeba.readers import LANGUAGES
+from use_st5.evaluation.translations import LANGUAGES
 
 OTHER_TEXT = b"word " * 10
 NO_UTF8 = b"caf\xe9\n" * 3

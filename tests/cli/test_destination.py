@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import use_st5
-from tests.evaluation.toys import BagOfWords, WordsTask
+from tests.evaluation.toys import BagOfWords, words_task
 from use_st5._cli import convert, export, models, reproduce
 from use_st5.evaluation.runner import evaluate
 
@@ -31,7 +31,7 @@ def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with texts and a record, where the test fails once a command begins to work."""
     (tmp_path / "texts.txt").write_text("one\n", encoding="utf-8")
     (tmp_path / "words.txt").write_text("a b\nc\n", encoding="utf-8")
-    evaluate(BagOfWords(), [WordsTask()], tmp_path).write(tmp_path / "record.json")
+    evaluate(BagOfWords(), [words_task()], tmp_path).write(tmp_path / "record.json")
 
     def work(*_: Any, **__: Any) -> None:
         raise AssertionError("the command began to work")

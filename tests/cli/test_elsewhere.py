@@ -20,7 +20,7 @@ import pytest
 import tensorflow as tf
 
 import use_st5
-from tests.evaluation.toys import BagOfWords, WordsTask
+from tests.evaluation.toys import BagOfWords, words_task
 from tests.machines import new_machine  # noqa: F401
 from tests.toy_encoders import WORDS, Toy
 from use_st5._cli import train
@@ -234,7 +234,7 @@ def test_what_writes_here_alone_says_so(
     files = {"texts.txt": "a\n", "words.txt": "a b\nc\n", "pairs.tsv": "anchor\tpositive\na\tb\n"}
     for name, text in files.items():
         Path(name).write_text(text)
-    evaluate(BagOfWords(), [WordsTask()], Path()).write("record.json")
+    evaluate(BagOfWords(), [words_task()], Path()).write("record.json")
     result = use(*arguments)
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.stderr
     assert "expected a local" in result.stderr

@@ -11,13 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import FakeEncoder
-from tests.evaluation.toys import WORDS, WordsTask
+from tests.evaluation.toys import WORDS, words_task
 from use_st5._cli.task_choice import print_tasks
 from use_st5.data.data_folder import DataSource
 from use_st5.evaluation import registry
@@ -65,33 +64,27 @@ class Nameless:
 '''
 
 
-@dataclass(frozen=True)
-class OwnTask(EvaluationTask):
+def own_task(runs: list[int]) -> EvaluationTask:
     """Needs no data; counts how often it ran."""
 
-    runs: list[int]
-    name: str = "own"
-    group: str = "light"
-    title: str = "Own"
-    protocol: str = "the first number of one vector"
-
-    def run(self, context: TaskContext) -> TaskResult:
-        self.runs.append(context.seed)
+    def score(context: TaskContext, data: None) -> TaskResult:
+        runs.append(context.seed)
         return TaskResult("first", {"first": float(context.embed(["abcd"])[0, 0])}, {"texts": 1})
 
+    return EvaluationTask("own", "light", "Own", "the first number of one vector", score)
 
-@dataclass(frozen=True)
-class StoppedTask(WordsTask):
+
+def stopped_task() -> EvaluationTask:
     """Ctrl-C is pressed while it runs, the first time."""
+    presses: list[int] = []
 
-    name: str = "stopped"
-    presses: tuple[list[int], ...] = ([],)
-
-    def run(self, context: TaskContext) -> TaskResult:
-        if not self.presses[0]:
-            self.presses[0].append(1)
+    def score(context: TaskContext, lines: list[str]) -> TaskResult:
+        if not presses:
+            presses.append(1)
             raise KeyboardInterrupt
-        return super().run(context)
+        return words_task().score(context, lines)
+
+    return words_task("stopped", group="trouble", score=score)
 
 
 @pytest.fixture
@@ -105,11 +98,11 @@ def toy_suite(
 ) -> Iterator[None]:
     """Tasks, a data folder `data` and a file `encoders.py`."""
     tasks = (
-        WordsTask(),
-        StoppedTask(group="trouble", presses=([],)),
-        WordsTask(name="rare", group="toys", title="Rare words", sources=(ABSENT,)),
-        WordsTask(name="any", group="some", sources=(), optional_sources=(ABSENT, WORDS)),
-        OwnTask(own_runs),
+        words_task(),
+        stopped_task(),
+        words_task("rare", title="Rare words", sources=(ABSENT,)),
+        words_task("any", group="some", sources=(), optional_sources=(ABSENT, WORDS)),
+        own_task(own_runs),
     )
     monkeypatch.setattr(registry, "all_tasks", lambda: {task.name: task for task in tasks})
     monkeypatch.delenv("USE_ST5_DATA", raising=False)
@@ -425,17 +418,19 @@ class Slow:
 """
 SUITE = """
 import signal
-from tests.evaluation.toys import WordsTask
+from tests.evaluation.toys import words_task
 from use_st5.evaluation import registry
 from use_st5.data.data_folder import DataSource
 second = DataSource("second", ("second.txt",), "a test")
 
-class Second(WordsTask):
-    def run(self, context):
-        context.embed(context.data.find(second).read_text().splitlines())
-        return super().run(context)
+def score(context, lines):
+    context.embed(context.data.find(second).read_text().splitlines())
+    return words_task().score(context, lines)
 
-tasks = {"words": WordsTask(), "second": Second(name="second", sources=(second,))}
+tasks = {
+    "words": words_task(),
+    "second": words_task("second", sources=(second,), score=score),
+}
 registry.all_tasks = lambda: tasks
 # A test run in the background ignores the signal, and so would its processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)

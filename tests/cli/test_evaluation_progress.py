@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress as Bars
 
-from tests.evaluation.toys import WordsTask
+from tests.evaluation.toys import words_task
 from use_st5._cli.evaluation_progress import EvaluationProgress, drawn_progress
 
 
@@ -38,7 +38,7 @@ def test_sentences_reach_the_encoder_as_they_are_and_are_counted(screen: Console
 def test_bars_name_the_task_and_the_steps_within(screen: Console) -> None:
     with Bars(console=screen, auto_refresh=False) as bars:
         progress = EvaluationProgress(bars)
-        progress.started(WordsTask(), 2, 5)
+        progress.started(words_task(), 2, 5)
         assert (bars.tasks[0].description, bars.tasks[0].completed) == ("Words", 1)
         seen = []
         for step in progress.track("abc", "letters"):

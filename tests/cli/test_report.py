@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.toys import BagOfWords, WordsTask
+from tests.evaluation.toys import BagOfWords, words_task
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.runner import evaluate
 
@@ -19,7 +19,7 @@ def records(tmp_path: Path) -> None:
     data.mkdir()
     (data / "words.txt").write_text("a b\nc\n", encoding="utf-8")
     for seed, name in enumerate(("a.json", "b.json", "a=b.json")):
-        evaluate(BagOfWords(), [WordsTask()], data, seed=seed).write(tmp_path / name)
+        evaluate(BagOfWords(), [words_task()], data, seed=seed).write(tmp_path / name)
     (tmp_path / "later.json").write_text('{"format": 99}', encoding="utf-8")
     (tmp_path / "text.json").write_text("text", encoding="utf-8")
 

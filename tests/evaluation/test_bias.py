@@ -1,21 +1,16 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
-from use_st5.bias.weat import run_weat, weat_tests
+from use_st5.bias.weat import read_weat, run_weat, weat_tests
 from use_st5.data.data_folder import DataFolder, MissingDataError
-from use_st5.evaluation.bias import SECTIONS, TASKS, BiasTask, own_test
-from use_st5.evaluation.report.evaluated import evaluated_models
-from use_st5.evaluation.report.theme import LIGHT
-from use_st5.evaluation.task import TaskContext
+from use_st5.evaluation.bias import TASKS, own_test, sentence_task, word_task
+from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.vector_store import Encode, VectorCache
 
 BY_NAME = {task.name: task for task in TASKS}
@@ -34,8 +29,8 @@ def scattered(texts: list[str]) -> np.ndarray:
     return np.array([np.random.default_rng(seed).standard_normal(16) for seed in seeds])
 
 
-def quick(name: str) -> BiasTask:
-    return replace(BY_NAME[name], samples=1000, resamples=100)
+def quick(name: str, **settings: int) -> EvaluationTask:
+    return word_task(weat_tests()[name], "", **{"samples": 1000, "resamples": 100, **settings})
 
 
 def test_tasks_are_the_tests_of_the_papers() -> None:
@@ -58,10 +53,10 @@ def test_words_of_ones_own(tmp_path: Path) -> None:
         (tmp_path / f"{name}.json").write_text(json.dumps(groups), encoding="utf-8")
     task = own_test(tmp_path / "my words.json")
     assert (task.name, task.title, task.group) == ("my_words", "my words", "weat")
-    assert task.options()["texts"]["x"] == ["targ1 0", "targ1 1", "targ1 2"]
+    assert task.options["texts"]["x"] == ["targ1 0", "targ1 1", "targ1 2"]
     result = task.run(context(tmp_path, encode=scattered))
     assert result.details["categories"] == [*groups]
-    expected = run_weat(scattered, task.test, seed=7)
+    expected = run_weat(scattered, read_weat(tmp_path / "my words.json"), seed=7)
     assert result.scores["effect_size"] == expected.effect_size
     with pytest.raises(ValueError, match=r"weat6\.json: expected another name than weat6"):
         own_test(tmp_path / "weat6.json")
@@ -93,19 +88,19 @@ def test_words_need_no_data(tmp_path: Path) -> None:
 def test_every_option_reaches_the_outcome(tmp_path: Path) -> None:
     task = quick("weat9")
     base = task.run(context(tmp_path, encode=scattered))
-    assert task.options() == {"ddof": 1, "samples": 1000, "resamples": 100}
+    assert task.options == {"ddof": 1, "samples": 1000, "resamples": 100}
     # Of 12 targets the two standard deviations differ by the factor √(12 / 11).
-    population = replace(task, ddof=0).run(context(tmp_path, encode=scattered))
+    population = quick("weat9", ddof=0).run(context(tmp_path, encode=scattered))
     ratio = population.scores["effect_size"] / base.scores["effect_size"]
     assert ratio == pytest.approx((12 / 11) ** 0.5)
     assert population.details["ddof"] == 0
     assert base.counts["partitions"] == 924
     assert (
-        replace(task, samples=900).run(context(tmp_path, encode=scattered)).counts["partitions"]
+        quick("weat9", samples=900).run(context(tmp_path, encode=scattered)).counts["partitions"]
         == 900
     )
     for other in (
-        replace(task, resamples=101).run(context(tmp_path, encode=scattered)),
+        quick("weat9", resamples=101).run(context(tmp_path, encode=scattered)),
         task.run(context(tmp_path, seed=8, encode=scattered)),
     ):
         assert other.scores["effect_size_low"] != base.scores["effect_size_low"]
@@ -113,7 +108,7 @@ def test_every_option_reaches_the_outcome(tmp_path: Path) -> None:
 
 
 def test_sentences_are_read_from_the_data_folder(tmp_path: Path) -> None:
-    task = quick("seat7")
+    task = sentence_task("7", "sent-weat7", samples=1000, resamples=100)
     with pytest.raises(MissingDataError, match=r"sent-weat7\.jsonl.*sent-bias"):
         task.run(context(tmp_path))
     groups = zip(
@@ -139,55 +134,8 @@ def test_sentences_are_read_from_the_data_folder(tmp_path: Path) -> None:
 def test_every_published_file_is_read(data_dir: Path) -> None:
     for task in TASKS:
         if task.sources:
-            result = replace(task, samples=10, resamples=10).run(context(data_dir))
+            file = Path(task.sources[0].places[0]).stem
+            quick = sentence_task(task.name, file, samples=10, resamples=10)
+            result = quick.run(context(data_dir))
             assert -2 < result.scores["effect_size"] < 2
             assert result.counts["targets"] >= 8
-
-
-SCORES = {
-    "effect_size": 1.381,
-    "p_value": 1e-5,
-    "effect_size_low": -0.204,
-    "effect_size_high": 1.5,
-}
-MALE_NAMES = ["MaleNames", "Y", "A", "B"]
-FLOWERS = ["Flowers", "Insects", "Pleasant", "Unpleasant"]
-
-
-def test_effects_stand_with_interval_and_p_beside_the_published_ones() -> None:
-    given = evaluated_models(
-        [
-            record("a", {"weat1": entry("weat", "WEAT1", SCORES, categories=FLOWERS)}),
-            record("b", {"seat1": entry("seat", "SEAT1", SCORES, categories=MALE_NAMES)}),
-        ]
-    )
-    section = SECTIONS[0].of(given, published=True)
-    weat, seat = section.tables
-    (row,) = weat.rows
-    assert row.detail == "Flowers / Insects × Pleasant / Unpleasant"
-    assert [cell.text for cell in row.cells] == ["1.38", "–", "1.50"]
-    assert row.cells[0].small == "−0.20 to 1.50; p < 0.001"
-    assert [column.title for column in weat.columns] == ["a", "b", "GloVe (published)"]
-    assert [column.title for column in seat.columns] == ["a", "b"]
-    assert seat.rows[0].detail == "Male Names / Y × A / B"
-    assert not any(cell.best for cell in row.cells)
-    assert [plot.name for plot in section.plots] == ["weat", "seat"]
-
-
-def test_an_undefined_effect_and_a_missing_interval_are_shown_as_such() -> None:
-    tasks = {
-        "weat1": entry("weat", "WEAT1", SCORES | {"effect_size": None, "p_value": None}),
-        "weat2": entry("weat", "WEAT2", SCORES | {"effect_size_low": None}),
-    }
-    section = SECTIONS[0].of(evaluated_models([record("a", tasks)]), published=False)
-    cells = [row.cells[0] for row in section.tables[0].rows]
-    assert [cell.text for cell in cells] == ["undefined", "1.38"]
-    assert [cell.small for cell in cells] == ["", "p < 0.001"]
-    (axes,) = section.plots[0].draw(LIGHT).axes
-    widths = [patch.get_width() for patch in axes.patches]
-    assert math.isnan(widths[0])
-    assert widths[1] == 1.381
-
-
-def test_nothing_without_tests() -> None:
-    assert SECTIONS[0].of(evaluated_models([record("a", {})]), published=True) is None

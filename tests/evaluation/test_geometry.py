@@ -7,19 +7,15 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from tests.evaluation.report.records import entry, record
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation import geometry
 from use_st5.evaluation.geometry import (
-    SECTIONS,
-    GeometryTask,
+    TASKS,
     alignment,
     evaluate_geometry,
     uniformity,
 )
-from use_st5.evaluation.report.evaluated import evaluated_models
-from use_st5.evaluation.report.theme import LIGHT
 from use_st5.evaluation.sts import STSPair
 from use_st5.evaluation.task import TaskContext
 from use_st5.vector_store import VectorCache
@@ -116,7 +112,7 @@ def test_scores_and_counts(tmp_path: Path) -> None:
     rows = [("4.001", "a", "ab"), ("4", "c", "d"), ("3.999", "a", "d")]
     lines = [f"main\tf\t2012\t1\t{score}\t{first}\t{second}\n" for score, first, second in rows]
     (tmp_path / "STSBenchmark" / "sts-test.csv").write_text("".join(lines))
-    result = GeometryTask().run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
+    result = TASKS[0].run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
     near = 2 - math.sqrt(2)  # squared distance of a and ab; all others are 2
     kernels = math.exp(-2 * near) + 5 * math.exp(-4)
     assert result.main == "uniformity"
@@ -133,7 +129,7 @@ def test_scores_and_counts(tmp_path: Path) -> None:
 
 def test_counts_of_the_test_split(data_dir: Path) -> None:
     context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
-    result = GeometryTask().run(context)
+    result = TASKS[0].run(context)
     path = data_dir / "sts_raw" / "stsbenchmark" / "sts-test.csv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
     gold = [float(row[4]) for row in rows]
@@ -144,39 +140,3 @@ def test_counts_of_the_test_split(data_dir: Path) -> None:
         "sentences": len({row[column].strip() for row in rows for column in (5, 6)}),
     }
     assert result.scores["uniformity"] < result.scores["uniformity_with_self_pairs"] < 0
-
-
-def scores_of(uniformity: float | None, alignment: float) -> dict[str, dict]:
-    scores = {
-        "uniformity": uniformity,
-        "alignment_above_4": alignment,
-        "alignment_from_4": alignment,
-    }
-    return {"geometry": entry("geometry", "Alignment and uniformity", scores)}
-
-
-def test_less_is_better_and_every_point_is_drawn() -> None:
-    models = evaluated_models(
-        [
-            record("a", scores_of(-2.0, 0.3)),
-            record("b", scores_of(-1.0, 0.2)),
-            record("c", {}),
-            record("d", scores_of(None, 0.4)),
-        ]
-    )
-    section = SECTIONS[0].of(models, published=True)
-    assert [[cell.text for cell in row.cells] for row in section.tables[0].rows] == [
-        ["0.300", "0.300", "−2.000"],
-        ["0.200", "0.200", "−1.000"],
-        ["–", "–", "–"],
-        ["0.400", "0.400", "undefined"],
-    ]
-    best = [[cell.best for cell in row.cells] for row in section.tables[0].rows]
-    assert best == [[False, False, True], [True, True, False], [False] * 3, [False] * 3]
-    (axes,) = section.plots[0].draw(LIGHT).axes
-    points = [(*line.get_xdata(), *line.get_ydata()) for line in axes.lines]
-    assert points == [(-2.0, 0.3), (-1.0, 0.2)]
-
-
-def test_nothing_without_it() -> None:
-    assert SECTIONS[0].of(evaluated_models([record("a", {})]), published=True) is None

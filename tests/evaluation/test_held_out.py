@@ -25,6 +25,8 @@ def test_test_texts_of_transfer_tasks_are_held_out_and_training_texts_are_not(
 
 def test_without_sts_sets_nothing_could_be_held_out(corpora: Path) -> None:
     (corpora / "stsbenchmark/sts-dev.csv").unlink()
-    with pytest.raises(FileNotFoundError, match="STS"):
+    with pytest.raises(
+        FileNotFoundError, match=r"at least one of STS12-en-test/STS\*\.txt or STS12/"
+    ):
         held_out_sentences(corpora)
     assert held_out_sentences(corpora, required=False) == set()

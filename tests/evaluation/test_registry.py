@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.toys import WordsTask
+from tests.evaluation.toys import words_task
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.registry import all_tasks, groups, select_tasks, with_data
 
@@ -16,7 +16,7 @@ def test_every_task_says_what_it_is() -> None:
         assert task.name == name == name.lower()
         assert task.title
         assert len(task.protocol) > 20, f"{name}: a protocol is a sentence"
-        json.dumps(task.options())
+        json.dumps(dict(task.options))
         for source in task.sources + task.optional_sources:
             assert source.places
             assert source.origin, f"{name}: nobody knows where to get {source.name}"
@@ -47,7 +47,8 @@ def test_listing_tasks_needs_nothing_heavy(fresh_python: Callable[..., str]) -> 
 
 
 def test_tasks_whose_data_is_there(tmp_path: Path) -> None:
-    tasks = [*select_tasks("stsb,mr"), WordsTask()]
+    words = words_task()
+    tasks = [*select_tasks("stsb,mr"), words]
     assert with_data(tasks, DataFolder(tmp_path)) == []
     (tmp_path / "words.txt").write_text("a\n")
-    assert with_data(tasks, DataFolder(tmp_path)) == [WordsTask()]
+    assert with_data(tasks, DataFolder(tmp_path)) == [words]

@@ -3,18 +3,16 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.evaluation.toys import BagOfWords, WordsTask
+from tests.evaluation.toys import BagOfWords, words_task
 from use_st5.data.data_folder import DataSource, MissingDataError
 from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.result_store import ResultStore
-from use_st5.evaluation.runner import evaluate
+from use_st5.evaluation.runner import ResultStore, evaluate
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
 from use_st5.vector_store import Encode
 
@@ -27,13 +25,9 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@dataclass(frozen=True)
-class FailingTask(WordsTask):
-    name: str = "failing"
-
-    def run(self, context: TaskContext) -> TaskResult:
-        context.embed(["a b", "new"])
-        raise KeyboardInterrupt
+def stopped(context: TaskContext, lines: list[str]) -> TaskResult:
+    context.embed(["a b", "new"])
+    raise KeyboardInterrupt
 
 
 class Log(Progress):
@@ -53,7 +47,7 @@ class Log(Progress):
 
 def test_two_tasks_share_the_embeddings_and_the_record_tells_all(data: Path) -> None:
     encoder, log = BagOfWords(), Log()
-    tasks = [WordsTask(), WordsTask(name="double", factor=2.0)]
+    tasks = [words_task(), words_task("double", factor=2.0)]
     record = evaluate(encoder, tasks, data, progress=log, command="use-st5 evaluate …", seed=7)
     assert encoder.asked == ["a b", "c"]
     assert log.events == [("words", 1, 2), (2,), ("double", 2, 2)]
@@ -73,7 +67,7 @@ def test_two_tasks_share_the_embeddings_and_the_record_tells_all(data: Path) -> 
 
 
 def test_a_record_is_read_as_it_was_written(data: Path, tmp_path: Path) -> None:
-    record = evaluate(BagOfWords(), [WordsTask()], data)
+    record = evaluate(BagOfWords(), [words_task()], data)
     record.write(tmp_path / "new" / "record.json")
     assert EvaluationRecord.read(tmp_path / "new" / "record.json") == record
 
@@ -81,11 +75,13 @@ def test_a_record_is_read_as_it_was_written(data: Path, tmp_path: Path) -> None:
 def test_a_stopped_run_goes_on(data: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     with pytest.raises(KeyboardInterrupt):
-        evaluate(BagOfWords(), [WordsTask(), FailingTask()], data, cache=cache)
+        evaluate(
+            BagOfWords(), [words_task(), words_task("failing", score=stopped)], data, cache=cache
+        )
     encoder, cached = BagOfWords(), {}
     evaluate(
         encoder,
-        [WordsTask(), WordsTask(name="again", factor=3.0)],
+        [words_task(), words_task("again", factor=3.0)],
         data,
         cache=cache,
         on_result=lambda name, result, kept: cached.update({name: kept}),
@@ -98,22 +94,22 @@ def test_kept_results_without_embeddings_leave_a_record_that_is_read(
     data: Path, tmp_path: Path
 ) -> None:
     cache, file = tmp_path / "cache", tmp_path / "record.json"
-    evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
+    evaluate(BagOfWords(), [words_task()], data, cache=cache)
     (embeddings,) = cache.glob("*/embeddings")
     shutil.rmtree(embeddings)
-    evaluate(BagOfWords(), [WordsTask()], data, cache=cache).write(file)
+    evaluate(BagOfWords(), [words_task()], data, cache=cache).write(file)
     assert EvaluationRecord.read(file).model["dimension"] is None
 
 
 def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
+    evaluate(BagOfWords(), [words_task()], data, cache=cache)
     (kept,) = cache.glob("*/words-*.json")
     kept.write_text(kept.read_text(encoding="utf-8")[:50], encoding="utf-8")
     with pytest.raises(ValueError, match=rf"{kept}: \$: expected .* Remove it"):
-        evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
+        evaluate(BagOfWords(), [words_task()], data, cache=cache)
     kept.unlink()
-    evaluate(BagOfWords(), [WordsTask()], data, cache=cache)
+    evaluate(BagOfWords(), [words_task()], data, cache=cache)
     assert kept.is_file()
 
 
@@ -131,10 +127,10 @@ def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> No
         )
         return not kept[0]
 
-    task = WordsTask()
+    task = words_task()
     assert runs(task)
     assert not runs(task)
-    assert runs(replace(task, factor=2.0))
+    assert runs(words_task(factor=2.0))
     assert runs(task, seed=2)
     assert runs(task, identity="another model")
     (words,) = data.rglob("words.txt")
@@ -144,27 +140,29 @@ def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> No
     assert runs(task)
 
 
-@dataclass(frozen=True)
-class BrokenTask(WordsTask):
-    name: str = "broken"
-
-    def run(self, context: TaskContext) -> TaskResult:
-        raise ValueError("words.txt:3: expected a word")
+def broken(context: TaskContext, lines: list[str]) -> TaskResult:
+    raise ValueError("words.txt:3: expected a word")
 
 
 def test_a_task_that_fails_does_not_lose_the_others(data: Path, tmp_path: Path) -> None:
-    record = evaluate(BagOfWords(), [BrokenTask(), WordsTask(), BrokenTask(name="b")], data)
+    record = evaluate(
+        BagOfWords(),
+        [words_task("broken", score=broken), words_task(), words_task("b", score=broken)],
+        data,
+    )
     assert [*record.tasks] == ["words"]
     error = "ValueError: words.txt:3: expected a word"
     assert record.failed == {"broken": error, "b": error}
     record.write(tmp_path / "record.json")
     assert EvaluationRecord.read(tmp_path / "record.json") == record
     with pytest.raises(ValueError, match="words.txt:3"):
-        evaluate(BagOfWords(), [BrokenTask(), BrokenTask(name="b")], data)
+        evaluate(
+            BagOfWords(), [words_task("broken", score=broken), words_task("b", score=broken)], data
+        )
 
 
 def test_files_that_trade_places_miss_the_cache(tmp_path: Path) -> None:
-    store, task = ResultStore(tmp_path, "model"), WordsTask()
+    store, task = ResultStore(tmp_path, "model"), words_task()
     texts = dict.fromkeys(("group", "title", "protocol"), "")
     objects = dict.fromkeys(("options", "counts", "details", "data"), {})
     kept = {**texts, **objects, "main": "a", "scores": {"a": 1}, "seconds": 1}
@@ -184,13 +182,13 @@ def test_missing_data_is_found_before_any_work(data: Path) -> None:
     absent = DataSource("absent", ("absent.txt",), "https://example.org")
     encoder = BagOfWords()
     with pytest.raises(MissingDataError, match="absent.txt in .* Get it from https://example.org"):
-        evaluate(encoder, [WordsTask(), WordsTask(name="b", sources=(absent,))], data)
-    optional = WordsTask(sources=(), optional_sources=(absent,))
+        evaluate(encoder, [words_task(), words_task("b", sources=(absent,))], data)
+    optional = words_task(sources=(), optional_sources=(absent,))
     with pytest.raises(MissingDataError, match="Words: expected at least one of absent"):
         evaluate(encoder, [optional], data)
     assert not encoder.asked
     with pytest.raises(ValueError, match="Words needs data: expected a folder"):
-        evaluate(encoder, [WordsTask()])
+        evaluate(encoder, [words_task()])
 
 
 def test_what_has_no_name_is_called_like_its_function_or_class(data: Path) -> None:
@@ -201,14 +199,14 @@ def test_what_has_no_name_is_called_like_its_function_or_class(data: Path) -> No
         encode = staticmethod(shout)
 
     for encoder, name in ((shout, "shout"), (Nameless(), "Nameless")):
-        assert evaluate(encoder, [WordsTask()], data).model["name"] == name
+        assert evaluate(encoder, [words_task()], data).model["name"] == name
 
 
 def test_refusals(data: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one task"):
         evaluate(BagOfWords(), [], data)
     with pytest.raises(ValueError, match="A cache needs to know the model"):
-        evaluate(BagOfWords().encode, [WordsTask()], data, cache=tmp_path)
+        evaluate(BagOfWords().encode, [words_task()], data, cache=tmp_path)
     bad = tmp_path / "bad.json"
     no_scores = {"format": 1, "tasks": {"sts12": {"group": "sts"}}}
     for content in ("[]", "{", "{}", '{"format": 1, "model": {}}', json.dumps(no_scores)):

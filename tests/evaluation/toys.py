@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from use_st5.data.data_folder import DataSource
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 WORDS = DataSource("words", ("words.txt",), "nowhere: a test makes it")
@@ -32,24 +31,23 @@ class BagOfWords:
         return vectors
 
 
-@dataclass(frozen=True)
-class WordsTask(EvaluationTask):
-    """The mean of all embeddings of the lines of words.txt; `seed` and `factor` show through."""
+def words_task(name: str = "words", *, factor: float = 1.0, **fields: Any) -> EvaluationTask:
+    """The mean of all embeddings of the lines of words.txt; `factor` shows through.
 
-    name: str = "words"
-    group: str = "toys"
-    title: str = "Words"
-    protocol: str = "the mean of all numbers"
-    sources: tuple[DataSource, ...] = (WORDS,)
-    optional_sources: tuple[DataSource, ...] = ()
-    factor: float = 1.0
+    Args:
+        name: The task's.
+        factor: What the mean is multiplied by.
+        fields: Of `EvaluationTask`, in place of the toy's own.
+    """
 
-    def options(self) -> dict[str, Any]:
-        return {"factor": self.factor}
+    def read(data: DataFolder) -> list[str]:
+        return data.find(WORDS).read_text(encoding="utf-8").splitlines()
 
-    def run(self, context: TaskContext) -> TaskResult:
-        lines = context.data.find(WORDS).read_text(encoding="utf-8").splitlines()
-        mean = self.factor * float(context.embed(lines).mean())
-        return TaskResult(
-            "mean", {"mean": mean, "undefined": float("nan")}, {"lines": len(lines)}, {"a": (1,)}
-        )
+    def score(context: TaskContext, lines: list[str]) -> TaskResult:
+        mean = factor * float(context.embed(lines).mean())
+        scores = {"mean": mean, "undefined": float("nan")}
+        return TaskResult("mean", scores, {"lines": len(lines)}, {"a": (1,)})
+
+    own: dict[str, Any] = {"group": "toys", "title": "Words", "protocol": "the mean of all numbers"}
+    own |= {"score": score, "reader": read, "sources": (WORDS,), "options": {"factor": factor}}
+    return EvaluationTask(name, **{**own, **fields})

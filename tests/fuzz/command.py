@@ -16,7 +16,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,19 +68,20 @@ def toy_encoder() -> None:
 
 def toy_tasks() -> None:
     """Four tasks on the lines of a file for `evaluate`, each in chunks."""
-    from tests.evaluation.toys import WordsTask
+    from tests.evaluation.toys import words_task
     from use_st5 import vector_store
     from use_st5.evaluation import registry
-    from use_st5.evaluation.task import TaskContext, TaskResult
+    from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
-    @dataclass(frozen=True)
-    class SlowTask(WordsTask):
-        def run(self, context: TaskContext) -> TaskResult:
-            texts = [f"{self.name} {number}" for number in range(40)]
-            return TaskResult("mean", {"mean": float(context.embed(texts).mean())}, {"texts": 40})
+    def slow(name: str, context: TaskContext) -> TaskResult:
+        texts = [f"{name} {number}" for number in range(40)]
+        return TaskResult("mean", {"mean": float(context.embed(texts).mean())}, {"texts": 40})
+
+    def task(name: str) -> EvaluationTask:
+        return words_task(name, score=lambda context, _: slow(name, context))
 
     names = ("one", "two", "three", "four")
-    registry.all_tasks = lambda: {name: SlowTask(name=name) for name in names}
+    registry.all_tasks = lambda: {name: task(name) for name in names}
     vector_store._CHUNK = 8
 
 

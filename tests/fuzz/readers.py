@@ -19,7 +19,7 @@ import numpy as np
 from tests.convert import t5x_writer
 from tests.convert import tokenizer_examples as tokenizers
 from tests.evaluation.report import records as report_records
-from tests.evaluation.toys import WordsTask
+from tests.evaluation.toys import words_task
 from tests.footprint import records as resource_records
 from tests.fuzz.tiny_models import export_use_dan
 from tests.models.t5 import numpy_t5
@@ -241,9 +241,8 @@ def _file(read: Callable[..., object], **options: Any) -> Callable[[Path], objec
 
 
 def _sts_sets() -> dict[str, Reader]:
-    from use_st5.evaluation.preparation.downloads import Downloads
-    from use_st5.evaluation.preparation.semeval import read_semeval
-    from use_st5.evaluation.sts import readers as sts
+    from use_st5.evaluation import sts
+    from use_st5.evaluation.preparation import Downloads, read_semeval
 
     stsb = (["g", "f", 12, i, score, *pair] for i, (*pair, score) in enumerate(_PAIRS))
     return {
@@ -255,9 +254,8 @@ def _sts_sets() -> dict[str, Reader]:
 
 
 def _multilingual_sets() -> dict[str, Reader]:
-    from use_st5.evaluation.bucc.readers import read_bucc
-    from use_st5.evaluation.multilingual_sts import readers as multilingual
-    from use_st5.evaluation.tatoeba.readers import read_tatoeba
+    from use_st5.evaluation import multilingual_sts as multilingual
+    from use_st5.evaluation.translations import read_bucc, read_tatoeba
 
     jsts = (
         {"sentence_pair_id": str(i), "sentence1": a, "sentence2": b, "label": c}
@@ -289,9 +287,9 @@ def _multilingual_sets() -> dict[str, Reader]:
 
 
 def _classification_sets() -> dict[str, Reader]:
-    from use_st5.evaluation.glue.readers import TableLayout
-    from use_st5.evaluation.probing.readers import read_probing
-    from use_st5.evaluation.senteval import readers as senteval
+    from use_st5.evaluation import classification as senteval
+    from use_st5.evaluation.pairs import TableLayout
+    from use_st5.evaluation.probing import read_probing
 
     probing = ([part, label, "A man."] for part in ("tr", "va", "te") for label in "ab")
     return {
@@ -352,12 +350,12 @@ def _make_archives(folder: Path) -> None:
 
 def _records() -> dict[str, Reader]:
     from use_st5.evaluation.record import EvaluationRecord
-    from use_st5.evaluation.result_store import ResultStore
+    from use_st5.evaluation.runner import ResultStore
     from use_st5.footprint.record import FootprintRecord
 
     entry = report_records.entry("sts", "STS12", {"spearman_all": 0.5}, notes={"a": [1]})
     record = report_records.record("model", {"sts12": entry}, {"sts13": "missing"})
-    task = WordsTask()
+    task = words_task()
 
     def read_results(folder: Path) -> object:
         return ResultStore(folder, "v1").read(task, {"words.txt": "0"}, 0)
@@ -402,8 +400,8 @@ def _index(kind: str, **options: Any) -> Reader:
 
 def _report(folder: Path) -> None:
     from use_st5.evaluation.record import EvaluationRecord
-    from use_st5.evaluation.report.evaluated import evaluated_models
     from use_st5.evaluation.report.sections import report_sections
+    from use_st5.evaluation.report.tables import evaluated_models
 
     report_sections(evaluated_models([EvaluationRecord.read(folder / "r.json")]), published=False)
 

@@ -18,7 +18,7 @@ from tests.fuzz.strings import Check, cleaned
 from use_st5._bundled import bundled_folder
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.data.span_corruption import SpanCorruption
-from use_st5.evaluation.preparation.senteval import penn_tokens
+from use_st5.evaluation.preparation import penn_tokens
 from use_st5.text.byte_level_words import byte_letters
 from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.length_buckets import pad_to_bucket

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from use_st5.evaluation.tatoeba.readers import LANGUAGES
+from use_st5.evaluation.translations import LANGUAGES
 
 WORDS = {
     "en": ("dog", "house", "water", "child", "street", "bread"),

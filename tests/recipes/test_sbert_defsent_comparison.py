@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.evaluation.toys import BagOfWords, WordsTask
+from tests.evaluation.toys import BagOfWords, words_task
 from tests.recipes import test_sbert_defsent
 from tests.recipes.tiny_bert import write_tiny_bert
 from use_st5.data.data_folder import MissingDataError
@@ -117,7 +117,7 @@ def test_other_settings_of_a_task_are_scored_anew(
     made = lambda model: encoders.append(BagOfWords()) or encoders[-1]  # noqa: E731
     monkeypatch.setattr(sbert_defsent_comparison, "SentenceEncoder", made)
     monkeypatch.setattr(sbert_defsent_comparison, "write_results", lambda output: None)
-    for task in (WordsTask(), WordsTask(), WordsTask(factor=2.0)):
+    for task in (words_task(), words_task(), words_task(factor=2.0)):
         _evaluate(tmp_path / "run", [task], tmp_path)
     assert len(encoders) == 2
     record = EvaluationRecord.read(tmp_path / "run/evaluation.json")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.recipes.pair_sets import write_semeval, write_sick, write_stsb
 from use_st5.data.data_folder import DataFolder
-from use_st5.evaluation.sts import readers as sets
+from use_st5.evaluation import sts as sets
 from use_st5.recipes._unlabelled_pairs import (
     FilePool,
     MinedPool,

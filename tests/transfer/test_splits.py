@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from use_st5.data.data_folder import DataFolder
-from use_st5.evaluation.senteval.readers import TransferSample, TransferSet
+from use_st5.evaluation.classification import TransferSample, TransferSet
 from use_st5.transfer.splits import TASKS, LabelledTexts, split
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 HELP = manual(
     """Make one page of the files that `use-st5 evaluate` wrote.
 
-    The page (report.html, which needs nothing else) shows the models side by side and beside the
-    rows of the papers: tables of STS and of transfer, bias with its intervals, alignment against
-    uniformity, partitions, retrieval by language. Its plots lie beside it as PNG.
+    The page (report.html, which needs nothing else) shows the models side by side: tables of STS
+    and of transfer, bias with its intervals, alignment against uniformity, partitions, retrieval by
+    language. Its plots lie beside it as PNG.
 
     NAME=FILE gives a model another name; two of one name need it. The models stand in the order
     given.

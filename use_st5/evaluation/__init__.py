@@ -1,15 +1,10 @@
 """How good the embeddings are: the protocols of the published papers.
 
-A group of tasks is one folder, or one file where it is small (bias, geometry), with the same parts:
-
-    readers.py    the files as published → the group's data sets, and where they come from
-    protocol.py   data sets and an encode function → scores; cites what it reproduces
-    tasks.py      TASKS, as `registry` and the command line know them, and SECTIONS, what reports
-                  show of them
-
-tasks over one encoder), `result_store` and `record` (what it keeps and leaves), `classifiers`
-(SentEval's), `published` (the papers' tables), `report` (the page of several records),
-`preparation` (`use-st5 data prepare`).
+A file holds one concept from the published files to the scores: how they are read, the protocol
+with its source, and `TASKS`, which `registry` lists. `task` says what a task is, `runner` runs
+tasks over one encoder, `record` is the file that a run leaves, `report` the page of several
+records, `classifiers` and `senteval_classifier` learn from embeddings, `preparation` is
+`use-st5 data prepare`.
 
 Example:
     >>> import use_st5

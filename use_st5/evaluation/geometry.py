@@ -12,25 +12,12 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.data.data_folder import DataFolder
-from use_st5.evaluation.report import charts
-from use_st5.evaluation.report.charts import Axis, Series
-from use_st5.evaluation.report.evaluated import Evaluated, tasks_of
-from use_st5.evaluation.report.score_table import (
-    cautions,
-    model_rows,
-    protocol_notes,
-    task_cell,
-)
-from use_st5.evaluation.report.section import Column, Plot, Table, mark_best
-from use_st5.evaluation.report.sections import GroupSection, Shown
-from use_st5.evaluation.report.theme import Theme
-from use_st5.evaluation.sts.protocol import embed_pairs
-from use_st5.evaluation.sts.readers import STSB_TEST, STSPair, STSSet, read_sts
+from use_st5.evaluation.sts import STSB_TEST, STSPair, STSSet, embed_pairs, read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.vector_store import Encode, as_cache
 
@@ -143,92 +130,23 @@ def _kernel_sum(vectors: np.ndarray) -> float:
     return total
 
 
-@dataclass(frozen=True)
-class GeometryTask(EvaluationTask):
-    """The test split of the STS Benchmark, as in Figure 4 of the Sentence-T5 paper."""
+def _score(context: TaskContext, data: STSSet) -> TaskResult:
+    values = dataclasses.asdict(evaluate_geometry(context.embed, data.pairs))
+    counts = {name: values.pop(name) for name in _COUNTS}
+    return TaskResult("uniformity", values, counts)
 
-    name = "geometry"
-    group = "geometry"
-    title = "Alignment and uniformity"
-    protocol = (
+
+TASKS = (
+    EvaluationTask(
+        "geometry",
+        "geometry",
+        "Alignment and uniformity",
         "Wang and Isola (ICML 2020) with alpha = 2, t = 2 on unit vectors of the STS-B test split; "
         "alignment: of the pairs with gold score above 4 (Figure 4 of Sentence-T5) and from 4 "
         "(SimCSE, whose authors took all of STS-B); uniformity: over all pairs of distinct "
-        "sentences, and with self-pairs as in t5x_retrieval; lower is better"
-    )
-    sources = (STSB_TEST,)
-
-    def read(self, data: DataFolder) -> STSSet:
-        """The test split."""
-        return read_sts(data, STSB_TEST)
-
-    def run(self, context: TaskContext) -> TaskResult:
-        """Measures the encoder."""
-        values = dataclasses.asdict(evaluate_geometry(context.embed, self.read(context.data).pairs))
-        counts = {name: values.pop(name) for name in _COUNTS}
-        return TaskResult(main="uniformity", scores=values, counts=counts)
-
-
-TASKS = (GeometryTask(),)
-
-
-_COLUMNS = {
-    "alignment_above_4": "Alignment, positives > 4 (ST5)",
-    "alignment_from_4": "Alignment, positives ≥ 4 (SimCSE)",
-    "uniformity": "Uniformity",
-}
-# The positives of the Sentence-T5 paper's figure.
-_SHOWN = "alignment_above_4"
-
-
-def _shown(models: Sequence[Evaluated], published: bool) -> Shown:
-    """Both as a table and as a point per model."""
-    del published  # The papers print no numbers of them.
-    tasks = tasks_of(models, "geometry")
-    if "geometry" not in tasks:
-        return (), ()
-    warnings = cautions(models, ["geometry"])
-    columns = []
-    for score in _COLUMNS:
-        cells = [task_cell(model, "geometry", score) for model in models]
-        columns.append(cells if warnings else mark_best(cells, higher=False))
-    table = Table(
-        caption="Alignment and uniformity; of both, less is better.",
-        corner="Model",
-        columns=tuple(Column(title) for title in _COLUMNS.values()),
-        rows=tuple(model_rows(models, columns)),
-        notes=tuple(protocol_notes(tasks)),
-        cautions=warnings,
-    )
-    return (table,), _plots(models)
-
-
-def _plots(models: Sequence[Evaluated]) -> list[Plot]:
-    points = [(m, m.score("geometry", "uniformity"), m.score("geometry", _SHOWN)) for m in models]
-    series = [
-        Series(model.name, (x,), (y,), model=model.position)
-        for model, x, y in points
-        if x is not None and y is not None and math.isfinite(x + y)
-    ]
-    if not series:
-        return []
-
-    def draw(theme: Theme) -> charts.Figure:
-        axis = Axis("uniformity (less: more even)", "alignment, positives > 4 (less: closer)")
-        return charts.scatter(theme, series, axis)
-
-    alt = "; ".join(f"{s.label}: uniformity {s.x[0]:.2f}, alignment {s.y[0]:.2f}" for s in series)
-    return [Plot("geometry", "The lower left corner is best.", f"A point per model. {alt}.", draw)]
-
-
-SECTIONS = (
-    GroupSection(
-        "geometry",
-        "Alignment and uniformity",
-        "Alignment is the mean squared distance of pairs that mean the same; uniformity says how "
-        "evenly all sentences spread over the sphere (Wang and Isola, 2020). A good encoder is "
-        "low in both.",
-        more=_shown,
-        last=True,
+        "sentences, and with self-pairs as in t5x_retrieval; lower is better",
+        score=_score,
+        reader=partial(read_sts, source=STSB_TEST),
+        sources=(STSB_TEST,),
     ),
 )

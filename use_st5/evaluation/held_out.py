@@ -7,7 +7,7 @@ from pathlib import Path
 
 from use_st5.data.data_folder import DataFolder
 from use_st5.data.held_out import normalized
-from use_st5.evaluation.senteval.readers import (
+from use_st5.evaluation.classification import (
     CR,
     MPQA,
     MR,
@@ -17,12 +17,8 @@ from use_st5.evaluation.senteval.readers import (
     TREC,
     TransferDataset,
 )
-from use_st5.evaluation.sts import readers, sts_suite
+from use_st5.evaluation.sts import SUITE, read_sts
 
-_STS = (
-    *(readers.STS12, readers.STS13, readers.STS14, readers.STS15, readers.STS16),
-    *(readers.STSB_DEV, readers.STSB_TEST, readers.SICK_TEST),
-)
 _TRANSFER = (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC)
 # Of these sets a word or two are phrases that every text has, such as MPQA's "good".
 _FEWEST_WORDS = 3
@@ -44,13 +40,17 @@ def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
             one is there in part.
     """
     folder = DataFolder(data)
-    there = required or any(folder.has(source) for source in _STS)
-    suite, _ = sts_suite(data) if there else ({}, {})
+    sets = [read_sts(folder, source) for source in SUITE if folder.has(source)]
+    if required and not sets:
+        missing = (" or ".join(source.places) for source in SUITE)
+        raise FileNotFoundError(
+            f"{folder.path}: expected at least one of {', '.join(missing)} there or up to two "
+            "folders deeper, found none."
+        )
     of_sts = {
         normalized(sentence)
-        for sts_set in suite.values()
-        for pairs in sts_set.subsets.values()
-        for pair in pairs
+        for each in sets
+        for pair in each.pairs
         for sentence in (pair.first, pair.second)
     }
     texts = {normalized(text) for each in _TRANSFER for text in _test_texts(each, folder)}

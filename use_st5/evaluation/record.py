@@ -12,8 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from use_st5._files import atomic_path
-from use_st5._records import check_record, read_record
-from use_st5.evaluation.registry import group_sections
+from use_st5._records import Count, check_record, read_record
 
 FORMAT = 1
 # A hundred times what all tasks together leave.
@@ -39,6 +38,65 @@ class _TaskRecord(msgspec.Struct):
     details: dict[str, Any]
     data: dict[str, str]
     seconds: float
+
+
+class _Quintile(msgspec.Struct):
+    dice_from: float
+    dice_to: float
+    spearman: float | None
+
+
+class _Quintiles(msgspec.Struct):
+    quintiles: list[_Quintile]
+
+
+class _Source(msgspec.Struct):
+    spearman: float | None
+
+
+class _Sources(msgspec.Struct):
+    sources: dict[str, _Source]
+
+
+class _Point(msgspec.Struct):
+    examples: Count
+    accuracy: float | None
+    std: float | None = None
+    draws: Count | None = None
+
+
+class _Curve(msgspec.Struct):
+    curve: list[_Point]
+
+
+class _Language(msgspec.Struct):
+    name: str
+    pairs: Count
+    to_english: float | None
+    from_english: float | None
+
+
+class _Languages(msgspec.Struct):
+    languages: dict[str, _Language]
+
+
+class _Categories(msgspec.Struct):
+    categories: list[str] = []
+
+    def __post_init__(self) -> None:
+        if len(self.categories) not in (0, 4):
+            raise ValueError("Expected four categories or none")
+
+
+# Name of a task or of a group → the details that a report shows.
+_DETAILS: dict[str, type] = {
+    "sts_dice": _Quintiles,
+    "sts_sources": _Sources,
+    "little_data_sst": _Curve,
+    "tatoeba": _Languages,
+    "weat": _Categories,
+    "seat": _Categories,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +154,7 @@ def check_task(name: str, result: dict[str, Any], *, where: str, remedy: str) ->
         ValueError: A field is missing or of another kind, or the main score is not there.
     """
     task = check_record(result, _TaskRecord, where=where, remedy=remedy)
-    shown = {one: kind for section in group_sections() for one, kind in section.details.items()}
-    if kind := shown.get(name) or shown.get(task.group):
+    if kind := _DETAILS.get(name) or _DETAILS.get(task.group):
         check_record(task.details, kind, where=f"{where}, details", remedy=remedy)
     if task.main not in task.scores:
         raise ValueError(

@@ -1,48 +1,37 @@
-"""All evaluation tasks, by name and by group, and what reports show of the groups."""
+"""All evaluation tasks, by name and by group."""
 
 from __future__ import annotations
 
 import functools
 import importlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.task import EvaluationTask
 
-if TYPE_CHECKING:
-    from use_st5.evaluation.report.sections import GroupSection
-
-# Modules with the tuples TASKS and SECTIONS, in the order of the tables.
-_HOMES = (
-    "use_st5.evaluation.sts.tasks",
-    "use_st5.evaluation.senteval.tasks",
-    "use_st5.evaluation.probing.tasks",
-    "use_st5.evaluation.glue.tasks",
-    "use_st5.evaluation.little_data.tasks",
-    "use_st5.evaluation.geometry",
-    "use_st5.evaluation.bias",
-    "use_st5.evaluation.tatoeba.tasks",
-    "use_st5.evaluation.bucc.tasks",
-    "use_st5.evaluation.multilingual_sts.tasks",
+# Modules with a tuple TASKS, in the order of the tables.
+_MODULES = (
+    "sts",
+    "classification",
+    "probing",
+    "pairs",
+    "little_data",
+    "geometry",
+    "bias",
+    "translations",
+    "multilingual_sts",
 )
 
 
 @functools.cache
 def all_tasks() -> dict[str, EvaluationTask]:
     """Name → task, in the order of the tables."""
-    tasks = [task for home in _HOMES for task in importlib.import_module(home).TASKS]
+    modules = (importlib.import_module(f"use_st5.evaluation.{name}") for name in _MODULES)
+    tasks = [task for module in modules for task in module.TASKS]
     by_name = {task.name: task for task in tasks}
     if len(by_name) != len(tasks):
         raise ValueError(f"Two tasks have one name: {[task.name for task in tasks]}")
     return by_name
-
-
-@functools.cache
-def group_sections() -> tuple[GroupSection, ...]:
-    """What reports show of the groups, in the order of a report."""
-    sections = [one for home in _HOMES for one in importlib.import_module(home).SECTIONS]
-    return tuple(sorted(sections, key=lambda section: section.last))
 
 
 def groups() -> dict[str, list[EvaluationTask]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
+import hashlib
+import json
 import os
 import platform
 import time
@@ -12,13 +15,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
+from use_st5._files import remove_stale_lock, sole_writer
+from use_st5._records import read_record
 from use_st5.data.data_folder import DataFolder
-from use_st5.evaluation.record import EvaluationRecord, finite
-from use_st5.evaluation.result_store import ResultStore
+from use_st5.evaluation.record import EvaluationRecord, check_task, finite, write_json
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
 from use_st5.vector_store import VectorCache
 
 _PACKAGES = ("use_st5", "numpy", "scipy", "scikit-learn", "tensorflow", "keras")
+
+# Raised with every change of a protocol that changes scores: results kept before it do not count.
+PROTOCOL_VERSION = 1
 
 OnResult = Callable[[str, dict[str, Any], bool], None]
 
@@ -155,7 +162,7 @@ def _run(task: EvaluationTask, context: TaskContext, hashes: dict[str, str]) -> 
             "group": task.group,
             "title": task.title,
             "protocol": task.protocol,
-            "options": task.options(),
+            "options": dict(task.options),
             **dataclasses.asdict(result),
             "data": hashes,
             "seconds": round(time.monotonic() - started, 3),
@@ -177,3 +184,56 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
+
+
+class ResultStore:
+    """Keeps the results of one model.
+
+    Args:
+        cache: The folder of all models.
+        identity: A text that changes with the model's weights.
+
+    Attributes:
+        embeddings: Where the model's embeddings are kept.
+    """
+
+    def __init__(self, cache: Path, identity: str) -> None:
+        self._folder = cache / hashlib.sha256(identity.encode()).hexdigest()
+        self.embeddings = self._folder / "embeddings"
+
+    def read(
+        self, task: EvaluationTask, hashes: dict[str, str], seed: int
+    ) -> dict[str, Any] | None:
+        """The kept result of a task; None where there is none.
+
+        Args:
+            task: The task; its options count.
+            hashes: SHA-256 of each data file by its path, of which the file's name counts.
+            seed: Of everything random.
+
+        Raises:
+            ValueError: The file is damaged.
+        """
+        path = self._path(task, hashes, seed)
+        if not path.is_file():
+            return None
+        remove_stale_lock(path)
+        remedy = "Remove it: it is made anew."
+        result = read_record(path, dict[str, Any], remedy=remedy)
+        check_task(task.name, result, where=str(path), remedy=remedy)
+        return result
+
+    def write(
+        self, task: EvaluationTask, hashes: dict[str, str], seed: int, result: dict[str, Any]
+    ) -> None:
+        """Keeps a result; `read` gives it back."""
+        path = self._path(task, hashes, seed)
+        # Another process that writes the same result keeps it for both.
+        with contextlib.suppress(BlockingIOError), sole_writer(path):
+            write_json(path, result)
+
+    def _path(self, task: EvaluationTask, hashes: dict[str, str], seed: int) -> Path:
+        files = sorted((Path(path).name, digest) for path, digest in hashes.items())
+        agreed = [PROTOCOL_VERSION, dict(task.options), files, seed]
+        key = hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
+        return self._folder / f"{task.name}-{key[:16]}.json"

@@ -1,9 +1,8 @@
-"""What every evaluation task is: a protocol, the data it needs, and a way to run it."""
+"""What an evaluation task is: data, a way to score an encoder on it, and what both are called."""
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -62,7 +61,7 @@ class TaskContext:
             is encoded once.
         data: The folder with the data sets.
         seed: Of everything random.
-        progress: Shows long work that is not encoding.
+        progress: Shows long work other than encoding.
     """
 
     embed: VectorCache
@@ -71,33 +70,35 @@ class TaskContext:
     progress: Progress = field(default_factory=Progress)
 
 
-class EvaluationTask(abc.ABC):
+@dataclass(frozen=True, eq=False)
+class EvaluationTask:
     """One row of a results table.
 
-    Subclasses are frozen dataclasses; each field that changes the outcome is among `options`.
-
     Attributes:
-        name: Unique, lower case, for example "sts12"; what `--tasks` takes.
+        name: Unique, lower case, for example "sts12"; `--tasks` takes it.
         group: The tasks of one paper's table, for example "sts"; `--tasks` takes it too.
         title: For people, for example "STS12".
-        protocol: One sentence on what is computed, with the aggregation, and its source.
-        sources: The data sets it needs; empty where the package brings them.
-        optional_sources: Data sets it uses where they are there; of these it needs at least one.
+        protocol: One sentence: what is computed, the aggregation, the source.
+        score: Scores the encoder of a context on the data that `reader` gave.
+        reader: Reads the data out of a data folder, and names file and line of an error; None
+            where the package brings the data.
+        sources: The data sets that the task needs.
+        optional_sources: Data sets that the task uses if they are there; it needs one of them.
+        options: The settings that change the scores, as JSON takes them.
     """
 
     name: str
     group: str
     title: str
     protocol: str
+    score: Callable[[TaskContext, Any], TaskResult]
+    reader: Callable[[DataFolder], Any] | None = None
     sources: tuple[DataSource, ...] = ()
     optional_sources: tuple[DataSource, ...] = ()
-
-    def options(self) -> dict[str, Any]:
-        """The settings that change the outcome, as JSON takes them."""
-        return {}
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def used_sources(self, data: DataFolder) -> tuple[DataSource, ...]:
-        """The data sets that it would read from a folder.
+        """The data sets that the task reads from a folder.
 
         Raises:
             MissingDataError: One that it needs is not there; the message says how to get it.
@@ -115,21 +116,20 @@ class EvaluationTask(abc.ABC):
         return self.sources + found
 
     def read(self, data: DataFolder) -> Any:
-        """Reads its data sets, in the form that `run` evaluates on.
-
-        `use-st5 data` calls found what this reads. By default they are only looked for.
+        """Reads the data sets; `use-st5 data` calls found what this reads.
 
         Raises:
-            FileNotFoundError: A data set is missing, or there in part.
-            ValueError: The data is not in its format; the message names file and line.
+            FileNotFoundError: A data set is missing, or a part of it.
+            ValueError: A file is not in its format; the message names file and line.
         """
         self.used_sources(data)
+        return None if self.reader is None else self.reader(data)
 
-    @abc.abstractmethod
     def run(self, context: TaskContext) -> TaskResult:
-        """Evaluates.
+        """Reads the data and scores the encoder.
 
         Raises:
-            ValueError: The data is not in its format (the message names file and line), or the
-                encoder gives something unusable.
+            FileNotFoundError: As `read`.
+            ValueError: As `read`, or the encoder gives something unusable.
         """
+        return self.score(context, self.read(context.data))

@@ -12,8 +12,7 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5._imports import require
-from use_st5.evaluation.report.charts import Axis, Series, lines, plain, png
-from use_st5.evaluation.report.theme import LIGHT
+from use_st5.evaluation.report.charts import LIGHT, Axis, Series, lines, plain, png
 from use_st5.footprint.quantity import IDS_TIME, MEMORY, QUANTITIES, TEXT_TIME, Quantity
 from use_st5.footprint.record import FootprintPoint, FootprintRecord
 

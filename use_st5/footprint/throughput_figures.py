@@ -8,8 +8,7 @@ from pathlib import Path
 
 from use_st5._files import atomic_path
 from use_st5._imports import require
-from use_st5.evaluation.report.charts import Axis, Series, lines, png
-from use_st5.evaluation.report.theme import LIGHT
+from use_st5.evaluation.report.charts import LIGHT, Axis, Series, lines, png
 from use_st5.footprint.figures import markdown_table, three_digits
 from use_st5.footprint.throughput import ThroughputRecord
 

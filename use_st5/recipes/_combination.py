@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from use_st5._files import sole_writer
-from use_st5.evaluation.development import stsb_development
+from use_st5.evaluation.sts import stsb_development
 from use_st5.models.ensemble.ensemble import Ensemble, Mode
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.recipe import Recipe, Scores, StrategyName

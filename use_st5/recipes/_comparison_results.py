@@ -11,8 +11,7 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.report import charts
-from use_st5.evaluation.report.charts import Axis, Series
-from use_st5.evaluation.report.theme import LIGHT
+from use_st5.evaluation.report.charts import LIGHT, Axis, Series
 from use_st5.training.seed_table import seed_table
 
 # What the rows are called in the paper.

@@ -241,7 +241,7 @@ def stsb_dev(data: Path) -> Sequence[Any]:
         MissingDataError: They are not in the folder.
     """
     from use_st5.data.data_folder import DataFolder
-    from use_st5.evaluation.sts.readers import STSB_DEV, read_sts
+    from use_st5.evaluation.sts import STSB_DEV, read_sts
 
     return read_sts(DataFolder(data), STSB_DEV).pairs
 

@@ -12,11 +12,9 @@ import numpy as np
 from use_st5._vectors import cosine
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.distillation.mined_pairs import Pair
-from use_st5.evaluation.glue.protocol import similarity_auc
-from use_st5.evaluation.glue.tasks import PairTask
+from use_st5.evaluation.pairs import similarity_auc
 from use_st5.evaluation.registry import select_tasks
-from use_st5.evaluation.sts.protocol import score_similarities
-from use_st5.evaluation.sts.tasks import STSTask
+from use_st5.evaluation.sts import score_similarities
 from use_st5.recipes._unlabelled_pairs import Overlap, overlap
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.trans_encoder import Taught
@@ -64,18 +62,16 @@ def test_sets(data: Path) -> tuple[list[TestSet], list[str]]:
 def _test_set(task: Any, folder: DataFolder) -> TestSet:
     task.used_sources(folder)
     read = task.read(folder)
-    if isinstance(task, STSTask):
+    if task.group == "sts":
 
         def correlation(similarities: np.ndarray) -> float:
             return score_similarities(read, similarities, metric="given").spearman["all"]
 
         pairs = [(pair.first, pair.second) for pair in read.pairs]
         return TestSet(task.name, task.title, "spearman_all", pairs, correlation)
-    assert isinstance(task, PairTask)
-    positive = task.layout.classes.index(task.positive)
 
     def area(similarities: np.ndarray) -> float:
-        return similarity_auc(lambda: similarities, read, positive=positive)
+        return similarity_auc(lambda: similarities, read)
 
     pairs = [*zip(*read.columns, strict=True)]
     return TestSet(task.name, task.title, "auc", pairs, area)

@@ -16,7 +16,7 @@ from use_st5.data.held_out import normalized, without_held_out
 from use_st5.data.text_reader import TextReader
 from use_st5.distillation.mined_pairs import Pair, mined_pairs
 from use_st5.evaluation.held_out import held_out_sentences
-from use_st5.evaluation.sts.readers import read_sts
+from use_st5.evaluation.sts import read_sts
 
 # Texts → vectors `[texts, dimension]`.
 Embed = Callable[[list[str]], np.ndarray]

@@ -49,8 +49,8 @@ from use_st5.data.held_out import without_held_out
 from use_st5.data.paper_corpora import paper_definitions, paper_pairs
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.distillation.minilm import given_or_minilm
-from use_st5.evaluation.development import stsb_development
 from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.evaluation.sts import stsb_development
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.definition_loss import DefinitionLoss
 from use_st5.models.bert.sentence_bert import SentenceBert

@@ -22,7 +22,6 @@ paper's settings for a model instead of those for two cores. No test set is look
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import sys
@@ -35,11 +34,11 @@ import numpy as np
 from use_st5._files import atomic_path, sole_writer
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.encoder import SentenceEncoder
-from use_st5.evaluation.classifiers.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.classification import DATASETS, transfer_task
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.registry import groups, select_tasks, with_data
 from use_st5.evaluation.runner import evaluate
-from use_st5.evaluation.senteval.tasks import TransferTask
+from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask
 from use_st5.recipes._combination import Combination
 from use_st5.recipes._comparison_results import (
@@ -130,10 +129,8 @@ def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[Ev
     """
     probing = [task.name for task in groups()["probing"]]
     wanted = select_tasks(",".join([*STS, "sts_sources", "sts_dice", *TRANSFER, *probing]))
-    found = [
-        dataclasses.replace(task, classifier=classifier) if isinstance(task, TransferTask) else task
-        for task in with_data(wanted, DataFolder(data))
-    ]
+    transfer = {task.name: task for task in (transfer_task(d, classifier) for d in DATASETS)}
+    found = [transfer.get(task.name, task) for task in with_data(wanted, DataFolder(data))]
     if not found:
         raise MissingDataError(f"{data}: expected the STS sets or others to compare on, found none")
     return found
@@ -144,7 +141,7 @@ def _evaluate(folder: Path, tasks: Sequence[EvaluationTask], data: Path) -> None
     record = folder / "evaluation.json"
     tasks_of_record = EvaluationRecord.read(record).tasks if record.exists() else {}
     known = {name: each["options"] for name, each in tasks_of_record.items()}
-    if any(known.get(task.name) != json.loads(json.dumps(task.options())) for task in tasks):
+    if any(known.get(task.name) != json.loads(json.dumps(dict(task.options))) for task in tasks):
         encoder, command = SentenceEncoder(folder / "model"), " ".join(sys.argv)
         evaluate(encoder, tasks, data, cache=folder / "cache", command=command).write(record)
         write_results(folder.parent)

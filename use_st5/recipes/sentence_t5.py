@@ -155,7 +155,7 @@ def vectorizer(_run: Run) -> Any:
 
 def measure(run: Run) -> Callable[[Encode], Scores]:
     """The development split of the STS Benchmark."""
-    from use_st5.evaluation.development import stsb_development
+    from use_st5.evaluation.sts import stsb_development
 
     return stsb_development(run.data)
 

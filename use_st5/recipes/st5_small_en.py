@@ -40,8 +40,8 @@ from use_st5.distillation.student import (
     word_table,
 )
 from use_st5.distillation.taught_tasks import Related, Taught, ask_teacher
-from use_st5.evaluation.development import stsb_development
 from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.evaluation.sts import stsb_development
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.models.t5.sentence_t5 import SentenceT5

@@ -47,7 +47,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from use_st5.evaluation.sts import readers as sets
+from use_st5.evaluation import sts as sets
 from use_st5.recipes._learner_starts import Start, Unsupervised
 from use_st5.recipes._pair_distillation import PairDistillation
 from use_st5.recipes._unlabelled_pairs import MinedPool, SetPool

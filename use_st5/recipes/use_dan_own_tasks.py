@@ -37,10 +37,10 @@ import keras
 
 from use_st5.data.data_folder import DataFolder
 from use_st5.encoder import SentenceEncoder
-from use_st5.evaluation.development import stsb_development
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.registry import select_tasks, with_data
 from use_st5.evaluation.runner import evaluate
+from use_st5.evaluation.sts import stsb_development
 from use_st5.models.use_dan.model import USEDAN
 from use_st5.models.use_dan.word_weights import weigh_words
 from use_st5.recipes import use_dan_en

@@ -44,8 +44,8 @@ from use_st5.distillation.minilm import DIMENSION
 from use_st5.distillation.student import spelled, start_near_average, word_table
 from use_st5.distillation.taught_tasks import Related, Taught, ask_teacher
 from use_st5.distillation.teacher_text import TeacherText
-from use_st5.evaluation.development import stsb_development
 from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.evaluation.sts import stsb_development
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.input_response_loss import InputResponseLoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss

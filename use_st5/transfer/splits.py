@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from use_st5.evaluation.senteval.readers import (
+from use_st5.evaluation.classification import (
     CR,
     MPQA,
     MR,

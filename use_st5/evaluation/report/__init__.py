@@ -1,6 +1,5 @@
-"""Reports: evaluated models side by side and beside the papers' published rows."""
+"""Reports: evaluated models side by side."""
 
-from use_st5.evaluation.report.markdown import markdown_tables
-from use_st5.evaluation.report.page import write_report
+from use_st5.evaluation.report.page import markdown_tables, write_report
 
 __all__ = ["markdown_tables", "write_report"]

@@ -1,22 +1,135 @@
-"""The kinds of plots in a report, on matplotlib's figures without its global state."""
+"""The plots of a report, on matplotlib's figures without its global state, and their colours."""
 
 from __future__ import annotations
 
 import io
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from use_st5.evaluation.report import theme as themes
-from use_st5.evaluation.report.theme import Theme
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Figure  # for whoever draws
+    from matplotlib.figure import Figure as Figure  # for the modules that draw
+
+# Matplotlib's marker and the character that looks like it.
+_MARKERS = (("o", "●"), ("s", "■"), ("^", "▲"), ("D", "◆"), ("v", "▼"), ("P", "✚"), ("X", "✖"))
+# After so many models the colours come again, then with a pattern in their bars.
+COLOURS = 7
+_HATCHES = ("", "////", "....", "xxxx")
+_DASHES = ("-", "--", ":", "-.")
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of the page and of the plots, for light or for dark screens.
+
+    Attributes:
+        ink: Text.
+        muted: Text of less weight, and what was published.
+        line: Rules, grids and frames.
+        page: The background.
+        models: The models' colours: Okabe and Ito's palette ("Color Universal Design", 2008), told
+            apart with every common kind of colour vision, without its yellow, which vanishes on
+            white; brightened where the page is dark.
+    """
+
+    ink: str
+    muted: str
+    line: str
+    page: str
+    models: tuple[str, ...]
+
+    def colour(self, position: int) -> str:
+        """The colour of the model at a position."""
+        return self.models[position % COLOURS]
+
+
+LIGHT = Theme(
+    ink="#1f2328",
+    muted="#59636e",
+    line="#d8dee4",
+    page="#ffffff",
+    models=("#0072b2", "#d55e00", "#009e73", "#b8579a", "#c98500", "#3a9fdc", "#444b54"),
+)
+DARK = Theme(
+    ink="#e6edf3",
+    muted="#9aa4af",
+    line="#353c45",
+    page="#14181d",
+    models=("#4da3e0", "#f0803c", "#2dbe94", "#e09ac4", "#f2b632", "#9fd6f5", "#c3cad2"),
+)
+
+
+def marker(position: int) -> str:
+    """Matplotlib's marker of the model at a position."""
+    return _MARKERS[_place(position)][0]
+
+
+def glyph(position: int) -> str:
+    """The character like the marker of the model at a position."""
+    return _MARKERS[_place(position)][1]
+
+
+def hatch(position: int) -> str:
+    """The pattern in the bars of the model at a position."""
+    return _HATCHES[position // COLOURS % len(_HATCHES)]
+
+
+def dashes(position: int) -> str:
+    """Matplotlib's style of the line of the model at a position."""
+    return _DASHES[position // COLOURS % len(_DASHES)]
+
+
+def _place(position: int) -> int:
+    # Models that share a colour differ in their marker.
+    return (position + position // COLOURS) % len(_MARKERS)
+
+
+@dataclass(frozen=True)
+class Series:
+    """The points of one model.
+
+    Attributes:
+        label: Its name in the legend.
+        x: Values along the horizontal axis; NaN draws nothing.
+        y: Values along the vertical axis, or empty where places are rows.
+        spread: (lower, upper) ends of each point's interval; empty without intervals.
+        model: The position of the model, which chooses colour and marker.
+    """
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...] = ()
+    spread: tuple[tuple[float, float], ...] = ()
+    model: int = 0
+
+    def style(self, theme: Theme) -> dict[str, Any]:
+        """Matplotlib's keywords for its markers."""
+        label = plain(self.label, _LEGEND_CHARACTERS)
+        return {"label": label, "color": theme.colour(self.model), "marker": marker(self.model)}
+
+
+def bars(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
+    """Horizontal bars from zero with intervals, a row per label."""
+    height = 0.8 / max(len(series), 1)
+    figure, axes = _rows(theme, labels, series, axis, 0.17 * len(series) + 0.12)
+    handles = []
+    for place, one in enumerate(series):
+        offsets = [index - 0.4 + height * (place + 0.5) for index in range(len(labels))]
+        handles.append(axes.barh(
+            offsets, one.x, height * 0.9, label=plain(one.label, _LEGEND_CHARACTERS),
+            color=theme.colour(one.model), hatch=hatch(one.model), edgecolor=theme.page,
+            linewidth=0,
+        ))  # fmt: skip
+        for offset, ends in zip(offsets, one.spread, strict=False):
+            axes.plot(ends, (offset, offset), color=theme.ink, linewidth=1.1)
+    axes.axvline(0, color=theme.ink, linewidth=0.8)
+    return _legend(figure, theme, handles)
+
 
 # At 100 dots per inch a figure is nearly as wide as half a page on a desktop, and its text can be
 # read where it shrinks to the width of a phone.
@@ -25,42 +138,6 @@ _DOTS_PER_INCH = 220
 _LABEL_CHARACTERS = 32
 _LEGEND_CHARACTERS = 52
 _LEGEND_CHARACTERS_OF_TWO = 23
-_PUBLISHED_MARKERS = "DsovP"
-
-
-@dataclass(frozen=True)
-class Series:
-    """The points of one model, or of one published row.
-
-    Attributes:
-        label: Its name in the legend.
-        x: Values along the horizontal axis; NaN draws nothing.
-        y: Values along the vertical axis, or empty where places are rows.
-        spread: (lower, upper) ends of each point's interval; empty without intervals.
-        model: The position of the model; None for a published row.
-        rank: The place among the published rows.
-    """
-
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...] = ()
-    spread: tuple[tuple[float, float], ...] = ()
-    model: int | None = None
-    rank: int = 0
-
-    def style(self, theme: Theme) -> dict[str, Any]:
-        """Matplotlib's keywords for its markers."""
-        label = plain(self.label, _LEGEND_CHARACTERS)
-        if self.model is not None:
-            colour = theme.colour(self.model)
-            return {"label": label, "color": colour, "marker": themes.marker(self.model)}
-        marker = _PUBLISHED_MARKERS[self.rank % len(_PUBLISHED_MARKERS)]
-        return {
-            "label": label,
-            "color": theme.muted,
-            "marker": marker,
-            "markerfacecolor": theme.page,
-        }
 
 
 @dataclass(frozen=True)
@@ -89,29 +166,6 @@ def plain(text: str, characters: int) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def bars(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
-    """Horizontal bars from zero with intervals, a row per label; published ones are markers."""
-    own = [(one.model, one) for one in series if one.model is not None]
-    height = 0.8 / max(len(own), 1)
-    figure, axes = _rows(theme, labels, series, axis, 0.17 * len(own) + 0.12)
-    handles = []
-    for place, (model, one) in enumerate(own):
-        offsets = [index - 0.4 + height * (place + 0.5) for index in range(len(labels))]
-        colour = theme.colour(model)
-        handles.append(axes.barh(
-            offsets, one.x, height * 0.9, label=plain(one.label, _LEGEND_CHARACTERS),
-            color=colour, hatch=themes.hatch(model), edgecolor=theme.page, linewidth=0,
-        ))  # fmt: skip
-        for offset, ends in zip(offsets, one.spread, strict=False):
-            axes.plot(ends, (offset, offset), color=theme.ink, linewidth=1.1)
-    for one in series:
-        if one.model is None:
-            style = {"linestyle": "", "markersize": 6, **one.style(theme)}
-            handles += axes.plot(one.x, range(len(labels)), **style)
-    axes.axvline(0, color=theme.ink, linewidth=0.8)
-    return _legend(figure, theme, handles)
-
-
 def dots(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
     """Dots, a row per label."""
     figure, axes = _rows(theme, labels, series, axis, 0.21 if len(labels) > 12 else 0.28)
@@ -128,7 +182,7 @@ def lines(theme: Theme, series: Sequence[Series], axis: Axis, ticks: dict[float,
     handles = []
     for one in series:
         style = {"markersize": 5.5, "linewidth": 1.6, **one.style(theme)}
-        handles += axes.plot(one.x, one.y, linestyle=themes.dashes(one.model or 0), **style)
+        handles += axes.plot(one.x, one.y, linestyle=dashes(one.model), **style)
         for x, ends in zip(one.x, one.spread, strict=False):
             axes.plot((x, x), ends, color=one.style(theme)["color"], linewidth=1)
     axes.set_xticks(list(ticks), list(ticks.values()))
@@ -159,9 +213,6 @@ def png(figure: Figure) -> bytes:
     # A plot has few colours: a palette of them takes a third of the bytes.
     image.quantize(128).save(stream, "PNG", optimize=True)
     return stream.getvalue()
-
-
-Draw = Callable[[Theme], "Figure"]
 
 
 def _rows(

@@ -1,37 +1,40 @@
-"""The report as one HTML page that needs nothing beside it, and its plots as files."""
+"""The report as one HTML page that needs no other file, its plots as files, and as Markdown."""
 
 from __future__ import annotations
 
 import base64
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from use_st5._files import atomic_path
 from use_st5._imports import require
 from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.report import theme as themes
-from use_st5.evaluation.report.charts import png
-from use_st5.evaluation.report.evaluated import Evaluated, evaluated_models
-from use_st5.evaluation.report.section import Section
-from use_st5.evaluation.report.sections import every_score, report_sections
-from use_st5.evaluation.report.theme import COLOURS, DARK, LIGHT, Theme
+from use_st5.evaluation.report.charts import COLOURS, DARK, LIGHT, Theme, glyph, png
+from use_st5.evaluation.report.sections import Section, every_score, report_sections
+from use_st5.evaluation.report.tables import (
+    Cell,
+    Evaluated,
+    Row,
+    Table,
+    evaluated_models,
+    one_line,
+)
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 _TEMPLATES = Path(__file__).parent
+# What Markdown, or HTML in it, would take for more than text; an underscore within a word is none.
+_SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_]))")
 _ADDRESS = re.compile(r"https?://[^\s<>\"']*[^\s<>\"'.,;:)\]]")
 
 
 def write_report(
     records: Sequence[EvaluationRecord],
     folder: str | os.PathLike[str],
-    *,
-    published: bool = True,
 ) -> list[Path]:
     """Compares models in one HTML page, with its plots as PNG files beside it.
 
@@ -41,7 +44,6 @@ def write_report(
     Args:
         records: What `use-st5 evaluate` wrote, one per model, in the order to show them.
         folder: Where to write; it is created where it does not exist.
-        published: Whether to show the papers' published rows beside the models.
 
     Returns:
         The paths of what was written: `report.html` in the folder, then the plots.
@@ -52,15 +54,15 @@ def write_report(
     """
     models = evaluated_models(records)
     require("matplotlib", "evaluation")
-    sections = report_sections(models, published=published)
+    sections = report_sections(models)
     images = {
-        plot.name: Image(png(plot.draw(LIGHT)), png(plot.draw(DARK)))
+        plot.name: (png(plot.draw(LIGHT)), png(plot.draw(DARK)))
         for section in sections
         for plot in section.plots
     }
-    text = html_page(models, sections, images, published=published)
+    text = html_page(models, sections, images)
     contents = {"report.html": text.encode()}
-    contents |= {f"{name}.png": image.light for name, image in images.items()}
+    contents |= {f"{name}.png": light for name, (light, _) in images.items()}
     paths = [Path(folder, name) for name in contents]
     for path, content in zip(paths, contents.values(), strict=True):
         with atomic_path(path) as temporary:
@@ -68,38 +70,17 @@ def write_report(
     return paths
 
 
-@dataclass(frozen=True)
-class Image:
-    """A plot for light and for dark screens.
-
-    Attributes:
-        light: The PNG file's bytes.
-        dark: The same in the colours of a dark page.
-    """
-
-    light: bytes
-    dark: bytes
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels, which PNG's first chunk holds."""
-        return (int.from_bytes(self.light[16:20]), int.from_bytes(self.light[20:24]))
-
-
 def html_page(
     models: Sequence[Evaluated],
     sections: Sequence[Section],
-    images: Mapping[str, Image],
-    *,
-    published: bool,
+    images: Mapping[str, tuple[bytes, bytes]],
 ) -> str:
     """Renders the page.
 
     Args:
         models: What is compared.
         sections: Its parts.
-        images: Name of a plot → its pictures.
-        published: Whether it shows what papers published.
+        images: Name of a plot → its PNG for light and for dark screens.
 
     Raises:
         ImportError: Jinja is missing.
@@ -120,11 +101,10 @@ def html_page(
         every=every_score(models),
         skipped=_skipped(models),
         files=_files(models),
-        published=published,
         light=LIGHT,
         dark=DARK,
         colours=COLOURS,
-        glyph=themes.glyph,
+        glyph=glyph,
     )
 
 
@@ -132,13 +112,12 @@ def _title(models: Sequence[Evaluated]) -> str:
     return models[0].name if len(models) == 1 else f"{len(models)} sentence encoders compared"
 
 
-def _inline(image: Image) -> dict[str, Any]:
+def _inline(image: tuple[bytes, bytes]) -> dict[str, Any]:
     """The pictures as addresses that hold them, and the size in the page's pixels."""
-    width, height = (side // 2 for side in image.size)
-    return {"light": _address(image.light), "dark": _address(image.dark)} | {
-        "width": width,
-        "height": height,
-    }
+    light, dark = image
+    # PNG's first chunk holds the size.
+    width, height = (int.from_bytes(light[place : place + 4]) // 2 for place in (16, 20))
+    return {"light": _address(light), "dark": _address(dark), "width": width, "height": height}
 
 
 def _address(png: bytes) -> str:
@@ -189,3 +168,51 @@ def _files(models: Sequence[Evaluated]) -> list[tuple[str, str, list[str]]]:
             for file in task["data"].items():
                 files.setdefault(file, {})[model.name] = None
     return [(path, digest, [*names]) for (path, digest), names in sorted(files.items())]
+
+
+def markdown_tables(records: Sequence[EvaluationRecord]) -> str:
+    """Writes the main tables of a report as GitHub Markdown.
+
+    Args:
+        records: As for `write_report`.
+
+    Raises:
+        ValueError: There are no records, or two of one name.
+    """
+    models = evaluated_models(records)
+    lines: list[str] = []
+    for section in report_sections(models):
+        for table in section.tables:
+            if not table.long:
+                title = f"{section.title}: {table.title}" if table.title else section.title
+                lines += [f"### {_escape(title)}", "", *_table(table), ""]
+    return "\n".join(lines)
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield _escape(table.caption)
+    for text in table.cautions:
+        yield ""
+        yield f"**Not comparable.** {_escape(text)}"
+    yield ""
+    yield _line([table.corner, *(column.title for column in table.columns)])
+    yield "|".join(["", " :--- ", *[" ---: "] * len(table.columns), ""])
+    for row in table.rows:
+        yield f"| {_head(row)} | {' | '.join(map(_cell, row.cells))} |"
+
+
+def _line(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escape, texts))} |"
+
+
+def _head(row: Row) -> str:
+    return _escape(f"{row.label} ({row.detail})" if row.detail else row.label)
+
+
+def _cell(cell: Cell) -> str:
+    text = f"**{_escape(cell.text)}**" if cell.best else _escape(cell.text)
+    return f"{text} ({_escape(cell.small)})" if cell.small else text
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", one_line(text))

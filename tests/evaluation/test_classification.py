@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.evaluation.toys import BagOfWords
+from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation import classification
+from use_st5.evaluation.classification import (
+    TASKS,
+    TransferDataset,
+    TransferSample,
+    TransferSet,
+    evaluate_transfer,
+    read_binary_sentiment,
+    read_entailment,
+    read_fine_sentiment,
+    read_mrpc,
+    read_sentences,
+    read_trec,
+    transfer_task,
+)
+from use_st5.evaluation.classifiers import (
+    LabelledFeatures,
+    SklearnClassifier,
+    inner_kfold,
+    kfold,
+    split,
+)
+from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.task import EvaluationTask, TaskContext
+from use_st5.vector_store import VectorCache
+
+MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+
+
+SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_one_sentence_a_line_empty_ones_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "rt-polarity.pos", "a  caf\xe9 .\n\nb\n", "latin-1")
+    assert read_sentences(path, label=1) == [
+        TransferSample(("a caf\xe9 .",), 1),
+        TransferSample(("",), 1),
+        TransferSample(("b",), 1),
+    ]
+
+
+def test_sst_binary(tmp_path: Path) -> None:
+    path = write(tmp_path / "sentiment-dev", "it 's caf\xe9 . \t1\nbleak \t0\n")
+    expected = [TransferSample(("it 's caf\xe9 .",), 1), TransferSample(("bleak",), 0)]
+    assert read_binary_sentiment(path) == expected
+
+
+def test_sst_fine(tmp_path: Path) -> None:
+    path = write(tmp_path / "sentiment-dev", "4 a\xa0b .\n0 c\n")
+    assert read_fine_sentiment(path) == [TransferSample(("a b .",), 4), TransferSample(("c",), 0)]
+
+
+def test_trec_has_its_coarse_classes_and_latin_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.label", "DESC:manner How : a ?\nNUM:dist \xf0 ?\n", "latin-1")
+    assert read_trec(path) == [TransferSample(("How : a ?",), 1), TransferSample(("\xf0 ?",), 5)]
+
+
+def test_mrpc_has_a_byte_order_mark_and_quotation_marks(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.txt", "\ufeff" + MRPC + '1\t7\t8\tA " b\tc\r\n0\t9\t7\td\te " f\r\n')
+    assert read_mrpc(path) == [TransferSample(('A " b', "c"), 1), TransferSample(("d", 'e " f'), 0)]
+
+
+def test_sick_entailment(tmp_path: Path) -> None:
+    rows = "1\ta b\tc\t4.5\tNEUTRAL\n2\td\te\t3\tENTAILMENT\n3\tf\tg\t1\tCONTRADICTION\n"
+    found = read_entailment(write(tmp_path / "SICK_trial.txt", SICK + rows))
+    assert found[0] == TransferSample(("a b", "c"), 1)
+    assert [sample.label for sample in found] == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_binary_sentiment, "a\t1\nb 0\n", r"x:2: expected at least 2 tab-separated"),
+        (read_binary_sentiment, "a\t1\nb\t2\n", r"x:2: expected a class of 0, 1, received '2'"),
+        (read_binary_sentiment, "\t1\n", r"x:1: expected a sentence"),
+        (read_fine_sentiment, "5 a\n", r"x:1: expected a class of 0, 1, 2, 3, 4, received '5'"),
+        (read_fine_sentiment, "3\n", r"x:1: expected a sentence, received none"),
+        (read_trec, "\nDATE:x a\n", r"x:2: expected a class of ABBR, .* received 'DATE'"),
+        (read_trec, "NUM:dist\n", r"x:1: expected a sentence"),
+        (read_mrpc, MRPC + "1\t7\t8\ta\n", r"x:2: expected 5"),
+        (read_mrpc, MRPC + "yes\t7\t8\ta\tb\n", r"x:2: expected a class of 0, 1, received 'yes'"),
+        (read_mrpc, "1\t7\t8\ta\tb\n", r"x:1: expected the columns"),
+        (read_entailment, SICK + "1\ta\tb\t3\t\n", r"x:2: .* received ''"),
+        (read_entailment, SICK, r"x: expected labelled sentences, found none"),
+        (lambda path: read_sentences(path, label=0), "", r"x: expected labelled sentences"),
+    ],
+)
+def test_errors_name_file_and_line(
+    tmp_path: Path, read: Callable[[Path], object], text: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        read(write(tmp_path / "x", text))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "counts", "classes"),
+    [
+        (classification.MR, {"train": 10662}, {0: 5331, 1: 5331}),
+        (classification.SUBJ, {"train": 10000}, {0: 5000, 1: 5000}),
+        (classification.SST2, {"train": 67349, "dev": 872, "test": 1821}, {0: 29780, 1: 37569}),
+        (
+            classification.SST5,
+            {"train": 8544, "dev": 1101, "test": 2210},
+            {0: 1092, 1: 2218, 2: 1624, 3: 2322, 4: 1288},
+        ),
+        (
+            classification.TREC,
+            {"train": 5452, "test": 500},
+            {0: 86, 1: 1162, 2: 1250, 3: 1223, 4: 835, 5: 896},
+        ),
+        (classification.MRPC, {"train": 4076, "test": 1725}, {0: 1323, 1: 2753}),
+        (
+            classification.SICK_E,
+            {"train": 4500, "dev": 500, "test": 4927},
+            {0: 665, 1: 2536, 2: 1299},
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, TransferDataset) else "",
+)
+def test_real_files_have_the_published_counts(
+    data_dir: Path, dataset: TransferDataset, counts: dict[str, int], classes: dict[int, int]
+) -> None:
+    found = dataset.read(DataFolder(data_dir)).parts()
+    assert {part: len(samples) for part, samples in found.items()} == counts
+    assert Counter(sample.label for sample in found["train"]) == classes
+    pairs = {len(sample.sentences) for samples in found.values() for sample in samples}
+    assert pairs == {2 if dataset in (classification.MRPC, classification.SICK_E) else 1}
+
+
+def test_subjective_sentences_are_class_0_and_objective_ones_follow_class_1(data_dir: Path) -> None:
+    # senteval/binary.py calls the objective file "pos".
+    train = classification.SUBJ.read(DataFolder(data_dir)).train
+    assert train[0].sentences[0].startswith("the movie begins in the past")
+    assert (train[0].label, train[-1].label) == (1, 0)
+
+
+def test_a_missing_file_is_named_with_where_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "CR").mkdir()
+    (tmp_path / "CR" / "custrev.pos").write_text("good\n")
+    with pytest.raises(
+        MissingDataError, match=r"CR/custrev\.neg.*Get it from https://www\.cs\.uic"
+    ):
+        classification.CR.read(DataFolder(tmp_path))
+    (tmp_path / "CR" / "custrev.neg").write_text("bad\nworse\n")
+    assert [sample.label for sample in classification.CR.read(DataFolder(tmp_path)).train] == [
+        1,
+        0,
+        0,
+    ]
+
+
+WORDS = ("film", "plot", "dull", "bright", "cast", "ending", "slow", "joy")
+
+
+QUICK = SentEvalClassifier(folds=3, max_epoch=8)
+
+
+def samples(count: int, *, sentences: int, classes: int, seed: int) -> list[TransferSample]:
+    """Random words, and the word "class" as often as the number of the class, at most half."""
+    draw = random.Random(seed)
+    found = []
+    for _ in range(count):
+        label = draw.randrange(classes)
+        texts = [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) for _ in range(sentences)]
+        texts[0] += " class" * (label if draw.random() < 0.8 else 0)
+        found.append(TransferSample(tuple(texts), label))
+    return found
+
+
+def arranged(found: list[TransferSample]) -> LabelledFeatures:
+    """What SentEval makes of them: sorted, embedded, pairs as (|a − b|, a·b)."""
+    found = sorted(found, key=lambda x: ([text.count(" ") for text in x.sentences], x.label))
+    columns = zip(*(x.sentences for x in found), strict=True)
+    vectors = [BagOfWords().encode([*texts]) for texts in columns]
+    if len(vectors) == 2:
+        vectors = [np.abs(vectors[0] - vectors[1]), vectors[0] * vectors[1]]
+    return LabelledFeatures(np.hstack(vectors), np.array([x.label for x in found]))
+
+
+def test_train_alone_is_validated_by_inner_kfold() -> None:
+    train = samples(90, sentences=1, classes=2, seed=0)
+    score = evaluate_transfer(BagOfWords().encode, TransferSet("MR", train), classifier=QUICK)
+    expected = inner_kfold(QUICK, arranged(train))
+    assert (score.details["classifier"], score.counts) == ("senteval", {"train": 90})
+    assert score.scores["accuracy"] == expected.test_accuracy > 0.6
+    assert score.details["dev_accuracy"] == expected.dev_accuracy
+    assert score.details["regularization"] == [*expected.regularization]
+    assert len(score.details["regularization"]) == 3
+
+
+def test_train_and_test_are_validated_by_kfold_and_pairs_have_two_features() -> None:
+    train, test = (samples(n, sentences=2, classes=2, seed=n) for n in (90, 50))
+    data = TransferSet("MRPC", train, test=test)
+    score = evaluate_transfer(BagOfWords().encode, data, classifier=QUICK)
+    gold = arranged(test)
+    expected = kfold(QUICK, train=arranged(train), test=gold)
+    assert score.scores["accuracy"] == expected.test_accuracy
+    assert score.details["regularization"] == [*expected.regularization]
+    hits = sum((expected.predictions == 1) & (gold.labels == 1))
+    precision, recall = hits / sum(expected.predictions == 1), hits / sum(gold.labels == 1)
+    assert score.scores["f1"] == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+def test_three_parts_are_validated_by_split() -> None:
+    parts = {
+        part: samples(n, sentences=1, classes=3, seed=n)
+        for part, n in (("train", 120), ("dev", 40), ("test", 60))
+    }
+    score = evaluate_transfer(
+        BagOfWords().encode, TransferSet("SICK-E", **parts), classifier=SklearnClassifier()
+    )
+    expected = split(SklearnClassifier(), **{k: arranged(v) for k, v in parts.items()})
+    assert (score.scores["accuracy"], score.details["dev_accuracy"]) == (
+        expected.test_accuracy,
+        expected.dev_accuracy,
+    )
+    assert score.details["classifier"] == "sklearn"
+    assert "f1" not in score.scores
+    assert score.counts == {"train": 120, "dev": 40, "test": 60}
+
+
+def test_the_order_in_a_file_changes_nothing_where_lengths_differ() -> None:
+    train = [
+        TransferSample((" ".join(WORDS[(row + n) % 8] for n in range(row + 1)),), row % 2)
+        for row in range(60)
+    ]
+    mixed = random.Random(0).sample(train, len(train))
+    first, second = (
+        evaluate_transfer(BagOfWords().encode, TransferSet("MR", part), classifier=QUICK)
+        for part in (train, mixed)
+    )
+    assert first == second
+
+
+def test_each_distinct_sentence_is_encoded_once_and_none_without_words() -> None:
+    bag = BagOfWords()
+    train = samples(60, sentences=2, classes=2, seed=0) * 2 + [TransferSample(("", "a"), 0)]
+    evaluate_transfer(
+        bag.encode, TransferSet("MRPC", train, test=train), classifier=SklearnClassifier(folds=2)
+    )
+    assert sorted(bag.asked) == sorted({text or "." for x in train for text in x.sentences})
+
+
+def test_an_encoder_that_gives_nan_is_named() -> None:
+    train = TransferSet("MR", samples(60, sentences=1, classes=2, seed=0))
+    with pytest.raises(ValueError, match="finite"):
+        evaluate_transfer(lambda texts: np.full((len(texts), 3), np.nan), train, classifier=QUICK)
+
+
+def test_parts_without_samples_are_refused() -> None:
+    one = [TransferSample(("a",), 0)]
+    with pytest.raises(ValueError, match=r"X: expected samples, received none for \['test'\]"):
+        TransferSet("X", one, test=[])
+    with pytest.raises(ValueError, match="X: expected test samples beside dev samples"):
+        TransferSet("X", one, dev=one)
+
+
+ORIGINAL = [task for task in TASKS if task.group == "senteval"]
+
+
+SKLEARN = [task for task in TASKS if task.group == "senteval_sklearn"]
+
+
+MRPC_TASKS = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> TaskContext:
+    """Small MRPC_TASKS files: a pair is a paraphrase where both sentences are the same."""
+    folder = tmp_path / "MRPC"
+    folder.mkdir()
+    for part, rows in (("train", 60), ("test", 24)):
+        lines = [
+            f"{row % 2}\t0\t0\tword{row % 7} a\tword{row % 7 if row % 2 else (row + 3) % 7} a\n"
+            for row in range(rows)
+        ]
+        (folder / f"msr_paraphrase_{part}.txt").write_text(MRPC_TASKS + "".join(lines))
+    return TaskContext(VectorCache(BagOfWords().encode), DataFolder(tmp_path))
+
+
+def mrpc(tasks: list[EvaluationTask]) -> EvaluationTask:
+    return next(task for task in tasks if task.name.startswith("mrpc"))
+
+
+def test_names_and_groups() -> None:
+    names = ["mr", "cr", "subj", "mpqa", "sst2", "sst5", "trec", "mrpc", "sicke"]
+    assert [task.name for task in ORIGINAL] == names
+    assert [task.name for task in SKLEARN] == [f"{name}_sklearn" for name in names]
+    assert len(TASKS) == 2 * len(names)
+    assert [ORIGINAL[0].title, SKLEARN[0].title] == ["MR", "MR (sklearn)"]
+
+
+def test_the_default_is_the_configuration_comparable_with_the_literature() -> None:
+    expected = {
+        "classifier": "senteval",
+        "hidden_dim": 0,
+        "optimizer": "adam",
+        "batch_size": 64,
+        "tenacity": 5,
+        "epoch_size": 4,
+        "max_epoch": 200,
+        "folds": 10,
+    }
+    for task in ORIGINAL:
+        assert expected.items() <= task.options.items()
+        assert "SentEval's own classifier" in task.protocol
+    assert mrpc(SKLEARN).options["classifier"] == "sklearn"
+    assert "scikit-learn's logistic regression" in mrpc(SKLEARN).protocol
+
+
+@pytest.mark.parametrize(("tasks", "protocol"), [(ORIGINAL, "senteval"), (SKLEARN, "sklearn")])
+def test_mrpc_has_accuracy_and_f1(
+    context: TaskContext, tasks: list[EvaluationTask], protocol: str
+) -> None:
+    task = mrpc(tasks)
+    result = task.run(context)
+    classifier = SentEvalClassifier() if protocol == "senteval" else SklearnClassifier()
+    assert result == evaluate_transfer(
+        context.embed, classification.MRPC.read(context.data), classifier=classifier
+    )
+    assert result.main == "accuracy"
+    assert [*result.scores] == ["accuracy", "f1"]
+    assert result.counts == {"train": 60, "test": 24}
+    assert result.details["classifier"] == protocol
+    assert result.details["dev_accuracy"] > 0.5
+    json.dumps(result.details)
+
+
+def test_the_seed_is_that_of_the_run(context: TaskContext) -> None:
+    seeds = []
+
+    class Noting(SentEvalClassifier):
+        def fit(self, *arguments: object, **more: object) -> list:
+            seeds.append(self.seed)
+            return super().fit(*arguments, **more)
+
+    task = transfer_task(classification.MRPC, Noting(folds=2, max_epoch=4))
+    task.run(dataclasses.replace(context, seed=3))
+    assert set(seeds) == {3}
+    assert "seed" not in task.options
+
+
+def test_sources_are_the_files_of_sentevals_layout() -> None:
+    by_name = {task.name: task for task in ORIGINAL}
+    places = {name: [source.places[0] for source in task.sources] for name, task in by_name.items()}
+    assert places["mr"] == ["MR/rt-polarity.pos", "MR/rt-polarity.neg"]
+    assert places["sst5"] == [f"SST/fine/sentiment-{part}" for part in ("train", "dev", "test")]
+    assert places["trec"] == ["TREC/train_5500.label", "TREC/TREC_10.label"]

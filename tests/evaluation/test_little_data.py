@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.classification import TransferSample, TransferSet
+from use_st5.evaluation.classifiers import SklearnClassifier
+from use_st5.evaluation.little_data import (
+    TASKS,
+    learning_curve,
+    little_data_task,
+)
+from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.task import Progress, TaskContext
+from use_st5.vector_store import VectorCache
+
+CLASSIFIER = SklearnClassifier(seed=3)
+
+
+def encode(sentences: list[str]) -> np.ndarray:
+    return np.array([[float(word) for word in sentence.split()] for sentence in sentences])
+
+
+def toy(seed: int, count: int) -> list[TransferSample]:
+    """Classes that 20 numbers tell, up to noise: more examples help."""
+    generator = np.random.default_rng(seed)
+    vectors = generator.normal(size=(count, 20)).round(3)
+    labels = (vectors.sum(axis=1) + generator.normal(size=count) > 0).astype(int)
+    texts = [" ".join(map(str, row)) for row in vectors]
+    return [TransferSample((text,), label) for text, label in zip(texts, labels, strict=True)]
+
+
+DATA = TransferSet("toy", toy(0, 2000), toy(1, 200), toy(2, 1000))
+
+
+def test_more_examples_help() -> None:
+    sizes = [20, 200, 2000]
+    few, some, all_ = learning_curve(encode, DATA, sizes=sizes, draws=3, classifier=CLASSIFIER)
+    assert [point["examples"] for point in (few, some, all_)] == sizes
+    assert [point["draws"] for point in (few, some, all_)] == [3, 3, 3]
+    assert 0.55 < few["accuracy"] < some["accuracy"] < all_["accuracy"]
+    assert few["std"] > all_["std"]
+
+
+def test_draws_differ_and_can_be_repeated() -> None:
+    def run(seed: int) -> dict[str, float]:
+        classifier = SentEvalClassifier(seed=seed, max_epoch=8)
+        points = learning_curve(encode, DATA, sizes=[100], draws=3, classifier=classifier)
+        return points[0]
+
+    first = run(3)
+    assert first["std"] > 0
+    assert run(3) == first
+    assert run(9) != first
+
+
+def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Found:
+        test_accuracy = 0.5
+
+    def record(classifier: object, *, train: object, dev: object, test: object) -> Found:
+        seen.append((classifier.seed, train, len(dev), len(test)))
+        return Found()
+
+    monkeypatch.setattr("use_st5.evaluation.little_data.split", record)
+    learning_curve(encode, DATA, sizes=[50, 2000], draws=2, classifier=CLASSIFIER)
+    assert [seed for seed, *_ in seen] == [3, 4, 3, 4]
+    assert [len(train) for _, train, *_ in seen] == [50, 50, 2000, 2000]
+    assert {sizes for *_, a, b in seen for sizes in [(a, b)]} == {(200, 1000)}
+    vectors = encode([sample.sentences[0] for sample in DATA.train]).astype(np.float32)
+    labels = [sample.label for sample in DATA.train]
+    rows = {tuple(row): label for row, label in zip(vectors, labels, strict=True)}
+    for _, train, *_ in seen:
+        drawn = [tuple(row) for row in train.features]
+        assert len(set(drawn)) == len(drawn)
+        assert [rows[row] for row in drawn] == train.labels.tolist()
+    assert {tuple(row) for row in seen[0][1].features} != {
+        tuple(row) for row in seen[1][1].features
+    }
+
+
+def test_progress_counts_the_draws() -> None:
+    totals = []
+
+    class Counting(Progress):
+        def track(self, steps: Iterable, description: str, total: int | None = None) -> Iterable:
+            totals.append((description, total))
+            return steps
+
+    learning_curve(
+        encode, DATA, sizes=[20, 30], draws=2, classifier=CLASSIFIER, progress=Counting()
+    )
+    assert totals == [("draws", 4)]
+
+
+@pytest.mark.parametrize("sizes", [[0], [10, 2001]])
+def test_sizes_must_fit_the_data(sizes: list[int]) -> None:
+    with pytest.raises(ValueError, match=rf"sizes: expected 1 to 2000 .* \[{sizes[-1]}\]"):
+        learning_curve(encode, DATA, sizes=sizes)
+
+
+def test_no_draws() -> None:
+    with pytest.raises(ValueError, match="draws: expected at least 1, received 0"):
+        learning_curve(encode, DATA, sizes=[10], draws=0)
+
+
+def test_three_parts_of_single_sentences() -> None:
+    with pytest.raises(ValueError, match=r"toy: expected a dev and a test part, received train"):
+        learning_curve(encode, TransferSet("toy", DATA.train), sizes=[10])
+    pairs = [TransferSample(("1", "2"), 0)]
+    with pytest.raises(ValueError, match="single sentences, received pairs"):
+        learning_curve(encode, TransferSet("toy", pairs, pairs, pairs), sizes=[1])
+
+
+TASK = little_data_task((50, 100), draws=2)
+
+
+def context(folder: Path) -> TaskContext:
+    return TaskContext(
+        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
+        DataFolder(folder),
+    )
+
+
+def write(folder: Path, part: str, count: int) -> None:
+    (folder / "SST" / "binary").mkdir(parents=True, exist_ok=True)
+    lines = [f"{'xy'[n % 2]} {n % 9} \t{n % 2}" for n in range(count)]
+    path = folder / "SST" / "binary" / f"sentiment-{part}"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_result(tmp_path: Path) -> None:
+    for part, count in (("train", 200), ("dev", 50), ("test", 40)):
+        write(tmp_path, part, count)
+    result = TASK.run(context(tmp_path))
+    assert result.main == "accuracy_50"
+    assert [*result.scores] == ["accuracy_50", "accuracy_100", "accuracy_all"]
+    assert result.scores["accuracy_all"] == 1.0
+    assert result.counts == {"train": 200, "dev": 50, "test": 40}
+    curve = result.details["curve"]
+    assert [point["examples"] for point in curve] == [50, 100, 200]
+    assert [point["accuracy"] for point in curve] == [*result.scores.values()]
+    assert {point["draws"] for point in curve} == {2}
+    assert all(math.isfinite(point["std"]) for point in curve)
+    json.dumps(result.details)
+
+
+def test_too_few_phrases_and_missing_files(tmp_path: Path) -> None:
+    for part in ("train", "dev"):
+        write(tmp_path, part, 60)
+    with pytest.raises(MissingDataError, match="expected SST/binary/sentiment-test"):
+        TASK.run(context(tmp_path))
+    write(tmp_path, "test", 10)
+    with pytest.raises(ValueError, match=r"sizes: expected 1 to 60 .* received \[100\]"):
+        TASK.run(context(tmp_path))
+
+
+def test_a_bad_line_is_named(tmp_path: Path) -> None:
+    for part in ("train", "dev", "test"):
+        write(tmp_path, part, 200)
+    path = tmp_path / "SST" / "binary" / "sentiment-dev"
+    path.write_text("good \t1\nso so \t2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"sentiment-dev:2: .* received '2'"):
+        TASK.run(context(tmp_path))
+
+
+def test_the_sizes_of_the_paper() -> None:
+    (task,) = TASKS
+    assert task.options["sizes"] == [1000, 2000, 4000, 8000, 16000, 32000]
+    assert (task.name, task.group) == ("little_data_sst", "little_data")
+    assert json.loads(json.dumps(task.options)) == task.options

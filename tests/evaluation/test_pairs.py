@@ -1,0 +1,670 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import linear_model, metrics
+from sklearn.preprocessing import StandardScaler
+
+from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.evaluation import pairs as glue
+from use_st5.evaluation.classifiers import SklearnClassifier
+from use_st5.evaluation.pairs import (
+    TASKS,
+    GlueDataset,
+    LabelledTexts,
+    PairFeatures,
+    TableLayout,
+    glue_scores,
+    hold_out,
+    pair_auc,
+    pair_task,
+    predict_classes,
+    predict_scores,
+    sentglue_task,
+)
+from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
+
+
+def test_rows_keep_sentences_beside_their_labels() -> None:
+    texts = LabelledTexts((["a", "b", "c"], ["d", "e", "f"]), np.array([0, 1, 2]))
+    chosen = texts.rows(np.array([2, 0]))
+    assert chosen.columns == (["c", "a"], ["f", "d"])
+    assert chosen.labels.tolist() == [2, 0]
+    assert len(chosen) == 2
+
+
+def test_columns_and_labels_must_match() -> None:
+    with pytest.raises(ValueError, match=r"received 1 labels and columns of \[1, 2\] sentences"):
+        LabelledTexts((["a"], ["b", "c"]), np.array([0]))
+    with pytest.raises(ValueError, match="at least one"):
+        LabelledTexts(([],), np.array([]))
+
+
+def test_a_sentence_without_text_is_embedded_as_a_full_stop() -> None:
+    asked = []
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        asked.extend(sentences)
+        return np.array([[len(sentence)] for sentence in sentences])
+
+    texts = LabelledTexts((["ab", ""], ["", "abc"]), np.array([0, 1]))
+    first, second = texts.embedded(VectorCache(encode))
+    assert (first.tolist(), second.tolist()) == ([[2], [1]], [[1], [3]])
+    assert sorted(asked) == [".", "ab", "abc"]
+
+
+PAIRS = TableLayout(("one", "two"), "label", ("no", "yes"))
+
+
+NO_HEADER = TableLayout((3,), 1, ("bad", "good"))
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_columns_are_found_by_name_and_quotes_are_text(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "dev.tsv",
+        '\ufefflabel\tidx\ttwo\tone\r\nyes\t0\t"b\tc "d" \r\n\r\n0\t1\td\u2028e\tf\x85\r\n',
+    )
+    texts = PAIRS.read(path)
+    assert texts.columns == (['c "d"', "f"], ['"b', "d\u2028e"])
+    assert texts.labels.tolist() == [1, 0]
+    assert texts.labels.dtype.kind == "i"
+    assert texts.broken_lines == 0
+
+
+def test_columns_without_header_and_several_files(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.tsv", "x\t1\t\tGood one.\nx\t0\t*\tOne bad.\n")
+    second = write(tmp_path / "b.tsv", "y\t1\t\tLast.")
+    texts = NO_HEADER.read(first, second)
+    assert texts.columns == (["Good one.", "One bad.", "Last."],)
+    assert texts.labels.tolist() == [1, 0, 1]
+
+
+def test_scores(tmp_path: Path) -> None:
+    layout = TableLayout(("one",), "score")
+    path = write(tmp_path / "a.tsv", "one\tscore\na\t4.25\nb\t0\n")
+    assert layout.read(path).labels.tolist() == [4.25, 0.0]
+    with pytest.raises(ValueError, match=r"a\.tsv:3: expected a score .*, received ''"):
+        layout.read(write(path, "one\tscore\na\t4.25\nb\t\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("one\tlabel\na\tyes\n", r"dev\.tsv:1: expected the columns one, two, label; two missing"),
+        ("", r"dev\.tsv:1: .* one, two, label missing"),
+        ("one\ttwo\tlabel\n", r"dev\.tsv: expected rows with sentences and labels, found none"),
+        (
+            "one\ttwo\tlabel\na\tb\tno\na\tb\n",
+            r"dev\.tsv:3: expected 3 tab-separated fields, received 2: 'a\\tb'",
+        ),
+        ("one\ttwo\tlabel\na\t\tb\tno\n", r"dev\.tsv:2: expected 3 .* received 4: 'a\\t\\tb"),
+        (
+            "one\ttwo\tlabel\na\tb\tperhaps\n",
+            r"dev\.tsv:2: expected a label \(no or 0, yes or 1\), received 'perhaps'\.$",
+        ),
+        ("one\ttwo\tlabel\na\tb\t2\n", r"dev\.tsv:2: .* received '2'"),
+        ("one\ttwo\tlabel\na\tb\t-1\n", "received '-1'. GLUE's test files have no labels"),
+        ("one\ttwo\tlabel\na\tb\t\n", r"dev\.tsv:2: .* received ''"),
+    ],
+)
+def test_errors_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PAIRS.read(write(tmp_path / "dev.tsv", text))
+
+
+def test_missing_file_and_wrong_encoding(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.tsv: expected a file"):
+        PAIRS.read(tmp_path / "none.tsv")
+    (tmp_path / "a.tsv").write_bytes(b"x\t1\t\t\xff\n")
+    with pytest.raises(ValueError, match=r"a\.tsv:\d+: expected UTF-8"):
+        NO_HEADER.read(tmp_path / "a.tsv")
+
+
+def test_a_few_broken_lines_are_left_out_where_the_layout_allows_it(tmp_path: Path) -> None:
+    layout = TableLayout(("one", "two"), "label", ("no", "yes"), most_broken=2)
+    # A line feed inside a question breaks its line in two.
+    text = "one\ttwo\tlabel\na\tb\tno\nc\td begins\nand ends\tyes\ne\tf\tyes\n"
+    texts = layout.read(write(tmp_path / "train.tsv", text))
+    assert texts.columns == (["a", "e"], ["b", "f"])
+    assert texts.labels.tolist() == [0, 1]
+    assert texts.broken_lines == 2
+    with pytest.raises(ValueError, match=r"train\.tsv:6: .* received 1: 'g' At most 2 such lines"):
+        layout.read(write(tmp_path / "train.tsv", text + "g\n"))
+
+
+DATASET = GlueDataset(
+    "Toy",
+    ("Toy/train.tsv", "elsewhere/raw/train.txt"),
+    ("Toy/dev.tsv", "elsewhere/raw"),
+    (TableLayout(("text",), "label", ("a", "b")), TableLayout((1,), 0, ("a", "b"))),
+    origin="the toy shop",
+    parts=("one.txt", "two.txt"),
+)
+
+
+def write_of_dataset(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_each_place_is_read_in_its_layout(tmp_path: Path) -> None:
+    write_of_dataset(tmp_path / "x" / "elsewhere" / "raw" / "train.txt", "a\tone\nb\ttwo\n")
+    write_of_dataset(tmp_path / "x" / "elsewhere" / "raw" / "two.txt", "b\tfour\n")
+    write_of_dataset(tmp_path / "x" / "elsewhere" / "raw" / "one.txt", "a\tthree\n")
+    data = DataFolder(tmp_path)
+    assert DATASET.read_train(data).columns == (["one", "two"],)
+    assert DATASET.read_dev(data).columns == (["three", "four"],)
+    # GLUE's own layout comes first where both are there.
+    write_of_dataset(tmp_path / "glue" / "Toy" / "train.tsv", "text\tlabel\nfive\tb\n")
+    assert DATASET.read_train(data).columns == (["five"],)
+    assert DATASET.read_train(data).labels.tolist() == [1]
+
+
+def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(
+        MissingDataError, match=r"GLUE Toy dev: expected Toy/dev\.tsv or .* from the toy shop"
+    ):
+        DATASET.read_dev(DataFolder(tmp_path))
+    write_of_dataset(tmp_path / "elsewhere" / "raw" / "one.txt", "a\tthree\n")
+    with pytest.raises(FileNotFoundError, match=r"two\.txt: expected a file"):
+        DATASET.read_dev(DataFolder(tmp_path))
+
+
+# A header as published and two rows; what must be read of them.
+NLI_HEAD = (
+    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t"
+    "sentence1_parse\tsentence2_parse\tsentence1\tsentence2\tlabel1\t"
+)
+
+
+NLI_ROW = "0\t1\t1n\tslate\t( a\t( b\t(ROOT\t(ROOT\tThe new\tEveryone\tneutral\t"
+
+
+STSB_HEAD = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore"
+
+
+PUBLISHED = {
+    "CoLA": (
+        glue.COLA,
+        "dev.tsv",
+        "gj04\t1\t\tThe sailors rode.\ngj04\t0\t*\tThe rode.\n",
+        (["The sailors rode.", "The rode."],),
+        [1, 0],
+    ),
+    "SST-2": (
+        glue.SST2,
+        "dev.tsv",
+        "sentence\tlabel\nit 's a charming journey . \t1\nbleak \t0\n",
+        (["it 's a charming journey .", "bleak"],),
+        [1, 0],
+    ),
+    "MRPC": (
+        glue.MRPC,
+        "dev.tsv",
+        "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe said .\tHe says .\n"
+        '0\t9\t10\t" A .\tB . "\n',
+        (["He said .", '" A .'], ["He says .", 'B . "']),
+        [1, 0],
+    ),
+    "STS-B": (
+        glue.STSB,
+        "dev.tsv",
+        f"{STSB_HEAD}\n0\tmain-captions\tMSRvid\t2012test\t0000\tnone\tnone\tA hat.\tHats.\t4.7\n",
+        (["A hat."], ["Hats."]),
+        [4.7],
+    ),
+    "QQP": (
+        glue.QQP,
+        "dev.tsv",
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\tWhy?\tHow?\t0\n4\t5\t6\tA\tB\t1\n",
+        (["Why?", "A"], ["How?", "B"]),
+        [0, 1],
+    ),
+    "MNLI": (
+        glue.MNLI_MATCHED,
+        "dev_matched.tsv",
+        f"{NLI_HEAD}label2\tlabel3\tlabel4\tlabel5\tgold_label\n"
+        f"{NLI_ROW}entailment\tneutral\tneutral\tneutral\tneutral\n",
+        (["The new"], ["Everyone"]),
+        [1],
+    ),
+    "MNLI train": (
+        glue.MNLI_MISMATCHED,
+        "train.tsv",
+        f"{NLI_HEAD}gold_label\n{NLI_ROW}contradiction\n{NLI_ROW}entailment\n",
+        (["The new", "The new"], ["Everyone", "Everyone"]),
+        [2, 0],
+    ),
+    "QNLI": (
+        glue.QNLI,
+        "dev.tsv",
+        "index\tquestion\tsentence\tlabel\n0\tWhat?\tThat.\tentailment\n1\tWho?\tX.\tnot_entailment\n",
+        (["What?", "Who?"], ["That.", "X."]),
+        [0, 1],
+    ),
+    "RTE": (
+        glue.RTE,
+        "dev.tsv",
+        "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\tnot_entailment\n1\tC.\tD.\tentailment\n",
+        (["A.", "C."], ["B.", "D."]),
+        [1, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_layouts(tmp_path: Path, name: str) -> None:
+    dataset, file, text, columns, labels = PUBLISHED[name]
+    path = tmp_path / name.split()[0] / file
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    data = DataFolder(tmp_path)
+    read = dataset.read_train(data) if file == "train.tsv" else dataset.read_dev(data)
+    assert read.columns == columns
+    assert read.labels.tolist() == labels
+
+
+# Rows, and rows of class 1. The numbers of rows are those of GLUE.
+REAL: dict[str, tuple[GlueDataset, tuple[int, int], tuple[int, int]]] = {
+    "CoLA": (glue.COLA, (8551, 6023), (1043, 719)),  # the files of the corpus itself
+    "SST-2": (glue.SST2, (67349, 37569), (872, 444)),
+    "RTE": (glue.RTE, (2490, 1241), (277, 131)),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_counts(data_dir: Path, name: str) -> None:
+    dataset, train, dev = REAL[name]
+    data = DataFolder(data_dir)
+    for counts, texts in ((train, dataset.read_train(data)), (dev, dataset.read_dev(data))):
+        assert (len(texts), int((texts.labels == 1).sum())) == counts
+        assert set(texts.labels.tolist()) == {0, 1}
+        assert all(sentence for column in texts.columns for sentence in column)
+
+
+def test_real_stsb_is_glue_s(data_dir: Path) -> None:
+    data = DataFolder(data_dir)
+    train, dev = glue.STSB.read_train(data), glue.STSB.read_dev(data)
+    assert (len(train), len(dev)) == (5749, 1500)
+    assert train.columns[0][0] == "A plane is taking off."
+    assert train.columns[1][0] == "An air plane is taking off."
+    assert train.labels[:2].tolist() == [5.0, 3.8]
+    for texts in (train, dev):
+        assert np.isfinite(texts.labels).all()
+        assert (texts.labels.min(), texts.labels.max()) == (0.0, 5.0)
+
+
+FAST = SentEvalClassifier(epoch_size=8, max_epoch=40)
+
+
+def numbers(sentences: list[str]) -> np.ndarray:
+    """Sentences are written numbers: their embeddings."""
+    return np.array([[float(word) for word in sentence.split()] for sentence in sentences])
+
+
+def written(vectors: np.ndarray) -> list[str]:
+    return [" ".join(str(value) for value in row) for row in vectors]
+
+
+def noise(sentences: list[str]) -> np.ndarray:
+    generator = np.random.default_rng(len(sentences))
+    return generator.normal(size=(len(sentences), 8))
+
+
+def single(seed: int, count: int) -> LabelledTexts:
+    """Classes 0, 1 and 2 around three corners."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(3, size=count)
+    return LabelledTexts((written(4 * np.eye(3)[labels] + generator.random((count, 3))),), labels)
+
+
+def pairs(seed: int, count: int) -> LabelledTexts:
+    """Class 1 where both embeddings are the same: only |u − v| and u·v can tell."""
+    generator = np.random.default_rng(seed)
+    u = generator.choice([-1.0, 1.0], (count, 3))
+    labels = generator.integers(2, size=count)
+    v = np.where(labels[:, np.newaxis], u, -u)
+    return LabelledTexts((written(u), written(v)), labels)
+
+
+@pytest.mark.parametrize("make", [single, pairs])
+def test_what_embeddings_tell_is_learnt(make: object) -> None:
+    train, dev = make(0, 400), make(1, 100)
+    for classifier in (FAST, SklearnClassifier()):
+        found = predict_classes(numbers, train=train, dev=dev, classifier=classifier)
+        assert (found == dev.labels).all()
+
+
+def test_what_they_do_not_tell_is_not() -> None:
+    train, dev = pairs(0, 400), pairs(1, 1000)
+    # Each sentence another one, so that none is known from the training.
+    for texts in (train, dev):
+        for side, column in enumerate(texts.columns):
+            column[:] = [f"{len(texts)} {side} {row}" for row in range(len(texts))]
+    found = predict_classes(noise, train=train, dev=dev, classifier=FAST)
+    assert abs(np.mean(found == dev.labels) - 0.5) < 0.1
+
+
+def test_dev_labels_play_no_part() -> None:
+    train, dev = single(0, 100), single(1, 50)
+    other = LabelledTexts(dev.columns, (dev.labels + 1) % 3)
+    one, two = (
+        predict_classes(numbers, train=train, dev=each, classifier=FAST) for each in (dev, other)
+    )
+    assert np.array_equal(one, two)
+
+
+def test_each_sentence_is_embedded_once() -> None:
+    asked = []
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        asked.extend(sentences)
+        return numbers(sentences)
+
+    predict_classes(encode, train=pairs(0, 60), dev=pairs(1, 20), classifier=FAST)
+    assert len(asked) == len(set(asked)) == 8
+
+
+def test_hold_out_is_five_percent_and_seeded() -> None:
+    texts = LabelledTexts(([str(row) for row in range(200)],), np.arange(200))
+    train, held_out = hold_out(texts, seed=1)
+    assert (len(train), len(held_out)) == (190, 10)
+    assert sorted([*train.labels, *held_out.labels]) == [*range(200)]
+    assert [int(text) for text in held_out.columns[0]] == held_out.labels.tolist()
+    assert np.array_equal(held_out.labels, hold_out(texts, seed=1)[1].labels)
+    assert not np.array_equal(held_out.labels, hold_out(texts, seed=2)[1].labels)
+    few = texts.rows(np.arange(2))
+    assert [len(part) for part in hold_out(few, seed=1)] == [1, 1]
+    with pytest.raises(ValueError, match="at least two training rows, received 1"):
+        hold_out(texts.rows(np.arange(1)), seed=1)
+
+
+def graded(seed: int, count: int) -> LabelledTexts:
+    """Scores that fall with the distance of the embeddings."""
+    generator = np.random.default_rng(seed)
+    scores = generator.uniform(0, 5, count)
+    u = generator.normal(size=(count, 2))
+    v = u + (5 - scores)[:, np.newaxis] * generator.choice([-1.0, 1.0], (count, 2))
+    return LabelledTexts((written(u), written(v)), scores)
+
+
+def test_scores_are_learnt_from_distances() -> None:
+    dev = graded(1, 200)
+    found = predict_scores(numbers, train=graded(0, 400), dev=dev)
+    assert glue_scores(dev.labels, found, ["pearson"])["pearson"] > 0.95
+    assert ((found >= 0) & (found <= 5)).all()
+
+
+# True positives 3, false negatives 1, false positives 2, true negatives 4.
+GOLD = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+
+
+FOUND = np.array([1, 1, 1, 0, 1, 1, 0, 0, 0, 0])
+
+
+def test_scores_by_hand() -> None:
+    found = glue_scores(GOLD, FOUND, ["accuracy", "f1", "matthews"])
+    assert found == {
+        "accuracy": pytest.approx(0.7),
+        "f1": pytest.approx(2 * 3 / (2 * 3 + 2 + 1)),
+        "matthews": pytest.approx((3 * 4 - 2 * 1) / (5 * 4 * 6 * 5) ** 0.5),
+    }
+    # The same class for all: no correlation, no true positive.
+    assert glue_scores(GOLD, np.zeros(10, int), ["matthews", "f1"]) == {"matthews": 0, "f1": 0}
+    assert glue_scores(GOLD, 1 - GOLD, ["matthews"])["matthews"] == -1.0
+
+
+def test_correlations_by_hand() -> None:
+    gold, found = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 1.0, 2.0, 9.0])
+    scores = glue_scores(gold, found, ["pearson", "spearman"])
+    assert scores["spearman"] == pytest.approx(1.0)
+    assert scores["pearson"] == pytest.approx(np.corrcoef(gold, found)[0, 1])
+    assert np.isnan(glue_scores(gold, np.ones(4), ["pearson"])["pearson"])
+
+
+def test_classifier_comes_near_scikit_learn_s_own() -> None:
+    """Noisy classes: an own training with scikit-learn, from the features up, says the same."""
+    generator = np.random.default_rng(5)
+
+    def noisy(count: int) -> tuple[LabelledTexts, np.ndarray]:
+        u, v = generator.normal(size=(2, count, 4)).round(3)
+        labels = ((u * v).sum(axis=1) + generator.normal(size=count) > 0).astype(int)
+        return LabelledTexts((written(u), written(v)), labels), np.hstack([u, v, abs(u - v), u * v])
+
+    (train, train_x), (dev, dev_x) = noisy(2000), noisy(1000)
+    found = predict_classes(numbers, train=train, dev=dev, classifier=SentEvalClassifier())
+    scaler = StandardScaler().fit(train_x)
+    peer = linear_model.LogisticRegression().fit(scaler.transform(train_x), train.labels)
+    expected = metrics.accuracy_score(dev.labels, peer.predict(scaler.transform(dev_x)))
+    assert np.mean(found == dev.labels) == pytest.approx(expected, abs=0.02)
+    assert expected > 0.75
+
+
+def test_features_by_hand() -> None:
+    features = PairFeatures(np.array([[1.0, -2.0], [0.5, 0.0]]), np.array([[3.0, 1.0], [0.5, 4.0]]))
+    assert features.shape == (2, 8)
+    assert features[np.array([1, 0])].tolist() == [
+        [0.5, 0.0, 0.5, 4.0, 0.0, 4.0, 0.25, 0.0],
+        [1.0, -2.0, 3.0, 1.0, 2.0, 3.0, 3.0, -2.0],
+    ]
+    assert features[:].dtype == np.float32
+
+
+def test_only_the_rows_asked_for_are_made() -> None:
+    # Of all rows they would take 400 GB: u and v are views of one row.
+    vectors = np.broadcast_to(np.float32(0.5), (25_000_000, 1024))
+    features = PairFeatures(vectors, vectors)
+    assert len(features) == 25_000_000
+    assert features[np.array([24_999_999])].sum() == 1024 * (0.5 + 0.5 + 0.0 + 0.25)
+
+
+def test_swapping_a_pair_swaps_the_embeddings_alone() -> None:
+    generator = np.random.default_rng(0)
+    u, v = generator.normal(size=(2, 5, 3))
+    one, other = PairFeatures(u, v)[:], PairFeatures(v, u)[:]
+    assert np.array_equal(one[:, :3], other[:, 3:6])
+    assert np.array_equal(one[:, 6:], other[:, 6:])
+
+
+def test_shapes_must_be_equal() -> None:
+    with pytest.raises(ValueError, match=r"received \(2, 3\) and \(2, 4\)"):
+        PairFeatures(np.zeros((2, 3)), np.zeros((2, 4)))
+
+
+GENERATOR = np.random.default_rng(0)
+
+
+def angles(sentences: list[str]) -> np.ndarray:
+    """Sentences are written angles in degrees."""
+    radians = np.radians([float(sentence) for sentence in sentences])
+    return np.stack([np.cos(radians), np.sin(radians)], axis=1)
+
+
+def turned(degrees: list[float], labels: list[int]) -> LabelledTexts:
+    """Pairs that so many degrees lie between."""
+    return LabelledTexts((["0"] * len(labels), [str(each) for each in degrees]), np.array(labels))
+
+
+def test_by_hand() -> None:
+    # Positive pairs: 10 and 50 degrees apart, the others 30, 50 and 80. Of six comparisons the
+    # positive pair is nearer in 3 (10) + 1 (50 to 80), and as near in one (50 to 50).
+    pairs = turned([10, 30, 50, 50, 80], [1, 0, 1, 0, 0])
+    assert pair_auc(angles, pairs) == pytest.approx(4.5 / 6)
+    # Class 0 as the positive one turns the order round.
+    turned_round = dataclasses.replace(pairs, labels=1 - pairs.labels)
+    assert pair_auc(angles, turned_round) == pytest.approx(1.5 / 6)
+
+
+def test_is_the_statistic_of_mann_and_whitney() -> None:
+    degrees, labels = GENERATOR.uniform(0, 180, 300), GENERATOR.integers(2, size=300)
+    similarities = np.cos(np.radians(degrees))
+    hits, others = similarities[labels == 1], similarities[labels == 0]
+    expected = stats.mannwhitneyu(hits, others).statistic / (len(hits) * len(others))
+    assert pair_auc(angles, turned([*degrees], [*labels])) == pytest.approx(expected)
+
+
+def test_invariances() -> None:
+    degrees, labels = GENERATOR.uniform(0, 90, 200), GENERATOR.integers(3, size=200) // 2
+    expected = pair_auc(angles, turned([*degrees], [*labels]))
+    order = GENERATOR.permutation(200)
+    assert pair_auc(angles, turned([*degrees[order]], [*labels[order]])) == pytest.approx(expected)
+    # A monotone map of the similarity: twice the angle.
+    assert pair_auc(angles, turned([*(2 * degrees)], [*labels])) == pytest.approx(expected)
+    # The length of the embeddings.
+    assert pair_auc(
+        lambda texts: angles(texts) * (1 + GENERATOR.random((len(texts), 1))),
+        turned([*degrees], [*labels]),
+    ) == pytest.approx(expected)
+
+
+def test_perfect_and_random_encoders() -> None:
+    labels = GENERATOR.integers(2, size=2000)
+    pairs = turned([*np.where(labels, 20.0, 60.0)], [*labels])
+    assert pair_auc(angles, pairs) == 1.0
+    texts = LabelledTexts(([f"a{n}" for n in range(2000)], [f"b{n}" for n in range(2000)]), labels)
+    chance = pair_auc(lambda texts: GENERATOR.normal(size=(len(texts), 16)), texts)
+    assert abs(chance - 0.5) < 0.05
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="positive and other pairs; received 2 and 0"):
+        pair_auc(angles, turned([1, 2], [1, 1]))
+    with pytest.raises(ValueError, match="positive and other pairs; received 0 and 2"):
+        pair_auc(angles, turned([1, 2], [0, 0]))
+    with pytest.raises(ValueError, match="two columns of sentences, received 1"):
+        pair_auc(angles, LabelledTexts((["1"],), np.array([1])))
+
+
+TOY = GlueDataset(
+    "Toy",
+    ("Toy/train.tsv",),
+    ("Toy/dev.tsv",),
+    (TableLayout((0,), 1, ("no", "yes"), most_broken=1),),
+)
+
+
+GRADED = GlueDataset("Graded", ("Toy/train.tsv",), ("Toy/dev.tsv",), (TableLayout((0, 1), 2),))
+
+
+def context(folder: Path) -> TaskContext:
+    """Embeddings are the numbers of letters x and y, 64 times each."""
+    return TaskContext(
+        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
+        DataFolder(folder),
+        seed=7,
+    )
+
+
+def write_tasks(folder: Path, name: str, lines: list[str]) -> None:
+    (folder / "Toy").mkdir(exist_ok=True)
+    (folder / "Toy" / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_classes(tmp_path: Path) -> None:
+    rows = [f"{'yx'[n % 2]} {n % 7}\t{('no', 'yes')[n % 2]}" for n in range(200)]
+    write_tasks(tmp_path, "train.tsv", [*rows, "broken"])
+    write_tasks(tmp_path, "dev.tsv", rows[:10])
+    task = sentglue_task("sentglue_toy", TOY, ("matthews", "accuracy"), "u")
+    result = task.run(context(tmp_path))
+    assert result.main == "matthews"
+    assert result.scores == {"matthews": 1.0, "accuracy": 1.0}
+    assert result.counts == {"train": 200, "dev": 10, "broken_lines": 1}
+    assert result == task.run(context(tmp_path))
+
+
+def test_scores_tasks(tmp_path: Path) -> None:
+    rows = [f"{'x' * (n % 6)}.\t.\t{n % 6 * 0.9}" for n in range(120)]
+    write_tasks(tmp_path, "train.tsv", 3 * rows)
+    write_tasks(tmp_path, "dev.tsv", rows[:12])
+    task = sentglue_task("sentglue_graded", GRADED, ("pearson", "spearman"), "u, v, |u − v|, u·v")
+    result = task.run(context(tmp_path))
+    assert result.main == "pearson"
+    assert result.scores["pearson"] > 0.9
+    assert result.scores["spearman"] == pytest.approx(1.0)
+
+
+def test_what_a_record_says() -> None:
+    classes = sentglue_task("a", TOY, ("accuracy",), "u")
+    assert classes.title == "Toy"
+    assert "accuracy on GLUE's dev split; SentEval's logistic regression" in classes.protocol
+    assert "5 % choose the L2 factor" in classes.protocol
+    assert classes.options["optimizer"] == "adam"
+    graded = sentglue_task("b", GRADED, ("pearson",), "u, v")
+    assert "soft labels 0 … 5" in graded.protocol
+    assert "the other 5 % decide when to stop" in graded.protocol
+    assert json.loads(json.dumps(graded.options)) == graded.options
+
+
+def test_a_missing_split(tmp_path: Path) -> None:
+    write_tasks(tmp_path, "train.tsv", ["a\tno"])
+    task = sentglue_task("a", TOY, ("accuracy",), "u")
+    with pytest.raises(MissingDataError, match="GLUE Toy dev: expected Toy/dev.tsv"):
+        task.run(context(tmp_path))
+
+
+TASK = pair_task(
+    "pairs_toy",
+    DataSource("Toy dev", ("Toy/dev.tsv",), "nowhere: a test makes it"),
+    TableLayout((0, 1), 2, ("entailment", "not_entailment")),
+    title="Toy",
+    positive="entailment",
+    split="all but the first pair",
+    skipped=1,
+)
+
+
+def test_result(tmp_path: Path) -> None:
+    (tmp_path / "Toy").mkdir()
+    lines = ["a\tb\tentailment", "a\ta\t0", "a\tb\tnot_entailment", "b\tb\t1", "c\tc\tentailment"]
+    (tmp_path / "Toy" / "dev.tsv").write_text("\n".join(lines), encoding="utf-8")
+    embed = VectorCache(lambda texts: np.eye(3)[["abc".index(text) for text in texts]])
+    result = TASK.run(TaskContext(embed, DataFolder(tmp_path)))
+    # Two positive pairs of cosine 1 against one of 0 and one of 1: two wins, two ties.
+    assert result.scores == {"auc": pytest.approx(3 / 4)}
+    assert result.counts == {"pairs": 4, "positive": 2, "broken_lines": 0}
+
+
+def test_what_a_record_says_of_pairs() -> None:
+    assert "positive class “entailment”, all but the first pair" in TASK.protocol
+    assert json.loads(json.dumps(TASK.options)) == TASK.options
+
+
+def test_names_and_main_scores() -> None:
+    """In the order of table 6 of Sentence-T5 and table 2 of Trans-Encoder."""
+    mains = {task.name: task.protocol.split(" ")[0] for task in TASKS if task.group == "sentglue"}
+    assert mains == {
+        "sentglue_cola": "matthews",
+        "sentglue_sst2": "accuracy",
+        "sentglue_mrpc": "accuracy",
+        "sentglue_stsb": "pearson",
+        "sentglue_qqp": "accuracy",
+        "sentglue_mnli_m": "accuracy",
+        "sentglue_mnli_mm": "accuracy",
+        "sentglue_qnli": "accuracy",
+        "sentglue_rte": "accuracy",
+    }
+    assert [task.name for task in TASKS if task.group == "pairs"] == [
+        "pairs_qqp",
+        "pairs_qnli",
+        "pairs_mrpc",
+    ]
+    assert len({task.title for task in TASKS if task.group == "sentglue"}) == 9
+
+
+def test_real_mrpc(data_dir: Path) -> None:
+    """The counts of the corpus's readme: 1,725 test pairs, 1,147 of them equivalent."""
+    task = next(task for task in TASKS if task.name == "pairs_mrpc")
+    pairs = task.read(DataFolder(data_dir))
+    assert (len(pairs), int(pairs.labels.sum())) == (1725, 1147)

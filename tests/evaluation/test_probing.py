@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.classifiers import SklearnClassifier
+from use_st5.evaluation.probing import (
+    PARTS,
+    TASKS,
+    ProbingSet,
+    mlp_grid,
+    probe,
+    probing_task,
+    read_probing,
+)
+from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
+
+GOOD = (
+    "tr\tPRES\tShe sings .\nva\tPAST\tHe sang .\ntr\tPAST\tThey ran .\nte\tPRES\tWe run .\r\n"
+    "te\tPAST\tmain verb\tI saw\u2028it .\n"
+)
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "past_present.txt"
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_parts_and_classes(tmp_path: Path) -> None:
+    data = read_probing(write(tmp_path, GOOD))
+    assert data.classes == ("PAST", "PRES")
+    assert data.sentences == {
+        "train": ["She sings .", "They ran ."],
+        "dev": ["He sang ."],
+        "test": ["We run .", "I saw\u2028it ."],
+    }
+    labels = {part: numbers.tolist() for part, numbers in data.labels.items()}
+    assert labels == {"train": [1, 0], "dev": [0], "test": [1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD + "te\tPAST\n", r"present\.txt:6: expected at least 3 .* received 2: 'te\\tPAST'"),
+        (GOOD + "dev\tPAST\tHe ran .\n", r"txt:6: expected tr, va or te first, received 'dev'"),
+        (GOOD + "te\tFUT\tHe will .\n", r"txt:6: expected a class of the training part .* 'FUT'"),
+        ("tr\tA\ta\ntr\tB\tb\nte\tA\tc\n", r"txt: expected lines of tr, va and te, .*\['va'\]"),
+        ("", r"found none of \['tr', 'va', 'te'\]"),
+        ("tr\tA\ta\nva\tA\tb\nte\tA\tc\n", r"two classes or more to train on, found \['A'\]"),
+    ],
+)
+def test_errors_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_probing(write(tmp_path, text))
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.txt: expected a file"):
+        read_probing(tmp_path / "none.txt")
+
+
+FAST = SentEvalClassifier(epoch_size=8, max_epoch=80)
+
+
+SIZES = {"train": 400, "dev": 100, "test": 200}
+
+
+def encode(sentences: list[str]) -> np.ndarray:
+    """Counts of the first letters of the alphabet, many times over."""
+    return np.array([[sentence.count(x) for x in "abcd" * 16] for sentence in sentences])
+
+
+def toy(seed: int, rule: str) -> ProbingSet:
+    """Sentences of the letters a to d whose class is the most frequent letter, or random."""
+    generator = np.random.default_rng(seed)
+    sentences, labels = {}, {}
+    for part, count in SIZES.items():
+        numbers = generator.integers(4, size=count)
+        words = generator.choice([*"abcd"], (count, 6))
+        sentences[part] = [
+            "".join(row) + 5 * "abcd"[n] for row, n in zip(words, numbers, strict=True)
+        ]
+        labels[part] = numbers if rule == "letter" else generator.integers(4, size=count)
+    return ProbingSet(("a", "b", "c", "d"), sentences, labels)
+
+
+def test_what_embeddings_show_is_found() -> None:
+    chosen, found = probe(encode, toy(0, "letter"), classifiers=[FAST])
+    assert chosen == FAST
+    assert found.test_accuracy > 0.99
+    _, found = probe(encode, toy(0, "letter"), classifiers=[SklearnClassifier()])
+    assert found.test_accuracy > 0.99
+
+
+def test_what_they_do_not_show_stays_near_chance() -> None:
+    _, found = probe(encode, toy(0, "random"), classifiers=[FAST])
+    assert abs(found.test_accuracy - 0.25) < 0.1
+
+
+def test_the_dev_part_chooses_the_classifier() -> None:
+    """Which of two variables is the larger in absolute value: not linear."""
+    generator = np.random.default_rng(0)
+    values = {part: generator.normal(size=(4 * count, 2)).round(4) for part, count in SIZES.items()}
+    sentences = {part: [f"{x} {y}" for x, y in rows] for part, rows in values.items()}
+    labels = {
+        part: (abs(rows[:, 0]) > abs(rows[:, 1])).astype(int) for part, rows in values.items()
+    }
+
+    def spread(texts: Iterable[str]) -> np.ndarray:
+        return np.repeat([[float(word) for word in text.split()] for text in texts], 32, axis=1)
+
+    classifiers = [FAST, SentEvalClassifier(hidden_dim=50, epoch_size=10)]
+    data = ProbingSet(("no", "yes"), sentences, labels)
+    chosen, found = probe(spread, data, classifiers=classifiers)
+    assert chosen == classifiers[1]
+    assert found.test_accuracy > 0.9
+    worst = probe(spread, data, classifiers=[FAST])[1]
+    assert worst.test_accuracy < 0.65
+
+
+def test_the_first_of_equal_classifiers_is_chosen() -> None:
+    data = toy(0, "letter")
+    classifiers = [SklearnClassifier(max_iterations=limit) for limit in (500, 400)]
+    assert probe(encode, data, classifiers=classifiers)[0] == classifiers[0]
+
+
+def test_the_grid_of_the_paper() -> None:
+    grid = mlp_grid(SentEvalClassifier(seed=5))
+    assert {(each.hidden_dim, each.dropout) for each in grid} == {
+        (units, rate) for units in (50, 100, 200) for rate in (0.0, 0.1, 0.2)
+    }
+    assert {each.seed for each in grid} == {5}
+
+
+def test_no_classifiers() -> None:
+    with pytest.raises(ValueError, match="classifiers: expected at least one"):
+        probe(encode, toy(0, "letter"), classifiers=[])
+
+
+def test_each_sentence_is_embedded_once() -> None:
+    asked = []
+
+    def asking(sentences: list[str]) -> np.ndarray:
+        asked.extend(sentences)
+        return encode(sentences)
+
+    data = toy(1, "letter")
+    probe(asking, data, classifiers=[SklearnClassifier(), SklearnClassifier(max_iterations=400)])
+    distinct = {sentence for part in PARTS for sentence in data.sentences[part]}
+    assert sorted(asked) == sorted(distinct)
+
+
+TASK = probing_task("probing_toy", "Toy", "toy.txt")
+
+
+def context(folder: Path) -> TaskContext:
+    return TaskContext(
+        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
+        DataFolder(folder),
+        seed=7,
+    )
+
+
+def write_tasks(folder: Path, name: str) -> None:
+    (folder / "probing").mkdir()
+    lines = [
+        f"{part}\t{'NO' if n % 2 else 'YES'}\t{'xy'[n % 2]} {n % 9}"
+        for part, count in (("tr", 200), ("va", 50), ("te", 40))
+        for n in range(count)
+    ]
+    (folder / "probing" / name).write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_result(tmp_path: Path) -> None:
+    write_tasks(tmp_path, "toy.txt")
+    result = TASK.run(context(tmp_path))
+    assert result.main == "accuracy"
+    assert result.scores == {"accuracy": 1.0, "dev_accuracy": 1.0}
+    assert result.counts == {"classes": 2, "train": 200, "dev": 50, "test": 40}
+    assert result.details["classifier"]["seed"] == 7
+    assert result.details["l2"] in (1e-5, 1e-4, 1e-3, 1e-2)
+    json.dumps(result.details)
+
+
+@pytest.mark.parametrize("file", ["toy.txt", "word_content.txt"])
+def test_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    """Word content stays with logistic regression, as in SentEval."""
+    write_tasks(tmp_path, file)
+    grid = lambda plain: [dataclasses.replace(plain, hidden_dim=9)]  # noqa: E731
+    monkeypatch.setattr("use_st5.evaluation.probing.mlp_grid", grid)
+    task = probing_task("probing_toy", "Toy", file, mlp=True)
+    units = task.run(context(tmp_path)).details["classifier"]["hidden_dim"]
+    assert units == (9 if file == "toy.txt" else 0)
+    assert task.options["mlp_grid"] == (file == "toy.txt")
+    assert ("50, 100 or 200 units" in task.protocol) == (file == "toy.txt")
+
+
+def test_missing_data_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="expected probing/toy.txt .*SentEval"):
+        TASK.run(context(tmp_path))
+
+
+FILES = {
+    "probing_length": "sentence_length.txt",
+    "probing_word_content": "word_content.txt",
+    "probing_depth": "tree_depth.txt",
+    "probing_top_constituents": "top_constituents.txt",
+    "probing_bigram_shift": "bigram_shift.txt",
+    "probing_tense": "past_present.txt",
+    "probing_subject_number": "subj_number.txt",
+    "probing_object_number": "obj_number.txt",
+    "probing_odd_man_out": "odd_man_out.txt",
+    "probing_coordination_inversion": "coordination_inversion.txt",
+}
+
+
+def test_files_are_those_of_senteval() -> None:
+    plain = {task.name: task.sources[0].places[1] for task in TASKS if task.group == "probing"}
+    assert plain == FILES
+    grid = {task.name: task.sources[0].places[1] for task in TASKS if task.group == "probing_mlp"}
+    assert grid == {f"{name}_mlp": file for name, file in FILES.items()}
+
+
+def test_the_grid_is_that_group_s_alone() -> None:
+    for task in TASKS:
+        wanted = task.group == "probing_mlp" and task.sources[0].places[1] != "word_content.txt"
+        assert task.options["mlp_grid"] == wanted

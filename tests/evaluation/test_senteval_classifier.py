@@ -1,0 +1,398 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_softmax
+from sklearn.linear_model import LogisticRegression
+
+from use_st5.evaluation.classifiers import Fold, LabelledFeatures, TrainedClassifier
+from use_st5.evaluation.senteval_classifier import (
+    OPTIMIZERS,
+    Adam,
+    EarlyStopping,
+    Networks,
+    RMSprop,
+    SentEvalClassifier,
+    torch_linear,
+)
+
+
+def loss(
+    networks: Networks, row: np.ndarray, x: np.ndarray, y: np.ndarray, mask: np.ndarray | None
+) -> float:
+    """The sum over the networks of one group of their mean cross-entropies, network by network."""
+    total = 0.0
+    for place in range(networks.count):
+        (weights, biases), *more = [
+            (weights[0, place], biases[0, place]) for weights, biases in networks.unpack(row[None])
+        ]
+        outputs = x @ weights.T + biases
+        for weights, biases in more:
+            outputs = expit(outputs if mask is None else outputs * mask.T) @ weights.T + biases
+        total -= log_softmax(outputs, axis=1)[np.arange(len(y)), y].mean()
+    return total
+
+
+@pytest.mark.parametrize(("hidden", "dropout"), [(0, 0.0), (5, 0.0), (5, 0.5)])
+def test_the_gradient_is_that_of_the_cross_entropy(hidden: int, dropout: float) -> None:
+    random = np.random.default_rng(0)
+    networks = Networks(count=3, inputs=4, hidden=hidden, classes=3)
+    size = networks.count * sum(outputs * (inputs + 1) for inputs, outputs in networks.sizes())
+    rows = random.normal(size=(2, size))
+    x = random.normal(size=(2, 8, 4))
+    y = random.integers(0, 3, (2, 8))
+    mask = random.integers(0, 2, (1, 1, hidden, 8)) * 2.0 if dropout else None
+    gradient = np.empty_like(rows)
+    networks.gradient(rows, x, np.eye(3, dtype=bool)[y].swapaxes(1, 2)[:, None], gradient, mask)
+    for group in range(2):
+        factors = None if mask is None else mask[0, 0]
+        for place in range(size):
+            step = np.zeros(size)
+            step[place] = 1e-6
+            ends = [
+                loss(networks, rows[group] + sign * step, x[group], y[group], factors)
+                for sign in (1, -1)
+            ]
+            assert gradient[group, place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-7)
+
+
+def test_packed_layers_come_back_for_every_network() -> None:
+    random = np.random.default_rng(0)
+    networks = Networks(count=2, inputs=4, hidden=3, classes=2)
+    layers = [(random.random((3, 4)), random.random(3)), (random.random((2, 3)), random.random(2))]
+    for packed, layer in zip(networks.unpack(networks.pack(layers)[None]), layers, strict=True):
+        for array, expected in zip(packed, layer, strict=True):
+            assert np.array_equal(array, np.stack([expected, expected])[None])
+
+
+def test_large_activations_do_not_overflow() -> None:
+    networks = Networks(count=1, inputs=1, hidden=0, classes=2)
+    rows = np.array([[1e4, -1e4, 0, 0]], np.float32)
+    gradient = np.empty_like(rows)
+    targets = np.array([[[[False], [True]]]])
+    networks.gradient(rows, np.ones((1, 1, 1), np.float32), targets, gradient)
+    assert gradient.tolist() == [[1, -1, 1, -1]]
+
+
+def test_torch_draws_these_numbers() -> None:
+    # torch 2.13: manual_seed(1111), Linear(3, 2), Linear(2, 2)
+    random = np.random.RandomState(1111)
+    weights, biases = torch_linear(random, 3, 2)
+    assert weights.dtype == biases.dtype == np.float32
+    assert weights.tolist() == [
+        [-0.04549999535083771, -0.47922441363334656, 0.34750422835350037],
+        [-0.11873110383749008, 0.5251538157463074, 0.11337392777204514],
+    ]
+    assert biases.tolist() == [-0.02067270688712597, 0.5133672952651978]
+    weights, biases = torch_linear(random, 2, 2)
+    assert weights.tolist() == [
+        [0.020534450188279152, 0.4420081675052643],
+        [-0.2655201554298401, 0.6726028323173523],
+    ]
+    assert biases.tolist() == [0.5298776030540466, 0.30914121866226196]
+
+
+@pytest.mark.parametrize("seed", [0, 1111, 2**32 - 1])
+@pytest.mark.parametrize(("inputs", "outputs"), [(512, 2), (1, 1), (7, 50), (1024, 3)])
+def test_every_bit_is_torchs(seed: int, inputs: int, outputs: int) -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(seed)
+    random = np.random.RandomState(seed)
+    for size in ((inputs, outputs), (outputs, 6)):
+        expected = torch.nn.Linear(*size)
+        weights, biases = torch_linear(random, *size)
+        assert np.array_equal(weights, expected.weight.detach().numpy())
+        assert np.array_equal(biases, expected.bias.detach().numpy())
+
+
+def row(*numbers: float) -> np.ndarray:
+    return np.array([numbers], np.float32)
+
+
+def test_adam_by_hand() -> None:
+    # The gradient with decay is 3 + 0.5·2 = 4. Step 1: both moments corrected are 4 and 16.
+    adam = Adam(row(2.0), row(0.5))
+    adam.step(row(3.0))
+    assert adam.parameters[0, 0] == pytest.approx(2 - 1e-3 * 4 / (4 + 1e-8), abs=1e-7)
+    # Step 2, gradient −1 + 0.5·1.999 = −0.0005: m = 0.9·0.4 + 0.1·g, v = 0.999·0.016 + 0.001·g².
+    g = -1 + 0.5 * 1.999
+    m = (0.9 * 0.4 + 0.1 * g) / (1 - 0.9**2)
+    v = (0.999 * 0.016 + 0.001 * g * g) / (1 - 0.999**2)
+    adam.step(row(-1.0))
+    assert adam.parameters[0, 0] == pytest.approx(1.999 - 1e-3 * m / (v**0.5 + 1e-8), abs=1e-7)
+
+
+def test_rmsprop_by_hand() -> None:
+    # v = 0.01·16; the step is 0.01·4/0.4.
+    rmsprop = RMSprop(row(2.0), row(0.5))
+    rmsprop.step(row(3.0))
+    assert rmsprop.parameters[0, 0] == pytest.approx(1.9, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_kept_rows_go_on_as_if_nothing_had_happened(name: str) -> None:
+    random = np.random.default_rng(0)
+    start, decay = random.random((2, 4, 3), np.float32)
+    gradients = random.normal(size=(6, 4, 3)).astype(np.float32)
+    whole, part = (OPTIMIZERS[name](start.copy(), decay) for _ in range(2))
+    rows = np.array([False, True, False, True])
+    for number, gradient in enumerate(gradients):
+        whole.step(gradient.copy())
+        if number == 3:
+            part.keep(rows)
+        part.step(gradient[rows].copy() if number >= 3 else gradient.copy())
+    assert np.array_equal(whole.parameters[rows], part.parameters)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_fifty_steps_are_torchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    random = np.random.default_rng(1)
+    start = random.normal(size=(2, 5)).astype(np.float32)
+    parameters = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    optimizer = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}[name]
+    peer = optimizer([parameters], weight_decay=0.01)
+    ours = OPTIMIZERS[name](start.copy(), np.full_like(start, 0.01))
+    for _ in range(50):
+        gradient = random.normal(size=(2, 5)).astype(np.float32)
+        parameters.grad = torch.from_numpy(gradient.copy())
+        peer.step()
+        ours.step(gradient)
+    np.testing.assert_allclose(ours.parameters, parameters.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def evaluations(series: list[float], tenacity: int) -> int:
+    """How many evaluations a training with these dev accuracies has."""
+    stopping = EarlyStopping((1,), tenacity)
+    for number, accuracy in enumerate(series, start=1):
+        stopping.update(np.array([accuracy]))
+        if not stopping.running[0]:
+            return number
+    return len(series)
+
+
+@pytest.mark.parametrize(
+    ("series", "tenacity", "expected"),
+    [
+        # Misses (equal counts as one) at 2, 4, 5, 7: improvements between do not reset the count.
+        ([0.5, 0.4, 0.6, 0.6, 0.5, 0.7, 0.6, 0.8], 3, 7),
+        ([0.5, 0.4, 0.6, 0.6, 0.5, 0.7, 0.6, 0.8], 2, 5),
+        ([0.5, 0.4, 0.6], 0, 2),
+        ([0.0, 0.0, 0.0], 0, 2),  # the first evaluation improves, even at 0
+        ([0.1, 0.2, 0.3, 0.4], 0, 4),
+    ],
+)
+def test_the_count_is_never_reset(series: list[float], tenacity: int, expected: int) -> None:
+    assert evaluations(series, tenacity) == expected
+
+
+def test_a_stopped_training_does_not_improve() -> None:
+    stopping = EarlyStopping((1, 2), 0)
+    assert stopping.update(np.array([[0.5, 0.5]])).tolist() == [[True, True]]
+    assert stopping.update(np.array([[0.4, 0.6]])).tolist() == [[False, True]]
+    assert stopping.update(np.array([[0.9, 0.7]])).tolist() == [[False, True]]
+    assert stopping.best.tolist() == [[0.5, 0.7]]
+    assert stopping.running.tolist() == [[False, True]]
+
+
+GRID = [1e-5, 1e-2]
+
+
+def noisy(rows: int = 230, dim: int = 6, classes: int = 3, *, seed: int = 0) -> LabelledFeatures:
+    """Classes that a linear classifier finds mostly."""
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(rows, dim)).astype(np.float32)
+    scores = features @ random.normal(size=(dim, classes)) + 2 * random.normal(size=(rows, classes))
+    return LabelledFeatures(features, scores.argmax(axis=1))
+
+
+class Watched:
+    """The features of an array, with a count of what was read."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+        self.shape = array.shape
+        self.reads: list[int] = []
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        self.reads.append(len(rows))
+        return self._array[rows]
+
+
+def torch_classifier(
+    settings: SentEvalClassifier, data: LabelledFeatures, fold: Fold, factor: float
+) -> tuple[float, list[np.ndarray]]:
+    """SentEval's training as written with torch: the dev accuracy and the parameters."""
+    torch = pytest.importorskip("torch")
+    np.random.seed(settings.seed)  # noqa: NPY002 -- the generator that SentEval uses
+    torch.manual_seed(settings.seed)
+    inputs, classes = data.features.shape[1], 1 + int(data.labels.max())
+    sizes = [inputs, settings.hidden_dim, classes] if settings.hidden_dim else [inputs, classes]
+    layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+    more = [part for layer in layers[1:] for part in (torch.nn.Sigmoid(), layer)]
+    model = torch.nn.Sequential(layers[0], *more)
+    kind = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}[settings.optimizer]
+    optimizer = kind(model.parameters(), weight_decay=factor)
+    x, y = torch.from_numpy(data.features), torch.from_numpy(data.labels)
+    train, dev = fold.train, fold.dev
+    if dev is None:
+        order = np.random.permutation(len(train))  # noqa: NPY002
+        count = int(0.05 * len(train))
+        train, dev = train[order[count:]], train[order[:count]]
+    best, misses, epochs, kept = -1.0, 0, 0, []
+    while misses <= settings.tenacity and epochs <= settings.max_epoch:
+        for _ in range(settings.epoch_size):
+            epochs += 1
+            rows = train[np.random.permutation(len(train))]  # noqa: NPY002
+            for batch in np.split(rows, range(settings.batch_size, len(rows), settings.batch_size)):
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(model(x[batch]), y[batch]).backward()
+                optimizer.step()
+        with torch.no_grad():
+            accuracy = (model(x[dev]).argmax(1) == y[dev]).double().mean().item()
+        if accuracy > best:
+            best = accuracy
+            kept = [parameter.detach().numpy().copy() for parameter in model.parameters()]
+        else:
+            misses += 1
+    return best, kept
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"optimizer": "rmsprop", "batch_size": 32, "tenacity": 3, "epoch_size": 2, "seed": 5},
+        {"hidden_dim": 7},
+        {"tenacity": 50, "max_epoch": 12},
+    ],
+)
+@pytest.mark.parametrize("held_out", [False, True])
+def test_it_is_the_classifier_that_torch_trains(settings: dict[str, Any], held_out: bool) -> None:
+    classifier, data = SentEvalClassifier(**settings), noisy()
+    rows = np.random.default_rng(1).permutation(len(data))
+    fold = Fold(rows) if held_out else Fold(rows[:180], rows[180:])
+    (trained,) = classifier.fit(data, [fold], [GRID], classes=3)
+    for ours, factor in zip(trained, GRID, strict=True):
+        accuracy, parameters = torch_classifier(classifier, data, fold, factor)
+        assert ours.dev_accuracy == pytest.approx(accuracy, abs=1e-9)
+        ours_flat = [array for layer in ours.layers for array in layer]
+        for array, expected in zip(ours_flat, parameters, strict=True):
+            np.testing.assert_allclose(array, expected, atol=1e-5)
+
+
+def test_golden_values_of_torch() -> None:
+    # What `torch_classifier` gives with torch 2.13, for those who have no torch.
+    data = noisy()
+    fold = Fold(np.arange(180), np.arange(180, 230))
+    (trained,) = SentEvalClassifier().fit(data, [fold], [[1e-2]], classes=3)[0]
+    assert trained.dev_accuracy == pytest.approx(0.54, abs=1e-9)
+    np.testing.assert_allclose(
+        trained.layers[0][1], [0.12867843, -0.03682123, -0.03882236], atol=1e-5
+    )
+
+
+def equal(first: TrainedClassifier, second: TrainedClassifier) -> None:
+    assert first.dev_accuracy == second.dev_accuracy
+    for layer, other in zip(first.layers, second.layers, strict=True):
+        for array, expected in zip(layer, other, strict=True):
+            np.testing.assert_allclose(array, expected, atol=1e-5)
+
+
+def test_folds_and_regularisations_do_not_know_of_each_other() -> None:
+    data, classifier = noisy(), SentEvalClassifier(hidden_dim=3, dropout=0.2, tenacity=2)
+    rows = np.random.default_rng(2).permutation(len(data))
+    sizes = (200, 190, 200, 150, 200)  # those of 200 are trained side by side
+    folds = [Fold(np.roll(rows, 31 * n)[:size], rows[-40:]) for n, size in enumerate(sizes)]
+    folds.append(Fold(rows[:200]))
+    grid = [GRID, GRID[::-1], [1e-3, 0.1], GRID, [0.1, 0.0]]
+    together = classifier.fit(data, folds[:5], grid, classes=3)
+    for trained, fold, factors in zip(together, folds, grid, strict=False):
+        for one, factor in zip(trained, factors, strict=True):
+            equal(one, classifier.fit(data, [fold], [[factor]], classes=3)[0][0])
+    mixed = classifier.fit(data, [folds[5], folds[0]], [GRID, GRID], classes=3)
+    equal(mixed[0][1], classifier.fit(data, [folds[5]], [GRID], classes=3)[0][1])
+
+
+def test_features_are_read_in_blocks_as_often_as_the_epochs_say() -> None:
+    data, dev = noisy(), noisy(rows=2500, seed=1)
+    train, watched = Watched(data.features), Watched(dev.features)
+    # Evaluations after 2, 4 and 6 passes: a new one starts while passes ≤ max_epoch.
+    classifier = SentEvalClassifier(max_epoch=4, epoch_size=2, batch_size=50, tenacity=99)
+    fold = Fold(np.arange(230), np.arange(2500))
+    (computed,) = classifier.fit(
+        LabelledFeatures(train, data.labels),
+        [fold],
+        [GRID],
+        classes=3,
+        dev=LabelledFeatures(watched, dev.labels),
+    )
+    assert train.reads == 6 * [50, 50, 50, 50, 30]
+    assert sum(watched.reads) == 3 * 2500
+    assert max(watched.reads) < 2500
+    (array,) = classifier.fit(data, [fold], [GRID], classes=3, dev=dev)
+    assert np.array_equal(computed[0].layers[0][0], array[0].layers[0][0])
+
+
+def test_dropout_is_of_training_alone_and_seeded() -> None:
+    data = noisy()
+    fold = Fold(np.arange(180), np.arange(180, 230))
+    classifier = SentEvalClassifier(hidden_dim=8, dropout=0.5, tenacity=50)
+    ((first,),), ((again,),) = (classifier.fit(data, [fold], [[0.0]], classes=3) for _ in range(2))
+    plain = dataclasses.replace(classifier, dropout=0.0)
+    ((without,),) = plain.fit(data, [fold], [[0.0]], classes=3)
+    equal(first, again)
+    assert not np.allclose(first.layers[0][0], without.layers[0][0], atol=1e-3)
+    assert np.mean(first.predict(data) == data.labels) > 0.5
+    # The accuracy it stopped on is that of the network without dropout.
+    assert np.mean(first.predict(data, fold.dev) == data.labels[fold.dev]) == first.dev_accuracy
+
+
+def test_converged_it_is_scikit_learns_logistic_regression() -> None:
+    data, factor = noisy(), 0.02
+    rows = np.arange(len(data))
+    # One evaluation after 10,000 full batches. SentEval's L2 is on biases too: for the peer they
+    # are weights of a constant feature, and C = 1 / (factor · rows).
+    classifier = SentEvalClassifier(batch_size=len(data), epoch_size=10000, max_epoch=0)
+    ((trained,),) = classifier.fit(data, [Fold(rows, rows)], [[factor]], classes=3)
+    peer = LogisticRegression(C=1 / (factor * len(data)), fit_intercept=False, tol=1e-8)
+    peer.fit(np.column_stack([data.features, np.ones(len(data))]), data.labels)
+    ((weights, biases),) = trained.layers
+    # Adam is slow in what all classes have in common, which no prediction depends on.
+    ours = np.column_stack([weights, biases])
+    np.testing.assert_allclose(ours - ours.mean(axis=0), peer.coef_, atol=1e-3)
+
+
+def test_strong_regularisation_shrinks_the_weights() -> None:
+    data = noisy()
+    classifier = SentEvalClassifier(tenacity=50)
+    # Scored on what they learn from, so that the last state is among the best.
+    fold = Fold(np.arange(180), np.arange(180))
+    (trained,) = classifier.fit(data, [fold], [[0.0, 0.1, 1.0]], classes=3)
+    sizes = [float(np.abs(one.layers[0][0]).sum()) for one in trained]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 2 * sizes[2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"optimizer": "sgd"}, r"optimizer: expected one of \['adam', 'rmsprop'\], received 'sgd'"),
+        ({"dropout": 1.0}, "dropout: expected"),
+        ({"batch_size": 0}, "batch_size: expected at least 1, received 0"),
+        ({"tenacity": -1}, "tenacity: expected at least 0"),
+        ({"max_epoch": -1}, "max_epoch: expected at least 0"),
+        ({"folds": 1}, "folds: expected at least 2"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SentEvalClassifier(**settings)
+
+
+def test_too_few_rows_to_hold_some_out() -> None:
+    with pytest.raises(ValueError, match="at least 20 training rows.*received 19"):
+        SentEvalClassifier().fit(noisy(), [Fold(np.arange(19))], [GRID], classes=3)

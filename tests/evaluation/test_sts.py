@@ -1,0 +1,796 @@
+"""The development metric of the recipes."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.spatial import distance
+
+from tests.evaluation.toys import BagOfWords
+from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.geometry import TASKS as GEOMETRY
+from use_st5.evaluation.registry import all_tasks
+from use_st5.evaluation.sts import (
+    STS12,
+    STS14,
+    STS16,
+    STSB_DEV,
+    SUITE,
+    TASKS,
+    STSPair,
+    STSSet,
+    dice_coefficient,
+    evaluate_by_dice,
+    evaluate_sts,
+    read_semeval_sts,
+    read_sick,
+    read_sts,
+    read_stsb,
+    sts_task,
+    stsb_development,
+    subset_details,
+)
+from use_st5.evaluation.task import TaskContext
+from use_st5.vector_store import VectorCache
+
+
+def suite(path: Path) -> dict[str, STSSet]:
+    """The sets of a folder by name."""
+    folder = DataFolder(path)
+    return {source.name: read_sts(folder, source) for source in SUITE if folder.has(source)}
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\r\n"
+
+
+def test_semeval_skips_lines_without_gold(tmp_path: Path) -> None:
+    write(tmp_path / "STS.input.news.txt", 'a "b\tc\nd\u2028e\tf\x85g\nh\ti\n')
+    write(tmp_path / "STS.gs.news.txt", "4.5\n\n0\n")
+    write(tmp_path / "STS.input.surprise.OnWN.txt", "j\tk \n")
+    write(tmp_path / "STS.gs.surprise.OnWN.txt", "5.000")
+    write(tmp_path / "STS.gs.SMT.txt", "1\n")
+    write(tmp_path / "STS.gs.ALL.txt", "1\n2\n")
+    data = read_semeval_sts(tmp_path)
+    assert data.name == tmp_path.name
+    assert data.subsets == {
+        "news": [STSPair('a "b', "c", 4.5), STSPair("h", "i", 0.0)],
+        "surprise.OnWN": [STSPair("j", "k", 5.0)],
+    }
+    assert len(data) == 3
+
+
+def test_semeval_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    write(tmp_path / "STS.input.x.txt", "d\u2028e\tf\x85g\nh\ti\n")
+    write(tmp_path / "STS.gs.x.txt", "1\n2\n")
+    first, _ = read_semeval_sts(tmp_path).subsets["x"]
+    assert first == STSPair("d\u2028e", "f\x85g", 1.0)
+
+
+def test_semeval_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"expected files STS\.input"):
+        read_semeval_sts(tmp_path)
+    write(tmp_path / "STS.input.x.txt", "a\tb\nc\td\n")
+    with pytest.raises(FileNotFoundError, match="expected the gold scores of STS.input.x.txt"):
+        read_semeval_sts(tmp_path)
+    gold = write(tmp_path / "STS.gs.x.txt", "1\n2\n3\n")
+    with pytest.raises(ValueError, match=r"input\.x\.txt:3: .* line 3 of STS\.gs\.x"):
+        read_semeval_sts(tmp_path)
+    write(gold, "1\nhigh\n")
+    with pytest.raises(
+        ValueError, match=r"STS\.gs\.x\.txt:2: expected a score .*, received 'high'"
+    ):
+        read_semeval_sts(tmp_path)
+    write(gold, "1\nnan\n")
+    with pytest.raises(ValueError, match=r"gs\.x\.txt:2: expected a score .*, received 'nan'"):
+        read_semeval_sts(tmp_path)
+    gold.write_bytes(b"1\n\xff\n")
+    with pytest.raises(
+        ValueError, match=r"STS\.gs\.x\.txt:2: expected UTF-8 text, received the byte 0xff"
+    ):
+        read_semeval_sts(tmp_path)
+    write(gold, "1\n2\n")
+    write(tmp_path / "STS.input.x.txt", "a\tb\nc d\n")
+    with pytest.raises(ValueError, match=r"x\.txt:2: expected at least 2 tab-separated fields"):
+        read_semeval_sts(tmp_path)
+
+
+def test_stsb_has_no_quoting_and_may_have_more_columns(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "sts-dev.csv",
+        'main-news\tMSRpar\t2012test\t0001\t5.000\t"A, b\tC "d"\n'
+        "main-captions\tMSRvid\t2012test\t0002\t0.5\te\tf\tlicence\tmore\n"
+        "main-news\tMSRpar\t2012test\t0003\t1\tg\th\n",
+    )
+    data = read_stsb(path)
+    assert data.name == "sts-dev"
+    assert data.subsets == {
+        "main-news": [STSPair('"A, b', 'C "d"', 5.0), STSPair("g", "h", 1.0)],
+        "main-captions": [STSPair("e", "f", 0.5)],
+    }
+    shifted = path.read_text().replace("MSRpar", "\tMSRpar", 1)
+    with pytest.raises(ValueError, match=r"s\.csv:1: expected 7 .* or 9 .* received 8: 'main-news"):
+        read_stsb(write(tmp_path / "s.csv", shifted))
+    with pytest.raises(ValueError, match=r"b\.csv:1: expected at least 7 .* received 1: 'a,b,c'"):
+        read_stsb(write(tmp_path / "b.csv", "a,b,c\n"))
+    with pytest.raises(ValueError, match="expected pairs of sentences, found none"):
+        read_stsb(write(tmp_path / "c.csv", "\n"))
+    with pytest.raises(FileNotFoundError, match="expected a file"):
+        read_stsb(tmp_path / "none.csv")
+
+
+def test_sick_by_its_header(tmp_path: Path) -> None:
+    path = write(tmp_path / "SICK_trial.txt", SICK + "4\tA b\tC d\t3.6\tCONTRADICTION\r\n\r\n")
+    assert read_sick(path).subsets == {"all": [STSPair("A b", "C d", 3.6)]}
+    bad = write(tmp_path / "b.txt", "pair_ID\tsentence_A\n1\ta\n")
+    with pytest.raises(ValueError, match="sentence_B, relatedness_score missing in the header"):
+        read_sick(bad)
+    twice = write(tmp_path / "c.txt", SICK + "4\ta\tb\t3\t\n5\tc\td\t1\t\n4\te\tf\t2\t\n")
+    with pytest.raises(ValueError, match=r"c\.txt:4: expected a new id, received '4' again"):
+        read_sick(twice)
+
+
+def test_a_blank_sentence_is_no_sentence(tmp_path: Path) -> None:
+    stsb = write(tmp_path / "stsb.csv", "g\tf\t2012\t1\t5.000\ta\t \n")
+    sick = write(tmp_path / "sick.txt", SICK + "1\t\tb\t3\t\n")
+    write(tmp_path / "STS.input.x.txt", "a\tb\n\tb\n")
+    write(tmp_path / "STS.gs.x.txt", "1\n2\n")
+    for read, path, place in (
+        (read_stsb, stsb, r"stsb\.csv:1"),
+        (read_sick, sick, r"sick\.txt:2"),
+        (read_semeval_sts, tmp_path, r"input\.x\.txt:2"),
+    ):
+        with pytest.raises(ValueError, match=place + ": expected two sentences"):
+            read(path)
+
+
+def test_suite_finds_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
+    write(tmp_path / "sts" / "STS14-en-test" / "STS.input.x.txt", "a\tb\n")
+    write(tmp_path / "sts" / "STS14-en-test" / "STS.gs.x.txt", "1\n")
+    write(tmp_path / "SICK" / "SICK_test_annotated.txt", SICK + "1\ta\tb\t3\tNEUTRAL\r\n")
+    sets = suite(tmp_path)
+    assert {name: (data.name, len(data)) for name, data in sets.items()} == {
+        "STS14": ("STS14", 1),
+        "SICK-R test": ("SICK-R test", 1),
+    }
+
+
+ARCHIVED = {  # What SemEval's archives call their folders.
+    12: "test-gold",
+    13: "test-gs",
+    14: "sts-en-test-gs-2014",
+    15: "test_evaluation_task2a",
+    16: "sts2016-english-with-gs-v1.0",
+}
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "{archived}",
+        "STS{year}/{archived}",
+        "STS{year}-en-test/{archived}",
+        "downloads/STS20{year}-en-test/{archived}",
+        "STS/STS{year}-en-test",  # as SentEval's script leaves them
+        "STS{year}",
+    ],
+)
+def test_years_in_the_layouts_that_archives_and_scripts_leave(tmp_path: Path, layout: str) -> None:
+    for year, archived in ARCHIVED.items():
+        folder = tmp_path / layout.format(year=year, archived=archived)
+        prefix = "STS2016" if year == 16 and folder.name == archived else "STS"
+        write(folder / f"{prefix}.input.news.txt", f"a {year}\tb\n")
+        write(folder / f"{prefix}.gs.news.txt", "1\n")
+        write(folder / "correlation.pl", "no data")
+    (tmp_path / "STS13-en-test").mkdir(exist_ok=True)  # found by name, and nothing in it
+    sets = suite(tmp_path)
+    assert {name: data.pairs[0].first for name, data in sets.items()} == {
+        f"STS{year}": f"a {year}" for year in ARCHIVED
+    }
+    hashed = DataFolder(tmp_path).hashes([STS16])
+    assert [Path(file).name.split(".", 1)[1] for file in hashed] == [
+        "gs.news.txt",
+        "input.news.txt",
+    ]
+
+
+def test_a_folder_of_the_right_name_alone_is_missing(tmp_path: Path) -> None:
+    write(tmp_path / "STS14-en-test" / "elsewhere" / "STS.input.x.txt", "a\tb\n")
+    write(tmp_path / "STS12" / "readme.txt", "")
+    folder = DataFolder(tmp_path)
+    assert not folder.has(STS12)
+    with pytest.raises(MissingDataError, match=r"sts-en-test-gs-2014/STS\*\.txt in .* found none"):
+        folder.find(STS14)
+
+
+# As published.
+YEAR_2012 = {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750}
+
+
+COUNTS = {
+    "STS12": YEAR_2012 | {"surprise.SMTnews": 399},
+    "STS13": {"FNWN": 189, "OnWN": 561, "headlines": 750},
+    "STS15": {
+        "answers-forums": 375,
+        "answers-students": 750,
+        "belief": 375,
+        "headlines": 750,
+        "images": 750,
+    },
+}
+
+
+def test_published_counts(data_dir: Path) -> None:
+    sets = suite(data_dir)
+    for name, counts in COUNTS.items():
+        assert {subset: len(each) for subset, each in sets[name].subsets.items()} == counts
+    assert {name: len(data) for name, data in sets.items()} == {
+        "STS12": 3108,
+        "STS13": 1500,
+        "STS15": 3000,
+        "STS-B dev": 1500,
+        "STS-B test": 1379,
+        "SICK-R test": 4927,
+    }
+    stsb = data_dir / "sts_raw" / "stsbenchmark"
+    assert len(read_stsb(stsb / "sts-train.csv")) == 5749
+    assert len(read_sick(data_dir / "sick2014" / "SICK_train.txt")) == 4500
+    assert len(read_sick(data_dir / "sick2014" / "SICK_trial.txt")) == 500
+    for data in sets.values():
+        for pair in (pair for subset in data.subsets.values() for pair in subset):
+            assert 0 <= pair.score <= 5
+            assert pair.first
+            assert pair.second
+
+
+# On the unit circle: the angle between two sentences is the difference of these, in degrees.
+ANGLES = {"a": 0.0, "b": 30.0, "c": 90.0, "d": 180.0, "e": 45.0}
+
+
+def encode(sentences: list[str]) -> np.ndarray:
+    radians = np.deg2rad([ANGLES[sentence] for sentence in sentences])
+    # Lengths must not matter for cosine and angular similarity.
+    lengths = np.arange(1, len(sentences) + 1)[:, None]
+    return np.stack([np.cos(radians), np.sin(radians)], axis=1) * lengths
+
+
+def pairs(*rows: tuple[str, str, float]) -> list[STSPair]:
+    return [STSPair(*row) for row in rows]
+
+
+TWO = STSSet(
+    "toy",
+    {
+        # Cosines 1, cos 30, 0: the gold order is the same.
+        "x": pairs(("a", "a", 5), ("a", "b", 4), ("a", "c", 1)),
+        # Cosines cos 45, -1: the gold order is the reverse.
+        "y": pairs(("a", "e", 0), ("a", "d", 5)),
+    },
+)
+
+
+def test_by_hand() -> None:
+    (score,) = evaluate_sts(encode, TWO)
+    assert (score.name, score.metric, score.pairs) == ("toy", "cosine", 5)
+    # Similarities 1, .866, 0, .707, -1 have ranks 5 4 2 3 1; gold 5 4 1 0 5 has 4.5 3 2 1 4.5.
+    ranks, gold = np.array([5, 4, 2, 3, 1]), np.array([4.5, 3, 2, 1, 4.5])
+    expected = np.sum((ranks - 3) * (gold - 3)) / math.sqrt(10 * np.sum((gold - 3) ** 2))
+    assert score.spearman == pytest.approx(
+        {"all": expected, "mean": 0.0, "wmean": 3 / 5 - 2 / 5, "x": 1.0, "y": -1.0}
+    )
+    x = np.array([1, math.sqrt(3) / 2, 0]) - (1 + math.sqrt(3) / 2) / 3
+    g = np.array([5, 4, 1]) - 10 / 3
+    pearson = float(x @ g / math.sqrt((x @ x) * (g @ g)))
+    assert score.pearson["x"] == pytest.approx(pearson)
+    assert score.pearson["wmean"] == pytest.approx(3 / 5 * pearson - 2 / 5)
+
+
+def test_angular_keeps_ranks_and_is_linear_in_the_angle() -> None:
+    data = pairs(("a", "a", 180), ("a", "b", 150), ("a", "c", 90), ("a", "d", 0), ("a", "e", 135))
+    cosine, angular = evaluate_sts(encode, data, metrics=("cosine", "angular"))
+    assert angular.metric == "angular"
+    assert angular.spearman == pytest.approx(cosine.spearman)
+    assert angular.pearson["all"] == pytest.approx(1.0)
+    assert cosine.pearson["all"] < 0.995
+
+
+def test_dot_uses_lengths() -> None:
+    data = pairs(("a", "b", 1), ("b", "c", 2))
+    cosine, dot = evaluate_sts(encode, data, metrics=("cosine", "dot"))
+    # cos 30 · 1 · 2 against cos 60 · 2 · 3.
+    assert (cosine.spearman["all"], dot.spearman["all"]) == pytest.approx((-1, 1))
+
+
+def test_one_call_with_each_sentence_once() -> None:
+    calls: list[list[str]] = []
+
+    def counting(sentences: list[str]) -> np.ndarray:
+        calls.append(sentences)
+        return encode(sentences)
+
+    evaluate_sts(counting, TWO, metrics=("cosine", "angular"))
+    assert calls == [["a", "b", "c", "e", "d"]]
+
+
+def test_constant_similarity_or_gold_is_not_a_number() -> None:
+    data = pairs(("a", "a", 1), ("b", "b", 2))
+    (score,) = evaluate_sts(lambda s: np.ones((len(s), 3)), data)
+    assert math.isnan(score.spearman["all"])
+    assert math.isnan(score.pearson["all"])
+    (score,) = evaluate_sts(encode, pairs(("a", "b", 3), ("a", "c", 3)))
+    assert math.isnan(score.spearman["all"])
+
+
+def test_what_is_refused() -> None:
+    data = TWO.subsets["x"]
+    with pytest.raises(
+        ValueError, match=r"expected an array of shape \[3, dim\], received \[2, 2\]"
+    ):
+        evaluate_sts(lambda s: encode(s)[:-1], data)
+    with pytest.raises(ValueError, match=r"received \[3\]"):
+        evaluate_sts(lambda s: np.ones(len(s)), data)
+    with pytest.raises(ValueError, match="NaN or infinity for 'b'"):
+        evaluate_sts(lambda s: np.array([[np.nan if x == "b" else 1.0] for x in s]), data)
+    with pytest.raises(ValueError, match="Unknown metric: 'euclidean'"):
+        evaluate_sts(encode, data, metrics=("euclidean",))
+    with pytest.raises(ValueError, match=r"needs two pairs; too few in \['pairs'\]"):
+        evaluate_sts(encode, data[:1])
+    with pytest.raises(ValueError, match="too few"):
+        evaluate_sts(encode, [])
+    with pytest.raises(ValueError, match="received none"):
+        evaluate_sts(encode, STSSet("empty", {}))
+
+
+def random_set(seed: int) -> STSSet:
+    """Two subsets whose gold scores have ties."""
+    draw = random.Random(seed)
+    some = [
+        STSPair(*draw.choices([*ANGLES], k=2), score=draw.choice([0, 1.5, 2.2, 3, 4.8, 5]))
+        for _ in range(50)
+    ]
+    return STSSet("random", {"x": some[:20], "y": some[20:]})
+
+
+def with_scores(data: STSSet, scale: Callable[[float], float]) -> STSSet:
+    subsets = {
+        name: [replace(pair, score=scale(pair.score)) for pair in subset]
+        for name, subset in data.subsets.items()
+    }
+    return STSSet(data.name, subsets)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_monotone_map_of_the_scores_leaves_spearman_and_a_linear_one_pearson(seed: int) -> None:
+    data = random_set(seed)
+    (score,) = evaluate_sts(encode, data)
+    (monotone,) = evaluate_sts(encode, with_scores(data, lambda gold: math.exp(gold) - 7))
+    (linear,) = evaluate_sts(encode, with_scores(data, lambda gold: gold / 5))
+    (reversed_,) = evaluate_sts(encode, with_scores(data, lambda gold: 5 - gold))
+    assert monotone.spearman == pytest.approx(score.spearman)
+    assert monotone.pearson["all"] != pytest.approx(score.pearson["all"], abs=1e-3)
+    assert linear.pearson == pytest.approx(score.pearson)
+    for kind in ("spearman", "pearson"):
+        expected = {name: -value for name, value in getattr(score, kind).items()}
+        assert getattr(reversed_, kind) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_permuting_pairs_or_swapping_their_sentences_changes_nothing(seed: int) -> None:
+    data, draw = random_set(seed), random.Random(seed)
+    permuted = STSSet(
+        data.name,
+        {
+            name: [
+                replace(pair, first=pair.second, second=pair.first) if draw.random() < 0.5 else pair
+                for pair in draw.sample(pairs, len(pairs))
+            ]
+            for name, pairs in reversed(data.subsets.items())
+        },
+    )
+    metrics = ("cosine", "angular")
+    scores = (evaluate_sts(encode, each, metrics=metrics) for each in (data, permuted))
+    for one, other in zip(*scores, strict=True):
+        assert one.spearman == pytest.approx(other.spearman)
+        assert one.pearson == pytest.approx(other.pearson)
+
+
+def test_the_same_vector_at_different_lengths_has_no_order() -> None:
+    # All cosines are 1 but for rounding errors, which must not be correlated.
+    direction = np.random.default_rng(0).normal(size=300)
+    lengths = dict(zip("abcde", (1, 0.1, 3, 7, 1 / 3), strict=True))
+
+    def cone(sentences: list[str]) -> np.ndarray:
+        return np.array([lengths[each] * direction for each in sentences], np.float32)
+
+    (score,) = evaluate_sts(cone, pairs(("a", "b", 1), ("b", "c", 2), ("c", "d", 3), ("a", "e", 4)))
+    assert math.isnan(score.spearman["all"])
+    assert math.isnan(score.pearson["all"])
+
+
+def test_a_zero_vector_is_similar_to_nothing() -> None:
+    # As in SentEval, which takes the undefined cosine for 0: between 1 (a, a) and −1 (a, d).
+    def zero_for_c(sentences: list[str]) -> np.ndarray:
+        return encode(sentences) * np.array([[sentence != "c"] for sentence in sentences])
+
+    data = pairs(("a", "a", 5), ("c", "c", 3), ("b", "c", 3), ("a", "d", 0))
+    (score,) = evaluate_sts(zero_for_c, data)
+    assert score.spearman["all"] == pytest.approx(1.0)
+
+
+def test_an_embedder_is_asked_once_for_all_sets() -> None:
+    asked: list[str] = []
+
+    def counting(sentences: list[str]) -> np.ndarray:
+        asked.extend(sentences)
+        return encode(sentences)
+
+    embed = VectorCache(counting)
+    first = evaluate_sts(embed, TWO)
+    assert evaluate_sts(embed, TWO) == first
+    assert sorted(asked) == sorted(ANGLES)
+
+
+def test_details_of_subsets() -> None:
+    (score,) = evaluate_sts(encode, TWO)
+    x, y = score.pearson["x"], score.pearson["y"]
+    assert subset_details(TWO, score) == {
+        "x": {"pairs": 3, "spearman": score.spearman["x"], "pearson": x},
+        "y": {"pairs": 2, "spearman": score.spearman["y"], "pearson": y},
+    }
+
+
+# Table 2 of the paper, its first sentence against each of these.
+@pytest.mark.parametrize(
+    ("other", "published"),
+    [
+        ("The man is playing the guitar.", 0.800),
+        ("A guy is playing an instrument.", 0.545),
+        ("A man is playing a guitar and singing.", 0.833),
+        ("The girl is playing the guitar.", 0.600),
+        ("A woman is cutting vegetable.", 0.400),
+    ],
+)
+def test_coefficients_of_the_paper(other: str, published: float) -> None:
+    first = "A man is playing a guitar."
+    assert round(dice_coefficient(first, other), 3) == published
+    assert dice_coefficient(other, first) == dice_coefficient(first, other)
+
+
+def test_words() -> None:
+    assert dice_coefficient("a a b", "b b c") == 2 * 1 / 4  # sets, not bags
+    assert dice_coefficient("The U.S. don't!", "(the) u.s, 'Don't'") == 1.0
+    assert dice_coefficient("U.S.", "us u s") == 0.0
+    assert dice_coefficient("Straße, 1.5 —", "STRASSE 1 5") == 0.0
+    assert dice_coefficient("?!", "...") == 1.0
+    assert dice_coefficient("?!", "word") == 0.0
+
+
+# Second sentences for "a b c d", three for each of the coefficients 0, 2/5, 2/3, 6/7 and 1. In
+# each three the first is nearest and the third farthest; then the gold scores.
+BY_HAND = {
+    "e": 3, "f": 2, "g": 1,
+    "a": 1, "b": 2, "c": 3,
+    "a b": 3, "b c": 1, "c d": 2,
+    "a b c": 1, "b c d": 3, "c d a": 2,
+    "D c b a": 5, "a, b c d": 5, "a b c d.": 0,
+}  # fmt: skip
+
+
+def encode_by_hand(sentences: list[str]) -> np.ndarray:
+    places = [[*BY_HAND].index(each) % 3 + 1 if each in BY_HAND else 0 for each in sentences]
+    return np.stack([np.cos(places), np.sin(places)], axis=1)
+
+
+def test_quintiles_by_hand() -> None:
+    pairs = [STSPair("a b c d", second, gold) for second, gold in BY_HAND.items()]
+    quintiles = evaluate_by_dice(encode_by_hand, pairs[::-1])
+    assert [(each["dice_from"], each["dice_to"], each["pairs"]) for each in quintiles] == [
+        (value, value, 3) for value in (0, 2 / 5, 2 / 3, 6 / 7, 1)
+    ]
+    # 1 − 6·Σd² / (n·(n² − 1)), the last with a tie.
+    spearman = [each["spearman"] for each in quintiles]
+    assert spearman == pytest.approx([1, -1, 1 - 12 / 24, 1 - 36 / 24, 0.75**0.5])
+    similarities = np.cos([1.0, 2.0, 3.0])
+    assert quintiles[4]["pearson"] == pytest.approx(
+        stats.pearsonr(similarities, [5, 5, 0]).statistic
+    )
+
+
+def toy_pairs(count: int) -> list[STSPair]:
+    draw = random.Random(0)
+    sentences = [" ".join(draw.choices("abcdefgh", k=4)) for _ in range(2 * count)]
+    scores = [draw.uniform(0, 5) for _ in range(count)]
+    return [STSPair(*each) for each in zip(sentences[::2], sentences[1::2], scores, strict=True)]
+
+
+def counts_of_letters(sentences: list[str]) -> np.ndarray:
+    letters = [[sentence.count(letter) for letter in "abcdefgh"] for sentence in sentences]
+    return np.array(letters) * np.geomspace(1, 3, 8)
+
+
+def test_each_quintile_is_correlated_by_itself() -> None:
+    pairs = toy_pairs(103)
+    quintiles = evaluate_by_dice(counts_of_letters, pairs)
+    assert sum(each["pairs"] for each in quintiles) == 103
+    assert {each["pairs"] for each in quintiles} == {20, 21}
+    edges = [edge for each in quintiles for edge in (each["dice_from"], each["dice_to"])]
+    assert edges == sorted(edges)
+    # The pairs below the first quintile's end are in it whatever the order of ties.
+    coefficients = np.array([dice_coefficient(pair.first, pair.second) for pair in pairs])
+    assert edges == list(np.sort(coefficients)[[0, 19, 20, 40, 41, 60, 61, 81, 82, 102]])
+
+
+def test_order_of_pairs_and_scale_of_scores_change_nothing() -> None:
+    pairs = toy_pairs(60)
+    shuffled = random.Random(1).sample(pairs, len(pairs))
+    quintiles = evaluate_by_dice(counts_of_letters, pairs)
+    for one, other in zip(quintiles, evaluate_by_dice(counts_of_letters, shuffled), strict=True):
+        assert (one["dice_from"], one["dice_to"], one["pairs"]) == (
+            other["dice_from"],
+            other["dice_to"],
+            other["pairs"],
+        )
+        assert one["spearman"] == pytest.approx(other["spearman"])
+        assert one["pearson"] == pytest.approx(other["pearson"])
+
+
+def test_too_few_pairs() -> None:
+    with pytest.raises(ValueError, match="expected at least 10, received 9"):
+        evaluate_by_dice(encode_by_hand, [STSPair("a", "b", 1)] * 9)
+
+
+# Cosines 1, 1/2 and 0, with the gold scores in this order and in the reverse.
+SENTENCES = "a b\ta b\na b\ta c\na b\tc d\n"
+
+
+@pytest.fixture
+def sts12(tmp_path: Path) -> Path:
+    folder = tmp_path / "sts" / "STS12-en-test"
+    folder.mkdir(parents=True)
+    for name, gold in (("MSRpar", "5\n3\n0\n"), ("surprise.OnWN", "1\n2\n4.5\n")):
+        (folder / f"STS.input.{name}.txt").write_text(SENTENCES)
+        (folder / f"STS.gs.{name}.txt").write_text(gold)
+    return folder
+
+
+def letters(sentences: list[str]) -> np.ndarray:
+    return np.array([[letter in sentence for letter in "abcd"] for sentence in sentences], float)
+
+
+def test_every_aggregation_is_named(sts12: Path) -> None:
+    context = TaskContext(VectorCache(letters), DataFolder(sts12.parents[1]))
+    result = sts_task("sts12", STS12).run(context)
+    assert result.main == "spearman_all"
+    assert result.counts == {"pairs": 6}
+    assert result.scores["spearman_mean"] == pytest.approx(0.0)
+    assert result.scores["spearman_wmean"] == pytest.approx(0.0)
+    # Ranks 5.5 3.5 1.5 5.5 3.5 1.5 of the cosines, 6 4 1 2 3 5 of the gold scores.
+    cosines, gold = [1, 0.5, 0, 1, 0.5, 0], [5, 3, 0, 1, 2, 4.5]
+    assert result.scores["spearman_all"] == pytest.approx(4 / math.sqrt(16 * 17.5))
+    assert result.scores["pearson_all"] == pytest.approx(stats.pearsonr(cosines, gold).statistic)
+    angular = [1, 1 - 1 / 3, 0.5, 1, 1 - 1 / 3, 0.5]
+    expected = stats.pearsonr(angular, gold).statistic
+    assert result.scores["pearson_angular_all"] == pytest.approx(expected)
+    each = [
+        stats.pearsonr(cosines[:3], gold[:3]).statistic,
+        stats.pearsonr(cosines[3:], gold[3:]).statistic,
+    ]
+    assert result.scores["pearson_mean"] == pytest.approx(np.mean(each))
+    assert result.details["subsets"] == {
+        "MSRpar": {"pairs": 3, "spearman": pytest.approx(1), "pearson": pytest.approx(each[0])},
+        "surprise.OnWN": {
+            "pairs": 3,
+            "spearman": pytest.approx(-1),
+            "pearson": pytest.approx(each[1]),
+        },
+    }
+
+
+def test_wrong_files_are_named_with_their_line(sts12: Path) -> None:
+    task = sts_task("sts12", STS12)
+    context = TaskContext(VectorCache(letters), DataFolder(sts12.parents[1]))
+    (sts12 / "STS.gs.MSRpar.txt").write_text("5\nhigh\n0\n")
+    with pytest.raises(ValueError, match=r"STS\.gs\.MSRpar\.txt:2: expected a score"):
+        task.run(context)
+    (sts12 / "STS.gs.MSRpar.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"STS\.gs\.MSRpar\.txt: expected the gold scores"):
+        task.run(context)
+    with pytest.raises(MissingDataError, match="STS-B dev: expected stsbenchmark/sts-dev.csv or"):
+        sts_task("stsb_dev", STSB_DEV).run(context)
+
+
+def test_wrong_embeddings(sts12: Path) -> None:
+    data = DataFolder(sts12.parents[1])
+    task = sts_task("sts12", STS12)
+    with pytest.raises(ValueError, match=r"expected an array of shape \[3, dim\], received \[2, 4"):
+        task.run(TaskContext(VectorCache(lambda s: letters(s)[1:]), data))
+    with pytest.raises(ValueError, match="NaN or infinity for 'a b'"):
+        task.run(TaskContext(VectorCache(lambda s: letters(s) * np.nan), data))
+
+
+def test_real_file_against_scipy(data_dir: Path) -> None:
+    """The development split, with counts of words: read, embedded and correlated once more here."""
+    result = sts_task("stsb_dev", STSB_DEV).run(
+        TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
+    )
+    path = data_dir / "sts_raw" / "stsbenchmark" / "sts-dev.csv"
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+    encode, genres = BagOfWords().encode, [row[0] for row in rows]
+    first, second = (encode([row[column] for row in rows]).astype(np.float64) for column in (5, 6))
+    cosines = np.array([1 - distance.cosine(u, v) for u, v in zip(first, second, strict=True)])
+    cosines = cosines.round(12)  # ties of SciPy's that are off by a rounding error
+    gold = np.array([float(row[4]) for row in rows])
+    expected = stats.spearmanr(cosines, gold).statistic
+    assert result.scores["spearman_all"] == pytest.approx(expected, abs=2e-5)
+    expected = stats.pearsonr(cosines, gold).statistic
+    assert result.scores["pearson_all"] == pytest.approx(expected, abs=1e-9)
+    parts = [np.array(genres) == genre for genre in dict.fromkeys(genres)]
+    each = [stats.pearsonr(cosines[part], gold[part]).statistic for part in parts]
+    weighted = np.average(each, weights=[part.sum() for part in parts])
+    assert result.scores["pearson_wmean"] == pytest.approx(weighted)
+    assert result.scores["pearson_mean"] == pytest.approx(np.mean(each))
+
+
+def write_tasks(folder: Path, subset: str, gold: tuple[float, ...]) -> None:
+    """Pairs of falling cosine: 1, 1/2, 0."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"STS.input.{subset}.txt").write_text("a b\ta b\na b\ta c\na b\tc d\n")
+    (folder / f"STS.gs.{subset}.txt").write_text("".join(f"{score}\n" for score in gold))
+
+
+def test_mean_over_the_sources_that_are_there(tmp_path: Path) -> None:
+    write_tasks(tmp_path / "STS12-en-test", "MSRpar", (5, 4, 0))
+    write_tasks(tmp_path / "STS12-en-test", "surprise.OnWN", (0, 1, 2))
+    write_tasks(tmp_path / "STS16-en-test", "headlines", (3, 1, 2))
+    result = all_tasks()["sts_sources"].run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
+    assert {name: part["spearman"] for name, part in result.details["sources"].items()} == {
+        "STS12 MSRpar": pytest.approx(1.0),
+        "STS12 OnWN": pytest.approx(-1.0),
+        "STS16 headlines": pytest.approx(0.5),
+    }
+    assert result.main == "spearman_mean"
+    assert result.scores["spearman_mean"] == pytest.approx(0.5 / 3)
+    assert result.counts == {"sources": 3, "pairs": 9}
+    parts = result.details["sources"].values()
+    assert result.scores["pearson_mean"] == pytest.approx(np.mean([p["pearson"] for p in parts]))
+
+
+def test_no_source(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="at least one of STS12, STS13, STS14, STS15, STS16"):
+        all_tasks()["sts_sources"].run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
+
+
+# Table 1 of the paper, without the years that the data folder lacks.
+TABLE_1 = {
+    "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "OnWN": 750, "SMTnews": 399},
+    "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    "STS15": {
+        "answers-forums": 375,
+        "answers-students": 750,
+        "belief": 375,
+        "headlines": 750,
+        "images": 750,
+    },
+}
+
+
+def test_sources_of_the_paper(data_dir: Path) -> None:
+    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
+    result = all_tasks()["sts_sources"].run(context)
+    assert {name: part["pairs"] for name, part in result.details["sources"].items()} == {
+        f"{year} {source}": pairs
+        for year, sources in TABLE_1.items()
+        for source, pairs in sources.items()
+    }
+
+
+# Rows of one split: gold score and second sentence; the first is "a b c d".
+SPLITS = {
+    "train": [(1, "e"), (0, "f"), (4, "a"), (5, "b")],
+    "dev": [(3, "a b"), (3, "c d"), (2, "a b c")],
+    "test": [(1, "b c d"), (5, "d c b a"), (4, "A b c d!")],
+}
+
+
+def near_the_alphabet(sentences: list[str]) -> np.ndarray:
+    """Similarities to the first sentence fall from "a…" to "f…"."""
+    angles = np.array([ord(sentence[0].lower()) - ord("a") for sentence in sentences]) / 4
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def write_by_dice(folder: Path, splits: dict[str, list[tuple[float, str]]]) -> None:
+    folder.mkdir()
+    for split, rows in splits.items():
+        lines = [f"main\tf\t2012\t1\t{score}\ta b c d\t{second}\n" for score, second in rows]
+        (folder / f"sts-{split}.csv").write_text("".join(lines))
+
+
+def test_by_hand_tasks(tmp_path: Path) -> None:
+    write_by_dice(tmp_path / "stsbenchmark", SPLITS)
+    context = TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path))
+    result = all_tasks()["sts_dice"].run(context)
+    quintiles = result.details["quintiles"]
+    assert [(each["dice_from"], each["dice_to"], each["pairs"]) for each in quintiles] == [
+        (value, value, 2) for value in (0, 2 / 5, 2 / 3, 6 / 7, 1)
+    ]
+    # e above f as in gold, a below b, equal gold scores, a above b, A above d though gold is not.
+    expected = {"q1": 1, "q2": -1, "q3": np.nan, "q4": 1, "q5": -1}
+    for name, value in expected.items():
+        assert result.scores[f"spearman_{name}"] == pytest.approx(value, nan_ok=True)
+    assert [each["spearman"] for each in quintiles] == pytest.approx(
+        [*expected.values()], nan_ok=True
+    )
+    assert result.main == "spearman_mean"
+    assert np.isnan(result.scores["spearman_mean"])
+    assert result.counts == {"pairs": 10}
+
+
+def test_a_split_is_missing(tmp_path: Path) -> None:
+    write_by_dice(tmp_path / "stsbenchmark", {name: SPLITS[name] for name in ("dev", "test")})
+    with pytest.raises(MissingDataError, match="STS-B train: expected"):
+        all_tasks()["sts_dice"].run(
+            TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path))
+        )
+
+
+def test_all_splits_of_the_benchmark(data_dir: Path) -> None:
+    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
+    result = all_tasks()["sts_dice"].run(context)
+    quintiles = result.details["quintiles"]
+    assert [each["pairs"] for each in quintiles] == [1725, 1726, 1725, 1726, 1726]
+    assert (quintiles[0]["dice_from"], quintiles[-1]["dice_to"]) == (0, 1)
+    scores = [result.scores[f"spearman_q{number}"] for number in range(1, 6)]
+    assert result.scores["spearman_mean"] == pytest.approx(np.mean(scores))
+
+
+def test_names_and_sources() -> None:
+    assert [task.name for task in TASKS] == [
+        "sts12", "sts13", "sts14", "sts15", "sts16", "stsb_dev", "stsb", "sickr",
+        "sts_sources", "sts_dice",
+    ]  # fmt: skip
+    assert [task.title for task in TASKS[5:8]] == ["STS-B dev", "STS-B test", "SICK-R test"]
+    for task in TASKS + GEOMETRY:
+        assert task.sources or task.optional_sources
+        for source in (*task.sources, *task.optional_sources):
+            assert "http" in source.origin
+            assert source.licence != "not stated"
+
+
+@pytest.mark.process
+def test_tasks_need_no_tensorflow(fresh_python: Callable[..., str]) -> None:
+    code = (
+        "import sys, use_st5.evaluation.sts, use_st5.evaluation.geometry; "
+        "print(sorted({'tensorflow', 'keras', 'sklearn', 'matplotlib'} & set(sys.modules)))"
+    )
+    assert fresh_python("-c", code).strip() == "[]"
+
+
+def test_an_encoder_that_knows_the_scores_has_a_correlation_of_one(tmp_path: Path) -> None:
+    rows = [f"g\tf\t1\t{n}\t{n}\tleft\tright {n}\n" for n in range(5)]
+    (tmp_path / "stsbenchmark").mkdir()
+    (tmp_path / "stsbenchmark/sts-dev.csv").write_text("".join(rows))
+
+    def encode(texts: list[str]) -> np.ndarray:
+        cosines = np.array([int(text[6:]) / 5 if "right" in text else 1.0 for text in texts])
+        return np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
+
+    assert stsb_development(tmp_path)(encode) == pytest.approx(
+        {"stsb_dev_pearson": 1.0, "stsb_dev_spearman": 1.0}
+    )
+
+
+def test_a_missing_split_says_where_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match=r"sts-dev\.csv"):
+        stsb_development(tmp_path)

@@ -1,0 +1,424 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from tests.evaluation.toys import BagOfWords
+from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.task import TaskContext, TaskResult
+from use_st5.evaluation.translations import (
+    GROUPS,
+    LANGUAGES,
+    TASKS,
+    TATOEBA,
+    BUCCSet,
+    ParallelSentences,
+    best_threshold,
+    bucc_task,
+    evaluate_bucc,
+    evaluate_tatoeba,
+    read_bucc,
+    read_tatoeba,
+)
+from use_st5.vector_store import VectorCache
+
+
+def write(folder: Path, foreign: str, english: str) -> None:
+    (folder / "tatoeba.xho-eng.xho").write_text(foreign, encoding="utf-8")
+    (folder / "tatoeba.xho-eng.eng").write_text(english, encoding="utf-8")
+
+
+def test_sentences_line_by_line(tmp_path: Path) -> None:
+    write(tmp_path, "Molo.\nUnjani?\u2028Ndi\n", "Hello.\n How are you? \n")
+    sentences = read_tatoeba(tmp_path, "xho")
+    assert sentences.language == "xho"
+    assert sentences.foreign == ["Molo.", "Unjani?\u2028Ndi"]
+    assert sentences.english == ["Hello.", "How are you?"]
+
+
+@pytest.mark.parametrize(
+    ("foreign", "english", "message"),
+    [
+        ("a\nb\nc\n", "a\nb\n", r"xho-eng\.eng:3: .* line 3 of tatoeba.xho-eng.xho"),
+        ("a\n", "a\nb\n", r"xho-eng\.xho:2: .* line 2 of tatoeba.xho-eng.eng"),
+        ("a\n \nc\n", "a\nb\nc\n", r"xho-eng\.xho:2: expected a sentence, received none"),
+        ("a\n", "", r"xho-eng\.eng:1: expected a sentence, received none"),
+    ],
+)
+def test_errors(tmp_path: Path, foreign: str, english: str, message: str) -> None:
+    write(tmp_path, foreign, english)
+    with pytest.raises(ValueError, match=message):
+        read_tatoeba(tmp_path, "xho")
+
+
+def test_a_file_is_missing(tmp_path: Path) -> None:
+    write(tmp_path, "a\n", "a\n")
+    (tmp_path / "tatoeba.xho-eng.eng").unlink()
+    with pytest.raises(FileNotFoundError, match=r"tatoeba\.xho-eng\.eng: expected a file"):
+        read_tatoeba(tmp_path, "xho")
+
+
+def test_the_published_files(data_dir: Path) -> None:
+    folder = DataFolder(data_dir).find(TATOEBA)
+    sizes = {code: len(read_tatoeba(folder, code).foreign) for code in LANGUAGES}
+    assert sum(sizes.values()) == 88_877
+    assert max(sizes.values()) == sizes["deu"] == 1000
+    assert min(sizes, key=sizes.__getitem__) == "tzl"
+    assert len([*folder.glob("tatoeba.*-eng.eng")]) == len(LANGUAGES)
+
+
+def test_groups_have_their_sizes_and_lie_in_each_other() -> None:
+    assert all(len(group) == len(set(group)) == size for size, group in GROUPS.items())
+    assert set(GROUPS[14]) < set(GROUPS[36]) < set(GROUPS[112]) == set(LANGUAGES)
+
+
+def test_names_are_unique_and_codes_have_three_letters() -> None:
+    assert len(set(LANGUAGES.values())) == 112
+    assert all(re.fullmatch("[a-z]{3}", code) for code in LANGUAGES)
+    assert list(LANGUAGES) == sorted(LANGUAGES)
+
+
+def test_xtreme_has_no_malay_and_not_the_five_languages_of_xtreme_r() -> None:
+    assert not {"zsm", "aze", "lit", "pol", "ukr", "ron"} & set(GROUPS[36])
+
+
+VECTORS = {
+    "un": [1.0, 0.0],
+    "deux": [2.0, 2.0],
+    "trois": [0.0, 0.5],
+    "one": [3.0, 0.0],
+    "two": [0.1, 1.0],
+    "three": [0.2, 1.0],
+}
+
+
+def encode(sentences: list[str]) -> np.ndarray:
+    return np.array([VECTORS[sentence] for sentence in sentences])
+
+
+def test_by_hand() -> None:
+    """deux, at 45 degrees, is nearest to three; trois, at 90, to two; un to one.
+
+    The other way round one finds un, two and three find trois: two thirds and one third are right.
+    """
+    sentences = ParallelSentences("fra", ["un", "deux", "trois"], ["one", "two", "three"])
+    score = evaluate_tatoeba(encode, [sentences])["fra"]
+    assert score == {"pairs": 3, "to_english": 1 / 3, "from_english": 2 / 3}
+
+
+def test_of_a_sentence_on_two_lines_the_first_is_found() -> None:
+    sentences = ParallelSentences("fra", ["un", "trois", "un"], ["one", "three", "one"])
+    score = evaluate_tatoeba(encode, [sentences])["fra"]
+    assert score == {"pairs": 3, "to_english": 2 / 3, "from_english": 2 / 3}
+
+
+def test_the_order_of_the_pairs_and_the_lengths_of_vectors_change_nothing() -> None:
+    generator = np.random.default_rng(3)
+    vectors = dict(zip(map(str, range(60)), generator.standard_normal((60, 5)), strict=True))
+    pairs = np.array([*vectors]).reshape(2, 30)
+
+    def score(pairs: np.ndarray, factor: float) -> tuple[float, float]:
+        foreign, english = pairs.tolist()
+        scores = evaluate_tatoeba(
+            lambda sentences: np.array([vectors[sentence] * factor for sentence in sentences]),
+            [ParallelSentences("xho", foreign, english)],
+        )
+        return scores["xho"]["to_english"], scores["xho"]["from_english"]
+
+    assert score(pairs, 1.0) == score(pairs[:, generator.permutation(30)], 7.0)
+    assert score(pairs[::-1], 1.0) == score(pairs, 1.0)[::-1]
+
+
+def test_every_language_has_its_score() -> None:
+    languages = [
+        ParallelSentences("deu", ["un"], ["one"]),
+        ParallelSentences("nld", ["un"], ["two"]),
+    ]
+    assert list(evaluate_tatoeba(encode, languages)) == ["deu", "nld"]
+
+
+def test_no_sentences() -> None:
+    with pytest.raises(ValueError, match="Expected sentences to embed, received none"):
+        evaluate_tatoeba(encode, [ParallelSentences("deu", [], [])])
+
+
+def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
+    """English finds all, none and half of its sentences in languages of 14, of 36 and others."""
+    folder = tmp_path / "LASER" / "data" / "tatoeba" / "v1"
+    folder.mkdir(parents=True)
+    for code in LANGUAGES:
+        english = ["good evening friends", "how much"]
+        if code in GROUPS[14]:
+            foreign = english
+        elif code in GROUPS[36]:
+            foreign = english[::-1]
+        else:
+            foreign = [english[0], english[0] + " dear"]
+        for side, lines in (("eng", english), (code, foreign)):
+            path = folder / f"tatoeba.{code}-eng.{side}"
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    task = TASKS[0]
+    data = DataFolder(tmp_path)
+    result = task.run(TaskContext(VectorCache(BagOfWords().encode), data))
+    scores = result.scores
+    assert scores["accuracy_14"] == scores["accuracy_14_to_english"] == 1.0
+    assert scores["accuracy_36"] == scores[result.main] == pytest.approx(14 / 36)
+    # To English one of two is right, from English the first and, by what both lack, one of two.
+    for direction in ("to_english", "from_english"):
+        others = result.details["languages"]["zsm"][direction]
+        assert scores[f"accuracy_112_{direction}"] == pytest.approx((14 + 76 * others) / 112)
+    assert result.details["languages"]["zsm"]["to_english"] == 0.5
+    assert result.details["languages"]["deu"] == {
+        "name": "German",
+        "pairs": 2,
+        "to_english": 1.0,
+        "from_english": 1.0,
+    }
+    assert result.counts == {"pairs": 224}
+    assert len(data.hashes(task.used_sources(data))) == 224
+
+
+def test_the_task_and_its_source() -> None:
+    task = TASKS[0]
+    assert (task.group, task.name) == ("tatoeba", "tatoeba")
+    assert all(source.places and "https://" in source.origin for source in task.sources)
+
+
+FILES = {
+    "zh": "zh-1\t一\nzh-2\t二 \n",
+    "en": "en-1\tone\nen-2\ttwo\nen-3\tone\n",
+    "gold": "zh-2\ten-2\n\n",
+}
+
+
+def write_readers(folder: Path, **changed: str) -> None:
+    for side, text in {**FILES, **changed}.items():
+        (folder / f"zh-en.dev.{side}").write_text(text, encoding="utf-8")
+
+
+def test_texts_and_gold(tmp_path: Path) -> None:
+    write_readers(tmp_path)
+    data = read_bucc(tmp_path, "zh", "dev")
+    assert data.foreign == {"zh-1": "一", "zh-2": "二"}
+    assert data.english == {"en-1": "one", "en-2": "two", "en-3": "one"}
+    assert data.gold == {("zh-2", "en-2")}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"zh": "zh-1\t一\nzh-1\t二\n"}, r"dev\.zh:2: expected a new id, received 'zh-1' again"),
+        ({"en": "en-1\tone\ten-2\n"}, r"dev\.en:1: expected two tab-separated fields .* 'en-1"),
+        ({"en": "en-1\n"}, r"dev\.en:1: expected two tab-separated fields"),
+        ({"en": "en-1\t \n"}, r"dev\.en:1: expected two tab-separated fields that are not empty"),
+        ({"en": ""}, r"dev\.en: expected sentences, received none"),
+        ({"gold": "zh-2\n"}, r"dev\.gold:1: expected two tab-separated fields"),
+        ({"gold": "\nzh-3\ten-2\n"}, r"gold:2: expected an id of zh-en\.dev\.zh, received 'zh-3'"),
+        ({"gold": "en-2\tzh-2\n"}, r"gold:1: expected an id of zh-en\.dev\.zh, received 'en-2'"),
+        ({"gold": "\n"}, r"dev\.gold: expected pairs of ids, received none"),
+    ],
+)
+def test_errors_readers(tmp_path: Path, changed: dict[str, str], message: str) -> None:
+    write_readers(tmp_path, **changed)
+    with pytest.raises(ValueError, match=message):
+        read_bucc(tmp_path, "zh", "dev")
+
+
+def test_a_file_is_missing_readers(tmp_path: Path) -> None:
+    write_readers(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"zh-en\.sample\.zh: expected a file"):
+        read_bucc(tmp_path, "zh", "sample")
+
+
+def test_the_published_sample(data_dir: Path) -> None:
+    folder = DataFolder(data_dir).find(bucc_task("zh").sources[0])
+    data = read_bucc(folder, "zh", "dev")
+    assert (len(data.foreign), len(data.english), len(data.gold)) == (8624, 13589, 257)
+
+
+# The margins with two neighbours are those of tests/search/test_bitext.py: (y, c) 4/3, (x, b) 6/5.
+MINED = {
+    "x": [1.0, 0, 0, 0],
+    "y": [0, 1.0, 0, 0],
+    "a": [0.8, 0.6, 0, 0],
+    "b": [0.6, 0, 0.8, 0],
+    "c": [0, 0.6, 0, 0.8],
+}
+
+
+def mined(sentences: list[str]) -> np.ndarray:
+    return np.array([MINED[sentence] for sentence in sentences])
+
+
+def texts(*gold: tuple[str, str], english: str = "abc") -> BUCCSet:
+    numbered = {f"en-{number}": sentence for number, sentence in enumerate(english)}
+    return BUCCSet({"zh-0": "x", "zh-1": "y"}, numbered, frozenset(gold))
+
+
+def test_the_best_threshold_lies_between_two_margins() -> None:
+    score = evaluate_bucc(mined, texts(("zh-1", "en-2")), k=2)
+    assert score.threshold == pytest.approx((4 / 3 + 6 / 5) / 2)
+    assert (score.precision, score.recall, score.f1) == (1.0, 1.0, 1.0)
+
+
+def test_a_threshold_that_is_given_is_used() -> None:
+    """Both pairs are extracted, one is gold; so is another pair, which is not mined."""
+    data = texts(("zh-1", "en-2"), ("zh-0", "en-0"), ("zh-1", "en-0"))
+    score = evaluate_bucc(mined, data, threshold=1.0, k=2)
+    assert (score.threshold, score.precision, score.recall) == (1.0, 1 / 2, 1 / 3)
+    assert score.f1 == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
+
+
+def test_nothing_is_extracted() -> None:
+    score = evaluate_bucc(mined, texts(("zh-1", "en-2")), threshold=9.0, k=2)
+    assert (score.precision, score.recall, score.f1) == (0.0, 0.0, 0.0)
+
+
+def test_a_sentence_with_two_ids_is_mined_once_and_dropped() -> None:
+    """The pair (y, c) is mined, but c is en-2 and en-3: (x, b) is left, the gold remains."""
+    data = texts(("zh-1", "en-2"), ("zh-0", "en-1"), english="abcc")
+    score = evaluate_bucc(mined, data, k=2)
+    assert score.threshold == pytest.approx(6 / 5)
+    assert (score.precision, score.recall) == (1.0, 0.5)
+
+
+def test_thresholds_by_hand() -> None:
+    # F1 after each pair with two gold ones: 2/3, 2/4, 4/5, 4/6.
+    right = np.array([True, False, True, False])
+    assert best_threshold(np.array([5.0, 4, 3, 2]), right, 2) == 2.5
+    # With four gold ones: 2/5, 2/6, 4/7, 4/8; without the last pair the third is the end.
+    assert best_threshold(np.array([5.0, 4, 3]), right[:3], 4) == 3.0
+    # The first two cannot be told apart: 2/4 with both, 4/5 with three.
+    assert best_threshold(np.array([5.0, 5, 3, 2]), right, 2) == 2.5
+    # F1 is 2/2 after the first, but only 2/3 is reachable.
+    assert best_threshold(np.array([5.0, 5, 3, 2]), np.array([True, False, False, False]), 1) == 4.0
+    assert best_threshold(np.array([5.0, 4]), np.array([False, False]), 3) == 0.0
+    assert best_threshold(np.array([]), np.array([], dtype=bool), 3) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_threshold_has_a_larger_f1(seed: int) -> None:
+    """Against scikit-learn's curve; gold pairs that were not mined stand below all margins."""
+    generator = np.random.default_rng(seed)
+    margins = np.sort(generator.integers(1, 30, size=60) / 8)[::-1]
+    right = generator.random(60) < margins / margins.max()
+    unmined = 7
+    threshold = best_threshold(margins, right, int(right.sum()) + unmined)
+    labels = np.append(right, np.ones(unmined, bool))
+    scores = np.append(margins, np.zeros(unmined))
+    precision, recall, thresholds = metrics.precision_recall_curve(labels, scores)
+    with np.errstate(invalid="ignore"):
+        reachable = (2 * precision * recall / (precision + recall))[:-1][thresholds > 0]
+    assert metrics.f1_score(labels, scores >= threshold) == pytest.approx(np.nanmax(reachable))
+
+
+def test_scores_against_scikit_learn() -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.standard_normal((90, 8)) + 0.5
+    vectors[60:80] = vectors[:20] + 0.3 * generator.standard_normal((20, 8))
+    foreign = {f"zh-{row}": f"f{row}" for row in range(40)}
+    english = {f"en-{row}": f"f{row}" for row in range(40, 90)}
+    gold = frozenset((f"zh-{row}", f"en-{row + 60}") for row in range(20))
+
+    def look_up(sentences: list[str]) -> np.ndarray:
+        return vectors[[int(sentence[1:]) for sentence in sentences]]
+
+    best = evaluate_bucc(look_up, BUCCSet(foreign, english, gold))
+    assert 0.5 < best.f1 < 1.0
+    for threshold in np.linspace(0.9, 1.4, 30):
+        score = evaluate_bucc(look_up, BUCCSet(foreign, english, gold), threshold=threshold)
+        assert score.f1 <= best.f1 + 1e-12
+        assert score.f1 == pytest.approx(
+            2 * score.precision * score.recall / max(score.precision + score.recall, 1e-9)
+        )
+
+
+# Translations share both words with each other, and one word with another sentence.
+FOREIGN = ["tango uno", "tango dos", "vals tres", "polka"]
+
+
+ENGLISH = ["uno tango", "dos tango", "tres", "rumba", "foxtrot"]
+
+
+def write_tasks(folder: Path, part: str, gold: list[tuple[int, int]]) -> None:
+    folder.mkdir(exist_ok=True)
+    rows = {
+        "de": [f"de-{row}\t{text}" for row, text in enumerate(FOREIGN)],
+        "en": [f"en-{row}\t{text}" for row, text in enumerate(ENGLISH)],
+        "gold": [f"de-{one}\ten-{other}" for one, other in gold],
+    }
+    for side, lines in rows.items():
+        (folder / f"de-en.{part}.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def run(folder: Path) -> TaskResult:
+    return bucc_task("de").run(TaskContext(VectorCache(BagOfWords().encode), DataFolder(folder)))
+
+
+@pytest.mark.parametrize("part", ["dev", "sample", "training"])
+def test_without_test_gold_the_scores_are_those_of_the_development_set(
+    tmp_path: Path, part: str
+) -> None:
+    write_tasks(tmp_path / "bucc2018", part, [(0, 0), (1, 1), (2, 2)])
+    result = run(tmp_path)
+    assert result.main == "f1_dev"
+    assert set(result.scores) == {"threshold", "f1_dev", "precision_dev", "recall_dev"}
+    assert result.scores["f1_dev"] == 1.0
+    assert result.counts == {"foreign_dev": 4, "english_dev": 5, "gold_dev": 3}
+    assert result.details == {"development": part, "test": None}
+
+
+@pytest.mark.parametrize("names", [("dev", "test"), ("sample", "training"), ("training", "test")])
+def test_the_threshold_of_development_is_used_on_test(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    development, test = names
+    write_tasks(tmp_path / "bucc2018", development, [(0, 0), (1, 1), (2, 2)])
+    write_tasks(tmp_path / "bucc2018", test, [(0, 0), (3, 3)])
+    result = run(tmp_path)
+    assert result.main == "f1"
+    # The same three pairs are mined; one of them is gold here, of two.
+    assert (result.scores["precision"], result.scores["recall"]) == (1 / 3, 1 / 2)
+    assert result.scores["f1"] == pytest.approx(2 / 5)
+    assert (result.scores["f1_dev"], result.counts["gold"], result.counts["gold_dev"]) == (1, 2, 3)
+    assert result.details == {"development": development, "test": test}
+
+
+def test_the_official_test_part_has_no_gold(tmp_path: Path) -> None:
+    for part in ("sample", "test", "training"):
+        write_tasks(tmp_path / "bucc2018", part, [(0, 0)])
+    (tmp_path / "bucc2018" / "de-en.test.gold").unlink()
+    assert run(tmp_path).details == {"development": "sample", "test": "training"}
+
+
+def test_files_that_are_missing(tmp_path: Path) -> None:
+    write_tasks(tmp_path / "bucc2018", "dev", [(0, 0)])
+    (tmp_path / "bucc2018" / "de-en.dev.en").rename(tmp_path / "bucc2018" / "de-en.train.en")
+    with pytest.raises(FileNotFoundError, match="one of dev, sample, training; found none"):
+        run(tmp_path)
+    (tmp_path / "bucc2018" / "de-en.train.en").unlink()
+    with pytest.raises(MissingDataError, match=r"BUCC de-en en: expected de-en\.\*\.en"):
+        bucc_task("de").used_sources(DataFolder(tmp_path))
+
+
+def test_names_and_groups() -> None:
+    assert [(task.group, task.name) for task in TASKS[1:]] == [
+        ("bucc", "bucc_de-en"),
+        ("bucc", "bucc_fr-en"),
+        ("bucc", "bucc_ru-en"),
+        ("bucc", "bucc_zh-en"),
+    ]
+
+
+def test_every_task_says_what_its_files_are_called_and_where_they_come_from() -> None:
+    for task in TASKS:
+        assert all(source.places and "https://" in source.origin for source in task.sources)
+    assert [source.places for source in TASKS[1].sources] == [
+        ("de-en.*.de",),
+        ("de-en.*.en",),
+        ("de-en.*.gold",),
+    ]

@@ -1,0 +1,446 @@
+"""Classifiers on frozen embeddings, and SentEval's three ways to validate them.
+
+The protocol is that of facebookresearch/SentEval, senteval/tools/{classifier,validation}.py, with
+its rounding: percents with two decimals decide which regularisation is best, the first of equals
+wins. scikit-learn's classifier is the one of SentEval's option without torch; the original, with
+torch's numbers, is `senteval_classifier`.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from use_st5._imports import require
+from use_st5.evaluation.task import Progress
+
+# Rows that are read and scored at once: 16 MB of 4,096 features.
+BLOCK = 1024
+# The original passes this to the outer and inner folds of InnerKFoldClassifier, whatever the seed.
+_INNER_KFOLD_SEED = 1111
+
+
+class Features(Protocol):
+    """Rows of numbers that are read in blocks: an array, or something that computes them.
+
+    Attributes:
+        shape: `(rows, dim)`.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """`(rows, dim)`."""
+
+    def __getitem__(self, rows: np.ndarray | slice, /) -> Any:
+        """The features `[rows, dim]` that a slice or an array of numbers selects."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledFeatures:
+    """What a classifier is trained and tested on.
+
+    Attributes:
+        features: `[rows, dim]`: an array, or anything that has its `shape` and gives the rows it
+            is indexed with; it is never read as a whole by SentEval's classifier.
+        labels: The class of each row, `[rows]`: integers from 0.
+
+    Raises:
+        ValueError: The shapes do not fit, there are no rows, labels are no such integers, or an
+            array has NaN or infinities.
+    """
+
+    features: Features
+    labels: np.ndarray
+
+    def __post_init__(self) -> None:
+        labels = np.asarray(self.labels)
+        shape = tuple(self.features.shape)
+        if len(shape) != 2 or labels.shape != shape[:1] or not len(labels):
+            raise ValueError(
+                "expected features [rows, dim] and a label for each row, received the shapes "
+                f"{shape} and {labels.shape}."
+            )
+        if labels.dtype.kind not in "iub" or labels.min() < 0:
+            raise ValueError(f"labels: expected integers from 0, received {np.unique(labels)[:5]}.")
+        features = self.features
+        if isinstance(features, np.ndarray):
+            if not np.isfinite(features).all():
+                raise ValueError("features: expected finite numbers, received NaN or infinity.")
+            features = np.ascontiguousarray(features, np.float32)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "labels", labels.astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def read(self, rows: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+        """The features `[len(rows), dim]` of some rows, as float32; in `out` where it is given."""
+        if out is None:
+            out = np.empty((len(rows), self.features.shape[1]), np.float32)
+        if isinstance(self.features, np.ndarray):
+            # Any other mode copies through a buffer; the rows exist.
+            np.take(self.features, rows, axis=0, out=out, mode="clip")
+        else:
+            out[...] = self.features[rows]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Rows by their numbers.
+
+    Attributes:
+        train: `[rows]`, to train on.
+        dev: `[rows]`, to score on. None: a classifier that stops early holds out some of `train`.
+    """
+
+    train: np.ndarray
+    dev: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedClassifier:
+    """Linear, or linear on sigmoid on linear.
+
+    Attributes:
+        dev_accuracy: In 0 … 1; NaN where there was nothing to score.
+        layers: Weights `[out, in]` and biases `[out]` of one or two layers.
+    """
+
+    dev_accuracy: float
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+    def predict(self, data: LabelledFeatures, rows: np.ndarray | None = None) -> np.ndarray:
+        """The most likely class of each row, `[rows]`; of all rows by default."""
+        rows = np.arange(len(data)) if rows is None else rows
+        blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+        return np.concatenate([self._predict(data.read(block)) for block in blocks])
+
+    def _predict(self, features: np.ndarray) -> np.ndarray:
+        (weights, biases), *more = self.layers
+        outputs = features @ weights.T + biases
+        for weights, biases in more:
+            outputs = sigmoid(outputs) @ weights.T + biases
+        return outputs.argmax(axis=1)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + e^-x), without overflow."""
+    return 0.5 * np.tanh(0.5 * x) + 0.5
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keeps BLAS to one thread while the block runs.
+
+    Products as small as those of these classifiers are done before threads have met: on a machine
+    with other work they take forty times as long as in one thread. threadpoolctl is scikit-learn's.
+    """
+    return require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas")
+
+
+class Classifier(abc.ABC):
+    """A kind of classifier with its settings; subclasses are frozen dataclasses.
+
+    Attributes:
+        name: Of the protocol; results carry it.
+        grids: The regularisations that are tried by each way of validation: "inner_kfold",
+            "kfold" and "split".
+        folds: Number of folds of cross-validation.
+        seed: Of everything random.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    name: ClassVar[str]
+    grids: ClassVar[dict[str, tuple[float, ...]]]
+    folds: int
+    seed: int
+
+    @property
+    @abc.abstractmethod
+    def title(self) -> str:
+        """What it is, for people, with its source."""
+
+    @abc.abstractmethod
+    def options(self) -> dict[str, Any]:
+        """The name and all settings, as JSON takes them."""
+
+    def settings(self) -> dict[str, Any]:
+        """`options` without the seed, which is that of the run: what a task records of it."""
+        return {name: value for name, value in self.options().items() if name != "seed"}
+
+    @abc.abstractmethod
+    def fit(
+        self,
+        data: LabelledFeatures,
+        folds: Sequence[Fold],
+        grid: Sequence[Sequence[float]],
+        *,
+        classes: int,
+        dev: LabelledFeatures | None = None,
+        progress: Progress | None = None,
+    ) -> list[list[TrainedClassifier]]:
+        """Trains on every fold with every regularisation.
+
+        Args:
+            data: What the folds' training rows are of.
+            folds: Rows to train on and to score on.
+            grid: Regularisations of each fold, `[folds][regularisations]`.
+            classes: Number of classes.
+            dev: What the folds' dev rows are of; `data` by default.
+            progress: Shows how far a training is.
+
+        Returns:
+            Trained classifiers, `[folds][regularisations]`.
+        """
+
+
+@dataclass(frozen=True)
+class SklearnClassifier(Classifier):
+    """Multinomial logistic regression, trained until it converges (L-BFGS).
+
+    The grids of C are SentEval's. The original ran the solver that was scikit-learn's default
+    before version 0.22 (liblinear: one against all, the intercept regularised too), so its
+    figures differ in the second decimal.
+
+    Attributes:
+        folds: Of cross-validation.
+        max_iterations: Of L-BFGS.
+        seed: Of the folds of `kfold`.
+    """
+
+    folds: int = 10
+    max_iterations: int = 1000
+    seed: int = 1111
+
+    name: ClassVar[str] = "sklearn"
+    grids: ClassVar[dict[str, tuple[float, ...]]] = {
+        "inner_kfold": tuple(2.0**power for power in range(-2, 4)),
+        "kfold": tuple(2.0**power for power in range(-1, 6)),
+        "split": tuple(2.0**power for power in range(-2, 4)),
+    }
+
+    @property
+    def title(self) -> str:
+        """What it is, for people, with its source."""
+        return "scikit-learn's logistic regression (sklearn), C from SentEval's grid"
+
+    def options(self) -> dict[str, Any]:
+        """The name and all settings, as JSON takes them."""
+        return {"classifier": self.name, **asdict(self)}
+
+    def fit(
+        self,
+        data: LabelledFeatures,
+        folds: Sequence[Fold],
+        grid: Sequence[Sequence[float]],
+        *,
+        classes: int,
+        dev: LabelledFeatures | None = None,
+        progress: Progress | None = None,
+    ) -> list[list[TrainedClassifier]]:
+        """See `Classifier.fit`; a fold's training rows are read as a whole."""
+        dev = data if dev is None else dev
+        steps = (progress or Progress()).track([*zip(folds, grid, strict=True)], "folds")
+        with one_blas_thread():
+            return [self._fit(data, fold, values, classes, dev) for fold, values in steps]
+
+    def _fit(
+        self,
+        data: LabelledFeatures,
+        fold: Fold,
+        values: Sequence[float],
+        classes: int,
+        dev: LabelledFeatures,
+    ) -> list[TrainedClassifier]:
+        features, labels = data.read(fold.train), data.labels[fold.train]
+        linear_model = require("sklearn.linear_model", "evaluation")
+        # Each C starts where the one before it ended: the same optimum in half the time.
+        model = linear_model.LogisticRegression(max_iter=self.max_iterations, warm_start=True)
+        trained = []
+        for value in values:
+            model.set_params(C=value).fit(features, labels)
+            layers = (_layer(model, classes),)
+            accuracy = float("nan")
+            if fold.dev is not None:
+                predicted = TrainedClassifier(accuracy, layers).predict(dev, fold.dev)
+                accuracy = float(np.mean(predicted == dev.labels[fold.dev]))
+            trained.append(TrainedClassifier(accuracy, layers))
+        return trained
+
+
+def _layer(model: Any, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights `[classes, dim]` and biases `[classes]`."""
+    coefficients, intercepts = model.coef_, model.intercept_
+    if len(coefficients) == 1:  # two classes: the score of the second against the first
+        coefficients = np.concatenate([np.zeros_like(coefficients), coefficients])
+        intercepts = np.concatenate([np.zeros_like(intercepts), intercepts])
+    weights = np.zeros((classes, coefficients.shape[1]), np.float32)
+    biases = np.full(classes, -np.inf, np.float32)  # a class never seen is never predicted
+    weights[model.classes_], biases[model.classes_] = coefficients, intercepts
+    return weights, biases
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    """Accuracies as SentEval reports them, with what led to them.
+
+    Attributes:
+        protocol: The classifier's name: "senteval" or "sklearn".
+        dev_accuracy: Of the chosen regularisation, in 0 … 1; means over folds are rounded to four
+            decimals, as the original rounds percents to two.
+        test_accuracy: In 0 … 1, rounded likewise.
+        predictions: The predicted class of each test row, `[rows]`; after `inner_kfold` each row's
+            is that of the outer fold it was tested in.
+        regularization: The chosen strengths, one per trained final classifier: SentEval's L2
+            factor, or scikit-learn's C.
+    """
+
+    protocol: str
+    dev_accuracy: float
+    test_accuracy: float
+    predictions: np.ndarray
+    regularization: tuple[float, ...]
+
+
+def inner_kfold(
+    classifier: Classifier, data: LabelledFeatures, *, progress: Progress | None = None
+) -> Classification:
+    """Cross-validation; inside each training part another one chooses the regularisation.
+
+    For data without a test set: MR, CR, SUBJ, MPQA.
+
+    Args:
+        classifier: What is trained.
+        data: All rows.
+        progress: Shows the outer folds.
+
+    Raises:
+        ValueError: A class has fewer rows than there are folds.
+    """
+    grid = classifier.grids["inner_kfold"]
+    classes = _classes(data)
+    predictions = np.empty(len(data), np.int64)
+    tested, chosen, dev = [], [], []
+    outer = [*_folds(classifier.folds, data.labels, _INNER_KFOLD_SEED)]
+    for fold in (progress or Progress()).track(outer, "outer folds", len(outer)):
+        inner = [
+            Fold(fold.train[part.train], fold.train[part.dev])
+            for part in _folds(classifier.folds, data.labels[fold.train], _INNER_KFOLD_SEED)
+        ]
+        trained = classifier.fit(data, inner, [grid] * len(inner), classes=classes)
+        best, percent = _best(trained)
+        final = classifier.fit(data, [Fold(fold.train)], [[grid[best]]], classes=classes)[0][0]
+        predictions[fold.dev] = final.predict(data, fold.dev)
+        tested.append(_percent(predictions[fold.dev], data.labels[fold.dev]))
+        chosen.append(grid[best])
+        dev.append(percent)
+    return Classification(
+        classifier.name,
+        _fraction(round(float(np.mean(dev)), 2)),
+        _fraction(round(float(np.mean(tested)), 2)),
+        predictions,
+        tuple(chosen),
+    )
+
+
+def kfold(
+    classifier: Classifier,
+    *,
+    train: LabelledFeatures,
+    test: LabelledFeatures,
+    progress: Progress | None = None,
+) -> Classification:
+    """Cross-validation on the training set chooses the regularisation: TREC, MRPC.
+
+    Raises:
+        ValueError: A class has fewer rows than there are folds, or the sets' dimensions differ.
+    """
+    classes = _classes(train, test)
+    grid = classifier.grids["kfold"]
+    folds = [*_folds(classifier.folds, train.labels, classifier.seed)]
+    trained = classifier.fit(train, folds, [grid] * len(folds), classes=classes, progress=progress)
+    best, percent = _best(trained)
+    final = classifier.fit(train, [Fold(np.arange(len(train)))], [[grid[best]]], classes=classes)
+    return _tested(classifier, final[0][0], test, percent, grid[best])
+
+
+def split(
+    classifier: Classifier,
+    *,
+    train: LabelledFeatures,
+    dev: LabelledFeatures,
+    test: LabelledFeatures,
+    progress: Progress | None = None,
+) -> Classification:
+    """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
+
+    The original trains once more with the one it chose. As everything random is seeded anew for
+    each training, that gives the same classifier; here the first one is kept.
+
+    Raises:
+        ValueError: The sets' dimensions differ.
+    """
+    classes = _classes(train, dev, test)
+    grid = classifier.grids["split"]
+    fold = Fold(np.arange(len(train)), np.arange(len(dev)))
+    trained = classifier.fit(train, [fold], [grid], classes=classes, dev=dev, progress=progress)
+    best, percent = _best(trained)
+    return _tested(classifier, trained[0][best], test, percent, grid[best])
+
+
+def _tested(
+    classifier: Classifier,
+    trained: TrainedClassifier,
+    test: LabelledFeatures,
+    dev_percent: float,
+    regularization: float,
+) -> Classification:
+    predictions = trained.predict(test)
+    percent = _percent(predictions, test.labels)
+    return Classification(
+        classifier.name,
+        _fraction(dev_percent),
+        _fraction(percent),
+        predictions,
+        (regularization,),
+    )
+
+
+def _folds(count: int, labels: np.ndarray, seed: int) -> Iterator[Fold]:
+    if (rare := np.bincount(labels)[np.unique(labels)].min()) < count:
+        raise ValueError(
+            f"labels: expected at least {count} rows of each class, one for each fold; the rarest "
+            f"has {rare}. Use fewer folds."
+        )
+    selection = require("sklearn.model_selection", "evaluation")
+    splitter = selection.StratifiedKFold(n_splits=count, shuffle=True, random_state=seed)
+    for train, dev in splitter.split(np.empty((len(labels), 0)), labels):
+        yield Fold(train, dev)
+
+
+def _best(trained: Sequence[Sequence[TrainedClassifier]]) -> tuple[int, float]:
+    """The place of the best regularisation in the grid, and its mean accuracy in percent."""
+    accuracies = np.array([[one.dev_accuracy for one in fold] for fold in trained])
+    percents = [round(100 * float(mean), 2) for mean in accuracies.mean(axis=0)]
+    best = int(np.argmax(percents))
+    return best, percents[best]
+
+
+def _percent(predictions: np.ndarray, labels: np.ndarray) -> float:
+    return round(100 * float(np.mean(predictions == labels)), 2)
+
+
+def _fraction(percent: float) -> float:
+    return round(percent / 100, 4)
+
+
+def _classes(*sets: LabelledFeatures) -> int:
+    dims = {data.features.shape[1] for data in sets}
+    if len(dims) > 1:
+        raise ValueError(f"features: expected one dimension in all sets, received {sorted(dims)}.")
+    return 1 + max(int(data.labels.max()) for data in sets)

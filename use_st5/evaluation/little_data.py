@@ -1,0 +1,137 @@
+"""Accuracy against the number of training examples.
+
+Universal Sentence Encoder (Cer et al. 2018), section 5 and table 3: the training set of a transfer
+task is cut to 1,000, 2,000, … examples, models are trained repeatedly, accuracies averaged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from use_st5.evaluation.classification import SST2, TransferSample, TransferSet
+from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, split
+from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
+from use_st5.vector_store import Encode, VectorCache, as_cache
+
+_SIZES = (1000, 2000, 4000, 8000, 16000, 32000)
+_DRAWS = 5
+
+
+def learning_curve(
+    encode: Encode,
+    data: TransferSet,
+    *,
+    sizes: Sequence[int],
+    draws: int = _DRAWS,
+    classifier: Classifier | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Trains classifiers on random subsets of the training sentences.
+
+    All draws are independent of each other. Each has its own seed for the subset and for the
+    classifier's initial weights, so that draws of the whole training set differ, too.
+
+    Args:
+        encode: Sentences → embeddings `[sentences, dim]`.
+        data: Single sentences in three parts: "train" is drawn from, "dev", whole at all sizes,
+            chooses the regularisation, accuracies are those of "test".
+        sizes: Numbers of training examples.
+        draws: How many subsets of each size.
+        classifier: SentEval's logistic regression by default; its seed is the first draw's.
+        progress: Shows the draws.
+
+    Returns:
+        For each size, in their order, the "examples", the mean "accuracy" in 0 … 1, its sample
+        standard deviation "std" (NaN of one draw) and the "draws".
+
+    Raises:
+        ValueError: A part is missing or has pairs of sentences; a size does not fit the training
+            set; there are no draws; the encoder gives something unusable.
+    """
+    if data.dev is None or data.test is None:
+        received = ", ".join(data.parts())
+        raise ValueError(f"{data.name}: expected a dev and a test part, received {received}.")
+    if bad := [size for size in sizes if not 1 <= size <= len(data.train)]:
+        most = len(data.train)
+        raise ValueError(f"sizes: expected 1 to {most} training examples, received {bad}.")
+    if draws < 1:
+        raise ValueError(f"draws: expected at least 1, received {draws}.")
+    classifier = classifier or SentEvalClassifier()
+    embed = as_cache(encode)
+    train, dev, test = (_features(embed, part) for part in (data.train, data.dev, data.test))
+    accuracies: dict[int, list[float]] = {size: [] for size in sizes}
+    steps = [(size, draw) for size in sizes for draw in range(draws)]
+    for size, draw in (progress or Progress()).track(steps, "draws", len(steps)):
+        seed = classifier.seed + draw
+        rows = np.random.default_rng((seed, size)).permutation(len(train))[:size]
+        found = split(
+            dataclasses.replace(classifier, seed=seed),
+            train=LabelledFeatures(train.read(rows), train.labels[rows]),
+            dev=dev,
+            test=test,
+        )
+        accuracies[size].append(found.test_accuracy)
+    return [_point(size, accuracies[size]) for size in sizes]
+
+
+def _point(examples: int, accuracies: list[float]) -> dict[str, Any]:
+    draws = len(accuracies)
+    return {
+        "examples": examples,
+        "accuracy": statistics.fmean(accuracies),
+        "std": statistics.stdev(accuracies) if draws > 1 else float("nan"),
+        "draws": draws,
+    }
+
+
+def _features(embed: VectorCache, samples: Sequence[TransferSample]) -> LabelledFeatures:
+    if any(len(sample.sentences) != 1 for sample in samples):
+        raise ValueError("Expected single sentences, received pairs.")
+    sentences = [sample.sentences[0] for sample in samples]
+    return LabelledFeatures(embed(sentences), np.array([sample.label for sample in samples]))
+
+
+def little_data_task(sizes: tuple[int, ...] = _SIZES, *, draws: int = _DRAWS) -> EvaluationTask:
+    """Binary SST from 1,000 training phrases to all (USE paper, table 3).
+
+    Args:
+        sizes: Numbers of training phrases; all of them come last.
+        draws: Random subsets of each size.
+    """
+
+    def score(context: TaskContext, data: TransferSet) -> TaskResult:
+        curve = learning_curve(
+            context.embed,
+            data,
+            sizes=(*sizes, len(data.train)),
+            draws=draws,
+            classifier=SentEvalClassifier(seed=context.seed),
+            progress=context.progress,
+        )
+        names = [f"accuracy_{name}" for name in (*sizes, "all")]
+        scores = {name: point["accuracy"] for name, point in zip(names, curve, strict=True)}
+        counts = {part: len(samples) for part, samples in data.parts().items()}
+        return TaskResult(names[0], scores, counts, {"curve": curve})
+
+    return EvaluationTask(
+        "little_data_sst",
+        "little_data",
+        "SST from little data",
+        "accuracy on the test sentences of binary SST against the number of training phrases, "
+        f"mean of {draws} random subsets; SentEval's logistic regression on frozen "
+        "embeddings, the dev sentences choose the L2 factor and when to stop (the experiment "
+        "of the USE paper's table 3, which trained a DNN tuned for each case)",
+        score=score,
+        reader=SST2.read,
+        sources=SST2.sources,
+        options={"sizes": [*sizes], "draws": draws, **SentEvalClassifier().settings()},
+    )
+
+
+TASKS = (little_data_task(),)

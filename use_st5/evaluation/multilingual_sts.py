@@ -1,0 +1,260 @@
+"""Semantic textual similarity in and across other languages (m-ST5, sections 4.1 and 4.2).
+
+The pairs are those of `use_st5.evaluation.sts`, and so is the protocol.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from use_st5._quoted_rows import quoted_rows
+from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.evaluation._text_files import (
+    check_new_id,
+    numbered_lines,
+    parse_score,
+    read_columns,
+    read_lines,
+    read_side_by_side,
+)
+from use_st5.evaluation.sts import STSPair, checked_pair, evaluate_sts
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+
+
+def read_sts2017(
+    inputs: str | Path, gold: str | Path, *, scored: int | None = None
+) -> list[STSPair]:
+    """Reads a track of SemEval-2017 task 1: two sentences per line, and a score per line.
+
+    Args:
+        inputs: `STS.input.trackN.xx-yy.txt`. Which language stands first is not what its name says:
+            tracks 2, 4b and 6 have English first.
+        gold: `STS.gs.trackN.xx-yy.txt`.
+        scored: How many of the first lines the organisers scored, where it is not all of them: 250
+            of the 500 of track 6.
+
+    Raises:
+        FileNotFoundError: One of the files is missing.
+        ValueError: Pairs and scores differ in number; a line is not in the format.
+    """
+    inputs, gold = Path(inputs), Path(gold)
+    return [
+        checked_pair(inputs, number, line.split("\t"), parse_score(gold, number, score))
+        for number, line, score in read_side_by_side(inputs, gold, first=scored)
+    ]
+
+
+def read_jsts(path: str | Path) -> list[STSPair]:
+    """Reads JSTS of JGLUE (Kurihara et al. 2022): an object per line, scores from 0 to 5.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A line is no object with sentence_pair_id, sentence1, sentence2 and label; an id
+            stands twice.
+    """
+    path = Path(path)
+    keys = ("sentence_pair_id", "sentence1", "sentence2", "label")
+    pairs: dict[str, STSPair] = {}
+    for number, line in numbered_lines(path):
+        try:
+            one, *sentences, label = (json.loads(line)[key] for key in keys)
+            if not all(isinstance(sentence, str) for sentence in sentences):
+                raise TypeError("a sentence is no text")
+            one = str(one)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(
+                f"{path}:{number}: expected a JSON object with {', '.join(keys)}, received "
+                f"{line[:80]!r}."
+            ) from error
+        check_new_id(path, number, one, pairs)
+        pairs[one] = checked_pair(path, number, sentences, parse_score(path, number, str(label)))
+    return _some(path, [*pairs.values()])
+
+
+def read_korsts(path: str | Path) -> list[STSPair]:
+    """Reads KorSTS (Ham et al. 2020): tab-separated with a header, no quoting.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: The columns score, sentence1 or sentence2 are missing; a line is not in the
+            format.
+    """
+    path = Path(path)
+    return _some(
+        path,
+        [
+            checked_pair(path, number, sentences, parse_score(path, number, score))
+            for number, (score, *sentences) in read_columns(
+                path, ("score", "sentence1", "sentence2")
+            )
+        ],
+    )
+
+
+def read_cnsd(path: str | Path) -> list[STSPair]:
+    """Reads Chinese STS-B of CNSD: year and number, two sentences and a score, between `||`.
+
+    Its scores are those of the STS Benchmark cut to whole numbers. The first field is no id: the
+    pairs of several sources share their numbers.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A line is not in the format.
+    """
+    path = Path(path)
+    pairs = []
+    for number, line in numbered_lines(path):
+        fields = line.split("||")
+        if len(fields) != 4:
+            raise ValueError(
+                f"{path}:{number}: expected 4 fields between ||, received {len(fields)}: "
+                f"{line[:80]!r}"
+            )
+        pairs.append(checked_pair(path, number, fields[1:3], parse_score(path, number, fields[3])))
+    return _some(path, pairs)
+
+
+def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
+    """Reads a file of stsb-multi-mt: two sentences and a score, comma-separated, quoted, no header.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A line is not in the format.
+    """
+    path = Path(path)
+    # read_lines parts at line feeds alone; a quoted field may hold one.
+    rows = quoted_rows((line + "\n" for line in read_lines(path)), where=str(path))
+    pairs = []
+    for number, fields in rows:
+        if isinstance(fields, csv.Error):
+            raise ValueError(f"{path}:{number}: expected quoted fields ({fields}).") from fields
+        if len(fields) != 3:
+            raise ValueError(
+                f"{path}:{number}: expected 3 comma-separated fields, received {fields}."
+            )
+        score = parse_score(path, number, fields[2])
+        pairs.append(checked_pair(path, number, fields[:2], score))
+    return pairs
+
+
+def _some(path: Path, pairs: list[STSPair]) -> list[STSPair]:
+    if not pairs:
+        raise ValueError(f"{path}: expected pairs of sentences, received none.")
+    return pairs
+
+
+_BY_SA = "CC BY-SA 4.0"
+_STS2017 = "SemEval-2017 task 1, https://alt.qcri.org/semeval2017/task1/index.php?id=data-and-tools"
+_JSTS = DataSource(
+    "JSTS valid",
+    ("jsts-v1.3/valid-v1.3.json",),
+    "JGLUE 1.3, https://github.com/yahoojapan/JGLUE",
+    _BY_SA,
+)
+_KORSTS = DataSource(
+    "KorSTS test",
+    ("KorSTS/sts-test.tsv",),
+    "https://github.com/kakaobrain/KorNLUDatasets",
+    _BY_SA,
+)
+_CNSD = DataSource(
+    "Chinese STS-B test",
+    ("cnsd-sts-test.txt",),
+    "https://github.com/pluto-junzeng/CNSD",
+)
+_STSB_LANGUAGES = {
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "ja": "Japanese",
+    "nl": "Dutch",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "zh": "Chinese",
+}
+
+
+def _task(
+    name: str,
+    title: str,
+    languages: tuple[str, str],
+    read_files: Callable[..., list[STSPair]],
+    *sources: DataSource,
+) -> EvaluationTask:
+    """Correlations over all pairs of a set.
+
+    Args:
+        name: What `--tasks` takes.
+        title: For people.
+        languages: Codes (ISO 639-1) of the languages of the first and of the second sentences.
+        read_files: The files of `sources`, in their order → pairs.
+        sources: One file each.
+    """
+
+    def read(data: DataFolder) -> list[STSPair]:
+        return read_files(*(data.find(source) for source in sources))
+
+    def score(context: TaskContext, pairs: list[STSPair]) -> TaskResult:
+        (found,) = evaluate_sts(context.embed, pairs)
+        return TaskResult(
+            "spearman_all",
+            {"spearman_all": found.spearman["all"], "pearson_all": found.pearson["all"]},
+            {"pairs": found.pairs},
+            {"languages": [*languages]},
+        )
+
+    protocol = (
+        "Correlation of the embeddings' cosine similarity with the gold scores over all pairs, "
+        "nothing trained (m-ST5, sections 4.1 and 4.2)"
+    )
+    return EvaluationTask(name, "multilingual_sts", title, protocol, score, read, sources)
+
+
+def _xsts(
+    track: str, pair: str, languages: tuple[str, str], *, wmt: bool = False
+) -> EvaluationTask:
+    """A track; `languages` are those of its columns, whatever its name says."""
+    name = f"track{track}.{pair}.txt"
+    places = (f"STS2017.eval.v1.1/STS.input.{name}", f"STS2017.gs/STS.gs.{name}")
+    # Of track 6 the first half alone was scored.
+    read = functools.partial(read_sts2017, scored=250) if track == "6" else read_sts2017
+    return _task(
+        f"xsts_{pair}{'-wmt' if wmt else ''}",
+        f"XSTS {pair}{' WMT' if wmt else ''}",
+        languages,
+        read,
+        *(DataSource(place, (place,), _STS2017, _BY_SA) for place in places),
+    )
+
+
+def _stsb(language: str, name: str) -> EvaluationTask:
+    source = DataSource(
+        f"STSb Multi MT {language} test",
+        (f"data/stsb-{language}-test.csv",),
+        "https://github.com/PhilipMay/stsb-multi-mt (the STS Benchmark translated by DeepL)",
+        "that of the STS Benchmark",
+    )
+    languages = (language, language)
+    return _task(f"stsb_{language}", f"STS-B {name}", languages, read_stsb_multi_mt, source)
+
+
+TASKS = (
+    _xsts("1", "ar-ar", ("ar", "ar")),
+    _xsts("2", "ar-en", ("en", "ar")),
+    _xsts("3", "es-es", ("es", "es")),
+    _xsts("4a", "es-en", ("es", "en")),
+    _xsts("4b", "es-en", ("en", "es"), wmt=True),
+    _xsts("5", "en-en", ("en", "en")),
+    _xsts("6", "tr-en", ("en", "tr")),
+    _task("jsts", "JSTS", ("ja", "ja"), read_jsts, _JSTS),
+    _task("korsts", "KorSTS", ("ko", "ko"), read_korsts, _KORSTS),
+    _task("sts_zh", "Chinese STS-B (CNSD)", ("zh", "zh"), read_cnsd, _CNSD),
+    *(_stsb(language, name) for language, name in _STSB_LANGUAGES.items()),
+)

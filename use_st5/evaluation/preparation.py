@@ -1,0 +1,544 @@
+"""Brings published data sets into the folders that the evaluation tasks look for."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import functools
+import logging
+import re
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from use_st5._files import atomic_path, sole_writer
+from use_st5.data.data_folder import DataSource
+
+_ZIP = (".zip",)
+_TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+# Thirty times the largest file that is looked for; an archive may promise any size.
+_LARGEST = 100_000_000
+
+# SemEval: the subsets whose sentences and gold scores are both published. Each year's archive calls
+# its folder otherwise, and 2016's its files too.
+_YEARS = {
+    "12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
+    "13": ("FNWN", "headlines", "OnWN"),
+    "14": ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
+    "15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
+_WHOLE = {
+    "stsbenchmark": ("sts-train.csv", "sts-dev.csv", "sts-test.csv"),
+    "sick2014": ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"),
+}
+# Folder → files.
+SEMEVAL = {
+    f"STS{year}-en-test": tuple(
+        f"STS.{kind}.{subset}.txt" for subset in subsets for kind in ("input", "gs")
+    )
+    for year, subsets in _YEARS.items()
+} | _WHOLE
+# One sentence a line; SentEval tokenises these, the others are published in tokens.
+_SENTENCES = {
+    "MR": ("rt-polarity.pos", "rt-polarity.neg"),
+    "CR": ("custrev.pos", "custrev.neg"),
+    "SUBJ": ("subj.subjective", "subj.objective"),
+    "MPQA": ("mpqa.pos", "mpqa.neg"),
+}
+_QUESTIONS = ("train_5500.label", "TREC_10.label")
+_SPLITS = ("train", "dev", "test")
+# How the files of a set are called where SentEval's script gets them.
+_SENTIMENT = {"SST/binary": "sentiment-{}", "SST/fine": "stsa.fine.{}"}
+# Folder → files.
+SENTEVAL = {
+    **_SENTENCES,
+    "TREC": _QUESTIONS,
+    **{place: tuple(f"sentiment-{split}" for split in _SPLITS) for place in _SENTIMENT},
+}
+_BREAKS = re.compile(r"[\t\r\n]+")
+_ENTAILMENT = ("entailment", "not_entailment")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One of GLUE's data sets.
+
+    Attributes:
+        place: GLUE's folder.
+        columns: Heading in GLUE's file → key in TFDS, in GLUE's order; the last one is the label.
+            Headings of which TFDS has no content (numbers of articles, parse trees) are left out:
+            nothing reads them. The key "" gives an empty field.
+        classes: The labels as GLUE writes them; empty where it writes numbers.
+        dev: GLUE's file → split of TFDS.
+        header: Whether the file begins with the headings.
+    """
+
+    place: str
+    columns: dict[str, str]
+    classes: tuple[str, ...] = ()
+    dev: dict[str, str] = field(default_factory=lambda: {"dev.tsv": "validation"})
+    header: bool = True
+
+
+_PAIR = {"sentence1": "sentence1", "sentence2": "sentence2"}
+_TABLES = {
+    # Source, judgement, the author's own mark, sentence.
+    "cola": _Table("CoLA", {"0": "", "1": "label", "2": "", "3": "sentence"}, header=False),
+    "sst2": _Table("SST-2", {"sentence": "sentence", "label": "label"}),
+    "mrpc": _Table(
+        "MRPC", {"Quality": "label", "#1 String": "sentence1", "#2 String": "sentence2"}
+    ),
+    "stsb": _Table("STS-B", {"index": "idx", **_PAIR, "score": "label"}),
+    "qqp": _Table(
+        "QQP",
+        {
+            "id": "idx",
+            "question1": "question1",
+            "question2": "question2",
+            "is_duplicate": "label",
+        },
+    ),
+    "mnli": _Table(
+        "MNLI",
+        {"index": "idx", "sentence1": "premise", "sentence2": "hypothesis", "gold_label": "label"},
+        ("entailment", "neutral", "contradiction"),
+        {
+            "dev_matched.tsv": "validation_matched",
+            "dev_mismatched.tsv": "validation_mismatched",
+        },
+    ),
+    "qnli": _Table(
+        "QNLI",
+        {"index": "idx", "question": "question", "sentence": "sentence", "label": "label"},
+        _ENTAILMENT,
+    ),
+    "rte": _Table("RTE", {"index": "idx", **_PAIR, "label": "label"}, _ENTAILMENT),
+}
+# Name in TFDS → folder → files.
+GLUE = {f"glue/{name}": {table.place: ("train.tsv", *table.dev)} for name, table in _TABLES.items()}
+
+
+class Downloads:
+    """Looks files up in a folder of downloads; archives need not be unpacked.
+
+    Nothing is unpacked to the disk: members of archives are read into memory, when they are asked
+    for, and their paths are only compared.
+
+    Args:
+        folder: The folder; it is searched with all folders below it.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+        ValueError: An archive in it is damaged.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise FileNotFoundError(f"{folder}: expected a folder of downloads, found none.")
+        # The folder a file is in (with the archive, if it is in one) and its name → where it is.
+        self._places: dict[tuple[str, str], tuple[Path, str]] = {}
+        for path in sorted(self.folder.rglob("*")):
+            if path.is_file():
+                self._add(path)
+
+    def folder_of(self, names: Iterable[str]) -> str | None:
+        """The first folder, by its path, that has files of all these names; None if none has."""
+        wanted = set(names)
+        for folder in sorted({folder for folder, _ in self._places}):
+            if all((folder, name) in self._places for name in wanted):
+                return folder
+        return None
+
+    def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder that `folder_of` gave, sorted."""
+        return sorted(name for each, name in self._places if each == folder)
+
+    def read(self, folder: str, name: str) -> bytes:
+        """The content of a file in a folder that `folder_of` gave.
+
+        Raises:
+            ValueError: The archive it is in is damaged, or promises too large a file.
+        """
+        path, member = self._places[folder, name]
+        if not member:
+            return path.read_bytes()
+        with _readable(path):
+            return _read_member(path, member)
+
+    def _add(self, path: Path) -> None:
+        inside = path.relative_to(self.folder).as_posix()
+        if not path.name.endswith(_ZIP + _TAR):
+            folder = path.parent.relative_to(self.folder).as_posix()
+            self._places[folder, path.name] = (path, "")
+            return
+        with _readable(path):
+            members = [*_members(path)]
+        for member in members:
+            place = PurePosixPath(inside, member)
+            self._places[str(place.parent), place.name] = (path, member)
+
+
+def _members(archive: Path) -> Iterator[str]:
+    if archive.name.endswith(_ZIP):
+        with zipfile.ZipFile(archive) as opened:
+            yield from (each.filename for each in opened.infolist() if not each.is_dir())
+    else:
+        with tarfile.open(archive) as opened:
+            yield from (each.name for each in opened if each.isfile())
+
+
+def _read_member(archive: Path, member: str) -> bytes:
+    if archive.name.endswith(_ZIP):
+        with zipfile.ZipFile(archive) as opened:
+            _check_size(member, opened.getinfo(member).file_size)
+            return opened.read(member)
+    with tarfile.open(archive) as opened:
+        _check_size(member, opened.getmember(member).size)
+        stream = opened.extractfile(member)
+        if stream is None:
+            raise ValueError(f"{archive}: expected {member} to be a file, it is none.")
+        return stream.read()
+
+
+def _check_size(member: str, size: int) -> None:
+    if size > _LARGEST:
+        raise ValueError(f"{member} has {size:,} bytes, at most {_LARGEST:,} were expected")
+
+
+@contextmanager
+def _readable(archive: Path) -> Iterator[None]:
+    """Turns whatever damage does to the libraries into one error with the archive's name."""
+    try:
+        yield
+    # BadZipFile, TarError, zlib.error, LZMAError, EOFError, RuntimeError (encrypted), KeyError …
+    except Exception as error:
+        raise ValueError(
+            f"{archive}: expected an archive that can be read ({error}). Download it again."
+        ) from error
+
+
+def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
+    """Those of STS12 to STS16, the STS Benchmark and SICK that are among the downloads.
+
+    Only names of folders and files change; SentEval's script, whose layout this is, tokenises the
+    sentences as well. Readmes and licences come along.
+
+    Returns:
+        Folder → file → content, of the sets that are there whole.
+    """
+    found = {}
+    for year, subsets in _YEARS.items():
+        for prefix in ("STS", f"STS20{year}"):
+            names = {
+                f"{prefix}.{kind}.{subset}.txt": f"STS.{kind}.{subset}.txt"
+                for subset in subsets
+                for kind in ("input", "gs")
+            }
+            folder = downloads.folder_of(names)
+            if folder is not None:
+                names |= {name: name for name in downloads.names(folder) if _is_about(name)}
+                found[f"STS{year}-en-test"] = {
+                    new: downloads.read(folder, old) for old, new in names.items()
+                }
+                break
+    for place, files in _WHOLE.items():
+        # SICK's three files are published in an archive each.
+        folders = {
+            name: each for name in files if (each := downloads.folder_of([name])) is not None
+        }
+        if len(folders) == len(files):
+            beside = folders[files[-1]]
+            folders |= {name: beside for name in downloads.names(beside) if _is_about(name)}
+            found[place] = {name: downloads.read(folder, name) for name, folder in folders.items()}
+    return found
+
+
+def _is_about(name: str) -> bool:
+    """Whether a file says what the others are and who may use them."""
+    return "readme" in name.lower() or "license" in name.lower()
+
+
+def read_senteval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
+    """Those of SentEval's transfer sets that are among the downloads, as its script leaves them.
+
+    The script is data/downstream/get_transfer_data.bash of facebookresearch/SentEval. Its other
+    sets need no preparation (MRPC) or have one of their own (SICK, the STS Benchmark).
+
+    Returns:
+        Folder → file → content, of the sets that are there whole.
+    """
+    found = {}
+    for place, names in _SENTENCES.items():
+        if (folder := downloads.folder_of(names)) is not None:
+            found[place] = {name: _tokenised(downloads.read(folder, name)) for name in names}
+    if (folder := downloads.folder_of(_QUESTIONS)) is not None:
+        found["TREC"] = {
+            name: downloads.read(folder, name).translate(None, b"`'") for name in _QUESTIONS
+        }
+    for place, pattern in _SENTIMENT.items():
+        renamed = {pattern.format(split): f"sentiment-{split}" for split in _SPLITS}
+        if (folder := downloads.folder_of(renamed)) is not None:
+            found[place] = {new: downloads.read(folder, old) for old, new in renamed.items()}
+    return found
+
+
+def _tokenised(content: bytes) -> bytes:
+    lines = content.removesuffix(b"\n").split(b"\n")
+    return b"".join(penn_tokens(line) + b"\n" for line in lines)
+
+
+# The rules of the Penn Treebank's tokenizer.sed (R. MacIntyre, 1995) in its order, on which the
+# outcome depends: each is applied to all of the line before the next one.
+_PUNCTUATION = (
+    (r'^"', "`` "),
+    (r'([ (\[{<])"', r"\1 `` "),
+    (r"\.\.\.", " ... "),
+    (r"[,;:@#$%&]", r" \g<0> "),
+    # The full stop that ends the line, before what closes with it.
+    (r"""([^.])\.([\])}>"']*)[ \t]*$""", r"\1 .\2 "),
+    (r"[?!\[\](){}<>]", r" \g<0> "),
+    ("--", " -- "),
+    ("^|$", " "),  # so that the rules below find a space around every word
+    ('"', " '' "),
+    ("([^'])' ", r"\1 ' "),
+)
+_CLITICS = ("'[sSmMdD]", "'ll", "'re", "'ve", "n't", "'LL", "'RE", "'VE", "N'T")
+_PAIRS = (
+    ("[Cc]an", "not"),
+    ("[Dd]'", "ye"),
+    ("[Gg]im", "me"),
+    ("[Gg]on", "na"),
+    ("[Gg]ot", "ta"),
+    ("[Ll]em", "me"),
+    ("[Mm]ore", "'n"),
+    ("'[Tt]", "is"),
+    ("'[Tt]", "was"),
+    ("[Ww]an", "na"),
+)
+_RULES = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        *_PUNCTUATION,
+        *((f"{clitic} ", r" \g<0>") for clitic in _CLITICS),
+        *((f" ({first}){second} ", rf" \1 {second} ") for first, second in _PAIRS),
+        (" +", " "),
+        ("^ ", ""),
+    )
+)
+
+
+def penn_tokens(line: bytes) -> bytes:
+    """A line of text as SentEval leaves it: after `cat -v | sed -f tokenizer.sed`.
+
+    Args:
+        line: A line in any encoding, without its line feed.
+
+    Returns:
+        ASCII: the tokens with single spaces between them and one after the last. A byte beyond
+        ASCII is written as `cat -v` does ("é" in Latin-1 is "M-i"); SentEval's data, and so every
+        published score, has them like this.
+    """
+    text = "".join(map(_visible, line))
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
+    return text.encode("ascii")
+
+
+def _visible(byte: int) -> str:
+    """One byte as `cat -v` shows it; tabs stay."""
+    if byte >= 128:
+        byte -= 128
+        return f"M-{_visible(byte)}" if byte != 9 else "M-^I"
+    if byte == 9 or 32 <= byte < 127:
+        return chr(byte)
+    return f"^{chr(byte ^ 64)}"
+
+
+def read_glue(name: str, data_dir: Path | None) -> dict[str, dict[str, bytes]]:
+    """The train and dev files of one of GLUE's data sets, in GLUE's own tab-separated layout.
+
+    The test splits have no labels and are left out. A tab or a line break inside a sentence becomes
+    a space, because the layout has no quoting.
+
+    Args:
+        name: One of `GLUE`, for example "glue/cola".
+        data_dir: Where TFDS has prepared it; None: where TFDS looks by default, downloading what is
+            not there.
+
+    Returns:
+        GLUE's folder → file → content.
+
+    Raises:
+        ImportError: tensorflow-datasets is not installed.
+        ValueError: It is not in `data_dir`, or has other columns than expected.
+        ConnectionError: It could not be downloaded.
+    """
+    table = _TABLES[name.removeprefix("glue/")]
+    splits = {"train.tsv": "train", **table.dev}
+    files = {
+        file: _file(table, _rows(name, split, table, data_dir)) for file, split in splits.items()
+    }
+    return {table.place: files}
+
+
+def _rows(name: str, split: str, table: _Table, data_dir: Path | None) -> Iterator[dict[str, Any]]:
+    from use_st5.data.tfds_reader import TFDSReader
+
+    keys = {key: key for key in table.columns.values() if key}
+    try:
+        with _unheard_retries():
+            reader = TFDSReader(
+                name, split=split, columns=keys, data_dir=data_dir, download=data_dir is None
+            )
+    except (ImportError, ValueError):
+        raise
+    except Exception as error:  # each layer of TFDS's downloads has kinds of its own
+        reason = (str(error).splitlines() or [""])[0]
+        raise ConnectionError(
+            f"{name}: TensorFlow Datasets could not download it ({type(error).__name__}: "
+            f"{reason}). Prepare it where there is a network, and give the folder with --from."
+        ) from error
+    return iter(reader)
+
+
+@contextlib.contextmanager
+def _unheard_retries() -> Iterator[None]:
+    """Leaves out the warning for each attempt to connect; the last one's error is told."""
+    logger = logging.getLogger("urllib3")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _file(table: _Table, rows: Iterator[dict[str, Any]]) -> bytes:
+    lines = ["\t".join(table.columns)] if table.header else []
+    lines += ("\t".join(_field(table, key, row) for key in table.columns.values()) for row in rows)
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
+
+
+def _field(table: _Table, key: str, row: dict[str, Any]) -> str:
+    if not key:
+        return ""
+    if key == "label":
+        label = row[key]
+        if table.classes:
+            return table.classes[label]
+        # The scores of STS-B are float32 in TFDS; their shortest text is the published number.
+        return str(np.float32(label)) if isinstance(label, float) else str(label)
+    return _BREAKS.sub(" ", str(row[key]))
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What `use-st5 data prepare NAME` does.
+
+    Attributes:
+        name: NAME.
+        writes: The folders it can write, relative to the data folder → their files.
+        needs: What the folder it reads from has to hold, for people.
+        read: The folder it reads from → of those folders that it can write now, their files and
+            contents. None, where `reads_downloads` is False: where they lie by default.
+        reads_downloads: Whether it cannot do without a folder to read from.
+    """
+
+    name: str
+    writes: Mapping[str, tuple[str, ...]]
+    needs: str
+    read: Callable[[Any], dict[str, dict[str, bytes]]]
+    reads_downloads: bool
+
+    def gives(self, source: DataSource) -> bool:
+        """Whether a data set is among what it can write."""
+        files = [f"{folder}/{name}" for folder, names in self.writes.items() for name in names]
+        return any(fnmatch.fnmatchcase(file, place) for file in files for place in source.places)
+
+
+_FOLDERS = (
+    Preparation(
+        "sts",
+        SEMEVAL,
+        "the archives of SemEval, packed or not: STS2012-en-test.zip to STS2016-en-test.zip, "
+        "Stsbenchmark.tar.gz, sick_train.zip, sick_trial.zip and sick_test_annotated.zip",
+        lambda folder: read_semeval(Downloads(folder)),
+        reads_downloads=True,
+    ),
+    Preparation(
+        "senteval",
+        SENTEVAL,
+        "what SentEval's get_transfer_data.bash downloads, packed or not: datasmall_NB_ACL12.zip "
+        "(MR, CR, SUBJ, MPQA), train_5500.label and TREC_10.label, sentiment-{train,dev,test}, "
+        "stsa.fine.{train,dev,test}",
+        lambda folder: read_senteval(Downloads(folder)),
+        reads_downloads=True,
+    ),
+)
+PREPARATIONS: dict[str, Preparation] = {each.name: each for each in _FOLDERS} | {
+    name: Preparation(
+        name,
+        writes,
+        "what TensorFlow Datasets has prepared (its data_dir)",
+        functools.partial(read_glue, name),
+        reads_downloads=False,
+    )
+    for name, writes in GLUE.items()
+}
+
+
+def prepare(
+    preparation: Preparation, to: Path, *, source: Path | None = None, overwrite: bool = False
+) -> tuple[list[Path], list[Path]]:
+    """Writes the data sets that are there; each appears when it is whole.
+
+    Args:
+        preparation: One of `PREPARATIONS`.
+        to: The data folder; created where it is missing.
+        source: The folder to read from.
+        overwrite: Whether files that exist are replaced; otherwise a folder that holds any of a
+            set's files stays as it is. Other files in a folder stay in either case.
+
+    Returns:
+        The folders that were written to, and those that were left as they are.
+
+    Raises:
+        FileNotFoundError: `source` is missing, or holds none of the sets.
+        ValueError: `source` holds something damaged.
+        ConnectionError: A download failed.
+    """
+    left = [
+        to / place
+        for place, names in preparation.writes.items()
+        if not overwrite and any((to / place / name).exists() for name in names)
+    ]
+    if len(left) == len(preparation.writes):
+        return [], left
+    found = preparation.read(source)
+    if not found:
+        raise FileNotFoundError(
+            f"{source}: expected {preparation.needs}; found none of them whole."
+        )
+    written = []
+    for place, files in found.items():
+        folder = to / place
+        if folder in left:
+            continue
+        with sole_writer(folder), atomic_path(folder) as temporary:
+            if folder.exists():
+                shutil.copytree(folder, temporary)
+            else:
+                temporary.mkdir()
+            for name, content in files.items():
+                (temporary / name).write_bytes(content)
+        written.append(folder)
+    return written, left

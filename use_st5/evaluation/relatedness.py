@@ -1,0 +1,122 @@
+"""Predicting graded relatedness from features of a pair: soft labels, as SentEval does it.
+
+Tai, Socher and Manning, "Improved Semantic Representations From Tree-Structured Long Short-Term
+Memory Networks" (2015), section 4.2; senteval/tools/relatedness.py. A score y becomes a
+distribution over whole scores whose mean is y; a linear layer with a softmax learns it by squared
+error. SentEval gives STS-B the classes 1 … 5, made for SICK: targets of scores below 1 are then no
+distributions, and a score of 0, whose target is all zeros, is learnt as the uniform one, of mean 3.
+Here the classes are 0 … 5. The rest is SentEval's: Adam, batches of 64, Pearson's correlation on
+held-out pairs after each 50 epochs, the best weights, the end at the fourth time that they did
+not improve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from use_st5.evaluation.classifiers import one_blas_thread
+from use_st5.evaluation.senteval_classifier import Adam, EarlyStopping
+
+_HIGHEST = 5
+_BATCH = 64
+_EPOCHS_BETWEEN = 50
+_MOST_EPOCHS = 1000
+_TENACITY = 3  # times without improvement that are let pass
+
+
+def soft_labels(scores: np.ndarray) -> np.ndarray:
+    """Distributions `[pairs, 6]` over the scores 0 … 5 with the means `scores` `[pairs]`.
+
+    Between two neighbouring whole scores, by the distance to each (Tai et al., section 4.2).
+
+    Raises:
+        ValueError: A score is outside 0 … 5.
+    """
+    scores = np.asarray(scores, np.float64)
+    if not ((scores >= 0) & (scores <= _HIGHEST)).all():
+        raise ValueError(
+            f"Expected scores from 0 to {_HIGHEST}, received {scores.min()} to {scores.max()}."
+        )
+    distances = np.abs(scores[:, np.newaxis] - np.arange(_HIGHEST + 1))
+    return np.maximum(1.0 - distances, 0.0)
+
+
+def predict_relatedness(
+    train: tuple[np.ndarray, np.ndarray],
+    held_out: tuple[np.ndarray, np.ndarray],
+    features: np.ndarray,
+    *,
+    seed: int = 1111,
+) -> np.ndarray:
+    """Learns scores from features and predicts others.
+
+    Args:
+        train: Features `[pairs, dim]` and scores `[pairs]` from 0 to 5 to learn from.
+        held_out: The same of other pairs, which decide when learning ends.
+        features: Of the pairs to predict, `[pairs, dim]`.
+        seed: Of the first weights and of the order of the pairs.
+
+    Returns:
+        The predicted scores `[pairs]`, from 0 to 5.
+
+    Raises:
+        ValueError: A score is outside 0 … 5.
+    """
+    best: Any = None
+    stopping = EarlyStopping((1,), _TENACITY)
+    with one_blas_thread():
+        for weights in _learn(train[0], soft_labels(train[1]), seed):
+            correlation = _correlation(_means(held_out[0], weights), held_out[1])
+            if stopping.update(np.array([correlation]))[0] or best is None:
+                best = weights.copy()
+            if not stopping.running[0]:
+                break
+    return _means(features, best)
+
+
+def _correlation(predicted: np.ndarray, scores: np.ndarray) -> float:
+    """Pearson's; of equal numbers, where it is undefined, the worst that there is."""
+    if np.ptp(predicted) == 0 or np.ptp(scores) == 0:
+        return -1.0
+    return float(stats.pearsonr(predicted, scores).statistic)
+
+
+def _learn(features: np.ndarray, targets: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """The weights `[dim + 1, classes]`, bias last, after each 50 epochs; one array, changed."""
+    generator = np.random.default_rng(seed)
+    features, targets = _with_bias(features), targets.astype(np.float32)
+    bound = (features.shape[1] - 1) ** -0.5  # as torch.nn.Linear begins
+    weights = generator.uniform(-bound, bound, (features.shape[1], targets.shape[1]))
+    weights = weights.astype(np.float32)
+    optimizer = Adam(weights, np.zeros_like(weights))
+    for epoch in range(1, _MOST_EPOCHS + 1):
+        order = generator.permutation(len(features))
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            optimizer.step(_gradient(features[rows], targets[rows], optimizer.parameters))
+        if epoch % _EPOCHS_BETWEEN == 0:
+            yield optimizer.parameters
+
+
+def _gradient(features: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Of the mean squared error of the probabilities."""
+    probabilities = _softmax(features @ weights)
+    slope = np.float32(2 / targets.size) * (probabilities - targets) * probabilities
+    return features.T @ (slope - probabilities * slope.sum(axis=1, keepdims=True))
+
+
+def _means(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return _softmax(_with_bias(features) @ weights) @ np.arange(weights.shape[1])
+
+
+def _with_bias(features: np.ndarray) -> np.ndarray:
+    return np.pad(np.asarray(features, np.float32), ((0, 0), (0, 1)), constant_values=1.0)
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)

@@ -1,0 +1,559 @@
+"""Semantic textual similarity in English: files, protocol and tasks.
+
+The protocol is that of SentEval and of Sentence-T5 (section 5.2): nothing is trained; the
+similarity of two embeddings is correlated with people's scores. STS-B by the words that two
+sentences share:
+Tsukagoshi, Sasano and Takeda, "Comparison and Combination of Sentence Embeddings Derived from
+Different Supervision Signals" (*SEM 2022), section 3.2 and Figure 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from use_st5._vectors import similarity_by_name
+from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.evaluation._text_files import (
+    check_new_id,
+    numbered_lines,
+    parse_score,
+    read_columns,
+    read_side_by_side,
+    split_fields,
+)
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.vector_store import Encode, VectorCache, as_cache
+
+_SEMEVAL_INPUT = re.compile(r"STS\d*\.input\.(.+)\.txt")
+_STSB_FIELDS = (7, 9)
+_ROUNDING = 1e-12
+_FIFTHS = 5
+# What stands between blanks, without punctuation at its ends: "U.S." is one word, and "guitar." is
+# the word "guitar".
+_WORD = re.compile(r"\w+(?:[^\w\s]+\w+)*")
+
+
+@dataclass(frozen=True)
+class STSPair:
+    """Two sentences and people's mean judgement of their similarity.
+
+    Attributes:
+        first: A sentence.
+        second: Another.
+        score: The gold score: 0 to 5 in STS, 1 to 5 in SICK; NaN where none was given.
+    """
+
+    first: str
+    second: str
+    score: float
+
+
+@dataclass(frozen=True)
+class STSSet:
+    """A named test set.
+
+    Attributes:
+        name: For example "STS12".
+        subsets: Name of a part (the source of its sentences) → its pairs.
+    """
+
+    name: str
+    subsets: dict[str, list[STSPair]]
+
+    @property
+    def pairs(self) -> list[STSPair]:
+        """The pairs of all subsets, in order."""
+        return [pair for subset in self.subsets.values() for pair in subset]
+
+    def __len__(self) -> int:
+        """Number of pairs in all subsets."""
+        return sum(map(len, self.subsets.values()))
+
+
+def read_semeval_sts(
+    folder: str | Path, *, name: str | None = None, unscored: bool = False
+) -> STSSet:
+    """Reads a year of SemEval STS: `STS.input.X.txt` beside `STS.gs.X.txt` for each subset X.
+
+    Lines without a gold score are skipped: from 2015 on the organisers scored a part of the input.
+    Gold files without input (STS13's SMT, withdrawn for its licence) are left out.
+
+    Args:
+        folder: The folder of one year.
+        name: The set's name; by default the folder's name.
+        unscored: Whether lines without a gold score are read, too.
+
+    Raises:
+        FileNotFoundError: The folder or a gold file is missing.
+        ValueError: Input and gold differ in their number of lines; a line is not in the format; a
+            subset has no pairs.
+    """
+    folder = Path(folder)
+    inputs = {
+        match[1]: path
+        for path in sorted(folder.glob("STS*.input.*.txt"))
+        if (match := _SEMEVAL_INPUT.fullmatch(path.name))
+    }
+    if not inputs:
+        raise FileNotFoundError(f"{folder}: expected files STS.input.*.txt, found none.")
+    subsets = {}
+    for subset, path in inputs.items():
+        gold = path.with_name(path.name.replace(".input.", ".gs.", 1))
+        if not gold.exists():
+            raise FileNotFoundError(f"{gold}: expected the gold scores of {path.name}.")
+        subsets[subset] = list(_semeval_pairs(path, gold, unscored))
+        if not subsets[subset]:
+            raise ValueError(f"{path}: expected pairs that {gold.name} has scores of, found none.")
+    return STSSet(name or folder.name, subsets)
+
+
+def _semeval_pairs(path: Path, gold: Path, unscored: bool) -> Iterator[STSPair]:
+    for number, line, score in read_side_by_side(path, gold):
+        scored = bool(score.strip())
+        if scored or unscored:
+            sentences = split_fields(path, number, line, at_least=2)[:2]
+            value = parse_score(gold, number, score) if scored else math.nan
+            yield checked_pair(path, number, sentences, value)
+
+
+def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
+    """Reads a file of the STS Benchmark: tab-separated, no quoting, no header.
+
+    Columns: genre, file, year, id, score, first sentence, second sentence; in some lines a source
+    for each sentence, which is ignored.
+    The subsets are the genres (main-news, main-captions, main-forums).
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A line is not in the format.
+    """
+    path = Path(path)
+    subsets: dict[str, list[STSPair]] = {}
+    for number, line in numbered_lines(path):
+        fields = split_fields(path, number, line, at_least=7)
+        if len(fields) not in _STSB_FIELDS:
+            raise ValueError(
+                f"{path}:{number}: expected 7 tab-separated fields, or 9 with sources, "
+                f"received {len(fields)}: {line[:80]!r}"
+            )
+        pair = checked_pair(path, number, fields[5:7], parse_score(path, number, fields[4]))
+        subsets.setdefault(fields[0], []).append(pair)
+    return _named(path, name, subsets)
+
+
+def read_sick(path: str | Path, *, name: str | None = None) -> STSSet:
+    """Reads the relatedness of a SICK file (Marelli et al. 2014): tab-separated with a header.
+
+    Columns used: pair_ID, sentence_A, sentence_B, relatedness_score.
+
+    Raises:
+        FileNotFoundError: There is no file at `path`.
+        ValueError: A column is missing; a line is not in the format; an id stands twice.
+    """
+    path = Path(path)
+    columns = ("pair_ID", "sentence_A", "sentence_B", "relatedness_score")
+    pairs: dict[str, STSPair] = {}
+    for number, (one, *sentences, score) in read_columns(path, columns):
+        check_new_id(path, number, one, pairs)
+        pairs[one] = checked_pair(path, number, sentences, parse_score(path, number, score))
+    return _named(path, name, {"all": [*pairs.values()]} if pairs else {})
+
+
+def checked_pair(path: Path, number: int, sentences: Sequence[str], score: float) -> STSPair:
+    """The pair of line `number` of `path`, its sentences without white space at their ends.
+
+    Raises:
+        ValueError: There are not two sentences, or one is blank.
+    """
+    stripped = [sentence.strip() for sentence in sentences]
+    if len(stripped) != 2 or not all(stripped):
+        raise ValueError(f"{path}:{number}: expected two sentences, received {stripped}.")
+    return STSPair(stripped[0], stripped[1], score)
+
+
+def _named(path: Path, name: str | None, subsets: dict[str, list[STSPair]]) -> STSSet:
+    if not subsets:
+        raise ValueError(f"{path}: expected pairs of sentences, found none.")
+    return STSSet(name or path.stem, subsets)
+
+
+_LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see the set's readme"
+_STSB_LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see its LICENSE.txt"
+# Year → the task, and the folder in its archive, which SentEval renames to STS{year}-en-test.
+_SEMEVAL = {
+    "12": ("SemEval-2012 task 6", "test-gold"),
+    "13": ("the *SEM 2013 shared task", "test-gs"),
+    "14": ("SemEval-2014 task 10", "sts-en-test-gs-2014"),
+    "15": ("SemEval-2015 task 2", "test_evaluation_task2a"),
+    "16": ("SemEval-2016 task 1", "sts2016-english-with-gs-v1.0"),
+}
+
+
+def _semeval(year: str) -> DataSource:
+    task, archived = _SEMEVAL[year]
+    folders = (f"STS{year}-en-test", f"STS{year}", archived)
+    return DataSource(
+        f"STS{year}",
+        tuple(f"{folder}/STS*.txt" for folder in folders),
+        f"{task}: its test data with gold scores, http://ixa2.si.ehu.eus/stswiki, or "
+        "SentEval's data/downstream/get_transfer_data.bash",
+        _LICENCE,
+    )
+
+
+def _stsb(part: str) -> DataSource:
+    return DataSource(
+        f"STS-B {part}",
+        (f"stsbenchmark/sts-{part}.csv", f"STSBenchmark/sts-{part}.csv"),
+        "the STS Benchmark of SemEval-2017 task 1, http://ixa2.si.ehu.eus/stswiki (the original, "
+        "with seven tab-separated columns; GLUE's copy has others)",
+        _STSB_LICENCE,
+    )
+
+
+def _sick(part: str) -> DataSource:
+    file = "SICK_test_annotated.txt" if part == "test" else f"SICK_{part}.txt"
+    return DataSource(
+        f"SICK-R {part}",
+        (f"sick2014/{file}", f"SICK/{file}"),
+        "SemEval-2014 task 1, http://marcobaroni.org/composes/sick.html",
+        "CC BY-NC-SA 3.0",
+    )
+
+
+STS12, STS13, STS14, STS15, STS16 = map(_semeval, _SEMEVAL)
+STSB_TRAIN, STSB_DEV, STSB_TEST = map(_stsb, ("train", "dev", "test"))
+SICK_TRAIN, SICK_TRIAL, SICK_TEST = map(_sick, ("train", "trial", "test"))
+# Pairs that models are trained on are no test set.
+SUITE = (STS12, STS13, STS14, STS15, STS16, STSB_DEV, STSB_TEST, SICK_TEST)
+
+
+def read_sts(folder: DataFolder, source: DataSource, *, unscored: bool = False) -> STSSet:
+    """Reads one of the usual sets; its name is the source's.
+
+    Args:
+        folder: Where to look.
+        source: Which set.
+        unscored: Whether pairs of SemEval's years without a gold score are read, too.
+
+    Raises:
+        MissingDataError: The folder has it not.
+        FileNotFoundError: It is there in part.
+        ValueError: A file is not in its format.
+    """
+    path = folder.find(source)
+    if source in (SICK_TRAIN, SICK_TRIAL, SICK_TEST):
+        return read_sick(path, name=source.name)
+    if source in (STSB_TRAIN, STSB_DEV, STSB_TEST):
+        return read_stsb(path, name=source.name)
+    return read_semeval_sts(path, name=source.name, unscored=unscored)
+
+
+@dataclass(frozen=True)
+class STSScore:
+    """Correlations of one set in all three aggregations that papers use.
+
+    They differ by several points on sets of several subsets, so every number must name its own:
+    "all" correlates over all pairs at once (SimCSE, Sentence-T5), "mean" averages the subsets'
+    correlations, "wmean" does so weighted by their number of pairs (the SemEval shared tasks).
+
+    Attributes:
+        name: The set's name.
+        metric: The similarity: "cosine", "angular" or "dot".
+        pairs: Number of pairs.
+        spearman: Aggregation or subset → Spearman's rank correlation, in `[-1, 1]`.
+        pearson: Aggregation or subset → Pearson's correlation, in `[-1, 1]`. NaN in either where
+            all similarities or all gold scores of a part are equal.
+    """
+
+    name: str
+    metric: str
+    pairs: int
+    spearman: dict[str, float]
+    pearson: dict[str, float]
+
+
+def evaluate_sts(
+    encode: Encode, data: STSSet | Sequence[STSPair], *, metrics: Sequence[str] = ("cosine",)
+) -> list[STSScore]:
+    """Scores an encoder on one set; each distinct sentence is encoded once.
+
+    Args:
+        encode: Sentences → embeddings `[sentences, dim]`, rows in the same order; any object that
+            `numpy.asarray` takes. A `VectorCache` remembers them for the next set.
+        data: A set, or pairs (taken as a set of one subset).
+        metrics: Among "cosine", "angular" (Eq. 1 of the USE paper) and "dot". Spearman is the same
+            for the first two but for rounding; Pearson is not.
+
+    Returns:
+        One `STSScore` per metric, in order.
+
+    Raises:
+        ValueError: No pairs; `encode` gives another shape or numbers that are not finite; a metric
+            is unknown.
+    """
+    if not isinstance(data, STSSet):
+        data = STSSet("pairs", {"pairs": list(data)})
+    if empty := [name for name, pairs in data.subsets.items() if len(pairs) < 2]:
+        raise ValueError(f"{data.name}: a correlation needs two pairs; too few in {empty}.")
+    if not data.subsets:
+        raise ValueError(f"{data.name}: expected pairs of sentences, received none.")
+    similarities = [similarity_by_name(metric) for metric in metrics]
+    pairs = data.pairs
+    first, second = embed_pairs(as_cache(encode), pairs)
+    return [
+        score_similarities(data, similarity(first, second), metric=metric)
+        for metric, similarity in zip(metrics, similarities, strict=True)
+    ]
+
+
+def subset_details(data: STSSet, score: STSScore) -> dict[str, dict[str, Any]]:
+    """Subset → its "pairs", "spearman" and "pearson", as JSON takes it."""
+    return {
+        name: {
+            "pairs": len(pairs),
+            "spearman": score.spearman[name],
+            "pearson": score.pearson[name],
+        }
+        for name, pairs in data.subsets.items()
+    }
+
+
+def embed_pairs(embed: VectorCache, pairs: Sequence[STSPair]) -> tuple[np.ndarray, np.ndarray]:
+    """Embeddings `[pairs, dim]` of the first and of the second sentences."""
+    vectors = embed([sentence for pair in pairs for sentence in (pair.first, pair.second)])
+    return vectors[::2], vectors[1::2]
+
+
+def score_similarities(data: STSSet, similarity: np.ndarray, *, metric: str) -> STSScore:
+    """The correlations of similarities that any model gave to the pairs of a set.
+
+    Args:
+        data: The set.
+        similarity: `[pairs]`, in the order of `data.pairs`.
+        metric: What the similarities are, for the score's name.
+    """
+    gold = np.array([pair.score for pair in data.pairs])
+    sizes = [len(subset) for subset in data.subsets.values()]
+    ends = np.cumsum(sizes)
+    parts = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    correlations = {}
+    for kind, correlate in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
+        each = [_correlation(correlate, similarity[part], gold[part]) for part in parts]
+        correlations[kind] = {
+            "all": _correlation(correlate, similarity, gold),
+            "mean": float(np.mean(each)),
+            "wmean": float(np.average(each, weights=sizes)),
+            **dict(zip(data.subsets, each, strict=True)),
+        }
+    return STSScore(data.name, metric, len(gold), **correlations)
+
+
+def _correlation(correlate: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> float:
+    # Equal but for rounding errors: undefined, SciPy would correlate the errors.
+    if any(np.ptp(values) <= _ROUNDING * np.abs(values).max() for values in (x, y)):
+        return float("nan")
+    return float(correlate(x, y).statistic)
+
+
+def dice_coefficient(first: str, second: str) -> float:
+    """The Dice coefficient `2·|A ∩ B| / (|A| + |B|)` of the sets of words of two sentences.
+
+    The paper does not say what a word is. The coefficients of its Table 2 come out with lower case
+    and without punctuation, which is what is done here, and not otherwise.
+
+    Returns:
+        A number in `[0, 1]`; 1 for two sentences without any word.
+    """
+    a, b = (set(_WORD.findall(sentence.lower())) for sentence in (first, second))
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
+
+
+def evaluate_by_dice(encode: Encode, pairs: Sequence[STSPair]) -> list[dict[str, Any]]:
+    """Scores an encoder on each fifth of the pairs, sorted by their Dice coefficients.
+
+    Fifths differ by at most one pair. Pairs of equal coefficients, of which there are many, stand
+    in an order that depends neither on the order given nor on their genre; on the STS Benchmark the
+    order of the files gives correlations that differ by a few hundredths.
+
+    Args:
+        encode: Sentences → embeddings `[sentences, dim]`, rows in the same order.
+        pairs: At least ten; in the paper all splits of the STS Benchmark.
+
+    Returns:
+        The fifths, from few shared words to many: the lowest and the highest coefficient
+        ("dice_from", "dice_to"), "pairs", and the correlations "spearman" and "pearson".
+
+    Raises:
+        ValueError: Too few pairs; `encode` gives another shape or numbers that are not finite.
+    """
+    if len(pairs) < 2 * _FIFTHS:
+        raise ValueError(f"pairs: expected at least {2 * _FIFTHS}, received {len(pairs)}.")
+    embed = as_cache(encode)
+    ranked = sorted(pairs, key=lambda pair: (_dice(pair), _shuffled(pair)))
+    bounds = [len(ranked) * part // _FIFTHS for part in range(_FIFTHS + 1)]
+    fifths = []
+    for start, end in itertools.pairwise(bounds):
+        part = ranked[start:end]
+        (score,) = evaluate_sts(embed, part)
+        fifths.append(
+            {
+                "dice_from": _dice(part[0]),
+                "dice_to": _dice(part[-1]),
+                "pairs": len(part),
+                "spearman": score.spearman["all"],
+                "pearson": score.pearson["all"],
+            }
+        )
+    return fifths
+
+
+def _dice(pair: STSPair) -> float:
+    return dice_coefficient(pair.first, pair.second)
+
+
+def _shuffled(pair: STSPair) -> bytes:
+    """A key that sorts pairs as if at random, but always in the same way."""
+    return hashlib.sha256(repr(pair).encode()).digest()
+
+
+def stsb_development(data: Path) -> Callable[[Encode], dict[str, float]]:
+    """Reads the validation split of the STS Benchmark, and gives a function that scores by it.
+
+    Args:
+        data: The data folder.
+
+    Returns:
+        `encode → {"stsb_dev_pearson": …, "stsb_dev_spearman": …}`, correlations in `[-1, 1]`.
+
+    Raises:
+        MissingDataError: The split is not in the folder.
+    """
+    pairs = read_stsb(DataFolder(data).find(STSB_DEV))
+
+    def scores(encode: Encode) -> dict[str, float]:
+        (score,) = evaluate_sts(encode, pairs)
+        return {
+            "stsb_dev_pearson": score.pearson["all"],
+            "stsb_dev_spearman": score.spearman["all"],
+        }
+
+    return scores
+
+
+def _score_set(context: TaskContext, data: STSSet) -> TaskResult:
+    """All aggregations of one set; subsets are SemEval's files or the STS Benchmark's genres."""
+    cosine, angular = evaluate_sts(context.embed, data, metrics=("cosine", "angular"))
+    scores = {
+        f"{statistic}_{aggregation}": values[aggregation]
+        for statistic, values in (("spearman", cosine.spearman), ("pearson", cosine.pearson))
+        for aggregation in ("all", "mean", "wmean")
+    }
+    scores["pearson_angular_all"] = angular.pearson["all"]
+    details = {"subsets": subset_details(data, cosine)}
+    return TaskResult("spearman_all", scores, {"pairs": cosine.pairs}, details)
+
+
+def _score_sources(context: TaskContext, sets: Sequence[STSSet]) -> TaskResult:
+    """One correlation for each source of sentences, 24 where all five sets are there."""
+    by_source: dict[str, dict[str, Any]] = {}
+    for data in sets:
+        (score,) = evaluate_sts(context.embed, data)
+        for subset, values in subset_details(data, score).items():
+            # The paper's Table 1 names the surprise sources of 2012 without that word.
+            by_source[f"{data.name} {subset.removeprefix('surprise.')}"] = values
+    scores = {
+        f"{statistic}_mean": float(np.mean([each[statistic] for each in by_source.values()]))
+        for statistic in ("spearman", "pearson")
+    }
+    counts = {
+        "sources": len(by_source),
+        "pairs": sum(each["pairs"] for each in by_source.values()),
+    }
+    return TaskResult("spearman_mean", scores, counts, {"sources": by_source})
+
+
+def _score_by_dice(context: TaskContext, pairs: Sequence[STSPair]) -> TaskResult:
+    """One correlation for each fifth of the Dice coefficient."""
+    fifths = evaluate_by_dice(context.embed, pairs)
+    scores = {f"spearman_q{number}": fifth["spearman"] for number, fifth in enumerate(fifths, 1)}
+    return TaskResult(
+        "spearman_mean",
+        {"spearman_mean": float(np.mean([*scores.values()])), **scores},
+        {"pairs": len(pairs)},
+        {"quintiles": fifths},
+    )
+
+
+def _read_years(data: DataFolder) -> list[STSSet]:
+    return [read_sts(data, source) for source in _YEARS if data.has(source)]
+
+
+def _read_whole_stsb(data: DataFolder) -> list[STSPair]:
+    return [pair for source in _STSB for pair in read_sts(data, source).pairs]
+
+
+def sts_task(name: str, source: DataSource) -> EvaluationTask:
+    """Correlations on one set that `read_sts` knows, in all aggregations."""
+    return EvaluationTask(
+        name,
+        "sts",
+        source.name,
+        "Correlation of the embeddings' cosine similarity with the gold scores, nothing trained; "
+        "all: over all pairs at once (SimCSE, Sentence-T5), mean: of the subsets' correlations, "
+        "wmean: of these weighted by their pairs (SemEval); pearson_angular_all: with the angular "
+        "similarity of Eq. 1 of the USE paper",
+        score=_score_set,
+        reader=partial(read_sts, source=source),
+        sources=(source,),
+    )
+
+
+_YEARS = (STS12, STS13, STS14, STS15, STS16)
+_STSB = (STSB_TRAIN, STSB_DEV, STSB_TEST)
+
+TASKS = (
+    sts_task("sts12", STS12),
+    sts_task("sts13", STS13),
+    sts_task("sts14", STS14),
+    sts_task("sts15", STS15),
+    sts_task("sts16", STS16),
+    sts_task("stsb_dev", STSB_DEV),
+    sts_task("stsb", STSB_TEST),
+    sts_task("sickr", SICK_TEST),
+    EvaluationTask(
+        "sts_sources",
+        "sts",
+        "STS12-16 by source",
+        "Spearman's correlation of cosine similarity and gold scores for each source of STS12 to "
+        "STS16, as in section 3.1 of Tsukagoshi et al. (*SEM 2022); mean: of the sources in the "
+        "data folder, unweighted; the five sets have the 24 of the paper's Table 1",
+        score=_score_sources,
+        reader=_read_years,
+        optional_sources=_YEARS,
+    ),
+    EvaluationTask(
+        "sts_dice",
+        "sts",
+        "STS-B by shared words",
+        "Spearman's correlation of cosine similarity and gold scores for each fifth of the STS "
+        "Benchmark (training, development and test pairs together, as in section 3.2 of Tsukagoshi "
+        "et al., *SEM 2022), sorted by the Dice coefficient of the pairs' word sets (lower case, "
+        "no punctuation), ties in a fixed random order; q1 shares fewest words; mean: of the five. "
+        "No held-out score for a model that was trained or chosen on STS-B",
+        score=_score_by_dice,
+        reader=_read_whole_stsb,
+        sources=_STSB,
+    ),
+)
