@@ -1,4 +1,4 @@
-"""The parts that models are made of."""
+"""Layers that the models are built from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multi-head attention, with biases or without, with scores scaled or not."""
+"""Multi-head attention, with optional biases and optional scaling of the scores."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ EXCLUDED = -1e9
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class MultiHeadAttention(keras.layers.Layer):
-    """Multi-head attention (Vaswani et al. 2017), in T5's form where it is not `scaled`.
+    """Multi-head attention (Vaswani et al. 2017); without `scaled`, in the form of T5.
 
-    T5 (`t5x/examples/t5/layers.py`) does not divide the scores by √key_value_dim: the query's
-    initial values are smaller by that factor instead. Scores and softmax are computed in float32,
-    whatever the dtype of the rest.
+    T5 (`t5x/examples/t5/layers.py`) does not divide the scores by √key_value_dim. Instead, the
+    initial weights of the query are smaller by that factor. Scores and softmax are always computed
+    in float32.
 
     Args:
-        num_heads: Attention heads.
-        key_value_dim: Width of a head. `num_heads · key_value_dim` need not be the width of the
+        num_heads: Number of attention heads.
+        key_value_dim: Width of a head. `num_heads · key_value_dim` may differ from the width of the
             model.
-        scaled: Whether the scores are divided by √key_value_dim (Vaswani et al. 2017, Eq. 1).
-        use_bias: Whether the linear layers add a bias.
-        stddev: Of the initial kernels; None: T5's, which follow the widths.
-        dropout: Rate on the attention weights, in training.
+        scaled: Whether to divide the scores by √key_value_dim (Vaswani et al. 2017, Eq. 1).
+        use_bias: Whether the linear layers have a bias.
+        stddev: Standard deviation of the initial kernels; None: that of T5, which depends on the
+            widths.
+        dropout: Dropout rate on the attention weights.
 
     Call arguments:
         x: The queries, `[batch, queries, dim]`.
-        context: What is attended to, `[batch, keys, dim]`; None: `x` itself.
-        visible: bool, True for what may be attended to; broadcasts to
-            `[batch, heads, queries, keys]`. None: everything.
+        context: Source of keys and values, `[batch, keys, dim]`; None: `x` itself.
+        visible: bool, True for visible keys; broadcasts to `[batch, heads, queries, keys]`. None:
+            all keys are visible.
         bias: float32, added to the scores; broadcasts to the same shape.
-        packing: Where `x` is `[tokens, dim]`, packed so; it attends to itself then.
-        training: Whether dropout acts.
+        packing: The packing of `x`, if `x` is packed as `[tokens, dim]`. Only for self-attention.
+        training: Whether to apply dropout.
 
     Returns:
-        Of the shape of `x`.
+        A tensor with the shape of `x`.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     @property
     def linear_layers(self) -> dict[str, LoRADense]:
-        """Role → layer, for adapters."""
+        """The linear layers by role, for LoRA."""
         return {
             "query": self.query,
             "key": self.key,
@@ -115,7 +116,7 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
     def of_one_token(self, x: Any) -> Any:
-        """What attention over a single token, itself, gives: its weight is exactly 1.
+        """The result of self-attention for a single token, whose attention weight is always 1.
 
         Args:
             x: `[batch, 1, dim]`.
@@ -146,7 +147,7 @@ class MultiHeadAttention(keras.layers.Layer):
         )
 
     def _heads(self, dense: LoRADense, x: Any, packing: Packing | None) -> Any:
-        """What a dense layer gives for each token: `[batch, heads, length, width]`."""
+        """Applies a dense layer and splits the result: `[batch, heads, length, width]`."""
         if packing is not None:
             return packing.split_heads(dense(x), self.key_value_dim)
         # The shape of the input: that of the output makes tf2onnx join two reshapes to a wrong one.

@@ -1,4 +1,4 @@
-"""Vectors scaled to unit length."""
+"""L2 normalization."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def l2_normalize(x: Any, *, epsilon: float = 1e-12) -> Any:
     Args:
         x: `[..., dim]`.
         epsilon: Added to the squared length. The default is far below the squared length of any
-            trained embedding, so that unit length holds to 1e-6.
+            trained embedding, so the result has length 1 within 1e-6.
 
     Returns:
         float32 `[..., dim]`.

@@ -1,4 +1,4 @@
-"""A dense layer that can carry a low-rank adapter."""
+"""A dense layer with optional LoRA."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class LoRADense(keras.layers.Dense):
-    """Keras's dense layer, its adapter computed beside the kernel: `x·W + α/r · (x·A)·B`.
+    """A dense layer that computes LoRA beside the kernel: `x·W + α/r · (x·A)·B`.
 
-    LoRA (Hu et al. 2021, arXiv 2106.09685), section 4.1. `enable_lora` is Keras's own: it makes A
-    and B in float32 and freezes W. Keras then computes `x·(W + α/r · A·B)`, which makes a kernel
-    anew in every layer, step and gradient, and in bfloat16 rounds away what is smaller than a
-    256th of a weight, as the first thousand updates are. This layer does neither, and can merge.
+    LoRA (Hu et al. 2021, arXiv 2106.09685), section 4.1. `enable_lora` is the method of Keras: it
+    creates A and B in float32 and freezes W. Keras then computes `x·(W + α/r · A·B)`. This builds a
+    new kernel in every layer, step and gradient. In bfloat16 it also rounds away changes below a
+    256th of a weight, such as the first thousand updates. This layer avoids both, and can merge A
+    and B into W.
 
-    It makes a matrix of its input itself: for more axes Keras's layer is ten more operations of
-    TensorFlow's graph, of which one sentence's time is made.
+    It reshapes its input to a matrix. For inputs with more axes, Keras's layer would add ten more
+    operations to TensorFlow's graph, which take most of the time for a single sentence.
 
     Call arguments:
         inputs: `[..., dim]`.
@@ -51,12 +52,12 @@ class LoRADense(keras.layers.Dense):
         return outputs if self.activation is None else self.activation(outputs)
 
     def merge_lora(self) -> None:
-        """Adds the adapter to the kernel, in the kernel's dtype, and removes it.
+        """Adds `α/r · A·B` to the kernel, in the kernel's dtype, and removes A and B.
 
-        The kernel stays frozen; whoever froze the rest of the model decides about both.
+        The kernel stays frozen. The code that froze the model decides whether to unfreeze it.
 
         Raises:
-            ValueError: There is no adapter.
+            ValueError: LoRA is not enabled.
         """
         if not self.lora_enabled:
             raise ValueError(f"{self.path}: expected a layer with an adapter, this one has none.")

@@ -1,4 +1,4 @@
-"""The first stage of a deep averaging network: the mean of a text's n-gram embeddings."""
+"""Input layer of a deep averaging network: the mean of a text's n-gram embeddings."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class NGramEmbedding(keras.layers.Layer):
     """Averages the embeddings of the words and bi-grams of each text.
 
     USE paper, section "Deep Averaging Network": "input embeddings for words and bi-grams are first
-    averaged together". Both live in one table, as in the published graph. Id 0 is padding and
-    counts for nothing.
+    averaged together". Words and bi-grams share one table, as in the published graph. Id 0 is
+    padding and is not counted.
 
     Args:
-        num_embeddings: Rows of the table, padding row included.
+        num_embeddings: Rows of the table, including the padding row.
         embedding_dim: Width of the table.
-        term_dropout: Share of the n-grams left out of the mean in training (word dropout, Iyyer et
-            al. 2015, section 3).
+        term_dropout: Probability that training leaves an n-gram out of the mean (word dropout,
+            Iyyer et al. 2015, section 3).
         initializer_stddev: Standard deviation of the initial embeddings.
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding.
-        training: Whether n-grams are dropped.
+        training: Whether to apply `term_dropout`.
 
     Returns:
-        float32 `[batch, embedding_dim]`; zero for a row of padding alone.
+        float32 `[batch, embedding_dim]`; zero for a row that contains only padding.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The tokens of a padded batch side by side, without the padding between them."""
+"""Packing: the tokens of a padded batch without the padding."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from keras import ops
 
 
 class Packing(NamedTuple):
-    """Which places of a padded batch hold tokens, and where each is found among these.
+    """The positions of the tokens in a padded batch.
 
-    Linear layers, norms and activations take every token by itself. They need not be computed
-    where a short text is padded to the length of a long one: of 32 sentences that is a third. Only
-    in the attention tokens meet. The number of tokens is another one with every batch, which graphs
-    of TensorFlow allow on a CPU or GPU, and compiled programs do not.
+    Linear layers, norms and activations compute each token separately, so they need not compute
+    padding. In a batch of 32 sentences, a third of the positions is padding. Only attention
+    combines tokens. The number of tokens differs between batches. TensorFlow graphs allow this on a
+    CPU or GPU, but compiled programs do not.
 
     Attributes:
-        rows: int32 `[tokens]`, rising: the places, `number of the text · length + place in it`.
-        places: int32 `[batch, length]`: for each place of the batch its token, and at padding any.
+        rows: int32 `[tokens]`, ascending: the positions, `number of the text · length + position in
+            it`.
+        places: int32 `[batch, length]`: the index of the token at each position; any index at
+            padding.
         split: int32 `[batch, heads, length]`: the same for each head of each token.
-        joined: int32 `[tokens, heads]`: for each head of each token its place in
-            `[batch, heads, length]`.
+        joined: int32 `[tokens, heads]`: the position of each head of each token in `[batch, heads,
+            length]`.
     """
 
     rows: Any
@@ -34,7 +36,7 @@ class Packing(NamedTuple):
 
         Args:
             tokens: bool `[batch, length]`, True for tokens.
-            num_heads: Of the attention.
+            num_heads: Number of attention heads.
         """
         batch, length = ops.shape(tokens)
         # One place at least is computed: nothing else could stand at the others.
@@ -55,7 +57,7 @@ class Packing(NamedTuple):
         return ops.take(ops.reshape(x, (-1, x.shape[-1])), self.rows, axis=0)
 
     def unpack(self, x: Any) -> Any:
-        """`[tokens, dim]` → `[batch, length, dim]`; at padding stands what has no meaning."""
+        """`[tokens, dim]` → `[batch, length, dim]`; the values at padding have no meaning."""
         return ops.take(x, self.places, axis=0)
 
     def split_heads(self, x: Any, width: int) -> Any:

@@ -1,4 +1,4 @@
-"""From one vector for each token to one for the sentence."""
+"""Pooling: from one vector per token to one vector per sentence."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from keras import ops
 
 
 def masked_mean(x: Any, mask: Any) -> Any:
-    """The mean of the tokens that count, in float32.
+    """The mean of the tokens, in float32.
 
     Args:
-        x: `[batch, length, dim]`; what stands at padding, NaN even, does not matter.
+        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
         mask: bool `[batch, length]`, True for tokens, False for padding.
 
     Returns:
@@ -24,14 +24,14 @@ def masked_mean(x: Any, mask: Any) -> Any:
 
 
 def masked_scaled_sum(x: Any, mask: Any) -> Any:
-    """The sum of the tokens that count, divided by √length, in float32.
+    """The sum of the tokens, divided by √length, in float32.
 
-    USE paper (arXiv 1803.11175), footnote 2. Where the vector is scaled to length 1 afterwards with
-    nothing but a linear layer between, as in `USETransformer`, the division cancels out: there it
-    keeps the numbers small, and what is read before the norm the paper's.
+    USE paper (arXiv 1803.11175), footnote 2. In `USETransformer` only a linear layer stands between
+    this sum and the scaling to length 1, so the division cancels out. There it keeps the numbers
+    small, and keeps the values before the norm equal to those of the paper.
 
     Args:
-        x: `[batch, length, dim]`; what stands at padding, NaN even, does not matter.
+        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
         mask: bool `[batch, length]`, True for tokens, False for padding.
 
     Returns:
@@ -43,12 +43,12 @@ def masked_scaled_sum(x: Any, mask: Any) -> Any:
 
 
 def masked_max(x: Any, mask: Any) -> Any:
-    """The largest number of each dimension among the tokens that count, in float32.
+    """The maximum of the tokens in each dimension, in float32.
 
-    Of several equal numbers the first one gets the gradient.
+    If several tokens have the maximum, the first one gets the gradient.
 
     Args:
-        x: `[batch, length, dim]`; what stands at padding, NaN even, does not matter.
+        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
         mask: bool `[batch, length]`, True for tokens, False for padding.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Initial values that are not drawn where a checkpoint replaces them."""
+"""Random initial weights, which are skipped if a checkpoint replaces them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _ALIGNMENT = 64
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class RandomNormal(keras.initializers.RandomNormal):
-    """Keras's `RandomNormal`, which `without_initial_values` turns into zeros.
+    """Keras's `RandomNormal`; inside `without_initial_values` it returns zeros.
 
     Args:
-        mean: Of the numbers.
-        stddev: Of the numbers.
-        seed: As for Keras's.
+        mean: Mean of the numbers.
+        stddev: Standard deviation of the numbers.
+        seed: As in Keras.
 
     Call arguments:
-        shape: Of the tensor.
-        dtype: Of the tensor.
+        shape: Shape of the tensor.
+        dtype: Dtype of the tensor.
 
     Returns:
         The tensor.
@@ -45,10 +45,10 @@ class RandomNormal(keras.initializers.RandomNormal):
 
 @contextlib.contextmanager
 def without_initial_values() -> Iterator[None]:
-    """Models built inside begin with zeros, in this thread.
+    """Models that this thread builds inside this context start with zeros.
 
-    For models whose weights are read from a checkpoint: drawing billions of numbers takes minutes,
-    and several times the memory of the largest variable.
+    Use it if a checkpoint replaces the weights: billions of random numbers take minutes, and
+    several times the memory of the largest variable.
     """
     token = _SKIPPED.set(True)
     try:
@@ -58,7 +58,7 @@ def without_initial_values() -> Iterator[None]:
 
 
 def _zeros(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """Zeros that take no memory until they are copied: the system has one page for all of them."""
+    """Zeros that take no memory until they are copied: all of them share one memory page."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.zeros(size + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT

@@ -1,4 +1,4 @@
-"""T5's learnt bias for the distance between two positions."""
+"""T5's trained bias for the distance between two positions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from use_st5.layers.random_normal import RandomNormal
 def relative_position_bucket(
     relative_position: Any, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
 ) -> Any:
-    """The bucket of each distance: near ones have their own, far ones share, ever more of them.
+    """The bucket of each distance: small distances have their own bucket, large ones share buckets.
 
     T5 paper (Raffel et al. 2020), section 2.1; the numbers are those of
-    `t5x/examples/t5/layers.py`. Half of a direction's buckets hold one distance each; the others
-    grow with the logarithm of the distance up to `max_distance`, and all beyond share the last.
+    `t5x/examples/t5/layers.py`. Half of a direction's buckets contain one distance each. The size
+    of the others grows with the logarithm of the distance, up to `max_distance`. All larger
+    distances share the last bucket.
 
     Args:
         relative_position: int32, key position minus query position.
-        bidirectional: Whether keys before and after the query have buckets of their own (half of
-            them each). Otherwise all keys after the query share bucket 0.
+        bidirectional: Whether keys before and after the query have separate buckets (half of the
+            buckets each). Otherwise all keys after the query share bucket 0.
         num_buckets: Number of buckets.
-        max_distance: Distance, in tokens, from which on all share a bucket.
+        max_distance: Distance in tokens; all distances from here on share a bucket.
 
     Returns:
         int32, of the same shape, in `[0, num_buckets)`.
@@ -49,16 +50,16 @@ def relative_position_bucket(
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class RelativePositionBias(keras.layers.Layer):
-    """One number for each head and bucket of distances, added to the attention's scores.
+    """One number for each head and each bucket of distances, added to the attention scores.
 
-    One such table serves all layers of a stack.
+    All layers of a stack share one such table.
 
     Args:
-        num_heads: Attention heads.
+        num_heads: Number of attention heads.
         bidirectional: True in an encoder, False in a decoder.
-        num_buckets: Buckets of distances.
-        max_distance: Distance, in tokens, from which on all share a bucket.
-        stddev: Of the initial values.
+        num_buckets: Number of buckets.
+        max_distance: Distance in tokens; all distances from here on share a bucket.
+        stddev: Standard deviation of the initial values.
 
     Call arguments:
         query_length: Number of query positions.

@@ -1,4 +1,4 @@
-"""Lets Keras train on batches of strings under a strategy of several replicas."""
+"""Training on batches of strings with several replicas in Keras."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _METHOD = "_maybe_symbolic_build"
 
 
 def allow_replicated_strings() -> None:
-    """Makes `fit` build a model from the batch of one replica.
+    """Makes Keras's `fit` build a model from the batch of one replica.
 
-    Keras takes the mean of a batch over all replicas before the first step, and TensorFlow has no
-    mean of strings: `Value for attr 'T' of string … AddN`. Only the shapes and the dtypes of the
-    mean are read, and those of one replica's batch are the same. It changes nothing without a
-    strategy, and nothing where Keras no longer has the method.
+    Before the first step, Keras computes the mean of a batch over all replicas, but TensorFlow has
+    no mean of strings: `Value for attr 'T' of string … AddN`. Keras reads only the shapes and
+    dtypes of the mean, which are those of one replica's batch. This function changes nothing
+    without a strategy, or if Keras no longer has the method.
     """
     original = getattr(TensorFlowTrainer, _METHOD, None)
     if original is None or hasattr(original, "__wrapped__") or not tf.distribute.has_strategy():

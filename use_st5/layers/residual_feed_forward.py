@@ -1,4 +1,4 @@
-"""The network behind the average of a deep averaging network."""
+"""The hidden layers of a deep averaging network."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ LAYERS_PER_BLOCK = 2
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class ResidualFeedForward(keras.layers.Layer):
-    """Bias-free dense layers in residual blocks of two.
+    """Bias-free dense layers in residual blocks of two layers.
 
-    A block computes `f(f(x·W₁)·W₂) + skip(x)`; the skip is the identity, or a bias-free projection
-    where the block changes the width. This is the layout of the published USE-DAN graph, whose
-    layers are called `ResidualHidden_0 … ResidualHidden_3` and
+    A block computes `f(f(x·W₁)·W₂) + skip(x)`. The skip connection is the identity, or a bias-free
+    projection if the block changes the width. This is the architecture of the published USE-DAN
+    graph, whose layers have the names `ResidualHidden_0 … ResidualHidden_3` and
     `ResidualHidden_3/AdjustDepth/projection`.
 
     Args:
-        hidden_dims: Width of each dense layer, an even number of them.
+        hidden_dims: Width of each dense layer; an even number of layers.
         activation: Keras name of `f`.
-        dropout: Rate on the output of each block's nonlinear branch, in training.
+        dropout: Dropout rate on the output of each block's nonlinear branch.
 
     Call arguments:
         x: `[batch, dim]`.
-        training: Whether dropout acts.
+        training: Whether to apply dropout.
 
     Returns:
         `[batch, hidden_dims[-1]]`.
 
     Raises:
-        ValueError: `hidden_dims` is empty or odd in number.
+        ValueError: `hidden_dims` is empty or has an odd number of layers.
     """
 
     def __init__(

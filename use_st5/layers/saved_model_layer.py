@@ -1,4 +1,4 @@
-"""Any text-embedding SavedModel as a layer of Keras 3."""
+"""A text-embedding SavedModel as a layer of Keras 3."""
 
 from __future__ import annotations
 
@@ -22,52 +22,50 @@ from use_st5.layers.replicated_strings import allow_replicated_strings
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class SavedModelLayer(keras.layers.Layer):
-    """Strings to vectors inside a Keras 3 model, by a SavedModel, frozen or trained along.
+    """A SavedModel as a Keras 3 layer from strings to vectors, frozen or trainable.
 
-    What `hub.KerasLayer` is to Keras 2: it takes the SavedModels of use_st5 and those of TensorFlow
-    Hub that can be called with strings ("Common SavedModel APIs for Text Tasks"). The layer's
-    weights are the variables of a SavedModel that it has loaded for itself. `save` writes them, as
-    they were trained, as a SavedModel again; `use_st5.load` of the same folder knows nothing of
-    them. Runs on Keras's TensorFlow backend.
+    It replaces `hub.KerasLayer`, which is for Keras 2. It takes the SavedModels of use_st5, and
+    those of TensorFlow Hub that take strings ("Common SavedModel APIs for Text Tasks"). The layer
+    loads its own copy of the SavedModel, so training does not change an encoder that `use_st5.load`
+    loaded from the same folder. `save` writes the trained weights as a SavedModel. The layer needs
+    the TensorFlow backend of Keras.
 
-    A saved `.keras` file holds the weights and the folder's path (or the bundled name), not the
-    SavedModel: the folder must still be there when the file is loaded, and `use_st5.layers` must be
-    imported before. A SavedModel is a program,
-    and a `.keras` file of unknown origin could name any; so `keras.models.load_model` loads bundled
-    models alone unless it is given `safe_mode=False`.
+    A saved `.keras` file contains the weights and the folder's path (or the bundled name), but not
+    the SavedModel. To load the file, keep the folder and import `use_st5.layers` first. A
+    SavedModel is a program, and a `.keras` file from an unknown source could name any SavedModel.
+    So `keras.models.load_model` loads only bundled models, unless it gets `safe_mode=False`.
 
-    The bundled models hold their tables as int8, which training cannot change. With
-    `precision="float32"` the layer trains all weights; it then needs four times the memory, and
+    The tables of the bundled models are int8, which training cannot change. With
+    `precision="float32"` the layer trains all weights. It then needs four times the memory, and
     `save` writes four times the size.
 
     Keras's `fit`, `evaluate` and `predict` take strings as `tf.constant([...])` or as a
-    `tf.data.Dataset`. They refuse Python lists and NumPy arrays of `str`; the layer itself takes
-    these too.
+    `tf.data.Dataset`. They refuse Python lists and NumPy arrays of `str`. A direct call of the
+    layer takes these too.
 
     Args:
         folder: The SavedModel's folder, or the name of a bundled model.
         trainable: Whether training changes the SavedModel's trainable variables.
-        precision: "float32" makes float32 weights of the int8 weights of a model that use_st5
-            exported. None keeps the weights as they are stored.
+        precision: "float32" converts the int8 weights of a model that use_st5 exported. None keeps
+            the weights as they are stored.
 
     Call arguments:
-        text: string `[batch]`, a tensor, a list or an array; `[batch, 1]` is taken too, with a
-            warning.
-        training: Whether dropout acts; it never does where the layer is frozen.
+        text: string `[batch]`, a tensor, a list or an array; `[batch, 1]` gives a warning.
+        training: Whether to apply dropout; a frozen layer never applies it.
 
     Returns:
         `[batch, dimension]` in the layer's compute dtype, float32 by default.
 
     Raises:
-        FileNotFoundError: There is no such folder or name, or the folder holds no SavedModel.
+        FileNotFoundError: The folder or name does not exist, or the folder contains no SavedModel.
         ImportError: The SavedModel needs ops that no installed package has.
-        ValueError: It does not turn strings into vectors, Keras runs on another backend than
-            TensorFlow, `trainable` is asked of a model without trainable variables, or
-            `precision="float32"` of an int8 model that use_st5 0.2 or later did not export.
-        RuntimeError: The process was forked from one that had loaded a model.
+        ValueError: The SavedModel does not turn strings into vectors; Keras does not run on
+            TensorFlow; `trainable` is True, but the model has no trainable variables; or
+            `precision` is "float32", but use_st5 0.2 or later did not export the int8 model.
+        RuntimeError: This process was forked after a model was loaded.
 
     Warns:
-        UserWarning: With `trainable=True`, where int8 weights stay as they are.
+        UserWarning: `trainable` is True, but int8 weights cannot be trained.
 
     Example:
         >>> model = keras.Sequential([
@@ -129,7 +127,7 @@ class SavedModelLayer(keras.layers.Layer):
         self.adopted_weights = _adopted(self.model)
 
     def _use_encoder(self, encoder: Any) -> None:
-        """Computes by a Keras model, whose weights are the layer's as those of any sublayer."""
+        """Uses a Keras model, whose weights become weights of this layer."""
         self._encoder = encoder
         self._vectorizer = encoder.vectorizer  # tracked here, so that its tables are exported
         self.model = encoder.model
@@ -147,16 +145,16 @@ class SavedModelLayer(keras.layers.Layer):
 
     @property
     def compute_dtype(self) -> str:
-        """The dtype of the input: a Sequential without `keras.Input` makes its input by it."""
+        """The dtype of the input. Sequential models without `keras.Input` need it."""
         return "string"
 
     @property
     def variable_dtype(self) -> str:
-        """The same, as Keras's layers of strings have it: their inputs are not cast."""
+        """The dtype "string", as in Keras's own string layers, so that inputs are not cast."""
         return "string"
 
     def __call__(self, text: Any, *args: Any, **kwargs: Any) -> Any:
-        """Takes lists and arrays of strings too, as `hub.KerasLayer` does."""
+        """Also takes lists and arrays of strings, like `hub.KerasLayer`."""
         if not keras.backend.is_keras_tensor(text):
             text = tf.convert_to_tensor(text)
         return super().__call__(text, *args, **kwargs)
@@ -179,16 +177,15 @@ class SavedModelLayer(keras.layers.Layer):
         return keras.KerasTensor((text.shape[0], self.dimension), dtype=dtype)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the SavedModel with the layer's weights, its card and its other facts.
+        """Writes the SavedModel with the layer's weights and the model card.
 
-        `use_st5.load`, `hub.load` and this layer take the folder and give the tuned vectors.
+        `use_st5.load`, `hub.load` and this layer can load the folder.
 
         Args:
-            path: The folder to write; an older model there, and nothing else, is replaced in one
-                step.
+            path: The folder to write. An existing model of use_st5 there is replaced in one step.
 
         Raises:
-            FileExistsError: `path` holds anything but a model that use_st5 wrote.
+            FileExistsError: `path` exists and is not a model of use_st5.
             BlockingIOError: Another process is writing `path`.
         """
         if self._encoder is not None:
@@ -215,18 +212,18 @@ class SavedModelLayer(keras.layers.Layer):
 
 
 def _is_bundled(folder: str) -> bool:
-    """Whether it is a bundled model's name that no folder of that name stands in front of."""
+    """Whether this is the name of a bundled model, and no local folder has the same name."""
     return folder in bundled_names() and model_folder(folder) == bundled_folder(folder).resolve()
 
 
 def _float32_encoder(folder: os.PathLike[str]) -> Any:
-    """The model of a folder as a `TrainableEncoder`, whose weights are float32."""
+    """Loads the model of a folder as a `TrainableEncoder` with float32 weights."""
     # By name: what is built of layers is no import of theirs.
     return importlib.import_module("use_st5.trainable_encoder").TrainableEncoder.load(folder)
 
 
 def _fixed_weights(model: Any) -> int:
-    """How many weights of a SavedModel are int8 codes, which training cannot change."""
+    """The number of int8 weights of a SavedModel, which training cannot change."""
     coded = [each for each in getattr(model, "variables", ()) if each.dtype == tf.int8]
     return count_weights(coded)
 
@@ -240,7 +237,7 @@ def _fixed_notice(model: Any, fixed: int) -> str:
 
 
 def _adopted(model: Any) -> list[keras.Variable]:
-    """Keras variables around the SavedModel's own: assigning to one is assigning to the other."""
+    """Keras variables that share their values with the SavedModel's variables."""
     trainable = {id(variable) for variable in getattr(model, "trainable_variables", ())}
     return [
         keras.Variable(
@@ -254,7 +251,7 @@ def _adopted(model: Any) -> list[keras.Variable]:
 
 
 def _check_shape(shape: tuple[int | None, ...]) -> None:
-    """Warns of `[batch, 1]` and refuses what is neither that nor `[batch]`."""
+    """Warns about `[batch, 1]` and refuses all shapes except this one and `[batch]`."""
     if len(shape) == 2 and shape[1] in (None, 1):
         warnings.warn(
             f"Expected strings [batch], received {list(shape)}: the second axis is removed. "

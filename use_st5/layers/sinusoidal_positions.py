@@ -1,4 +1,4 @@
-"""Positions as sines and cosines, which need no weights."""
+"""Sinusoidal positions, which need no weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _LONGEST_WAVE = 10_000.0
 
 
 def sinusoidal_positions(length: Any, dim: int) -> Any:
-    """The signal that a Transformer adds to its input (Vaswani et al. 2017, section 3.5).
+    """The position signal of a Transformer (Vaswani et al. 2017, section 3.5).
 
-    In tensor2tensor's order: all sines, then all cosines, of wavelengths from 2π to 10,000·2π.
+    The order is that of tensor2tensor: first all sines, then all cosines. The wavelengths are 2π to
+    10,000·2π.
 
     Args:
         length: Number of positions.

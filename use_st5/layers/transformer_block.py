@@ -13,27 +13,27 @@ _EPSILON = 1e-6
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class TransformerBlock(keras.layers.Layer):
-    """Self-attention and a feed-forward layer, each after a norm and added to its input.
+    """Self-attention and a feed-forward layer, each with a pre-norm and a residual connection.
 
-    The layout is tensor2tensor's, of which the published USE graph was made: layer norms before
-    each part, attention without biases, a feed-forward layer (relu) with them.
+    The architecture is that of tensor2tensor, which the published USE graph uses: attention without
+    biases, and a feed-forward layer (relu) with biases.
 
     Args:
-        num_heads: Attention heads, which divide the width of the model.
+        num_heads: Number of attention heads; must divide the width of the model.
         intermediate_dim: Width of the feed-forward layer.
-        dropout: Rate on attention weights, inside the feed-forward layer and on what is added, in
-            training.
+        dropout: Dropout rate on the attention weights, inside the feed-forward layer and before
+            each addition.
 
     Call arguments:
         x: `[batch, length, dim]`.
         visible: bool, True for tokens; broadcasts to `[batch, heads, length, length]`.
-        training: Whether dropout acts.
+        training: Whether to apply dropout.
 
     Returns:
         `[batch, length, dim]`.
 
     Raises:
-        ValueError: The number of heads does not divide the width.
+        ValueError: The width is not divisible by the number of heads.
     """
 
     def __init__(
