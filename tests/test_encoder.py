@@ -333,7 +333,7 @@ def test_pickles_and_copies_name_the_folder(folder: Path, tmp_path: Path) -> Non
         with pytest.raises(ValueError, match=r"others in memory.*encoder.save"):
             lose(encoder)
     encoder.save(path)
-    with pytest.raises(ValueError, match="was replaced meanwhile and gives other vectors"):
+    with pytest.raises(ValueError, match="was replaced and gives other vectors"):
         pickle.loads(pickled)
 
 

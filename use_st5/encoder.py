@@ -36,7 +36,7 @@ from use_st5._vectors import checked_vectors
 
 OnEmpty = Literal["encode", "zero", "raise"]
 
-# What is in use, by folder and version; the last ones are kept though nobody holds them now.
+# The encoders in use, by folder and version; `_last` keeps the last ones in memory.
 _loaded: weakref.WeakValueDictionary[tuple[Path, int, int], SentenceEncoder] = (
     weakref.WeakValueDictionary()
 )
@@ -82,7 +82,7 @@ class SentenceEncoder(SentenceTransformersNames):
                     "pairs of texts. Load it by use_st5.CrossEncoder.load."
                 )
         self.model = load_saved_model(self.folder)
-        if self.manifest is not None:  # Others may have infinity for what is never read.
+        if self.manifest is not None:  # Other SavedModels may contain infinity in unused weights.
             check_finite_weights(self.model, self.folder)
         self._limit = TokenLimit.of_model(self.model, self.manifest)
         self._embed = text_function(self.model)
@@ -241,7 +241,7 @@ class SentenceEncoder(SentenceTransformersNames):
 
     def _vectors(self, given: Any, argument: str) -> np.ndarray:
         """Vectors `[n, dimension]`, from sentences or from vectors."""
-        if hasattr(given, "__array__"):  # tensors of every library, and pandas
+        if hasattr(given, "__array__"):  # tensors of all libraries, and pandas
             given = np.asarray(given)
         if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
             return np.atleast_2d(self.encode(given))
@@ -293,8 +293,8 @@ def _loaded_again(place: str, bundled: bool, identity: str) -> SentenceEncoder:
     if encoder.identity != identity:
         raise ValueError(
             f"Expected the model in {encoder.folder} with the hash {identity[:12]}, which was "
-            f"pickled, found {encoder.identity[:12]}: it was replaced meanwhile and gives other "
-            "vectors. Put the former model back, or pickle the encoder anew."
+            f"pickled, found {encoder.identity[:12]}: the model was replaced and gives other "
+            "vectors. Restore the old model, or pickle the encoder again."
         )
     return encoder
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The labels of the rows have two lines; those of the columns, which are slanted, have one.
+# Row labels have two lines; the rotated column labels have one.
 _ROW_CHARACTERS = 56
 _COLUMN_CHARACTERS = 28
-# Up to this many rows the cells are large and hold their number.
+# Up to this number of rows, the cells are large and show their value.
 _LARGE_CELL_ROWS = 16
 _LARGE_CELL_INCHES = 0.6
 _SMALL_CELL_INCHES = 0.3
@@ -65,8 +65,7 @@ def similarity_heatmap(
     if path is not None:
         check_picture(path)
     figure, axes = _figure(count)
-    # Similarities are compared by colour, so the scale ends at 1 where they do; values beyond
-    # (dot products) widen it.
+    # The scale is 0 to 1, so that plots are comparable; other values (dot products) extend it.
     image = axes.imshow(
         values, cmap="YlGnBu", vmin=min(0.0, values.min()), vmax=max(1.0, values.max())
     )
@@ -101,7 +100,7 @@ def _figure(count: int) -> tuple[Figure, Axes]:
 
     cell = _LARGE_CELL_INCHES if count <= _LARGE_CELL_ROWS else _SMALL_CELL_INCHES
     side = cell * max(count, 4)
-    # The margins hold two inches of labels and the colour bar.
+    # The margins contain two inches of labels, and the colour bar.
     figure = Figure(figsize=(side + 3.5, side + 2.0), layout="compressed")
     return figure, figure.add_subplot()
 

@@ -14,8 +14,7 @@ from keras import ops
 
 Tensor = Any
 
-# Below this squared length the difference or the sum of two unit vectors counts as zero: the slope
-# of the square root is infinite there.
+# Squared lengths below this count as zero, because the slope of the square root is infinite at 0.
 _TINY = 1e-24
 
 

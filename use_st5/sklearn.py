@@ -90,8 +90,8 @@ class SentenceVectors(_TransformerMixin, _BaseEstimator):
         if getattr(self, "model_hash_", encoder.identity) != encoder.identity:
             raise ValueError(
                 f"Expected the model with the hash {self.model_hash_[:12]}, on whose vectors this "
-                f"was fitted, found {encoder.name} with {encoder.identity[:12]}. Put the former "
-                "model back, or fit anew."
+                f"was fitted, found {encoder.name} with {encoder.identity[:12]}. Restore "
+                "the old model, or fit again."
             )
         return encoder.encode(
             X,

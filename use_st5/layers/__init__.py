@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __getattr__, __dir__, __all__ = public_names(__name__)
 
-# Keras finds the classes of a `.keras` file only when their modules were imported. Those of
-# `SavedModelLayer` need TensorFlow, without which JAX trains.
+# Keras finds the classes of a `.keras` file only if their modules were imported. `SavedModelLayer`
+# needs TensorFlow; training with JAX does not.
 for _name in __all__:
     if _name != "SavedModelLayer" or keras.config.backend() == "tensorflow":
         __getattr__(_name)

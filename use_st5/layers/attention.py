@@ -11,7 +11,7 @@ from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.packing import Packing
 from use_st5.layers.random_normal import RandomNormal
 
-# The score of what is not seen: far below any other, and finite, so that a row without a single key
+# The score of a hidden key: far below all others, but finite, so that a row without a visible key
 # gives a mean, not NaN.
 EXCLUDED = -1e9
 
@@ -58,7 +58,7 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        # Keras would cast the bias to the compute dtype.
+        # Otherwise Keras would cast the bias to the compute dtype.
         super().__init__(autocast=False, **kwargs)
         self.num_heads = num_heads
         self.key_value_dim = key_value_dim
@@ -150,7 +150,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """Applies a dense layer and splits the result: `[batch, heads, length, width]`."""
         if packing is not None:
             return packing.split_heads(dense(x), self.key_value_dim)
-        # The shape of the input: that of the output makes tf2onnx join two reshapes to a wrong one.
+        # Use the input's shape: with the output's, tf2onnx merges two reshapes into a wrong one.
         batch, length = ops.shape(x)[:2]
         split = ops.reshape(dense(x), (batch, length, self.num_heads, self.key_value_dim))
         return ops.transpose(split, (0, 2, 1, 3))

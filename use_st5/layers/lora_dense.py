@@ -28,7 +28,7 @@ class LoRADense(keras.layers.Dense):
         `[..., units]`.
     """
 
-    # Keras's own; there is a rank where an adapter is enabled.
+    # Attributes of Keras; `lora_rank` is set if LoRA is enabled.
     lora_enabled: bool
     lora_rank: Any
     lora_alpha: Any
@@ -43,7 +43,7 @@ class LoRADense(keras.layers.Dense):
     def _of_matrix(self, inputs: Any, training: bool | None) -> Any:
         if not self.lora_enabled:
             return super().call(inputs, training=training)
-        # A policy "bfloat16" casts nothing by itself, and the adapter is float32.
+        # The policy "bfloat16" casts no weights, and A and B are float32.
         a, b = (ops.cast(m, inputs.dtype) for m in (self.lora_kernel_a, self.lora_kernel_b))
         change = ops.matmul(ops.matmul(inputs, a), b) * (self.lora_alpha / self.lora_rank)
         outputs = ops.matmul(inputs, self._kernel) + change

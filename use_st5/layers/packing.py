@@ -39,7 +39,7 @@ class Packing(NamedTuple):
             num_heads: Number of attention heads.
         """
         batch, length = ops.shape(tokens)
-        # One place at least is computed: nothing else could stand at the others.
+        # At least one position is computed, because `places` needs an index for padding.
         flat = ops.reshape(tokens, (-1,)) | ops.equal(ops.arange(batch * length), 0)
         rows = ops.cast(ops.nonzero(flat)[0], "int32")
         places = ops.reshape(ops.cumsum(ops.cast(flat, "int32")) - 1, (batch, length))

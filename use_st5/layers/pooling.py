@@ -56,8 +56,8 @@ def masked_max(x: Any, mask: Any) -> Any:
     """
     lowest = float(np.finfo(np.float32).min)
     kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), lowest)
-    # Not `ops.max`: its gradient asks which numbers equal the largest, and divides by how many do.
-    # XLA may compute `x` twice and round it differently; then none does, and the gradient is NaN.
+    # Not `ops.max`: its gradient divides by the number of entries that equal the maximum. XLA may
+    # compute `x` twice with different rounding; then this number is 0, and the gradient NaN.
     largest = ops.argmax(kept, axis=1)
     positions = ops.arange(ops.shape(kept)[1], dtype=largest.dtype)
     chosen = ops.equal(positions[None, :, None], largest[:, None])

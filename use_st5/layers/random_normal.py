@@ -16,7 +16,7 @@ import numpy as np
 
 _SKIPPED: ContextVar[bool] = ContextVar("_SKIPPED", default=False)
 
-# Bytes; TensorFlow takes an array at such an address as it is, another it copies.
+# Bytes. TensorFlow uses an array at an aligned address directly, and copies any other.
 _ALIGNMENT = 64
 
 

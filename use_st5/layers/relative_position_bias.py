@@ -39,8 +39,8 @@ def relative_position_bucket(
     else:
         distance = ops.maximum(-relative_position, 0)
     exact = num_buckets // 2
-    # The logarithm of 0 would be taken where it is not used; float32's rounding at the borders is
-    # the original's, which adds the same epsilon.
+    # `maximum` avoids the logarithm of 0 in unused entries. The epsilon is that of the original code,
+    # so that float32 rounds equally at the borders of the buckets.
     ratio = ops.cast(ops.maximum(distance, 1), "float32") / exact + 1.1920929e-07
     scale = (num_buckets - exact) / math.log(max_distance / exact)
     far = exact + ops.cast(ops.log(ratio) * scale, "int32")

@@ -100,8 +100,8 @@ class SavedModelLayer(keras.layers.Layer):
         self.folder = os.fspath(folder)
         self.precision = precision
         self._source = model_folder(folder)
-        self.supports_jit = False  # XLA knows no strings
-        # The encoder that `save` writes, where its weights are no longer those of the folder.
+        self.supports_jit = False  # XLA does not support strings
+        # The encoder that `save` writes, if the layer does not use the folder's SavedModel.
         self._encoder: Any = None
         manifest = ModelManifest.read(self._source)
         if precision == "float32" and manifest is not None and manifest.storage == "int8":
@@ -139,7 +139,7 @@ class SavedModelLayer(keras.layers.Layer):
             ids = self._vectorizer.padded(text, self._encoder.max_length)
             return self.model(ids, training=training)
         if tf.distribute.has_strategy():
-            # What was traced outside of the replicas reads the weights of the first alone.
+            # A function traced outside of the replicas would read only the first replica's weights.
             return embed_text(self.model, text, training=training)
         return (self._train if training else self._infer)(text)
 
@@ -218,7 +218,7 @@ def _is_bundled(folder: str) -> bool:
 
 def _float32_encoder(folder: os.PathLike[str]) -> Any:
     """Loads the model of a folder as a `TrainableEncoder` with float32 weights."""
-    # By name: what is built of layers is no import of theirs.
+    # Imported by name: `layers` must not import modules that use layers.
     return importlib.import_module("use_st5.trainable_encoder").TrainableEncoder.load(folder)
 
 

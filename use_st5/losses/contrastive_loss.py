@@ -97,7 +97,7 @@ class ContrastiveLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The head has no dropout.
+        del training  # The loss has no dropout.
         anchors, positives, *negatives = (l2_normalize(each) for each in vectors)
         same = ops.logical_or(
             *(equal_ids(batch[name], gather(batch[name])) for name in ("anchor", "positive"))

@@ -9,7 +9,7 @@ from keras import ops
 
 from use_st5.losses.task_loss import EXCLUDED, Gather, cross_entropy
 
-# Ids of a row, where its width is not known before.
+# Ids of a row, if the width is unknown when the graph is built.
 _LONGEST = 8192
 
 
@@ -71,7 +71,7 @@ def key_factors(length: int) -> np.ndarray:
 
 def _keys(ids: Any) -> Any:
     """Keys as two int32 numbers, `[n, length]` → `[n, 2]`: JAX has no int64 by default."""
-    # Batches of texts of like lengths come in several widths: theirs is known when they come.
+    # Batches have several widths, so the width may be unknown when the graph is built.
     length = ids.shape[1] or _LONGEST
     factors = key_factors(length).astype("<i8").view("<i4").reshape(-1, 2)
     if ids.shape[1] is None:

@@ -90,7 +90,7 @@ class MatryoshkaLoss(VectorLoss):
 
     def get_config(self) -> dict[str, Any]:
         loss = saving.serialize_keras_object(self.loss)
-        loss["config"].pop("name")  # Numbered by process: it would make every run another one.
+        loss["config"].pop("name")  # Contains a counter, which would make each run look different.
         return {**super().get_config(), "loss": loss, "dimensions": self.dimensions}
 
     @classmethod

@@ -17,7 +17,7 @@ Similarity = Literal["cosine", "angular"]
 OBJECTIVES: tuple[Objective, ...] = ("mse", "bce", "cosent")
 SIMILARITIES: tuple[Similarity, ...] = ("cosine", "angular")
 
-# Here arccos is 4e-4 from its end, and its derivative is finite.
+# At this cosine the angle is 4e-4, and the derivative of arccos is finite.
 _NEARLY_ONE = 1.0 - 1e-7
 
 
@@ -97,7 +97,7 @@ class ScoredPairLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The head has no dropout.
+        del training  # The loss has no dropout.
         u, v = (l2_normalize(each) for each in vectors)
         similarity = ops.sum(u * v, axis=-1)
         if self.similarity == "angular":

@@ -95,14 +95,14 @@ class SimCSELoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The head has no dropout.
+        del training  # The loss has no dropout.
         first, second = (l2_normalize(each) for each in vectors)
         same = equal_ids(batch["sentence"], gather(batch["sentence"]))
         softmax = partial(in_batch_softmax, scale=1.0 / self.temperature, margin=0.0, gather=gather)
         others = gather(second)
         if not self.all_views:
             return softmax(first, others, same)
-        # A view is no candidate for itself: its text's row of the second half is one of the same.
+        # `same` excludes a view from its own candidates.
         own, same = gather(first), ops.concatenate([same, same], axis=1)
         loss, metrics = softmax(first, ops.concatenate([others, own]), same)
         back, more = softmax(second, ops.concatenate([own, others]), same)

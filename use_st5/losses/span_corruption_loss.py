@@ -42,7 +42,7 @@ class SpanCorruptionLoss(TaskLoss):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.built = True  # Without weights: no need of a `dimension`, which a T5 has not.
+        self.built = True  # No weights to build; a T5 has no `dimension`.
 
     def call(
         self,
@@ -51,7 +51,7 @@ class SpanCorruptionLoss(TaskLoss):
         training: bool = False,
         gather: Gather = LOCAL,
     ) -> tuple[Any, dict[str, Any]]:
-        del gather  # Rows do not meet here.
+        del gather  # Each row has its own loss.
         targets = batch["targets"]
         before = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])
         logits = encoder({"encoder_ids": batch["inputs"], "decoder_ids": before}, training=training)

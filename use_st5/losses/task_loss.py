@@ -12,7 +12,7 @@ from keras import ops
 
 from use_st5.column_kinds import COLUMN_KINDS, KindName
 
-# A logit that takes an entry out of a float32 softmax, and whose gradient stays finite.
+# A logit that excludes an entry from a float32 softmax; its gradient is finite.
 EXCLUDED = -1e9
 
 
@@ -105,7 +105,7 @@ class TaskLoss(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        # Float32 whatever the encoder's policy: softmaxes and norms do not survive half precision.
+        # Always float32: softmaxes and norms are too inaccurate in half precision.
         super().__init__(**{"dtype": "float32", **kwargs})
 
     @property
@@ -137,7 +137,7 @@ class TaskLoss(keras.layers.Layer):
         """Builds the head in the first call, then runs `call` (see the class)."""
         if not self.built:
             self.build((None, encoder.dimension))
-        # By keyword: Keras takes nothing but tensors by position.
+        # By keyword: Keras takes only tensors as positional arguments.
         return super().__call__(encoder=encoder, batch=batch, training=training, gather=gather)
 
 
@@ -160,7 +160,7 @@ def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> lis
 
 def stack_ids(ids: list[Any]) -> Any:
     """Concatenates id arrays `[batch, length]`, padded with 0 to the longest length."""
-    # Numbers, or tensors where batches are of several lengths.
+    # Integers, or tensors if the batches have several lengths.
     lengths = [ops.shape(array)[1] for array in ids]
     known = all(isinstance(length, int) for length in lengths)
     longest = max(lengths) if known else functools.reduce(ops.maximum, lengths)

@@ -105,7 +105,7 @@ class TeacherLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The head has no dropout.
+        del training  # The loss has no dropout.
         (student,) = vectors
         teacher = l2_normalize(batch["teacher"])
         projected = student if self.projection is None else self.projection(student)
@@ -128,12 +128,12 @@ class TeacherLoss(VectorLoss):
             ops.log_softmax(ops.where(others, cosines / self.temperature, EXCLUDED), axis=-1)
             for cosines in (ours, theirs)
         )
-        # At an excluded entry both logarithms are huge: their difference must not be formed.
+        # Both logarithms are huge at excluded entries, so their difference is not computed there.
         difference = ops.where(others, log_p - log_q, 0.0)
         return ops.mean(ops.sum(ops.exp(log_p) * difference, axis=-1))
 
     def get_config(self) -> dict[str, Any]:
-        # A loss without hints says nothing of them: checkpoints of before they existed go on.
+        # Without hints the config is as before hints existed, so old checkpoints can continue.
         hints = {"hint_dim": self.hint_dim, "hint_weight": self.hint_weight}
         return {
             **super().get_config(),
