@@ -39,7 +39,7 @@ def relative_position_bucket(
     else:
         distance = ops.maximum(-relative_position, 0)
     exact = num_buckets // 2
-    # `maximum` avoids the logarithm of 0 in unused entries. The epsilon is that of the original code,
+    # `maximum` avoids the logarithm of 0 in unused entries. The original code has the same epsilon,
     # so that float32 rounds equally at the borders of the buckets.
     ratio = ops.cast(ops.maximum(distance, 1), "float32") / exact + 1.1920929e-07
     scale = (num_buckets - exact) / math.log(max_distance / exact)
