@@ -49,6 +49,7 @@ def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str
     return lambda output, **given: run(data, output, pretrained=bert, **given)
 
 
+@pytest.mark.end_to_end
 def test_all_methods_come_into_one_table(
     small: Callable[..., dict[str, float]], tmp_path: Path
 ) -> None:
