@@ -102,7 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("vectors", type=Path, nargs="?", help="a .npy file of use-st5 embed")
     parser.add_argument("--rows", type=int, help="random vectors of 512 numbers instead")
-    parser.add_argument("--kinds", default="exact,int8,binary,hnsw", help="which indexes to build")
+    parser.add_argument("--kinds", default="exact,hnsw", help="which indexes to build")
     given = parser.parse_args()
     if (given.vectors is None) == (given.rows is None):
         parser.error("give a file of vectors or --rows")

@@ -79,7 +79,6 @@ HELD_ELSEWHERE = {
     "use_st5/training/reporter.py": "tests/training/test_trainer.py",
     "use_st5/training/run_checks.py": "tests/training/test_trainer.py",
     "use_st5/training/task_stream.py": "tests/training/test_array_data.py",
-    "use_st5/search/index_files.py": "tests/search/test_open_index.py",
     "use_st5/transfer/tables.py": "tests/recipes/test_transfer_tables.py",
 }
 

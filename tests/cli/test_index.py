@@ -21,21 +21,32 @@ def texts(tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", ["exact", "int8", "binary"])
 @pytest.mark.parametrize("source", ["texts.txt", "-"])
 def test_an_index_has_the_texts_and_names_the_model(
-    kind: str, source: str, use: Callable, fake: Any, tmp_path: Path
+    source: str, use: Callable, fake: Any, tmp_path: Path
 ) -> None:
     given = (tmp_path / "texts.txt").read_bytes() if source == "-" else None
-    result = use("index", source, "--to", "texts.index", "--kind", kind, input=given)
+    result = use("index", source, "--to", "texts.index", input=given)
     assert result.exit_code == 0, result.stderr
-    said = f"texts.index: 5 texts, vectors of 8 by fake ({kind})\n"
+    said = "texts.index: 5 texts, vectors of 8 by fake (exact)\n"
     assert result.stderr.endswith(said)
     index = VectorIndex(tmp_path / "texts.index")
-    assert (index.model, index.model_hash, index.kind) == ("fake", "0", kind)
+    assert (index.model, index.model_hash, index.kind) == ("fake", "0", "exact")
     assert [index.text(row) for row in range(5)] == TEXTS
     assert index.search(fake, TEXTS, k=1)[1].ravel().tolist() == [*range(5)]
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "texts.index"}
+
+
+def test_a_kind_of_an_older_version_becomes_exact_with_a_warning(
+    use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    result = use("index", "texts.txt", "--to", "texts.index", "--kind", "int8")
+    assert result.exit_code == 0, result.stderr
+    assert "--kind int8 is gone: exact search is faster" in result.stderr
+    assert VectorIndex(tmp_path / "texts.index").kind == "exact"
+    refused = use("index", "texts.txt", "--to", "other.index", "--kind", "ivf")
+    assert refused.exit_code == 2
+    assert "expected exact or hnsw, received ivf" in refused.stderr
 
 
 def test_an_interrupted_call_goes_on(

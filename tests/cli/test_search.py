@@ -33,7 +33,7 @@ def test_the_nearest_texts_with_their_lines(where: str, use: Callable, fake: Any
 
 @pytest.mark.parametrize("where", ["texts.txt", "texts.index"])
 def test_several_queries_of_a_file(where: str, use: Callable, fake: Any) -> None:
-    use("index", "texts.txt", "--to", "texts.index", "-m", "fake", "--kind", "int8")
+    use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
     options = ("-m", "fake", "-k", "1")
     table = use("search", where, "--file", "-", *options, input="gamma, née\nalpha\n").stdout
     rows = [line.split("\t") for line in table.splitlines()]

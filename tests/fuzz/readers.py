@@ -378,8 +378,6 @@ def _records() -> dict[str, Reader]:
         "embedding_store": Reader(_make_store, _read_store),
         "embedding_job": Reader(_make_job, _read_job),
         "index_exact": _index("exact"),
-        "index_int8": _index("int8"),
-        "index_binary": _index("binary"),
         "index_hnsw": _index("hnsw", needs="faiss"),
     }
 
@@ -403,7 +401,7 @@ def _report(folder: Path) -> None:
     from use_st5.evaluation.report.sections import report_sections
     from use_st5.evaluation.report.tables import evaluated_models
 
-    report_sections(evaluated_models([EvaluationRecord.read(folder / "r.json")]), published=False)
+    report_sections(evaluated_models([EvaluationRecord.read(folder / "r.json")]))
 
 
 def _make_store(folder: Path) -> None:

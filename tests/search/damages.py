@@ -26,14 +26,25 @@ class Drawn:
 
 
 def write_index(folder: Path, kind: str, *, hashes: bool = True) -> None:
-    """Writes an index of `TEXTS`; without hashes as use_st5 0.2 did."""
-    encoder = Drawn()
-    VectorIndex.build(folder, encoder.vectors, encoder=encoder, texts=TEXTS, kind=kind)
-    if not hashes:
+    """Writes an index of `TEXTS`; without hashes as use_st5 0.2 did.
+
+    Args:
+        folder: Where.
+        kind: "int8" and "binary" are kinds of use_st5 0.2, which never had hashes.
+        hashes: Whether there are some.
+    """
+    encoder, old = Drawn(), kind in ("int8", "binary")
+    built = "exact" if old else kind
+    VectorIndex.build(folder, encoder.vectors, encoder=encoder, texts=TEXTS, kind=built)
+    if old or not hashes:
         (folder / "hashes.bin").unlink()
         path = folder / "index.json"
         record = json.loads(path.read_text(encoding="utf-8"))
         del record["hashes"], record["files"]["hashes.bin"]
+        if old:
+            np.save(folder / "codes.npy", np.zeros((len(TEXTS), 8), np.int8))
+            record["kind"] = kind
+            record["files"]["codes.npy"] = (folder / "codes.npy").stat().st_size
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
@@ -20,6 +19,8 @@ from use_st5._imports import require
 if TYPE_CHECKING:
     import numpy as np
 
+    from use_st5.search.index_files import Kind
+
 HELP = manual(
     r"""Turn texts, one a line, into an index that use-st5 search searches.
 
@@ -28,26 +29,15 @@ HELP = manual(
     the embedding of many texts goes on where it stopped when the same command is given again.
 
     --kind says how it is searched. exact, the default, compares with every vector and finds the
-    true nearest. int8 and binary look through codes of one byte or one bit a number first (a
-    quarter and a 32nd of the bytes) and score what they find with the vectors. hnsw is a graph of
-    near texts (extra search), whose search hardly grows with the texts; it is in memory, and takes
-    the longest to build.
+    true nearest. hnsw is a graph of near texts (extra search), whose search hardly grows with the
+    texts; it is in memory, and takes longer to build.
 
     --vectors takes what use-st5 embed has made of the same texts with the same model, and spares
     the embedding; some of the texts are embedded again to see that it is so.""",
     "use-st5 index sentences.txt --to sentences.index",
-    "use-st5 index sentences.txt --to sentences.index --kind int8 --model path/to/my_model",
+    "use-st5 index sentences.txt --to sentences.index --kind hnsw --model path/to/my_model",
     "use-st5 index sentences.txt --vectors vectors.npy --to sentences.index --overwrite",
 )
-
-
-class KindOption(StrEnum):
-    """The kinds that `--kind` takes."""
-
-    EXACT = "exact"
-    INT8 = "int8"
-    BINARY = "binary"
-    HNSW = "hnsw"
 
 
 def index(
@@ -57,8 +47,8 @@ def index(
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     model: ModelOption = DEFAULT_MODEL,
     kind: Annotated[
-        KindOption, typer.Option("--kind", help="How it is searched.")
-    ] = KindOption.EXACT,
+        str, typer.Option("--kind", metavar="[exact|hnsw]", help="How it is searched.")
+    ] = "exact",
     vectors: Annotated[
         Path | None, typer.Option("--vectors", help="A .npy of use-st5 embed.")
     ] = None,
@@ -76,7 +66,8 @@ def index(
     goes_elsewhere(to, allowed=False)
     if not to.absolute().parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, found no {to.parent}")
-    if kind is KindOption.HNSW:
+    chosen = _checked_kind(kind)
+    if chosen == "hnsw":
         require("faiss", "search")
     with sole_writer(to):
         check_replaceable(to)
@@ -86,10 +77,25 @@ def index(
             if not texts:
                 raise ValueError(f"{source}: expected texts, one a line, received none")
             if vectors is not None:
-                _build(texts, vectors, to, model, kind)
+                _build(texts, vectors, to, model, chosen)
                 return
             stream.seek(0)
-            _embed_and_build(stream, source, texts, to, model, kind, batch_size)
+            _embed_and_build(stream, source, texts, to, model, chosen, batch_size)
+
+
+def _checked_kind(kind: str) -> Kind:
+    """The kind that an option names; a kind of use_st5 0.2 becomes "exact", with a warning."""
+    if kind in ("int8", "binary"):
+        say(
+            f"--kind {kind} is gone: exact search is faster in memory, so the index is exact. "
+            "For very many texts give --kind hnsw"
+        )
+        return "exact"
+    if kind == "exact":
+        return "exact"
+    if kind == "hnsw":
+        return "hnsw"
+    raise typer.BadParameter(f"expected exact or hnsw, received {kind}.", param_hint="--kind")
 
 
 def _embed_and_build(
@@ -98,7 +104,7 @@ def _embed_and_build(
     texts: list[str],
     to: Path,
     model: str,
-    kind: KindOption,
+    kind: Kind,
     batch_size: int | None,
 ) -> None:
     """Builds the index from vectors that grow in `TO.vectors.npy.partial`.
@@ -113,14 +119,14 @@ def _embed_and_build(
         job.discard()
 
 
-def _build(texts: list[str], vectors: Path, to: Path, model: str, kind: KindOption) -> None:
+def _build(texts: list[str], vectors: Path, to: Path, model: str, kind: Kind) -> None:
     from use_st5.search import VectorIndex
 
     rows = _mapped(vectors)
     encoder = CountingEncoder(load_encoder(model))
     with waiting(f"building {to}"):
-        built = VectorIndex.build(to, rows, encoder=encoder, texts=texts, kind=kind.value)
-    say(f"{to}: {len(built):,} texts, vectors of {built.dimension} by {built.model} ({kind.value})")
+        built = VectorIndex.build(to, rows, encoder=encoder, texts=texts, kind=kind)
+    say(f"{to}: {len(built):,} texts, vectors of {built.dimension} by {built.model} ({kind})")
 
 
 def _mapped(path: Path) -> np.ndarray:

@@ -51,7 +51,7 @@ def search(
         int | None,
         typer.Option(
             min=1,
-            help="How many times as many int8, binary and hnsw look at. Default: 2, 16, 16.",
+            help="How many times as many an index of --kind hnsw looks at. Default: 16.",
         ),
     ] = None,
     model: Annotated[

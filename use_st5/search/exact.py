@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 # Queries and rows that are multiplied at a time: 16 MB of products in float32.
 _BLOCK = (1024, 4096)
-# The same for few queries and an array, whose rows are not copied.
+# The same for few queries.
 _BLOCK_OF_FEW = (256, 16384)
 # How many of a block's products are summed anew, one by one; beyond it, all of them at once.
 _SPARSE = 1 / 16
@@ -18,20 +16,9 @@ _MANY = 4
 _AT_ONCE = 2**20
 
 
-class Rows(Protocol):
-    """A matrix `[rows, dim]` that is read a slice of rows at a time: an array, or a decoder."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """`(rows, dim)`."""
-
-    def __getitem__(self, rows: slice, /) -> np.ndarray:
-        """Numbers `[n, dim]` of some rows."""
-
-
 def exact_search(
     queries: np.ndarray,
-    corpus: np.ndarray | Rows,
+    corpus: np.ndarray,
     *,
     k: int,
     longest: float | None = None,
@@ -64,11 +51,8 @@ def exact_search(
         ValueError: The shapes do not fit, numbers are not finite, or `k` or `block` is too small
             or too large.
     """
-    queries = np.asarray(queries)
-    if not hasattr(corpus, "shape"):
-        corpus = np.asarray(corpus)
-    few = len(queries) <= _BLOCK_OF_FEW[0] and isinstance(corpus, np.ndarray)
-    block = block or (_BLOCK_OF_FEW if few else _BLOCK)
+    queries, corpus = np.asarray(queries), np.asarray(corpus)
+    block = block or (_BLOCK_OF_FEW if len(queries) <= _BLOCK_OF_FEW[0] else _BLOCK)
     _check(queries, corpus, k, block)
     scores = np.full((len(queries), k), -np.inf, np.float32)
     rows = np.zeros((len(queries), k), np.int64)
@@ -237,7 +221,7 @@ def _merge(
     rows[touched] = np.take_along_axis(every_row, order, axis=1)
 
 
-def _check(queries: np.ndarray, corpus: np.ndarray | Rows, k: int, block: tuple[int, int]) -> None:
+def _check(queries: np.ndarray, corpus: np.ndarray, k: int, block: tuple[int, int]) -> None:
     if queries.ndim != 2 or len(corpus.shape) != 2 or queries.shape[1] != corpus.shape[1]:
         raise ValueError(
             "Expected queries [queries, dim] and corpus [rows, dim] of one dim, received "

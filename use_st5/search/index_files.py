@@ -1,10 +1,15 @@
-"""The folder of a saved index: what is written to it."""
+"""The folder of a saved index: what is written to it, and what is checked before it is used.
+
+The bytes of each file are held against hashes: those of small files at once, those of mapped files
+a block at a time, when the block is first read.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,24 +18,24 @@ import numpy as np
 
 from use_st5._records import Count, InnerPath, Positive, read_record
 from use_st5._vectors import unit_rows
-from use_st5.search.approximate import NearGraph
-from use_st5.search.checked_files import text_hash, write_hashes
-from use_st5.search.exact import Rows
-from use_st5.search.quantized import BinaryRows, Int8Rows
+from use_st5.search.hnsw import NearGraph, check_graph_file
 
-Kind = Literal["exact", "int8", "binary", "hnsw"]
+Kind = Literal["exact", "hnsw"]
 
 _FORMAT = 1
-_RECORD, VECTORS, CODES, SCALES = "index.json", "vectors.npy", "codes.npy", "scales.npy"
-GRAPH, TEXTS, STARTS, HASHES = "graph.faiss", "texts.utf8", "starts.npy", "hashes.bin"
+_RECORD, VECTORS, GRAPH = "index.json", "vectors.npy", "graph.faiss"
+TEXTS, STARTS, HASHES = "texts.utf8", "starts.npy", "hashes.bin"
+# What indexes of the kinds "int8" and "binary" hold beside the vectors: no search reads it.
+_OLD = ("codes.npy", "scales.npy")
 REMEDY = "Make the index again with `use-st5 index … --overwrite` or VectorIndex.build."
-_BLOCK = 16_384
-FIRST_LOOK: dict[Kind, tuple[str, ...]] = {
-    "exact": (),
-    "int8": (CODES, SCALES),
-    "binary": (CODES,),
-    "hnsw": (GRAPH,),
-}
+# Rows that are written or looked at together.
+_ROWS = 16_384
+# By how much the square of the length of a row of float32 may differ from 1.
+_ROUNDED = 1e-3
+# Bytes that share a hash. A search that scores a few rows reads a block around each; the hashes
+# are a 4,096th of the files.
+_BLOCK = 2**16
+_DIGEST = 16  # bytes of a hash of SHA-256 that are kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,8 @@ class IndexRecord:
     """What an index says about itself, in `index.json`, which is written last.
 
     Attributes:
-        kind: How it is searched.
+        kind: "hnsw" has a graph; all others are searched exactly. use_st5 0.2 wrote "int8" and
+            "binary", too.
         model: Name of the model that made the vectors.
         model_hash: Its `identity`.
         dimension: Numbers in a vector.
@@ -48,7 +54,7 @@ class IndexRecord:
         format: Version of the layout.
     """
 
-    kind: Kind
+    kind: Literal["exact", "hnsw", "int8", "binary"]
     model: str
     model_hash: str
     dimension: Positive
@@ -88,7 +94,7 @@ class IndexRecord:
                 f"damaged. {REMEDY}"
             )
         texts = (TEXTS, STARTS) if {TEXTS, STARTS} & {*record.files} else ()
-        needed = {VECTORS, *FIRST_LOOK[record.kind], *texts}
+        needed = {VECTORS, *((GRAPH,) if record.kind == "hnsw" else ()), *texts}
         if missing := sorted(needed - {*record.files}):
             raise ValueError(
                 f"{path}: $.files: expected {', '.join(missing)}, found none of this name. {REMEDY}"
@@ -115,7 +121,7 @@ def check_replaceable(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
-    ours = {_RECORD, VECTORS, CODES, SCALES, GRAPH, TEXTS, STARTS, HASHES}
+    ours = {_RECORD, VECTORS, GRAPH, TEXTS, STARTS, HASHES, *_OLD}
     if _RECORD not in names or names - ours:
         raise FileExistsError(
             f"Expected {folder} to hold an index that use_st5 wrote, and nothing else, or to be "
@@ -123,22 +129,16 @@ def check_replaceable(folder: Path) -> None:
         )
 
 
-def write_vectors(folder: Path, vectors: np.ndarray | Rows, kind: Kind) -> None:
-    """Writes vectors, scaled to length 1, and what is looked through before them.
+def write_vectors(folder: Path, vectors: np.ndarray, kind: Kind) -> None:
+    """Writes vectors, scaled to length 1, and the graph of an index of the kind "hnsw".
 
     Raises:
         ValueError: They are not finite.
     """
     rows, dimension = vectors.shape
-    create = np.lib.format.open_memmap
-    kept = create(folder / VECTORS, "w+", np.float32, (rows, dimension))
-    if kind == "int8":
-        codes = create(folder / CODES, "w+", np.int8, (rows, dimension))
-        scales = create(folder / SCALES, "w+", np.float32, (rows,))
-    elif kind == "binary":
-        codes = create(folder / CODES, "w+", np.uint8, (rows, -(-dimension // 8)))
-    for start in range(0, rows, _BLOCK):
-        part = slice(start, min(start + _BLOCK, rows))
+    kept = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (rows, dimension))
+    for start in range(0, rows, _ROWS):
+        part = slice(start, min(start + _ROWS, rows))
         some = np.asarray(vectors[part])
         if not np.isfinite(some).all():
             raise ValueError(
@@ -146,10 +146,6 @@ def write_vectors(folder: Path, vectors: np.ndarray | Rows, kind: Kind) -> None:
                 f"{part.start} to {part.stop - 1}."
             )
         kept[part] = unit_rows(some)
-        if kind == "int8":
-            codes[part], scales[part] = Int8Rows.encoded(kept[part])
-        elif kind == "binary":
-            codes[part] = BinaryRows.encoded(kept[part])
     if kind == "hnsw":
         NearGraph.of(kept).write(folder / GRAPH)
 
@@ -161,3 +157,279 @@ def write_texts(folder: Path, texts: Sequence[str]) -> None:
         for row, text in enumerate(texts):
             starts[row + 1] = starts[row] + file.write(text.encode("utf-8", "surrogatepass"))
     np.save(folder / STARTS, starts)
+
+
+class OpenIndex:
+    """The files of an index.
+
+    A file that is read whole is held against its hash at once; of the vectors and the texts a
+    block is when it is first needed. An index of use_st5 0.2 has no hashes: of it orders
+    and ranges are checked. A vector is finite and of length 1 or 0, a text begins where the one
+    before ends, and a graph's edges lead to its rows.
+
+    Args:
+        folder: The index.
+
+    Attributes:
+        record: What it says about itself.
+        graph: Of an index of the kind "hnsw"; None of others.
+
+    Raises:
+        FileNotFoundError: The folder holds no index.
+        ValueError: The record, or a file that is read at once, is damaged.
+        ImportError: It is a graph, and FAISS is not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.record = record = IndexRecord.read(folder)
+        sizes = {str(name): size for name, size in record.files.items() if name != HASHES}
+        hashes = {}
+        if record.hashes:
+            hashes = read_hashes(folder / HASHES, sizes, record.hashes, remedy=REMEDY)
+        self._files = {
+            name: CheckedFile(folder / name, hashes.get(name), remedy=REMEDY) for name in sizes
+        }
+        self._vectors = self._mapped(VECTORS, (record.rows, record.dimension), "float32")
+        self._all_are_units = bool(record.hashes)
+        self.graph = self._read_graph() if record.kind == "hnsw" else None
+        self._starts = self._read_starts() if TEXTS in record.files else None
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the texts are kept."""
+        return self._starts is not None
+
+    def check(self) -> None:
+        """Reads what was not read yet of all files, and checks it.
+
+        Raises:
+            ValueError: A file is damaged.
+        """
+        for file in self._files.values():
+            file.check()
+        self.vectors()
+        if self.has_texts and not self.record.hashes:
+            for row in range(self.record.rows):
+                self.text(row)
+
+    def vectors(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """The vectors, float32 `[rows, dim]`, mapped.
+
+        Args:
+            rows: Those that will be read, int64, in any order; None: all.
+
+        Raises:
+            ValueError: One of them is damaged.
+        """
+        file = self._file(VECTORS)
+        if rows is None:
+            file.check()
+            if not self._all_are_units:
+                self._check_units(np.arange(self.record.rows))
+            self._all_are_units = True
+            return self._vectors
+        rows = np.unique(rows)
+        width = self._vectors.itemsize * self.record.dimension
+        starts = self._vectors.offset + width * rows
+        file.check_bytes(starts, starts + width)
+        if not self._all_are_units:
+            self._check_units(rows)
+        return self._vectors
+
+    def text(self, row: int) -> str:
+        """The text of a row of an index that has texts.
+
+        Raises:
+            ValueError: Its bytes are damaged.
+        """
+        assert self._starts is not None
+        file, stretch = self._file(TEXTS), self._starts[row : row + 2]
+        file.check_bytes(stretch[:1], stretch[1:])
+        start, end = stretch.tolist()
+        with file.path.open("rb") as stream:
+            stream.seek(start)
+            content = stream.read(end - start)
+        try:
+            return content.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{file.path}: expected UTF-8 in bytes {start} to {end}, found others. {REMEDY}"
+            ) from error
+
+    def _file(self, name: str) -> CheckedFile:
+        return self._files[name]
+
+    def _check_units(self, rows: np.ndarray) -> None:
+        """Checks that some rows, rising, are finite and of length 1 or 0."""
+        for start in range(0, len(rows), _ROWS):
+            part = rows[start : start + _ROWS]
+            some = self._vectors[part]
+            squares = np.einsum("nd,nd->n", some, some)
+            wrong = np.flatnonzero(~((np.abs(squares - 1) < _ROUNDED) | (squares == 0)))
+            if len(wrong):
+                raise ValueError(
+                    f"{self._file(VECTORS).path}: expected finite numbers of length 1 or 0 in each "
+                    f"row, found others in row {part[wrong[0]]}. {REMEDY}"
+                )
+
+    def _read_graph(self) -> NearGraph:
+        file, shape = self._file(GRAPH), (self.record.rows, self.record.dimension)
+        file.check()
+        try:
+            if not file.has_hashes:
+                check_graph_file(file.path, rows=shape[0], dimension=shape[1])
+            graph = NearGraph.read(file.path)
+            if graph.shape != shape:
+                raise ValueError(f"{file.path}: expected {shape[0]} rows of {shape[1]}.")
+        except ValueError as error:
+            raise ValueError(f"{error} {REMEDY}") from error
+        return graph
+
+    def _read_starts(self) -> np.ndarray:
+        """Where texts begin and the last one ends, in bytes, int64 `[rows + 1]`."""
+        starts, file = self._mapped(STARTS, (self.record.rows + 1,), "int64"), self._file(STARTS)
+        file.check()
+        size = self.record.files[InnerPath(TEXTS)]
+        if starts[0] or starts[-1] != size or (np.diff(starts) < 0).any():
+            raise ValueError(
+                f"{file.path}: expected numbers that rise from 0 to {size}, the bytes of {TEXTS}, "
+                f"found others. {REMEDY}"
+            )
+        return starts
+
+    def _mapped(self, name: str, shape: tuple[int, ...], dtype: str) -> np.memmap:
+        """An array of a file, which is not read until it is needed."""
+        path = self._folder / name
+        try:
+            array = np.load(path, mmap_mode="r")
+            if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+                raise ValueError(f"found {array.dtype} {list(array.shape)}")
+            if array.offset + array.nbytes != path.stat().st_size:
+                raise ValueError("found further bytes")
+        except Exception as error:  # NumPy's parser of headers raises what it stumbles over
+            raise ValueError(
+                f"{path}: expected {dtype} {list(shape)} ({error}). {REMEDY}"
+            ) from error
+        return array
+
+
+class CheckedFile:
+    """A file, each block of which is read and held against its hash once.
+
+    Args:
+        path: The file.
+        digests: The hashes of its blocks, uint8 `[blocks, 16]`; None: there are none, and no byte
+            is checked.
+        remedy: What to do about a damaged file, a sentence.
+    """
+
+    def __init__(self, path: Path, digests: np.ndarray | None, *, remedy: str) -> None:
+        self.path = path
+        self.has_hashes = digests is not None
+        self._remedy = remedy
+        self._digests = np.empty((0, _DIGEST), np.uint8) if digests is None else digests
+        self._unread = np.ones(len(self._digests), bool)
+
+    def check(self) -> None:
+        """Checks the bytes that were not checked yet.
+
+        Raises:
+            ValueError: They are not those that were written.
+        """
+        self._check_blocks(np.arange(len(self._digests)))
+
+    def check_bytes(self, starts: np.ndarray, ends: np.ndarray) -> None:
+        """Checks the blocks of stretches of bytes, int64 `[stretches]`, as `check`."""
+        filled = ends > starts
+        if not self.has_hashes or not filled.any():
+            return
+        first, last = starts[filled] // _BLOCK, (ends[filled] - 1) // _BLOCK
+        widest = int((last - first).max()) + 1
+        # Stretches are short beside a block, or they are a few: a line of blocks for each is small.
+        self._check_blocks(np.unique(np.minimum(first[:, None] + np.arange(widest), last[:, None])))
+
+    def _check_blocks(self, blocks: np.ndarray) -> None:
+        """Checks some blocks, int64 `[blocks]`, in their order."""
+        blocks = blocks[self._unread[blocks]]
+        if not len(blocks):
+            return
+        with self.path.open("rb") as file:
+            for block in blocks.tolist():
+                file.seek(block * _BLOCK)
+                if _digest(file.read(_BLOCK)) != self._digests[block].tobytes():
+                    raise ValueError(
+                        f"{self.path}: expected the bytes that were written, found others from "
+                        f"byte {block * _BLOCK:,} on: the file is damaged. {self._remedy}"
+                    )
+                self._unread[block] = False
+
+
+def write_hashes(target: Path, files: Sequence[Path]) -> dict[str, str]:
+    """Writes the hashes of the blocks of files, one after the other.
+
+    Args:
+        target: The file to write.
+        files: The files, all in one folder.
+
+    Returns:
+        A hash of the hashes of each file by the file's name, in hexadecimal digits.
+    """
+    roots = {}
+    with target.open("wb") as hashes:
+        for path in files:
+            digests = _file_digests(path)
+            roots[path.name] = _digest(digests).hex()
+            hashes.write(digests)
+    return roots
+
+
+def read_hashes(
+    source: Path, sizes: Mapping[str, int], roots: Mapping[str, str], *, remedy: str
+) -> dict[str, np.ndarray]:
+    """Reads what `write_hashes` has written.
+
+    Args:
+        source: The file of hashes.
+        sizes: The bytes of each file by its name, in the order of the hashes.
+        roots: What `write_hashes` gave.
+        remedy: What to do about a damaged file, a sentence.
+
+    Returns:
+        The hashes of each file's blocks by the file's name, uint8 `[blocks, 16]`.
+
+    Raises:
+        ValueError: They are not those that were written.
+    """
+    counts = {name: -(-size // _BLOCK) for name, size in sizes.items()}
+    expected = _DIGEST * sum(counts.values())
+    if (found := source.stat().st_size) != expected:
+        raise ValueError(f"{source}: expected {expected} bytes, found {found}. {remedy}")
+    digests = {}
+    with source.open("rb") as file:
+        for name, count in counts.items():
+            content = file.read(_DIGEST * count)
+            if _digest(content).hex() != roots.get(name):
+                raise ValueError(
+                    f"{source}: expected the hashes of {name} that were written, found others: the "
+                    f"file is damaged. {remedy}"
+                )
+            digests[name] = np.frombuffer(content, np.uint8).reshape(-1, _DIGEST)
+    return digests
+
+
+def text_hash(text: str) -> str:
+    """A hash of a text, in hexadecimal digits."""
+    return _digest(text.encode("utf-8", "surrogatepass")).hex()
+
+
+def _file_digests(path: Path) -> bytes:
+    digests = bytearray()
+    with path.open("rb") as file:
+        while content := file.read(_BLOCK):
+            digests += _digest(content)
+    return bytes(digests)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:_DIGEST]

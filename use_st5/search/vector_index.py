@@ -1,4 +1,4 @@
-"""Vectors of one model in a folder, to be searched: exactly, by fewer bits first, or by a graph."""
+"""Vectors of one model in a folder, to be searched: exactly, or by a graph of near vectors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
 from use_st5._vectors import cosine, unit_rows
 from use_st5.search import index_files
-from use_st5.search.approximate import NearGraph
-from use_st5.search.exact import Rows, exact_search, rescored
-from use_st5.search.index_files import IndexRecord, Kind
-from use_st5.search.open_index import OpenIndex
+from use_st5.search.exact import exact_search, rescored
+from use_st5.search.index_files import IndexRecord, Kind, OpenIndex
 
-# How many times k rows a first look gives, which are then scored with the vectors. Measured with
-# k = 10 among 100,000 lines of novels by use_dan_en: recall 1.000, 0.989 and 0.967.
-_BREADTH: dict[Kind, int] = {"exact": 1, "int8": 2, "binary": 16, "hnsw": 16}
+# How many times k rows the graph gives, which are then scored with the vectors. Measured with
+# k = 10 among 100,000 lines of novels by use_dan_en: recall 0.967.
+_BREADTH = 16
 
 # Texts that are encoded again to see whether vectors are theirs, and the least cosine that says so.
 _PROBES, _SAME = 16, 0.999
@@ -57,9 +55,8 @@ class VectorIndex:
 
     Attributes:
         folder: The same.
-        kind: "exact"; "int8" or "binary", which look through codes of one byte or one bit a
-            number first; "hnsw", a graph (extra `search`). What these find is scored with the
-            vectors.
+        kind: "exact", or "hnsw", a graph (extra `search`), whose finds are scored with the
+            vectors. The kinds "int8" and "binary" of use_st5 0.2 are searched exactly.
         model: The name of the model.
         model_hash: Its `identity`.
         dimension: Numbers in a vector.
@@ -74,14 +71,15 @@ class VectorIndex:
         self.folder = Path(folder)
         self._files = OpenIndex(self.folder)
         record = self._files.record
-        self.kind, self.model, self.model_hash = record.kind, record.model, record.model_hash
+        self.kind: Kind = "exact" if self._files.graph is None else "hnsw"
+        self.model, self.model_hash = record.model, record.model_hash
         self.dimension = record.dimension
 
     @classmethod
     def build(
         cls,
         folder: str | os.PathLike[str],
-        vectors: np.ndarray | Rows,
+        vectors: np.ndarray,
         *,
         encoder: Encoder,
         texts: Sequence[str] | None = None,
@@ -105,11 +103,13 @@ class VectorIndex:
             ImportError: It shall be a graph, and FAISS is not installed.
         """
         if kind not in get_args(Kind):
-            raise ValueError(f"kind: expected one of {', '.join(get_args(Kind))}, received {kind}.")
+            raise ValueError(
+                f"kind: expected exact or hnsw, received {kind}. The kinds int8 and binary of "
+                "use_st5 0.2 are gone: build exact, or hnsw for very many texts."
+            )
         if kind == "hnsw":
             require("faiss", "search")
-        if not hasattr(vectors, "shape"):
-            vectors = np.asarray(vectors)
+        vectors = np.asarray(vectors)
         if len(vectors.shape) != 2 or 0 in vectors.shape:
             raise ValueError(f"vectors: expected [rows, dim], received {list(vectors.shape)}.")
         if texts is not None:
@@ -199,8 +199,8 @@ class VectorIndex:
         Args:
             queries: `[queries, dim]`, finite, of the index's model, which nothing here can check.
             k: How many to find for each query; all where there are fewer.
-            breadth: How many times `k` rows the first look gives, which are then scored with the
-                vectors; more finds more of the true ones. None: 2 of int8, 16 of binary and hnsw.
+            breadth: How many times `k` rows the graph of an index of the kind "hnsw" gives, which
+                are then scored with the vectors; more finds more of the true ones. None: 16.
 
         Returns:
             Cosines, float32 `[queries, k]`, the largest first, and rows, int64 `[queries, k]`, of
@@ -210,7 +210,7 @@ class VectorIndex:
             ValueError: The shape does not fit, numbers are not finite, `k` or `breadth` is below 1,
                 or the index is damaged.
         """
-        breadth = _BREADTH[self.kind] if breadth is None else breadth
+        breadth = _BREADTH if breadth is None else breadth
         if k < 1 or breadth < 1:
             raise ValueError(f"Expected k and breadth from 1, received {k} and {breadth}.")
         queries = np.asarray(queries)
@@ -222,25 +222,19 @@ class VectorIndex:
         if not np.isfinite(queries).all():
             raise ValueError("queries: expected finite numbers, received NaN or infinity.")
         unit, k = unit_rows(queries).astype(np.float32), min(k, len(self))
-        first = self._files.first_look
-        if first is None:
+        if self._files.graph is None:
             return exact_search(unit, self._files.vectors(), k=k, longest=1.0)
-        self._files.check_first_look()
-        count = min(k * breadth, len(self))
-        if isinstance(first, NearGraph):
-            near = first.near(unit, count=count)
-        else:
-            near = exact_search(unit, first, k=count, longest=first.longest)[1]
+        near = self._files.graph.near(unit, count=min(k * breadth, len(self)))
         return rescored(unit, self._files.vectors(near[near >= 0]), near, k=k)
 
 
-def _check_origin(vectors: np.ndarray | Rows, encoder: Encoder, texts: Sequence[str]) -> None:
+def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -> None:
     """Checks that vectors are those of texts, by encoding some again."""
     rows = vectors.shape[0]
     if len(texts) != rows:
         raise ValueError(f"texts: expected {rows:,}, one for each vector, received {len(texts):,}.")
     places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int)).tolist()
-    found = np.concatenate([vectors[place : place + 1] for place in places])
+    found = vectors[places]
     own = np.asarray(encoder.encode([texts[place] for place in places]))
     same = own.shape == found.shape
     if same:
