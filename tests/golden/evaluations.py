@@ -120,7 +120,7 @@ def _similarities() -> dict[str, str]:
 
 def _translations() -> dict[str, str]:
     """Pairs of sentences that share most of their words stand for translations."""
-    from use_st5.evaluation.tatoeba.readers import LANGUAGES
+    from use_st5.evaluation.translations import LANGUAGES
 
     texts: dict[str, str] = {}
     for seed, code in enumerate(LANGUAGES):
