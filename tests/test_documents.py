@@ -139,7 +139,7 @@ def test_commands_are_understood(page: str, line: str, user_folder: Path, reposi
 def test_every_command_has_its_page() -> None:
     import typer
 
-    from use_st5.cli import app
+    from use_st5.cli.main import app
 
     shown = {line.split()[1] for page, line in commands() if page.startswith("docs/commands/")}
     assert set(typer.main.get_command(app).commands) <= shown
@@ -177,8 +177,8 @@ def check_use_st5(words: list[str]) -> None:
     """Parses a command as `use-st5` would."""
     import typer
 
-    from use_st5._cli import reproduce
-    from use_st5.cli import app
+    from use_st5.cli import reproduce
+    from use_st5.cli.main import app
     from use_st5.evaluation.registry import select_tasks
 
     command = typer.main.get_command(app)

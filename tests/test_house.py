@@ -27,20 +27,20 @@ STUB = "py_binary = native.py_binary\npy_library = native.py_library\npy_test = 
 
 # Sources whose behaviour the test of their users holds: source → that test.
 HELD_ELSEWHERE = {
-    "use_st5/_cli/embedding_job.py": "tests/cli/test_embed.py",
-    "use_st5/_cli/lines.py": "tests/cli/test_embed.py",
-    "use_st5/_cli/measuring.py": "tests/cli/test_benchmark.py",
-    "use_st5/_cli/models.py": "tests/cli/test_cli.py",
-    "use_st5/_cli/named_encoder.py": "tests/cli/test_evaluate.py",
+    "use_st5/cli/embedding_job.py": "tests/cli/test_embed.py",
+    "use_st5/cli/lines.py": "tests/cli/test_embed.py",
+    "use_st5/cli/measuring.py": "tests/cli/test_benchmark.py",
+    "use_st5/cli/models.py": "tests/cli/test_cli.py",
+    "use_st5/cli/named_encoder.py": "tests/cli/test_evaluate.py",
     "use_st5/__main__.py": "tests/cli/test_interrupts.py",
-    "use_st5/_cli/one_line_errors.py": "tests/cli/test_cli.py",
-    "use_st5/_cli/output.py": "tests/cli/test_cli.py",
-    "use_st5/_cli/packages.py": "tests/cli/test_doctor.py",
-    "use_st5/_cli/task_choice.py": "tests/cli/test_evaluate.py",
+    "use_st5/cli/one_line_errors.py": "tests/cli/test_cli.py",
+    "use_st5/cli/output.py": "tests/cli/test_cli.py",
+    "use_st5/cli/packages.py": "tests/cli/test_doctor.py",
+    "use_st5/cli/task_choice.py": "tests/cli/test_evaluate.py",
     "use_st5/_model_writer.py": "tests/export/test_saved_model.py",
     "use_st5/_public.py": "tests/test_public_names.py",
     "use_st5/beam/output.py": "tests/beam/test_corpus.py",
-    "use_st5/cli.py": "tests/cli/test_cli.py",
+    "use_st5/cli/main.py": "tests/cli/test_cli.py",
     "use_st5/convert/sentencepiece_message.py": "tests/convert/test_sentencepiece_model.py",
     "use_st5/data/_layout.py": "tests/data/test_text_reader.py",
     "use_st5/data/_reader.py": "tests/data/test_nli_reader.py",
@@ -144,7 +144,7 @@ def allowed_imports() -> dict[str, set[str]]:
 def room_of(file: str) -> str:
     """The room that a source of the package stands in."""
     first = Path(file).parts[1].removesuffix(".py")
-    if first in {"cli", "_cli", "__main__"}:
+    if first in {"cli", "__main__"}:
         return "cli"
     return FOUNDATION if first.startswith("_") else first
 

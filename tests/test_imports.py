@@ -62,7 +62,7 @@ def test_import_is_light(fresh_python: Callable[..., str]) -> None:
 
 @pytest.mark.process
 def test_command_line_starts_without_tensorflow(fresh_python: Callable[..., str]) -> None:
-    code = "import use_st5.cli, sys; print(sorted({'tensorflow', 'keras'} & set(sys.modules)))"
+    code = "import use_st5.cli.main, sys; print(sorted({'tensorflow', 'keras'} & set(sys.modules)))"
     assert fresh_python("-c", code).strip() == "[]"
 
 

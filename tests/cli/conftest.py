@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import use_st5
-from use_st5._cli import models
-from use_st5.cli import app
+from use_st5.cli import models
+from use_st5.cli.main import app
 
 
 class FakeEncoder:

@@ -28,7 +28,7 @@ class Directions:
 
 @pytest.fixture(autouse=True)
 def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("use_st5._cli.bitext.load_encoder", lambda name: Directions())
+    monkeypatch.setattr("use_st5.cli.bitext.load_encoder", lambda name: Directions())
     (tmp_path / "de.txt").write_text("haus\n\nhund\nhaus\n")
     (tmp_path / "en.txt").write_text("dog\nrain\nhouse\n")
     (tmp_path / "blank.txt").write_text("\n\n")

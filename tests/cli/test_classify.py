@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import FakeEncoder
-from use_st5._cli import classify
+from use_st5.cli import classify
 from use_st5.training.classifier import Classifier
 
 

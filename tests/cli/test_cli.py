@@ -17,10 +17,11 @@ import typer
 from typer.testing import CliRunner
 
 import use_st5
-from use_st5 import _progress, cli
-from use_st5._cli.one_line_errors import OneLineErrors
-from use_st5._cli.output import manual, print_table
-from use_st5.cli import app
+from use_st5 import _progress
+from use_st5.cli import main as cli
+from use_st5.cli.main import app
+from use_st5.cli.one_line_errors import OneLineErrors
+from use_st5.cli.output import manual, print_table
 
 COMMANDS = tuple(typer.main.get_command(app).commands)
 FULL = "No space left on device; make room there, or write elsewhere\n"
@@ -147,7 +148,7 @@ def test_tensorflow_that_does_not_load_is_one_line_with_the_next_step(
     def fail(name: str) -> None:
         raise RuntimeError(f"no {name}\ntoday")
 
-    monkeypatch.setattr("use_st5._cli.models.importlib.import_module", fail)
+    monkeypatch.setattr("use_st5.cli.models.importlib.import_module", fail)
     result = use("similarity", "a", "b")
     assert result.exit_code == 1
     assert "RuntimeError: no tensorflow today" in result.stderr
@@ -172,7 +173,7 @@ def test_help_in_a_fresh_process_imports_nothing_heavy(fresh_python: Callable) -
     code = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "from use_st5.cli import app\n"
+        "from use_st5.cli.main import app\n"
         "assert CliRunner().invoke(app, ['embed', '--help']).exit_code == 0\n"
         "heavy = {'tensorflow', 'keras', 'numpy', 'scipy', 'matplotlib', 'sklearn'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
@@ -211,7 +212,7 @@ def test_closed_and_full_descriptors_end_in_one_line(line: str, code: int, said:
 def test_no_file_gets_the_number_of_a_closed_descriptor(tmp_path: Path) -> None:
     """What libraries write to standard error would end up in it."""
     code = (
-        "from use_st5._cli.one_line_errors import open_standard_streams\n"
+        "from use_st5.cli.one_line_errors import open_standard_streams\n"
         "open_standard_streams()\n"
         "print(open('other', 'w').fileno(), file=open('number', 'w'))"
     )
@@ -239,7 +240,7 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
         "        return []\n"
         "use_st5.load = lambda name: Fake()\n"
         "sys.modules['tensorflow'] = None\n"
-        "from use_st5.cli import main\n"
+        "from use_st5.cli.main import main\n"
         "main()''', 'embed', '-']\n"
         "run = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,\n"
         "                       stderr=subprocess.PIPE)\n"
@@ -290,7 +291,7 @@ if case == "after the command":
     os.waitpid = interrupt
 if case == "at the end of the process":
     atexit.register(interrupt)
-from use_st5.cli import main
+from use_st5.cli.main import main
 main()
 """
 

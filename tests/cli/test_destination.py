@@ -12,7 +12,7 @@ import pytest
 
 import use_st5
 from tests.evaluation.toys import BagOfWords, words_task
-from use_st5._cli import convert, export, models, reproduce
+from use_st5.cli import convert, export, models, reproduce
 from use_st5.evaluation.runner import evaluate
 
 WRITERS = [

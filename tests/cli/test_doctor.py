@@ -15,10 +15,10 @@ import setuptools
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from use_st5._cli import doctor as doctor_module
-from use_st5._cli import packages
-from use_st5._cli.packages import Finding, Status
 from use_st5._imports import install_line
+from use_st5.cli import doctor as doctor_module
+from use_st5.cli import packages
+from use_st5.cli.packages import Finding, Status
 
 # Two alike vectors and another one, and the same where the wrong two are alike.
 SOUND = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])

@@ -23,9 +23,9 @@ import use_st5
 from tests.evaluation.toys import BagOfWords, words_task
 from tests.machines import new_machine  # noqa: F401
 from tests.toy_encoders import WORDS, Toy
-from use_st5._cli import train
-from use_st5._cli.elsewhere import fetched
 from use_st5._remote_files import brought, carry, exists, names_in
+from use_st5.cli import train
+from use_st5.cli.elsewhere import fetched
 from use_st5.evaluation.runner import evaluate
 from use_st5.training.classifier import Classifier
 from use_st5.training.training_loop import TrainingLoop

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from use_st5._cli import embed as embed_module
-from use_st5._cli.lines import open_seekable, read_lines, survey
+from use_st5.cli import embed as embed_module
+from use_st5.cli.lines import open_seekable, read_lines, survey
 
 TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "  spaces  "]
 
@@ -325,7 +325,7 @@ use_st5.load = lambda name: Slow()
 sys.modules["tensorflow"] = None
 # A test run in the background ignores the signal, and so would its processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from use_st5.cli import main
+from use_st5.cli.main import main
 main()
 """
 

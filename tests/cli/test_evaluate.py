@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.conftest import FakeEncoder
 from tests.evaluation.toys import WORDS, words_task
-from use_st5._cli.task_choice import print_tasks
+from use_st5.cli.task_choice import print_tasks
 from use_st5.data.data_folder import DataSource
 from use_st5.evaluation import registry
 from use_st5.evaluation.record import EvaluationRecord
@@ -434,7 +434,7 @@ tasks = {
 registry.all_tasks = lambda: tasks
 # A test run in the background ignores the signal, and so would its processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from use_st5.cli import main
+from use_st5.cli.main import main
 main()
 """
 
@@ -485,7 +485,7 @@ def test_list_in_a_fresh_process_imports_no_tensorflow(fresh_python: Callable) -
     code = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "from use_st5.cli import app\n"
+        "from use_st5.cli.main import app\n"
         "result = CliRunner().invoke(app, ['evaluate', '--list'])\n"
         "assert result.exit_code == 0, result.output\n"
         "assert 'sts12' in result.stdout\n"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from use_st5._cli import embed
+from use_st5.cli import embed
 from use_st5.search import VectorIndex
 
 TEXTS = ["alpha", "beta", "", "gamma, née", "delta"]

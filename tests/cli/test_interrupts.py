@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import use_st5.__main__
-from use_st5._cli import interrupts
-from use_st5._cli.one_line_errors import OneLineErrors
-from use_st5.cli import app
+from use_st5.cli import interrupts
+from use_st5.cli.main import app
+from use_st5.cli.one_line_errors import OneLineErrors
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_it_is_heard_while_the_commands_are_imported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.delitem(sys.modules, "use_st5.cli")
-    finder = InterruptedImport("use_st5.cli", swallowed=swallowed)
+    monkeypatch.delitem(sys.modules, "use_st5.cli.main")
+    finder = InterruptedImport("use_st5.cli.main", swallowed=swallowed)
     monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
     with pytest.raises(SystemExit) as end:
         use_st5.__main__.main()
@@ -72,7 +72,7 @@ def test_it_is_said_while_the_line_is_read(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_error_of_an_import_stays_what_it_is(
     heard: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "use_st5.cli", None)
+    monkeypatch.setitem(sys.modules, "use_st5.cli.main", None)
     with pytest.raises(ImportError):
         use_st5.__main__.main()
     assert not heard

@@ -27,7 +27,7 @@ class Directions:
 
 @pytest.fixture(autouse=True)
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("use_st5._cli.mine.load_encoder", lambda name: Directions())
+    monkeypatch.setattr("use_st5.cli.mine.load_encoder", lambda name: Directions())
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5._cli.native_stderr import last_words
+from use_st5.cli.native_stderr import last_words
 
 ABSL = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
 LOOP = "W0000 00:00:1795330164.637374    6658 loop_optimizer.cc:934] Skipping loop optimization\n"
@@ -44,7 +44,7 @@ def test_last_words_are_what_is_no_log_line(written: str, last: str) -> None:
 # Noise of a library, a line of ours, and then the end that the argument names.
 ENDS = f"""
 import ctypes, os, signal, sys
-from use_st5._cli.native_stderr import native_stderr_unheard
+from use_st5.cli.native_stderr import native_stderr_unheard
 ends = {{
     "regular": lambda: None,
     "abort": os.abort,
@@ -103,7 +103,7 @@ COMMANDS = (
 )
 RUN = """
 import json, sys
-from use_st5.cli import main
+from use_st5.cli.main import main
 for command in json.loads(sys.argv.pop()):
     sys.argv[1:] = command
     try:

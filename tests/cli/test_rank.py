@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5._cli import rank
 from use_st5._token_limit import TokenLimit
+from use_st5.cli import rank
 from use_st5.cross_encoder import CrossEncoder
 
 

@@ -55,7 +55,7 @@ def test_a_bundled_model_is_found_by_the_name_in_the_index(
     result = use("search", "texts.index", "beta")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "made by fake, which is no bundled model; give its folder with --model" in result.stderr
-    monkeypatch.setattr("use_st5._cli.search.bundled_names", lambda: ["fake"])
+    monkeypatch.setattr("use_st5.cli.search.bundled_names", lambda: ["fake"])
     assert use("search", "texts.index", "beta").exit_code == 0
 
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from tests.toy_encoders import WORDS, Toy
-from use_st5._cli.strategy import Strategy, strategy_name
+from use_st5.cli.strategy import Strategy, strategy_name
 
 TWO_CPUS = """
 import sys
@@ -20,7 +20,7 @@ import tensorflow as tf
 sys.stderr = sys.stdout
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from use_st5.cli import app
+from use_st5.cli.main import app
 for strategy in ("one", "mirrored"):
     app([*sys.argv[1:], "--to", strategy, "--strategy", strategy], standalone_mode=False)
 """

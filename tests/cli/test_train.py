@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from use_st5._cli import train
-from use_st5.cli import app
+from use_st5.cli import train
+from use_st5.cli.main import app
 from use_st5.training.settings import Settings
 from use_st5.training.train import Trained
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.footprint.records import write_folder
-from use_st5.cli import app
+from use_st5.cli.main import app
 from use_st5.footprint import FootprintRecord, measure, measure_footprint
 from use_st5.footprint.measure import find_models
 from use_st5.footprint.record import Visit

@@ -47,7 +47,7 @@ def nothing() -> None:
 
 def tensorflow() -> None:
     """The command as it is; TensorFlow and what else takes long is imported before it begins."""
-    from use_st5._cli.models import start_tensorflow
+    from use_st5.cli.models import start_tensorflow
 
     start_tensorflow()
     import use_st5.convert.checkpoint
@@ -59,7 +59,7 @@ def tensorflow() -> None:
 def toy_encoder() -> None:
     """`SlowEncoder` for every model, few texts in a chunk."""
     import use_st5
-    from use_st5._cli import embed, models
+    from use_st5.cli import embed, models
 
     use_st5.load = lambda name: SlowEncoder()
     models.start_tensorflow = lambda: None
@@ -130,7 +130,7 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with native_code_unheard():
         SETUPS[arguments[0]]()
-    from use_st5.cli import main as use_st5_main
+    from use_st5.cli.main import main as use_st5_main
 
     sys.argv = ["use-st5", *arguments[1:]]
     ready, go = map(int, os.environ["FUZZ_GATE"].split(","))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tests.evaluation.report import records as report_records
 from tests.footprint.records import write_folder
 from tests.fuzz.strings import SENTENCES
-from use_st5._cli.native_stderr import LOG_LINE
+from use_st5.cli.native_stderr import LOG_LINE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
@@ -313,7 +313,7 @@ def _run_here(command: Command, folder: Path) -> None:
     from typer.testing import CliRunner
 
     from tests.fuzz.command import SETUPS
-    from use_st5.cli import app
+    from use_st5.cli.main import app
 
     SETUPS[command.setup]()
     with contextlib.chdir(folder):

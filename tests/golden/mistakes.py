@@ -46,7 +46,7 @@ def commands() -> list[str]:
 
 def told(command: str) -> str:
     """The entry of the table for a command, which is run in the current folder."""
-    from use_st5.cli import app
+    from use_st5.cli.main import app
 
     done = CliRunner().invoke(app, shlex.split(command))
     # That a slow machine is at work is no part of the message.

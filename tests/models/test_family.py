@@ -109,7 +109,7 @@ def test_evaluated_and_benchmarked(
 ) -> None:
     from typer.testing import CliRunner
 
-    from use_st5.cli import app
+    from use_st5.cli.main import app
 
     monkeypatch.chdir(tmp_path)
     trained.export("toy")

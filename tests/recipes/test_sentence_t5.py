@@ -18,7 +18,7 @@ from tests.recipes.small_t5 import SMALL as SMALL_T5
 from tests.recipes.small_t5 import small_nli
 from use_st5._model_manifest import ModelManifest
 from use_st5._remote_files import carry
-from use_st5.cli import app
+from use_st5.cli.main import app
 from use_st5.data.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
 from use_st5.models.t5.config import T5Config
 from use_st5.models.t5.t5 import T5

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from use_st5._cli import train as command
 from use_st5._imports import install_line
-from use_st5.cli import app
+from use_st5.cli import train as command
+from use_st5.cli.main import app
 from use_st5.training.history import History
 from use_st5.training.model_card import command_line, plot_line
 from use_st5.training.settings import NAMED_SETTINGS, make_settings

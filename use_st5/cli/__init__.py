@@ -1,0 +1,1 @@
+"""The commands of `use-st5`, one module each; `main.py` puts them together."""

@@ -1,0 +1,89 @@
+"""`use-st5 classify`: what classes texts are of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from use_st5._progress import progress_lines
+from use_st5._streams import in_chunks
+from use_st5.cli.lines import STDIN, open_input, read_lines
+from use_st5.cli.models import say_truncated, start_tensorflow
+from use_st5.cli.output import manual, print_table, waiting
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# What is encoded at once, and what JSON lines come in.
+_ROWS, _CHARACTERS = 4096, 4_000_000
+
+HELP = manual(
+    r"""Name the class of each text by a classifier that use-st5 train made.
+
+    CLASSIFIER is the classifier.keras in the folder TO.run of a training on texts with a label. Its
+    encoder is the folder TO beside it, or what --encoder names. The texts are the lines of files,
+    or of standard input (-, or no file).
+
+    In a pipe the result is lines with tabs: label, probability, text; --json gives an object a
+    line, with the probability of every label, as they are ready.""",
+    "use-st5 classify tuned.run/classifier.keras questions.txt",
+    "cut -f 3 mail.tsv | use-st5 classify tuned.run/classifier.keras --json | jq .label",
+)
+
+
+def classify(
+    classifier: Annotated[
+        str, typer.Argument(metavar="CLASSIFIER", help="The .keras file of a classifier.")
+    ],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Files of texts, one a line; - for stdin."),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="The folder of its encoder. Default: TO beside TO.run.")
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, help="Texts in a batch at most.")
+    ] = 512,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object a line.")] = False,
+) -> None:
+    """Names the classes of texts."""
+    start_tensorflow()
+    from use_st5.training.classifier import Classifier
+
+    with waiting(f"loading {classifier}"):
+        loaded = Classifier.load(classifier, encoder=encoder)
+    options = {"batch_size": batch_size, "show_progress": False, "on_truncation": "ignore"}
+    cells: list[tuple[str, str, str]] = []
+    total = cut = 0
+    read = in_chunks(_texts(files or [STDIN]), rows=_ROWS, characters=_CHARACTERS, length=len)
+    with progress_lines(lambda: f"texts: {total:,}"):
+        for texts in read:
+            found = loaded.probabilities(texts, **options)
+            total, cut = total + len(texts), cut + len(loaded.encoder.truncated(texts))
+            if as_json:
+                _print_objects(texts, found, loaded.labels)
+                continue
+            chosen = zip(texts, found.argmax(axis=1), found.max(axis=1), strict=True)
+            cells += [(loaded.labels[place], f"{most:.4f}", text) for text, place, most in chosen]
+    if not total:
+        raise ValueError("expected texts to classify, one a line, received none")
+    say_truncated(loaded.encoder, cut, total)
+    if not as_json:
+        print_table(["label", "probability", "text"], cells)
+
+
+def _texts(files: Sequence[str]) -> Iterator[str]:
+    for file in files:
+        with open_input(file) as stream:
+            yield from read_lines(stream, source=file)
+
+
+def _print_objects(texts: Sequence[str], found: np.ndarray, labels: Sequence[str]) -> None:
+    for text, row in zip(texts, found, strict=True):
+        by_label = {name: round(float(part), 6) for name, part in zip(labels, row, strict=True)}
+        answer = {"label": labels[row.argmax()], "probabilities": by_label, "text": text}
+        typer.echo(json.dumps(answer, ensure_ascii=False))

@@ -1,0 +1,158 @@
+"""`use-st5 convert`: a sentence encoder out of a foreign checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from use_st5._remote_files import as_written
+from use_st5.cli.destination import sole_model
+from use_st5.cli.elsewhere import fetched
+from use_st5.cli.models import start_keras
+from use_st5.cli.output import manual, say, waiting
+
+HELP = manual(
+    """Turn a checkpoint of a T5, BERT or RoBERTa into a sentence encoder that takes strings.
+
+    SOURCE is one of these, found out by itself: a folder of sentence-transformers (modules.json;
+    all-MiniLM-L6-v2, sentence-t5-base and the like); a folder of Hugging Face with a BERT, RoBERTa,
+    T5, T5 1.1 or mT5 (config.json), stored as safetensors in one file or in shards; a T5X
+    checkpoint, a folder checkpoint_N or one file, of a T5 or of a dual encoder; a TensorFlow
+    checkpoint (model.ckpt-N) of a T5 of Mesh TensorFlow, its first release, or of the Model Garden;
+    the folder of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt), or a checkpoint
+    of the Model Garden's, with vocab.txt beside it.
+
+    use_st5 downloads nothing. The folder of a model of Hugging Face's hub comes here by
+    `hf download sentence-transformers/all-MiniLM-L6-v2 --local-dir all-MiniLM-L6-v2`.
+
+    Of a plain BERT or RoBERTa an encoder is made whose vectors are pooled: --pooling mean, cls or
+    max. One that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. Of a
+    plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or
+    decoder, without projection. T5X and TensorFlow checkpoints hold no configuration, which their
+    tensors' shapes give, and no vocabulary: --vocabulary names it, and T5's own is taken where the
+    table has its 32,128 rows.
+
+    Nothing in a checkpoint is run; files that hold code (.bin, .pt) are refused. Every name and
+    shape is checked before a tensor is read, and one tensor is in memory at a time.
+
+    SOURCE and --to may lie on gs:// and every other file system of TensorFlow.""",
+    "use-st5 convert sentence-t5-base --to models/sentence_t5_base",
+    "use-st5 convert all-MiniLM-L6-v2 --to models/minilm",
+    "use-st5 convert bert-base-uncased --to models/bert_cls --pooling cls",
+    "use-st5 convert t5-large --to models/t5_large_raw --pooling decoder",
+    "use-st5 convert sentence-t5-xxl --to models/sentence_t5_xxl --dtype bfloat16",
+    "use-st5 convert mt5_base/checkpoint_1000000 --to models/mt5 --vocabulary mc4.model",
+)
+
+
+class DtypeOption(StrEnum):
+    """What `--dtype` takes."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+
+
+def convert(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="The checkpoint's folder, file or prefix.")
+    ],
+    to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            "--pooling",
+            metavar="NAME",
+            help="Of a plain T5 (mean, first, decoder) or BERT (mean, cls, max). Default: mean.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        DtypeOption, typer.Option("--dtype", help="Of weights and activations.")
+    ] = DtypeOption.FLOAT32,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            "--vocabulary",
+            metavar="FILE",
+            help="SentencePiece model, or vocab.txt of a BERT. Default: the folder's, or T5's.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Tokens that are read of a text, those of its ends included. Default: what the "
+            "checkpoint says; 256 for a T5, a BERT's positions.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The model's. Default: that of the folder.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the model in the folder.")
+    ] = False,
+) -> None:
+    """Turns a checkpoint into a sentence encoder."""
+    with sole_model(to, overwrite=overwrite):
+        _convert(source, to, pooling, dtype, vocabulary, max_length, name)
+
+
+def _convert(
+    source: Path,
+    to: Path,
+    pooling: str | None,
+    dtype: DtypeOption,
+    vocabulary: Path | None,
+    max_length: int | None,
+    name: str | None,
+) -> None:
+    start_keras("convert")
+    from use_st5.convert.checkpoint import open_checkpoint
+    from use_st5.convert.sentence_transformers import MODULES
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    checkpoint = open_checkpoint(fetched(source))
+    if pooling is not None and checkpoint.modules is not None:
+        raise typer.BadParameter(
+            f"{as_written(source / MODULES)} says how the model pools.", param_hint="--pooling"
+        )
+    with _counted() as on_tensor:
+        encoder = TrainableEncoder.of_checkpoint(
+            checkpoint,
+            pooling=pooling,
+            vocabulary=vocabulary,
+            dtype=dtype.value,
+            max_length=max_length,
+            on_tensor=on_tensor,
+        )
+    encoder.name = name or to.name
+    place = as_written(to)
+    with waiting(f"writing {place}"):
+        manifest = encoder.export(to)
+    size = f"{manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
+    say(f"{place}: from {checkpoint.format}, {size}")
+
+
+@contextlib.contextmanager
+def _counted() -> Iterator[Callable[[str], None]]:
+    """A spinner, or lines, that count the tensors which are in place."""
+    from rich.console import Console
+    from rich.progress import SpinnerColumn, TextColumn
+
+    from use_st5._progress_bars import ProgressBars
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed} {task.description}: {task.fields[name]}"),
+    )
+    terminal = Console(stderr=True)
+    with ProgressBars(*columns, console=terminal, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("tensors read", total=None, name="")
+        yield lambda name: progress.update(task, advance=1, name=name)

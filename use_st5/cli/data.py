@@ -1,0 +1,162 @@
+"""`use-st5 data`: which evaluation sets are there, and preparing them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from use_st5.cli.cards import print_cards
+from use_st5.cli.evaluate import DATA_VARIABLE
+from use_st5.cli.output import manual, say, waiting
+
+if TYPE_CHECKING:
+    from use_st5.data.data_folder import DataFolder, DataSource
+    from use_st5.evaluation.task import EvaluationTask
+
+HELP = manual(
+    f"""Show which evaluation sets are there, and how to get the others.
+
+    They are looked for in --data, else in the folder that the environment variable {DATA_VARIABLE}
+    names, and up to two folders deeper, under the names they are published with. What is called
+    found has been read; where that failed, the reason stands beside the place. use_st5 brings none
+    of them: each has a licence of its own.
+
+    For some, `use-st5 data prepare NAME` makes the files out of a download; the last column says
+    which NAME.""",
+    "use-st5 data --data data",
+    "use-st5 data prepare sts --from downloads --to data",
+    "use-st5 data prepare glue/cola glue/rte --to data",
+)
+
+_PREPARE_HELP = manual(
+    r"""Bring published data sets into the layout that the evaluation reads.
+
+    [bold]sts[/bold] puts STS12 to STS16, the STS Benchmark and SICK into the folders that are
+    looked for, out of SemEval's archives. [bold]senteval[/bold] makes MR, CR, SUBJ, MPQA, TREC
+    and SST as SentEval's own script does, its tokeniser included. Both read the folder --from,
+    where archives need not be unpacked, and write those sets that are there.
+
+    [bold]glue/cola[/bold], glue/sst2, glue/mrpc, glue/stsb, glue/qqp, glue/mnli, glue/qnli and
+    glue/rte come from TensorFlow Datasets, which downloads them, or from the folder --from that it
+    has prepared elsewhere (its data_dir).
+
+    A set of which there is a file already stays as it is unless --overwrite is given; other files
+    in its folder stay in any case. The folders that were written are printed, one a line.""",
+    "use-st5 data prepare sts --from downloads --to data",
+    "use-st5 data prepare glue/cola glue/rte --from ~/tensorflow_datasets --to data",
+)
+
+app = typer.Typer(
+    help=HELP, invoke_without_command=True, rich_markup_mode="rich", no_args_is_help=False
+)
+
+
+@app.callback()
+def data(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", envvar=DATA_VARIABLE, help="The folder with the data sets."),
+    ] = None,
+) -> None:
+    """Shows the data sets; runs only where no command of its own follows."""
+    if context.invoked_subcommand is not None:
+        return
+    from use_st5.data.data_folder import DataFolder
+    from use_st5.evaluation.preparation import PREPARATIONS
+    from use_st5.evaluation.registry import all_tasks
+
+    opened = None if folder is None else DataFolder(folder)
+    users: dict[DataSource, list[EvaluationTask]] = {}
+    for task in all_tasks().values():
+        for source in task.sources + task.optional_sources:
+            users.setdefault(source, []).append(task)
+    with waiting("reading the data sets"):
+        states = [_state(source, tasks, opened) for source, tasks in users.items()]
+    rows = [
+        (
+            source.name,
+            state,
+            ", ".join(dict.fromkeys(task.group for task in tasks)),
+            source.origin,
+            source.licence,
+            " or ".join(name for name, each in PREPARATIONS.items() if each.gives(source)),
+        )
+        for (source, tasks), state in zip(users.items(), states, strict=True)
+    ]
+    print_cards(["data set", "found", "for", "from", "licence", "prepare"], rows)
+
+
+@app.command("prepare", help=_PREPARE_HELP)
+def prepare(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="sts, senteval, glue/cola, …")
+    ],
+    to: Annotated[Path, typer.Option("--to", help="The data folder to write to.")],
+    source: Annotated[
+        Path | None, typer.Option("--from", help="The folder with the downloads.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that exist.")
+    ] = False,
+) -> None:
+    """Prepares data sets."""
+    from use_st5.evaluation.preparation import PREPARATIONS
+    from use_st5.evaluation.preparation import prepare as write_folders
+
+    for name in names:
+        known = PREPARATIONS.get(name)
+        if known is None:
+            raise typer.BadParameter(
+                f"there is no preparation {name!r}; there is: {', '.join(PREPARATIONS)}."
+            )
+        if known.reads_downloads and source is None:
+            raise typer.BadParameter(
+                f"{name} needs a folder with {known.needs}.", param_hint="--from"
+            )
+    for name in names:
+        preparation = PREPARATIONS[name]
+        # TFDS tells on standard output what it downloads.
+        with contextlib.redirect_stdout(sys.stderr):
+            written, left = write_folders(preparation, to, source=source, overwrite=overwrite)
+        for folder in written:
+            typer.echo(str(folder))
+        for folder in left:
+            say(f"left as it is: {folder}; --overwrite replaces its files")
+        places = {to / place for place in preparation.writes}
+        if absent := sorted(map(str, places - {*written, *left})):
+            say(f"not in {source}: what {', '.join(absent)} is made of")
+
+
+def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder | None) -> str:
+    """Where the set is, and why it cannot be read if that is so."""
+    if folder is None:
+        return "unknown"
+    if not folder.has(source):
+        return "missing"
+    path = folder.find(source)
+    place = path.relative_to(folder.path).as_posix()
+    errors = [_reading_error(task, folder) for task in tasks]
+    about_it = [error for error in errors if str(path) in error]
+    # Another of a task's files may be the reason; then a task that was read speaks for this one.
+    reason = next(iter(about_it), errors[0] if all(errors) else "")
+    return f"{place}, not readable: {reason}" if reason else place
+
+
+@functools.cache
+def _reading_error(task: EvaluationTask, folder: DataFolder) -> str:
+    """What is wrong with a task's data sets; empty if they are read, or if one is missing."""
+    from use_st5.data.data_folder import MissingDataError
+
+    try:
+        task.read(folder)
+    except MissingDataError:
+        return ""
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""

@@ -1,0 +1,292 @@
+"""`use-st5 evaluate`: how good a model is, by the protocols of the papers."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from use_st5.cli.destination import sole_file
+from use_st5.cli.output import manual, print_table, say
+
+if TYPE_CHECKING:
+    from use_st5.cli.named_encoder import NamedEncoder
+    from use_st5.evaluation.record import EvaluationRecord
+    from use_st5.evaluation.task import EvaluationTask
+
+DATA_VARIABLE = "USE_ST5_DATA"
+_FOLDER = Path("evaluation")
+_CACHE = _FOLDER / "cache"
+
+HELP = manual(
+    rf"""Evaluate a model by the protocols of the papers: STS, SentEval, retrieval, bias and more.
+
+    MODEL is the name of a bundled model, the folder of a SavedModel, or an object of your own as
+    FILE.py:NAME or package.module:NAME. NAME is an object with encode(list of str) → array, or a
+    class or function that gives one when it is called without arguments. Its name, if it has one,
+    stands in the tables.
+
+    --tasks takes names of tasks and of groups; --list shows them, with what each computes, the
+    data it needs and where that comes from. A task whose data is missing is left out if its group
+    was asked for, and is an error if it was named itself. The data is looked for in --data, else
+    in the folder that the environment variable {DATA_VARIABLE} names, and up to two folders deeper;
+    `use-st5 data` says what is there.
+
+    --weat FILE tests associations of your own words (docs/bias.md shows the file). Of each
+    association test a second table shows the groups, the effect size with its 95 % interval, and p.
+
+    The result is a table, and a file of everything that repeating it takes: versions, seed,
+    protocols and the SHA-256 of the data files. An older file of the same tasks is replaced, one
+    of more tasks is not. `use-st5 report` makes a page of such files.
+
+    Every sentence is encoded once for all tasks. Vectors and results are kept in the cache, so that
+    an interrupted run goes on, and other tasks come cheaper; what changes a score (the model, the
+    data, an option, the seed) makes it anew. An object of your own is kept if its attribute
+    identity, a text, says which weights it has.""",
+    "use-st5 evaluate use_dan_en --tasks sts,senteval --data data",
+    "use-st5 evaluate path/to/my_model --tasks weat",
+    "use-st5 evaluate path/to/my_model --weat my_words.json",
+    "use-st5 evaluate my_encoder.py:MyEncoder --tasks stsb,tatoeba --out mine.json",
+    "use-st5 evaluate --list --data data",
+)
+
+
+def evaluate(
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="A model, or FILE.py:NAME.")
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option("--tasks", "-t", help="Names, with commas. Default: all, or only --weat."),
+    ] = None,
+    weat: Annotated[
+        list[Path] | None, typer.Option("--weat", help="A test of your own words; repeatable.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", envvar=DATA_VARIABLE, help="The folder with the data sets."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write. Default: evaluation/NAME.json."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 1111,
+    cache: Annotated[
+        Path | None,
+        typer.Option("--cache", help=f"The folder that keeps results. Default: {_CACHE}."),
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep nothing, and use nothing that was kept.")
+    ] = False,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
+    ] = None,
+    list_tasks: Annotated[
+        bool, typer.Option("--list", help="Show the tasks of --tasks and end.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Evaluates a model."""
+    from use_st5.cli.named_encoder import named_encoder
+    from use_st5.cli.task_choice import chosen_tasks, print_tasks
+
+    if list_tasks:
+        print_tasks(tasks, data, as_json=as_json)
+        return
+    if model is None:
+        raise typer.BadParameter("give a model, or --list.")
+    if cache is not None and no_cache:
+        raise typer.BadParameter("give --cache or --no-cache, not both.")
+    chosen, skipped = chosen_tasks(tasks, data, weat or ())
+    with contextlib.ExitStack() as claims:
+        if output is not None:
+            claims.enter_context(_claimed(output, chosen))
+        encoder = named_encoder(model, batch_size=batch_size)
+        if output is None:
+            output = _FOLDER / f"{_file_name(encoder.name)}.json"
+            claims.enter_context(_claimed(output, chosen))
+        kept = _cache_folder(encoder, cache, no_cache)
+        record = _run(encoder, chosen, data, seed=seed, cache=kept)
+        record = _with_skipped(record, skipped, data)
+        record.write(output)
+    _tell(record, encoder, skipped, output, as_json=as_json)
+
+
+@contextlib.contextmanager
+def _claimed(output: Path, tasks: list[EvaluationTask]) -> Iterator[None]:
+    """Keeps the record to this process, and refuses to replace one that holds more."""
+    with sole_file(output):
+        if output.exists():
+            _check_older(output, tasks)
+        yield
+
+
+def _check_older(output: Path, tasks: list[EvaluationTask]) -> None:
+    from use_st5.evaluation.record import EvaluationRecord
+
+    others = EvaluationRecord.read(output).tasks.keys() - {task.name for task in tasks}
+    if others:
+        raise FileExistsError(
+            f"{output} has results that are not asked for now ({', '.join(sorted(others))}): add "
+            "these to --tasks, or choose another file with --out"
+        )
+
+
+def _cache_folder(encoder: NamedEncoder, cache: Path | None, no_cache: bool) -> Path | None:
+    if no_cache:
+        return None
+    if encoder.identity is None:
+        if cache is not None:
+            raise typer.BadParameter(
+                f"{encoder.name} has no attribute identity, a text that changes with its weights.",
+                param_hint="--cache",
+            )
+        say(f"{encoder.name} has no attribute identity: nothing is kept for another run")
+        return None
+    return cache or _CACHE
+
+
+def _run(
+    encoder: NamedEncoder,
+    tasks: list[EvaluationTask],
+    data: Path | None,
+    *,
+    seed: int,
+    cache: Path | None,
+) -> EvaluationRecord:
+    """Runs the tasks; Ctrl-C says what of them is done."""
+    from use_st5.cli.evaluation_progress import drawn_progress
+    from use_st5.evaluation.runner import evaluate as run_tasks
+
+    done: list[str] = []
+
+    def report(name: str, result: Mapping[str, Any], cached: bool) -> None:
+        done.append(name)
+        score, value = _main_score(result)
+        origin = "kept from an earlier run" if cached else f"{result['seconds']:.1f} s"
+        say(f"{len(done)} of {len(tasks)}: {name}: {score} {value} ({origin})")
+
+    try:
+        with drawn_progress() as progress:
+            return run_tasks(
+                encoder.encode,
+                tasks,
+                data,
+                name=encoder.name,
+                identity=encoder.identity,
+                seed=seed,
+                cache=cache,
+                progress=progress,
+                on_result=report,
+                command=shlex.join(["use-st5", *sys.argv[1:]]),
+            )
+    except KeyboardInterrupt as interrupt:
+        finished = f"interrupted after {len(done)} of {len(tasks)} tasks"
+        if cache is None:
+            say(f"{finished}; nothing was kept")
+        else:
+            say(f"{finished}; what is done is kept in {cache}, the same command goes on")
+        raise typer.Exit(130) from interrupt
+
+
+def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
+        return
+    rows = [
+        (
+            name,
+            result["title"],
+            *_main_score(result),
+            ", ".join(f"{count} {what}" for what, count in result["counts"].items()),
+            f"{result['seconds']:.1f}",
+        )
+        for name, result in record.tasks.items()
+    ]
+    columns = ["task", "title", "score", "value", "n", "seconds"]
+    print_table(columns, rows, title=record.model["name"])
+    if associations := [
+        _association(name, result)
+        for name, result in record.tasks.items()
+        if "p_value" in result["scores"]
+    ]:
+        columns = ["task", "targets", "attributes", "effect size d", "95 % interval", "p"]
+        print_table(columns, associations, title="associations")
+
+
+def _association(name: str, result: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an association test compares, and what it found."""
+    x, y, a, b = result["details"].get("categories") or ("X", "Y", "A", "B")
+    scores = result["scores"]
+    ends = [scores[f"effect_size_{end}"] for end in ("low", "high")]
+    return (
+        name,
+        f"{x} / {y}",
+        f"{a} / {b}",
+        _digits(scores["effect_size"], 2),
+        " to ".join(_digits(end, 2) for end in ends),
+        _digits(scores["p_value"], 4),
+    )
+
+
+def _digits(value: float | None, digits: int) -> str:
+    return "undefined" if value is None else f"{value:.{digits}f}"
+
+
+def _main_score(result: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the value of the score that tables show."""
+    value = result["scores"][result["main"]]
+    return result["main"], "undefined" if value is None else f"{value:.4f}"
+
+
+def _with_skipped(
+    record: EvaluationRecord, skipped: Mapping[str, str], data: Path | None
+) -> EvaluationRecord:
+    """The record with what was left out; it is read elsewhere, so it names no folder of here."""
+    reasons = {task: reason.replace(str(data), "DATA") for task, reason in skipped.items()}
+    return dataclasses.replace(record, skipped=reasons)
+
+
+def _tell(
+    record: EvaluationRecord,
+    encoder: NamedEncoder,
+    skipped: Mapping[str, str],
+    output: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Prints the scores, and says what was cut, left out and written, and what has failed."""
+    _print_scores(record, as_json=as_json)
+    encoder.say_truncated()
+    _say_skipped(skipped)
+    say(f"written: {output}")
+    _fail_if_any(record.failed)
+
+
+def _say_skipped(skipped: Mapping[str, str]) -> None:
+    """One line for each data set that is missing, with the tasks that were left out."""
+    tasks: dict[str, list[str]] = {}
+    for task, reason in skipped.items():
+        tasks.setdefault(reason, []).append(task)
+    for reason, names in tasks.items():
+        say(f"left out {', '.join(names)}: {reason}")
+
+
+def _fail_if_any(failed: Mapping[str, str]) -> None:
+    """Ends with an error that names each task that failed, and what ended it."""
+    if failed:
+        reasons = "; ".join(f"{task}: {error}" for task, error in failed.items())
+        raise ValueError(f"{len(failed)} tasks failed: {reasons}")
+
+
+def _file_name(name: str) -> str:
+    """The model's name with `_` for what file systems refuse."""
+    return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name)

@@ -1,0 +1,145 @@
+"""`use-st5 export`: a model's folder, checked, copied and stored as wanted."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from use_st5._bundled import SAVED_MODEL_FILE
+from use_st5._files import atomic_path
+from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest, copy_model, older_files
+from use_st5._remote_files import as_written, exists, names_in, remote_path
+from use_st5.cli.destination import sole_file, sole_model
+from use_st5.cli.models import start_keras, start_tensorflow
+from use_st5.cli.output import manual, say, waiting
+from use_st5.export.archive import write_archive
+
+HELP = manual(
+    """Write a model to a folder or an archive that hub.load, Keras and TensorFlow Serving can use.
+
+    MODEL is a bundled model's name, an exported model's folder, or the output folder of a training
+    run, in which the exported model is found. Its files are held against their sha256 first.
+
+    --storage int8 stores the embedding table in a quarter of the space (the vectors change a
+    little), of a BERT its kernels, too, which makes a single sentence slower; float32 lets every
+    embedding be fine-tuned. Without it the storage stays as it is.
+
+    --archive writes one file, which a web server can offer: hub.load takes its URL.
+
+    MODEL, --to and --archive may lie on gs:// and every other file system of TensorFlow.
+
+    Folder and archive appear when they are whole. An older model there is replaced only with
+    --overwrite, anything else in a folder never.""",
+    "use-st5 export use_dan_en --to my_model --storage float32",
+    "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --storage int8",
+    "use-st5 export use_dan_en --archive use_dan_en.tar.gz",
+)
+
+
+class Storage(StrEnum):
+    """The storages that `--storage` takes."""
+
+    FLOAT32 = "float32"
+    INT8 = "int8"
+
+
+def export(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name or a folder.")],
+    to: Annotated[Path | None, typer.Option("--to", help="The folder to write.")] = None,
+    archive: Annotated[
+        Path | None, typer.Option("--archive", help="The .tar.gz to write, for hub.load by URL.")
+    ] = None,
+    storage: Annotated[Storage | None, typer.Option("--storage", help="Default: as it is.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the model or the archive that is there.")
+    ] = False,
+) -> None:
+    """Writes a model to a folder or an archive."""
+    if to is None and archive is None:
+        raise typer.BadParameter("expected --to, --archive or both.", param_hint="--to")
+    source = _find(model)
+    with ExitStack() as targets:
+        if to is not None:
+            if not remote_path(to) and to.resolve() == source.resolve():
+                raise typer.BadParameter(
+                    "expected another folder than the model's own.", param_hint="--to"
+                )
+            targets.enter_context(sole_model(to, overwrite=overwrite))
+        if archive is not None:
+            _check_archive(archive)
+            targets.enter_context(sole_file(archive, overwrite=overwrite, elsewhere=True))
+        manifest = ModelManifest.read(source)
+        if manifest is not None:
+            manifest.check_contents(source)
+        if to is not None:
+            found, size = _write(source, to, manifest, storage)
+            say(f"{as_written(to)}: {size / 1e6:.1f} MB, storage {found}")
+        if archive is not None:
+            _pack(source, archive, manifest, storage)
+
+
+def _write(
+    source: Path, to: Path, manifest: ModelManifest | None, storage: Storage | None
+) -> tuple[str, int]:
+    """Writes the folder of a model, in a storage; says in which, and how many bytes there are."""
+    found = manifest.storage if manifest else "unknown"
+    if storage is None or storage == found:
+        with atomic_path(to, older=older_files(to)) as temporary:
+            copy_model(source, temporary, manifest)
+            return found, _size(temporary)
+    start_keras("export --storage")
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    with waiting(f"storing as {storage}"):
+        written = TrainableEncoder.load(source).export(to, storage=storage.value)
+    return storage, written.size_bytes
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+
+
+def _check_archive(archive: Path) -> None:
+    """Refuses, before any work, an archive that should not be written."""
+    if not archive.name.endswith((".tar.gz", ".tgz")):
+        raise typer.BadParameter(
+            f"expected a file that ends in .tar.gz or .tgz, received {archive}.",
+            param_hint="--archive",
+        )
+
+
+def _pack(
+    source: Path, archive: Path, manifest: ModelManifest | None, storage: Storage | None
+) -> None:
+    """Writes the file of `--archive`, from a copy that holds the model's files alone."""
+    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+        folder = Path(scratch, "model")
+        _write(source, folder, manifest, storage)
+        with waiting(f"packing {archive.name}"), atomic_path(archive) as temporary:
+            write_archive(folder, temporary)
+            size = _size(temporary)
+    say(f"{as_written(archive)}: {size / 1e6:.1f} MB; hub.load takes the URL of this file")
+
+
+def _find(model: str) -> Path:
+    """The folder of an exported model, which may lie inside a training run's folder."""
+    folder = Path(model).expanduser()
+    if remote_path(model):
+        start_tensorflow()
+    names = names_in(folder)
+    if SAVED_MODEL_FILE in names or not (names or folder.is_dir()):
+        return model_folder(model)
+    inside = [name for name in sorted(names) if exists(folder / name / SAVED_MODEL_FILE)]
+    if len(inside) == 1:
+        return model_folder(folder / inside[0])
+    found = ", ".join(inside) or "none"
+    raise FileNotFoundError(
+        f"expected {as_written(folder)} to be, or to hold, one exported model (a folder with "
+        f"{SAVED_MODEL_FILE}); found inside: {found}"
+    )

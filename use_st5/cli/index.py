@@ -1,0 +1,141 @@
+"""`use-st5 index`: texts to a folder that `use-st5 search` searches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+from use_st5._files import sole_writer
+from use_st5._imports import require
+from use_st5.cli.destination import check_new
+from use_st5.cli.elsewhere import goes_elsewhere
+from use_st5.cli.embed import embedded
+from use_st5.cli.lines import open_seekable, read_lines
+from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
+from use_st5.cli.output import manual, say, waiting
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from use_st5.search.index_files import Kind
+
+HELP = manual(
+    r"""Turn texts, one a line, into an index that use-st5 search searches.
+
+    The index is a folder with the vectors, scaled to length 1, the texts, and the name and the hash
+    of the model: a search with another model is refused. It is written whole or not at all, and
+    the embedding of many texts goes on where it stopped when the same command is given again.
+
+    --kind says how it is searched. exact, the default, compares with every vector and finds the
+    true nearest. hnsw is a graph of near texts (extra search), whose search hardly grows with the
+    texts; it is in memory, and takes longer to build.
+
+    --vectors takes what use-st5 embed has made of the same texts with the same model, and spares
+    the embedding; some of the texts are embedded again to see that it is so.""",
+    "use-st5 index sentences.txt --to sentences.index",
+    "use-st5 index sentences.txt --to sentences.index --kind hnsw --model path/to/my_model",
+    "use-st5 index sentences.txt --vectors vectors.npy --to sentences.index --overwrite",
+)
+
+
+def index(
+    source: Annotated[
+        str, typer.Argument(metavar="INPUT", help="A text file, or - for standard input.")
+    ],
+    to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
+    model: ModelOption = DEFAULT_MODEL,
+    kind: Annotated[
+        str, typer.Option("--kind", metavar="[exact|hnsw]", help="How it is searched.")
+    ] = "exact",
+    vectors: Annotated[
+        Path | None, typer.Option("--vectors", help="A .npy of use-st5 embed.")
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the index if it exists.")
+    ] = False,
+) -> None:
+    """Turns the lines of a text into an index."""
+    from use_st5.search.index_files import check_replaceable
+
+    goes_elsewhere(to, allowed=False)
+    if not to.absolute().parent.is_dir():
+        raise FileNotFoundError(f"expected a folder to write to, found no {to.parent}")
+    chosen = _checked_kind(kind)
+    if chosen == "hnsw":
+        require("faiss", "search")
+    with sole_writer(to):
+        check_replaceable(to)
+        check_new(to, overwrite=overwrite)
+        with open_seekable(source, beside=to.absolute()) as stream:
+            texts = list(read_lines(stream, source=source))
+            if not texts:
+                raise ValueError(f"{source}: expected texts, one a line, received none")
+            if vectors is not None:
+                _build(texts, vectors, to, model, chosen)
+                return
+            stream.seek(0)
+            _embed_and_build(stream, source, texts, to, model, chosen, batch_size)
+
+
+def _checked_kind(kind: str) -> Kind:
+    """The kind that an option names; a kind of use_st5 0.2 becomes "exact", with a warning."""
+    if kind in ("int8", "binary"):
+        say(
+            f"--kind {kind} is gone: exact search is faster in memory, so the index is exact. "
+            "For very many texts give --kind hnsw"
+        )
+        return "exact"
+    if kind == "exact":
+        return "exact"
+    if kind == "hnsw":
+        return "hnsw"
+    raise typer.BadParameter(f"expected exact or hnsw, received {kind}.", param_hint="--kind")
+
+
+def _embed_and_build(
+    stream: IO[bytes],
+    source: str,
+    texts: list[str],
+    to: Path,
+    model: str,
+    kind: Kind,
+    batch_size: int | None,
+) -> None:
+    """Builds the index from vectors that grow in `TO.vectors.npy.partial`.
+
+    A file `TO.vectors.npy` is never written: it may be the user's.
+    """
+    options = {} if batch_size is None else {"batch_size": batch_size}
+    place = to.with_name(f"{to.name}.vectors.npy")
+    with sole_writer(place):
+        job = embedded(stream, source, place, model, "npy", options, shown=to)
+        _build(texts, job.whole_file(), to, model, kind)
+        job.discard()
+
+
+def _build(texts: list[str], vectors: Path, to: Path, model: str, kind: Kind) -> None:
+    from use_st5.search import VectorIndex
+
+    rows = _mapped(vectors)
+    encoder = CountingEncoder(load_encoder(model))
+    with waiting(f"building {to}"):
+        built = VectorIndex.build(to, rows, encoder=encoder, texts=texts, kind=kind)
+    say(f"{to}: {len(built):,} texts, vectors of {built.dimension} by {built.model} ({kind})")
+
+
+def _mapped(path: Path) -> np.ndarray:
+    """The array of a .npy file, of which a block at a time will be read."""
+    import numpy as np
+
+    if not path.is_file():
+        raise FileNotFoundError(f"expected a .npy file of vectors, found no {path}")
+    try:
+        return np.load(path, mmap_mode="r")
+    except Exception as error:  # NumPy's parser of headers raises what it stumbles over
+        raise ValueError(f"{path}: expected a .npy file of vectors ({error})") from error

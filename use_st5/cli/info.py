@@ -1,0 +1,142 @@
+"""`use-st5 info`: what a model is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from use_st5._model_folder import model_folder
+from use_st5._model_manifest import CARD_NAME, ModelManifest
+from use_st5.cli.models import DEFAULT_MODEL, start_tensorflow
+from use_st5.cli.output import manual, print_table
+
+HELP = manual(
+    """Show what a model is: size, dimension, signatures, what its card says.
+
+    Every file is held against the sha256 that was written at the export; a damaged model is an
+    error (exit code 1).
+
+    Works on any SavedModel; one from elsewhere has signatures and sizes, but no description.""",
+    "use-st5 info",
+    "use-st5 info path/to/my_model",
+    "use-st5 info use_dan_en --card",
+    "use-st5 info use_dan_en --json | jq .parameters",
+)
+
+
+def info(
+    model: Annotated[
+        str, typer.Argument(metavar="[MODEL]", help="A bundled model's name or a folder.")
+    ] = DEFAULT_MODEL,
+    card: Annotated[bool, typer.Option("--card", help="Print the whole card (Markdown).")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Shows what a model is."""
+    folder = model_folder(model)
+    if card:
+        _print_card(folder)
+        return
+    facts = _facts(folder)
+    if as_json:
+        typer.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    rows = []
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            rows += [(f"{name}: {key}", _readable(inner)) for key, inner in value.items()]
+        elif name == "max_length":
+            rows.append((name, _limit(value)))
+        else:
+            rows.append((name, _readable(value)))
+    print_table(["what", "value"], rows)
+
+
+def _print_card(folder: Path) -> None:
+    path = folder / CARD_NAME
+    if not path.is_file():
+        raise FileNotFoundError(f"expected a model card, found no {path}")
+    typer.echo(path.read_text(encoding="utf-8").rstrip("\n"))
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """Everything that is known of the SavedModel in `folder`, checked against its manifest."""
+    manifest = ModelManifest.read(folder)
+    facts: dict[str, Any] = {"folder": str(folder.resolve())}
+    if manifest is None:
+        facts["description"] = "none: this model was not exported by use_st5"
+        facts["bytes"] = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    else:
+        manifest.check_contents(folder)
+        facts |= {
+            "name": manifest.name,
+            "summary": _summary(folder),
+            "dimension": manifest.dimension,
+            "max_length": manifest.max_length,
+            "parameters": manifest.parameters,
+            "trainable_parameters": manifest.trainable_parameters,
+            "storage": manifest.storage,
+            "bytes": manifest.size_bytes,
+            "files": f"{len(manifest.files)}, as they were exported (sha256)",
+            "versions": manifest.versions,
+            "metadata": manifest.metadata,
+        }
+    facts["signatures"] = _signatures(folder)
+    return facts
+
+
+def _summary(folder: Path) -> str:
+    """The first paragraph of the card below its front matter and its title."""
+    path = folder / CARD_NAME
+    if not path.is_file():
+        return ""
+    text = path.read_text(encoding="utf-8")
+    if text.startswith("---\n"):
+        text = text.partition("\n---\n")[2]
+    paragraphs = (" ".join(part.split()) for part in text.split("\n\n"))
+    return next((part for part in paragraphs if part and part[0] not in "#|<!-"), "")
+
+
+def _signatures(folder: Path) -> dict[str, str]:
+    """The signatures as `name[shape] type → name[shape] type`, read without building the graph."""
+    start_tensorflow()
+    from tensorflow.dtypes import as_dtype
+
+    from use_st5._loading import saved_model_graph
+
+    content = saved_model_graph(folder)
+
+    def tensors(entries: Any) -> str:
+        return ", ".join(
+            f"{name} {as_dtype(entry.dtype).name} {_shape(entry.tensor_shape)}"
+            for name, entry in sorted(entries.items())
+        )
+
+    return {
+        name: f"{tensors(signature.inputs)} → {tensors(signature.outputs)}"
+        for graph in content.meta_graphs
+        for name, signature in sorted(graph.signature_def.items())
+        if not name.startswith("__")
+    }
+
+
+def _shape(shape: Any) -> str:
+    if shape.unknown_rank:
+        return "[...]"
+    return f"[{', '.join('any' if dim.size < 0 else str(dim.size) for dim in shape.dim)}]"
+
+
+def _limit(max_length: int | None) -> str:
+    if max_length is None:
+        return "none: texts are read to their end"
+    return f"{max_length:,} tokens: the rest of a longer text is not read"
+
+
+def _readable(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{value:,}"

@@ -1,0 +1,125 @@
+"""The command line: `use-st5 embed`, `similarity`, `search`, `evaluate`, `train` and others.
+
+The commands are the other modules of this package. Nothing imports TensorFlow before a command
+needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Annotated
+
+import typer
+
+import use_st5
+from use_st5._progress import progress_lines
+from use_st5.cli import (
+    benchmark,
+    bitext,
+    classify,
+    convert,
+    data,
+    doctor,
+    embed,
+    evaluate,
+    export,
+    index,
+    info,
+    mine,
+    rank,
+    report,
+    reproduce,
+    search,
+    similarity,
+    train,
+)
+from use_st5.cli.interrupts import (
+    end_interrupted,
+    hear_every_interrupt,
+    hear_no_more_interrupts,
+)
+from use_st5.cli.native_stderr import native_stderr_unheard
+from use_st5.cli.one_line_errors import OneLineErrors, debug_first, open_standard_streams
+from use_st5.cli.output import manual
+
+_HELP = manual(
+    """Universal sentence encoders: embed, compare, evaluate, train, export.
+
+    The English model use_dan_en comes with the package: no network, no key, no download. Where a
+    command takes a model, it takes the name of a bundled one or a folder.
+
+    [bold]Exit codes[/bold]: 0 done, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C. An error
+    is one line on standard error.""",
+    "use-st5 embed sentences.txt -o vectors.npy",
+    'use-st5 similarity "How old are you?" "What is your age?"',
+    "use-st5 doctor",
+)
+
+app = typer.Typer(
+    name="use-st5",
+    cls=OneLineErrors,
+    help=_HELP,
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("embed", help=embed.HELP)(embed.embed)
+app.command("similarity", help=similarity.HELP)(similarity.similarity)
+app.command("rank", help=rank.HELP)(rank.rank)
+app.command("index", help=index.HELP)(index.index)
+app.command("search", help=search.HELP)(search.search)
+app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
+app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
+app.command("report", help=report.HELP)(report.report)
+app.add_typer(data.app, name="data")
+app.command("train", help=train.HELP)(train.train)
+app.command("classify", help=classify.HELP)(classify.classify)
+app.command("mine", help=mine.HELP)(mine.mine)
+app.command("bitext", help=bitext.HELP)(bitext.bitext)
+app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT)(
+    reproduce.reproduce
+)
+app.command("export", help=export.HELP)(export.export)
+app.command("convert", help=convert.HELP)(convert.convert)
+app.command("info", help=info.HELP)(info.info)
+app.command("doctor", help=doctor.HELP)(doctor.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(use_st5.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")
+    ] = False,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line; `use_st5.__main__` is how it is begun."""
+    try:
+        open_standard_streams()
+        hear_every_interrupt()
+        _, debug = debug_first(sys.argv[1:])
+        with contextlib.nullcontext() if debug else native_stderr_unheard():
+            name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+            # Whatever says nothing of itself for ten seconds is known to be at work.
+            with progress_lines(lambda: f"use-st5 {name} is at work"):
+                app(prog_name="use-st5")
+    except KeyboardInterrupt:  # Before the command began, or after its end.
+        end_interrupted()
+    finally:
+        hear_no_more_interrupts()

@@ -1,0 +1,90 @@
+"""`use-st5 rank`: texts by how well each goes with a query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from use_st5._progress import progress_lines
+from use_st5.cli.lines import STDIN, open_input, read_lines
+from use_st5.cli.models import say_truncated, start_tensorflow
+from use_st5.cli.output import manual, print_table, waiting
+
+if TYPE_CHECKING:
+    from use_st5.cross_encoder import CrossEncoder
+
+HELP = manual(
+    r"""Rank texts by their scores with a query, the best first.
+
+    MODEL is a cross-encoder, which reads the query and a text together: a folder that use_st5
+    exported of one, or a checkpoint of Hugging Face or sentence-transformers with a BERT or RoBERTa
+    that classifies pairs and has one label (those for MS MARCO, for STS). It reads each pair anew:
+    it ranks again what an encoder or a search has found, some hundred texts, not a whole corpus.
+    Of a pair that is longer than it reads, the longer text is cut; standard error says how many.
+
+    The texts are the lines of files, or of standard input (-, or no file). Scores are from 0 to 1;
+    of equal ones the earlier text comes first. In a pipe the result is lines with tabs: score,
+    place of the text (FILE:LINE), text; --json gives one object.""",
+    'use-st5 rank path/to/cross_encoder --query "How old are you?" answers.txt',
+    'grep -i age *.txt | use-st5 rank path/to/cross_encoder -q "How old are you?" --top-k 10',
+    'use-st5 rank path/to/cross_encoder -q "How old are you?" a.txt b.txt --json | jq .ranked[0]',
+)
+
+
+def rank(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="The folder of a cross-encoder.")],
+    query: Annotated[str, typer.Option("--query", "-q", help="What the texts are ranked for.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Files of texts, one a line; - for stdin."),
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", "-k", min=1, help="How many to show. Default: all.")
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, help="Pairs in a batch at most.")
+    ] = 128,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Ranks texts."""
+    found = list(_texts(files or [STDIN]))
+    if not found:
+        raise ValueError("expected texts to rank, one a line, received none")
+    places, texts = zip(*found, strict=True)
+    judge = _load(model)
+    with progress_lines(lambda: f"ranking {len(texts):,} texts"):
+        cut = judge.truncated([(query, text) for text in texts])
+        ranked = judge.rank(query, texts, top_k=top_k, batch_size=batch_size)
+    say_truncated(judge, len(cut), len(texts), what="pairs of the query and a text")
+    if as_json:
+        rows = [
+            {"score": each.score, "file": file, "line": line, "text": each.text}
+            for each in ranked
+            for file, line in [places[each.place]]
+        ]
+        answer = {"model": judge.name, "query": query, "texts": len(texts), "ranked": rows}
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+        return
+    cells = [
+        (f"{each.score:.4f}", "{}:{}".format(*places[each.place]), each.text) for each in ranked
+    ]
+    print_table(["score", "place", "text"], cells)
+
+
+def _texts(files: Sequence[str]) -> Iterator[tuple[tuple[str, int], str]]:
+    """The place of each text, its file and its line, and the text."""
+    for file in files:
+        with open_input(file) as stream:
+            for number, text in enumerate(read_lines(stream, source=file), start=1):
+                yield (file, number), text
+
+
+def _load(model: str) -> CrossEncoder:
+    start_tensorflow()
+    from use_st5.cross_encoder import CrossEncoder
+
+    with waiting(f"loading {model}"):
+        return CrossEncoder.load(model)

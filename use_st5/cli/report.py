@@ -1,0 +1,82 @@
+"""`use-st5 report`: a page that shows evaluated models side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from use_st5.cli.destination import sole_folder
+from use_st5.cli.output import manual
+
+if TYPE_CHECKING:
+    from use_st5.evaluation.record import EvaluationRecord
+
+HELP = manual(
+    """Make one page of the files that `use-st5 evaluate` wrote.
+
+    The page (report.html, which needs nothing else) shows the models side by side: tables of STS
+    and of transfer, bias with its intervals, alignment against uniformity, partitions, retrieval by
+    language. Its plots lie beside it as PNG.
+
+    NAME=FILE gives a model another name; two of one name need it. The models stand in the order
+    given.
+
+    The paths of the files that were written are printed, one a line.""",
+    "use-st5 report evaluation/use_dan_en.json evaluation/all-MiniLM-L6-v2.json",
+    "use-st5 report before=old/use_dan_en.json after=evaluation/use_dan_en.json --out page",
+)
+
+
+def report(
+    records: Annotated[
+        list[str], typer.Argument(metavar="[NAME=]FILE...", help="Files of `use-st5 evaluate`.")
+    ],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path(
+        "report"
+    ),
+) -> None:
+    """Makes a page of evaluations."""
+    read = _read(records)
+    with sole_folder(output):
+        from use_st5.evaluation.report import write_report
+
+        written = write_report(read, output)
+    for path in written:
+        typer.echo(str(path))
+
+
+def _read(arguments: list[str]) -> list[EvaluationRecord]:
+    """The records, under the names that they are to have."""
+    from use_st5.evaluation.record import EvaluationRecord
+
+    files: dict[str, str] = {}
+    records = []
+    for argument in arguments:
+        name, file = _name_and_file(argument)
+        if not Path(file).is_file():
+            raise FileNotFoundError(
+                f"expected a file that `use-st5 evaluate` wrote, found no {file}"
+            )
+        record = EvaluationRecord.read(file)
+        if name:
+            record = dataclasses.replace(record, model={**record.model, "name": name})
+        name = record.model["name"]
+        if name in files:
+            raise ValueError(
+                f"{files[name]} and {file} are both called {name}; give one another name: "
+                f"NAME={file}"
+            )
+        files[name] = file
+        records.append(record)
+    return records
+
+
+def _name_and_file(argument: str) -> tuple[str, str]:
+    """Parts `NAME=FILE`; a file whose own name holds `=` comes first."""
+    name, equals, file = argument.partition("=")
+    if not equals or Path(argument).is_file():
+        return "", argument
+    return name, file

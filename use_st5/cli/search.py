@@ -1,0 +1,144 @@
+"""`use-st5 search`: the texts that are nearest to a query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from use_st5._bundled import bundled_names
+from use_st5.cli.lines import open_input, read_lines
+from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, load_encoder
+from use_st5.cli.output import manual, print_table, waiting
+
+if TYPE_CHECKING:
+    import numpy as np
+
+HELP = manual(
+    r"""Find the texts whose vectors are nearest to those of queries, by the cosine.
+
+    WHERE is an index that use-st5 index has written, or a text file, one text a line, which is
+    embedded for this one search. The queries are the arguments after it, or the lines of a file
+    (--file).
+
+    An index names its model. A bundled one is found by that name; any other is given with --model,
+    and refused where it is not the one that made the index.
+
+    The result has the score, the line of the text, from 1, and the text; with several queries the
+    query, too. In a pipe it is lines with tabs; --json gives one object. A cross-encoder may put
+    what was found in a better order: use-st5 rank.""",
+    'use-st5 search sentences.index "How old are you?"',
+    'use-st5 search sentences.txt "How old are you?" "Where is the station?" --top-k 3',
+    "use-st5 search sentences.index --file questions.txt --json | jq .queries[0]",
+)
+
+
+def search(
+    where: Annotated[str, typer.Argument(metavar="WHERE", help="An index, or a text file.")],
+    queries: Annotated[
+        list[str] | None, typer.Argument(metavar="[QUERY]...", help="What to look for.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="A file of queries, one a line; - for stdin.")
+    ] = None,
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=1, help="How many texts to find for each query.")
+    ] = 10,
+    breadth: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many times as many an index of --kind hnsw looks at. Default: 16.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="Default: the index's; use_dan_en for a text file."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Finds the texts that are nearest to queries."""
+    if bool(queries) == (file is not None):
+        raise typer.BadParameter("give queries after WHERE, or --file: one of the two.")
+    if file is not None:
+        with open_input(file) as stream:
+            queries = list(read_lines(stream, source=file))
+    if not queries:
+        raise ValueError(f"{file}: expected queries, one a line, received none")
+    find = _in_index if Path(where).is_dir() else _in_file
+    name, count, found = find(where, queries, top_k, breadth, model)
+    if as_json:
+        rows = [
+            {
+                "query": query,
+                "found": [{"score": s, "line": n, "text": text} for s, n, text in each],
+            }
+            for query, each in zip(queries, found, strict=True)
+        ]
+        answer = {"model": name, "texts": count, "queries": rows}
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+        return
+    several = len(queries) > 1
+    cells = [
+        (*([query] if several else []), f"{score:.4f}", str(line), text)
+        for query, each in zip(queries, found, strict=True)
+        for score, line, text in each
+    ]
+    print_table([*(["query"] if several else []), "score", "line", "text"], cells)
+
+
+Hit = tuple[float, int, str]  # score, line from 1, text
+Found = tuple[str, int, list[list[Hit]]]  # name of the model, number of texts, hits of each query
+
+
+def _in_index(
+    where: str, queries: Sequence[str], top_k: int, breadth: int | None, model: str | None
+) -> Found:
+    from use_st5.search import VectorIndex
+
+    index = VectorIndex(where)
+    if model is None and index.model not in bundled_names():
+        raise ValueError(
+            f"{where}: was made by {index.model}, which is no bundled model; give its folder with "
+            "--model"
+        )
+    encoder = CountingEncoder(load_encoder(model or index.model))
+    with waiting(f"searching {len(index):,} texts"):
+        scores, rows = index.search(encoder, queries, k=top_k, breadth=breadth)
+    encoder.say_truncated()
+
+    def text(row: int) -> str:
+        return index.text(row) if index.has_texts else ""
+
+    return encoder.name, len(index), _hits(scores, rows, text)
+
+
+def _in_file(
+    where: str, queries: Sequence[str], top_k: int, breadth: int | None, model: str | None
+) -> Found:
+    if breadth is not None:
+        raise typer.BadParameter("goes with an index alone.", param_hint="--breadth")
+    with open_input(where) as stream:
+        texts = list(read_lines(stream, source=where))
+    if not texts:
+        raise ValueError(f"{where}: expected texts, one a line, received none")
+    encoder = CountingEncoder(load_encoder(model or DEFAULT_MODEL))
+    from use_st5._vectors import unit_rows
+    from use_st5.search import exact_search
+
+    with waiting(f"searching {len(texts):,} texts"):
+        corpus, asked = (unit_rows(encoder.encode(list(each))) for each in (texts, queries))
+        scores, rows = exact_search(asked, corpus, k=min(top_k, len(texts)))
+    encoder.say_truncated()
+    return encoder.name, len(texts), _hits(scores, rows, texts.__getitem__)
+
+
+def _hits(scores: np.ndarray, rows: np.ndarray, text: Callable[[int], str]) -> list[list[Hit]]:
+    """What was found for each query; a graph may have found fewer than were asked for."""
+    return [
+        [(s, row + 1, text(row)) for s, row in zip(*each, strict=True) if row >= 0]
+        for each in zip(scores.tolist(), rows.tolist(), strict=True)
+    ]

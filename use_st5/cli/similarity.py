@@ -1,0 +1,220 @@
+"""`use-st5 similarity`: how alike texts are."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from use_st5._imports import require
+from use_st5._progress import progress_lines
+from use_st5.cli.destination import check_file, sole_file
+from use_st5.cli.lines import open_input, read_lines
+from use_st5.cli.models import (
+    DEFAULT_MODEL,
+    ModelOption,
+    encode_counting,
+    load_encoder,
+    say_truncated,
+)
+from use_st5.cli.output import manual, print_table, say
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Beyond these a matrix fits no terminal, no picture, and no reader's patience.
+_TABLE_LIMIT = 10
+_HEATMAP_LIMIT = 60
+_TEXT_LIMIT = 5000
+
+HELP = manual(
+    r"""Compare texts: all against all, or pair by pair.
+
+    The texts are the arguments, or the lines of a file (--file). With --pairs each line of a file
+    holds two texts with a tab between them.
+
+    cosine is the cosine of the angle between two vectors, from -1 to 1. angular is
+    1 - angle / pi, from 0 to 1 (equation 1 of the Universal Sentence Encoder), which tells very
+    similar texts apart better. dot is the plain product.
+
+    In a terminal the result is a table: the matrix, or for more than ten texts the closest other
+    text of each. In a pipe it is lines with tabs; --json gives every number.""",
+    'use-st5 similarity "How old are you?" "What is your age?" "The train is late."',
+    "use-st5 similarity --file questions.txt --heatmap questions.png",
+    "use-st5 similarity --pairs pairs.tsv --metric angular > scores.tsv",
+    "use-st5 similarity --file questions.txt --json | jq .similarity[0]",
+)
+
+
+class Metric(StrEnum):
+    """The similarities that `--metric` takes."""
+
+    COSINE = "cosine"
+    ANGULAR = "angular"
+    DOT = "dot"
+
+
+def similarity(
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Two or more texts.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="A file of texts, one a line; - for stdin.")
+    ] = None,
+    pairs: Annotated[
+        str | None, typer.Option("--pairs", "-p", help="A file of pairs; - for stdin.")
+    ] = None,
+    metric: Annotated[
+        Metric, typer.Option("--metric", help="How two vectors are compared.")
+    ] = Metric.COSINE,
+    heatmap: Annotated[
+        Path | None, typer.Option("--heatmap", help="Draw the matrix: .png, .svg or .pdf.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    model: ModelOption = DEFAULT_MODEL,
+) -> None:
+    """Compares texts."""
+    given = [source for source in (texts or None, file, pairs) if source is not None]
+    if len(given) != 1:
+        raise typer.BadParameter("give texts, or --file, or --pairs: one of the three.")
+    if pairs is not None:
+        if heatmap is not None:
+            raise typer.BadParameter("pairs have no matrix to draw.", param_hint="--heatmap")
+        _pair_by_pair(_read_pairs(pairs), metric, model, as_json)
+    else:
+        _all_against_all(_read_texts(texts or [], file), metric, model, heatmap, as_json)
+
+
+def _read_texts(texts: list[str], file: str | None) -> list[str]:
+    if file is not None:
+        with open_input(file) as stream:
+            texts = list(read_lines(stream, source=file))
+    if not 2 <= len(texts) <= _TEXT_LIMIT:
+        raise ValueError(
+            f"expected 2 to {_TEXT_LIMIT:,} texts, received {len(texts):,}; "
+            "`use-st5 embed` gives the vectors of any number"
+        )
+    return texts
+
+
+def _read_pairs(file: str) -> list[tuple[str, str]]:
+    pairs = []
+    with open_input(file) as stream:
+        for number, line in enumerate(read_lines(stream, source=file), start=1):
+            cells = line.split("\t")
+            if len(cells) != 2:
+                raise ValueError(
+                    f"{file}, line {number}: expected two texts with one tab between them, "
+                    f"received {len(cells) - 1} tabs"
+                )
+            pairs.append((cells[0], cells[1]))
+    return pairs
+
+
+def _pair_by_pair(
+    pairs: Sequence[tuple[str, str]], metric: Metric, model: str, as_json: bool
+) -> None:
+    encoder = load_encoder(model)
+    import numpy as np
+
+    from use_st5.similarity import similarity_by_name
+
+    texts = [text for pair in pairs for text in pair]
+    with progress_lines(lambda: f"encoding {len(texts):,} texts"):
+        vectors, cut = encode_counting(encoder, texts)
+    scores = np.asarray(similarity_by_name(metric.value)(vectors[::2], vectors[1::2])).tolist()
+    say_truncated(encoder, cut, len(texts))
+    if as_json:
+        rows = [
+            {"texts": list(texts), "similarity": score}
+            for texts, score in zip(pairs, scores, strict=True)
+        ]
+        _print_json({"model": encoder.name, "metric": metric.value, "pairs": rows})
+        return
+    print_table(
+        [metric.value, "first", "second"],
+        [(f"{score:.4f}", *texts) for texts, score in zip(pairs, scores, strict=True)],
+    )
+
+
+def _all_against_all(
+    texts: list[str], metric: Metric, model: str, heatmap: Path | None, as_json: bool
+) -> None:
+    if heatmap is not None:  # What is wrong with it is said before the model is loaded.
+        _check_heatmap(heatmap, len(texts))
+    encoder = load_encoder(model)
+    with progress_lines(lambda: f"encoding {len(texts):,} texts"):
+        vectors, cut = encode_counting(encoder, texts)
+    matrix = encoder.similarity(vectors, metric=metric.value)
+    say_truncated(encoder, cut, len(texts))
+    if as_json:
+        _print_json(
+            {
+                "model": encoder.name,
+                "metric": metric.value,
+                "texts": texts,
+                "similarity": matrix.tolist(),
+            }
+        )
+    elif len(texts) <= _TABLE_LIMIT:
+        _print_matrix(texts, matrix, metric)
+    else:
+        _print_closest(texts, matrix, metric)
+    if heatmap is not None:
+        _draw(texts, matrix, heatmap, metric)
+
+
+def _check_heatmap(path: Path, texts: int) -> None:
+    """Refuses a picture that could not be drawn or written."""
+    if texts > _HEATMAP_LIMIT:
+        raise ValueError(
+            f"expected at most {_HEATMAP_LIMIT} texts for a heat map, received {texts}; "
+            "choose some of them"
+        )
+    check_file(path)
+    require("matplotlib", "plots")
+    from use_st5.plots import check_picture
+
+    check_picture(path)
+
+
+def _draw(texts: list[str], matrix: np.ndarray, path: Path, metric: Metric) -> None:
+    from use_st5.plots import similarity_heatmap
+
+    with sole_file(path), warnings.catch_warnings():
+        # Scripts that matplotlib's font lacks show as boxes, which says it as well.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        similarity_heatmap(texts, matrix, path=path, label=f"{metric.value} similarity")
+    say(f"heat map: {path}")
+
+
+def _print_matrix(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:
+    numbers = [str(number) for number in range(1, len(texts) + 1)]
+    rows = [
+        (number, text, *(f"{score:.3f}" for score in row))
+        for number, text, row in zip(numbers, texts, matrix, strict=True)
+    ]
+    print_table(["", "text", *numbers], rows, title=f"{metric.value} similarity")
+
+
+def _print_closest(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:
+    """Prints for each text the other one that is most like it."""
+    import numpy as np
+
+    others = matrix.copy()
+    np.fill_diagonal(others, -np.inf)
+    closest = others.argmax(axis=1)
+    rows = [
+        (f"{others[row, column]:.3f}", texts[row], texts[column])
+        for row, column in enumerate(closest)
+    ]
+    print_table([metric.value, "text", "closest other text"], rows)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False))

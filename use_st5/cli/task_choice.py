@@ -1,0 +1,124 @@
+"""Which tasks `use-st5 evaluate` runs, and what `--list` tells of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from use_st5.cli.cards import print_cards
+from use_st5.cli.output import print_table, say
+from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.bias import own_test
+from use_st5.evaluation.registry import select_tasks
+from use_st5.evaluation.task import EvaluationTask
+
+_ALL = "all"
+_NO_FOLDER = "needs data: give the folder with --data or in USE_ST5_DATA"
+
+
+def chosen_tasks(
+    wanted: str | None, data: Path | None, own: Sequence[Path] = ()
+) -> tuple[list[EvaluationTask], dict[str, str]]:
+    """The tasks that can be run.
+
+    Args:
+        wanted: Names of tasks and groups, with commas, or "all"; None: all, or `own` alone.
+        data: The folder with the data sets, if one was given.
+        own: Files of association tests.
+
+    Returns:
+        The tasks whose data is there, and for the others of their groups name → what is missing.
+
+    Raises:
+        typer.BadParameter: A name is unknown.
+        MissingDataError: The data of a task that was named itself, or of all, is missing.
+        FileNotFoundError: A file of `own` is missing.
+        ValueError: One is in another format, or two have one name.
+    """
+    tests = _own_tests(own)
+    if own and wanted is None:
+        return tests, {}
+    wanted = wanted or _ALL
+    tasks = _selected(wanted)
+    named = {part.strip() for part in wanted.split(",")}
+    folder = None if data is None else DataFolder(data)
+    missing = {task.name: reason for task in tasks if (reason := _what_is_missing(task, folder))}
+    for task in tasks:
+        if task.name in missing and (task.name in named or len(missing) == len(tasks)):
+            raise MissingDataError(f"{task.name}: {missing[task.name]}")
+    return [*(task for task in tasks if task.name not in missing), *tests], missing
+
+
+def _own_tests(files: Sequence[Path]) -> list[EvaluationTask]:
+    """The association tests of files."""
+    tests: list[EvaluationTask] = [own_test(file) for file in files]
+    names = [test.name for test in tests]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"--weat: expected files of different names, received two {repeated[0]}")
+    return tests
+
+
+def print_tasks(wanted: str | None, data: Path | None, *, as_json: bool) -> None:
+    """Prints the tasks with what each computes, needs, and where that comes from."""
+    wanted = wanted or _ALL
+    folder = None if data is None else DataFolder(data)
+    rows = [_description(task, folder) for task in _selected(wanted)]
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    overview = wanted == _ALL and sys.stdout.isatty()
+    columns = ["task", "title", "group", "needs", "there"]
+    if not overview:
+        columns = [*columns[:3], "what it computes", *columns[3:], "from", "licence"]
+    draw = print_table if overview else print_cards
+    draw(columns, [[row[column] for column in columns] for row in rows])
+    if overview:
+        say(
+            "--list with --tasks GROUP tells what each computes, where its data comes from and its "
+            "licence"
+        )
+
+
+def _selected(wanted: str) -> list[EvaluationTask]:
+    try:
+        return select_tasks(wanted)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--tasks") from error
+
+
+def _what_is_missing(task: EvaluationTask, folder: DataFolder | None) -> str:
+    if not task.sources and not task.optional_sources:
+        return ""
+    if folder is None:
+        return _NO_FOLDER
+    try:
+        task.used_sources(folder)
+    except MissingDataError as error:
+        return str(error)
+    return ""
+
+
+def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, str]:
+    sources = task.sources + task.optional_sources
+    needs = [source.name for source in task.sources]
+    if task.optional_sources:
+        needs.append(f"any of {', '.join(source.name for source in task.optional_sources)}")
+    there = "unknown"
+    if not sources:
+        there = "yes"
+    elif folder is not None:
+        there = "no" if _what_is_missing(task, folder) else "yes"
+    return {
+        "task": task.name,
+        "title": task.title,
+        "group": task.group,
+        "what it computes": task.protocol,
+        "needs": " and ".join(needs) or "nothing",
+        "there": there,
+        "from": "; ".join(dict.fromkeys(source.origin for source in sources)) or "the package",
+        "licence": "; ".join(dict.fromkeys(source.licence for source in sources)),
+    }

@@ -1,0 +1,319 @@
+"""`use-st5 train`: an encoder on one's own files."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from use_st5.cli.models import start_keras
+from use_st5.cli.output import manual, print_table, say
+from use_st5.cli.strategy import OneMachineOption, TpuOption, strategy_name
+
+if TYPE_CHECKING:
+    from use_st5.training.train import Trained
+
+HELP = manual(
+    r"""Train an encoder on your own files, and export what came of it.
+
+    MODEL is the name of a bundled model, a folder that use-st5 exported, a checkpoint that
+    `use-st5 convert` reads (a Hugging Face T5 or BERT …), or fresh:PRESET, which begins with
+    nothing and the vocabulary of your files.
+
+    What a file teaches is read from the names of its columns, and shown before the first step:
+    anchor, positive \[, negative, negative_2 …] (texts that belong together); sentence1, sentence2,
+    score; the same two without a score; premise, hypothesis, label; input, response; text, label;
+    word, definition; text alone.
+    Tables are .tsv, .csv, .jsonl and .parquet files with named columns; .txt is running text, or a
+    sentence a line; anything else is the name of a TensorFlow data set, NAME\[SPLIT]. Several
+    files (--train again) are a mixture, by their sizes or by rates: --train a.tsv=2. --column
+    anchor=title says a file's own name for a column, --task what is to be learnt, and --task
+    novel.txt=neighbours what of one file: a sentence a line may be running text, too.
+
+    The model is measured before the first step and ten times on the way: on --dev FILE, by its own
+    columns, or on rows that are set aside. What is exported to --to is the best step, or the start
+    itself where nothing is better. It is measured once more on --test FILE; without --dev and
+    --test half of the rows that were set aside test, where they are enough. Checkpoints,
+    TensorBoard's files and a plot go to the folder TO.run. A run that was interrupted goes on when
+    the same command is given again.
+
+    --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME where it is not
+    this machine's own); the batch is shared, and the training is the same. Workers in other
+    processes, as a pod's, read the batches from --batch-files, else from TO.run.
+
+    MODEL, files, vectors, --to and --batch-files may lie on gs:// and every other file system of
+    TensorFlow. Where all do, a run that was interrupted goes on from any machine.
+
+    The papers' experiments are run by `use-st5 reproduce`.""",
+    "use-st5 train use_transformer_en --train pairs.tsv --to tuned",
+    "use-st5 train use_dan_en --train sts-train.csv --dev sts-dev.csv --to tuned --epochs 4",
+    "use-st5 train t5-base --train triplets.jsonl --settings sentence_t5 --to my_st5",
+    "use-st5 train use_dan_en --train faq.csv --column anchor=title --column positive=body --to f",
+    "use-st5 train use_transformer_en --train gs://B/pairs.tsv --to gs://B/tuned --strategy tpu",
+    "use-st5 train fresh:use_dan_en --train n.txt --task n.txt=neighbours --train nli.tsv --to m",
+)
+
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--train", metavar="FILE[=RATE]", help="What it learns from; may be repeated."),
+]
+To = Annotated[str | None, typer.Option("--to", help="The folder to write.")]
+Dev = Annotated[
+    list[str] | None, typer.Option("--dev", metavar="FILE", help="Rows that choose the best step.")
+]
+Test = Annotated[
+    list[str] | None,
+    typer.Option("--test", metavar="FILE", help="Rows that measure the result, once."),
+]
+Task = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[FILE=]TASK",
+        help="What the files teach, or one of them. Default: as their columns say.",
+    ),
+]
+Column = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
+]
+Named = Annotated[
+    str | None,
+    typer.Option(help="Of a paper: sentence_t5, sbert, simcse, defsent, use, trans_encoder."),
+]
+Loss = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A setting of the loss, as temperature=0.05."),
+]
+Epochs = Annotated[float | None, typer.Option(help="Passes over the files. Default: 3.")]
+Steps = Annotated[int | None, typer.Option(help="Steps, instead of epochs.")]
+Batch = Annotated[
+    int | None, typer.Option("--batch", "--batch-size", help="Examples of a step. Default: 64.")
+]
+MicroBatch = Annotated[
+    int | None, typer.Option(help="Examples that are encoded at once (GradCache).")
+]
+Rate = Annotated[
+    float | None,
+    typer.Option("--rate", "--learning-rate", help="Peak learning rate. Default: the family's."),
+]
+Optimizer = Annotated[str | None, typer.Option(help="adam (default) or adafactor.")]
+WarmupRatio = Annotated[
+    float | None, typer.Option(help="Share of Adam's steps with a rising rate. Default: 0.1.")
+]
+Schedule = Annotated[
+    str | None, typer.Option(help="Adam's rate afterwards: linear decay (default) or constant.")
+]
+MaxGradNorm = Annotated[
+    float | None, typer.Option(help="Norm that Adam's gradients are clipped to; 0: none.")
+]
+LoraRank = Annotated[
+    int | None,
+    typer.Option("--lora", "--lora-rank", metavar="RANK", help="Train adapters of this rank."),
+]
+Freeze = Annotated[
+    list[str] | None,
+    typer.Option(help="embedding, all_embeddings, encoder, head or nothing: what stays as it is."),
+]
+Head = Annotated[
+    str | None,
+    typer.Option(help="How what names classes begins: fitted to the start (default), or drawn."),
+]
+Matryoshka = Annotated[
+    str | None, typer.Option(metavar="64,256,…", help="Lengths that shall do by themselves.")
+]
+Dropout = Annotated[float | None, typer.Option(help="Of the encoder in training.")]
+Words = Annotated[int | None, typer.Option(help="Of a fresh model's vocabulary. Default: 40000.")]
+Bigrams = Annotated[int | None, typer.Option(help="Of a fresh USE-DAN's vocabulary. Default: 0.")]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(help="Tokens of a text that training reads. Default: all, of a USE-DAN 128."),
+]
+ScoreRange = Annotated[
+    str | None,
+    typer.Option(metavar="LOW,HIGH", help="What scores become 0 and 1. Default: a usual range."),
+]
+Keep = Annotated[
+    float | None,
+    typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
+]
+Teacher = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="An encoder or a file of its vectors, which are learnt, too; or a cross-encoder.",
+    ),
+]
+Cycles = Annotated[
+    int | None, typer.Option(help="Of pairs without a score (Trans-Encoder). Default: 2.")
+]
+Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. Default: 10.")]
+Patience = Annotated[
+    int | None, typer.Option(help="Measurements without a better one that end the run.")
+]
+Storage = Annotated[
+    str | None, typer.Option(help="Of the export: float32 or int8. Default: the start's.")
+]
+Seed = Annotated[int | None, typer.Option(help="Of everything random. Default: 0.")]
+BatchFiles = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER", help="Where a TPU's other machines, or other workers, find the batches."
+    ),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Begin anew: replace the model and the run's own files.")
+]
+
+_NOTHING_GIVEN = (
+    "give your files with --train FILE and the folder to write with --to DIR; a recipe of the "
+    "papers is run by `use-st5 reproduce`."
+)
+
+
+def train(
+    context: typer.Context,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="What learns.")],
+    files: Files = None,
+    to: To = None,
+    dev: Dev = None,
+    test: Test = None,
+    task: Task = None,
+    column: Column = None,
+    settings: Named = None,
+    loss: Loss = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
+    batch_size: Batch = None,
+    micro_batch: MicroBatch = None,
+    learning_rate: Rate = None,
+    optimizer: Optimizer = None,
+    warmup_ratio: WarmupRatio = None,
+    schedule: Schedule = None,
+    max_grad_norm: MaxGradNorm = None,
+    lora_rank: LoraRank = None,
+    freeze: Freeze = None,
+    head: Head = None,
+    matryoshka: Matryoshka = None,
+    dropout: Dropout = None,
+    words: Words = None,
+    bigrams: Bigrams = None,
+    max_tokens: MaxTokens = None,
+    score_range: ScoreRange = None,
+    keep: Keep = None,
+    teacher: Teacher = None,
+    cycles: Cycles = None,
+    evaluations: Evaluations = None,
+    patience: Patience = None,
+    storage: Storage = None,
+    seed: Seed = None,
+    strategy: OneMachineOption = None,
+    tpu: TpuOption = None,
+    batch_files: BatchFiles = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Trains an encoder on one's own files."""
+    if not files or to is None:
+        raise typer.BadParameter(_NOTHING_GIVEN)
+    options = _options(context.params) | {
+        "task": _task(task),
+        "columns": named_words("--column", column),
+        "settings": settings,
+        "strategy": strategy_name(strategy, tpu),
+    }
+    start_keras("train")
+    from use_st5.training.train import train as train_on_files
+
+    try:
+        trained = train_on_files(model, files, to, on_news=say, **options)
+    except KeyboardInterrupt as interrupt:
+        say("interrupted; the same command continues from the last checkpoint")
+        raise typer.Exit(130) from interrupt
+    _show_scores(trained)
+    say(f"written: {to}")
+
+
+def _show_scores(trained: Trained) -> None:
+    parts = {
+        "validation": (trained.before, trained.after),
+        "test": (trained.test_before, trained.test_after),
+    }
+    rows = [
+        (part, name, f"{100 * before[name]:.2f}", f"{100 * after[name]:.2f}")
+        for part, (before, after) in parts.items()
+        for name in after
+    ]
+    print_table(["rows", "score", "before", "after"], rows)
+
+
+# What is handed on as it is given.
+_PLAIN = (
+    *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "optimizer"),
+    *("head", "dropout", "words", "bigrams", "max_tokens", "keep", "teacher", "cycles"),
+    *("evaluations", "patience", "storage", "seed", "overwrite", "batch_files"),
+    *("warmup_ratio", "schedule", "max_grad_norm"),
+)
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that were given; what was not is as the named settings have it."""
+    options = {name: given[name] for name in _PLAIN if given[name] is not None}
+    options |= {name: given[name] or () for name in ("dev", "test")}
+    if given["freeze"]:
+        options["freeze"] = tuple(part for part in given["freeze"] if part != "nothing")
+    if given["matryoshka"] is not None:
+        options["matryoshka"] = _numbers("--matryoshka", given["matryoshka"], int)
+    if given["score_range"] is not None:
+        options["score_range"] = _numbers("--score-range", given["score_range"], float)
+    if given["loss"]:
+        options["loss"] = {
+            n: _value(text) for n, text in named_words("--loss", given["loss"]).items()
+        }
+    return options
+
+
+def _task(given: Sequence[str] | None) -> str | dict[str, str] | None:
+    """One task for all files, or tasks by file."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    by_file = (word.rpartition("=") for word in given)
+    tasks = {name: task for name, _, task in by_file}
+    if "" in tasks:
+        raise typer.BadParameter(
+            f"expected one task for all files, or FILE=TASK for each, received {' '.join(given)}.",
+            param_hint="--task",
+        )
+    return tasks
+
+
+def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:
+    """`NAME=VALUE` words by name."""
+    found = {}
+    for word in given or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise typer.BadParameter(f"expected NAME=VALUE, received {word!r}.", param_hint=option)
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _value(text: str) -> Any:
+    """A number, a truth value, several with commas between, or the word itself."""
+    if "," in text:
+        return tuple(_value(each.strip()) for each in text.split(",") if each.strip())
+    with contextlib.suppress(ValueError, SyntaxError):
+        return ast.literal_eval(text.capitalize() if text in ("true", "false") else text)
+    return text
+
+
+def _numbers(option: str, text: str, kind: type) -> tuple[Any, ...]:
+    try:
+        return tuple(kind(each) for each in text.split(","))
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"expected numbers with commas between, received {text!r}.", param_hint=option
+        ) from error
