@@ -6,8 +6,8 @@ Example:
     >>> encoder.encode(["How old are you?", "What is your age?"]).shape
     (2, 512)
 
-Importing this package imports neither TensorFlow nor Keras nor NumPy; each name below is
-imported when it is first used.
+Importing this package does not import TensorFlow, Keras or NumPy. Each name below is imported when
+it is first used.
 """
 
 from __future__ import annotations

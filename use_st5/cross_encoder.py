@@ -1,4 +1,4 @@
-"""Pairs of texts to scores: the face of a cross-encoder."""
+"""Scores for pairs of texts, with a cross-encoder."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Judge = Callable[[list[str], list[str]], np.ndarray]
 
 
 class Ranked(NamedTuple):
-    """One of the texts that were ranked.
+    """A ranked text.
 
     Attributes:
-        place: Among them, from 0.
-        score: Of the query and the text, in 0 … 1.
+        place: Its index in the input, from 0.
+        score: Its score for the query, in 0 … 1.
         text: The text.
     """
 
@@ -41,16 +41,16 @@ class Ranked(NamedTuple):
 
 
 class CrossEncoder:
-    """Scores pairs of texts, which it reads together, each in 0 … 1.
+    """Scores pairs of texts in 0 … 1; the model reads both texts together.
 
-    It is slower than a sentence encoder, which reads each text once for all pairs, and as a rule
-    more exact: it ranks again what an encoder found. `CrossEncoder.load` makes it of a folder, and
-    `CrossEncoder.of` of a `TrainableEncoder`.
+    It is usually more accurate than a sentence encoder, but slower, because it computes each pair
+    separately. Use it to re-rank the results of a sentence encoder. `CrossEncoder.load` loads it
+    from a folder. `CrossEncoder.of` makes it from a `TrainableEncoder`.
 
     Args:
         judge: First texts, second texts → float32 logits `[batch]`.
         name: Its name.
-        limit: How many tokens of a pair it reads; None: all.
+        limit: The token limit of a pair; None: no limit.
 
     Example:
         >>> judge = CrossEncoder.load("my_cross_encoder")
@@ -65,7 +65,7 @@ class CrossEncoder:
 
     @property
     def max_length(self) -> int | None:
-        """The most tokens of a pair that are read; None: all, or no one knows."""
+        """Maximum number of tokens of a pair; None: no limit, or an unknown limit."""
         return self._limit.max_length if self._limit else None
 
     @classmethod
@@ -73,14 +73,13 @@ class CrossEncoder:
         """Loads a cross-encoder.
 
         Args:
-            folder: A SavedModel that `TrainableEncoder.export` wrote of one, or a checkpoint of
-                Hugging Face or sentence-transformers for the classification of pairs with one
-                label.
+            folder: A SavedModel that `TrainableEncoder.export` wrote, or a checkpoint of Hugging
+                Face or sentence-transformers that classifies pairs and has one label.
 
         Raises:
-            FileNotFoundError: There is no such folder.
-            ValueError: It holds no model that compares pairs, or is damaged.
-            ImportError: It needs a package that is not installed.
+            FileNotFoundError: The folder does not exist.
+            ValueError: The model does not compare pairs, or is damaged.
+            ImportError: The model needs a package that is not installed.
         """
         path = Path(folder)
         if path.joinpath(SAVED_MODEL_FILE).is_file():
@@ -92,14 +91,14 @@ class CrossEncoder:
 
     @classmethod
     def of(cls, encoder: TrainableEncoder, *, name: str | None = None) -> Self:
-        """The face of a cross-encoder that is trainable; what it learns later shows in its scores.
+        """Makes a cross-encoder of a `TrainableEncoder`; later training changes its scores.
 
         Args:
-            encoder: Of a family that reads two texts at once.
-            name: Its name; None: the encoder's own.
+            encoder: An encoder of a family that reads two texts together.
+            name: Its name; None: the encoder's name.
 
         Raises:
-            ValueError: It reads one text at a time.
+            ValueError: The encoder reads single texts.
         """
         from use_st5._token_limit import TokenLimit
         from use_st5.models.family import family_of
@@ -128,17 +127,17 @@ class CrossEncoder:
         """Scores pairs of texts.
 
         Args:
-            pairs: Any number of pairs of strings. Bytes are read as UTF-8.
-            batch_size: Pairs in a batch at most.
-            show_progress: Whether a progress bar is drawn on standard error. None: for long inputs
-                in a terminal.
-            logits: Whether the numbers before `σ` are given, which tell high scores apart.
+            pairs: Any number of pairs of strings. Bytes are decoded as UTF-8.
+            batch_size: Maximum number of pairs in a batch.
+            show_progress: Whether to show a progress bar on standard error. None: only for long
+                inputs in a terminal.
+            logits: Whether to return the values before `σ`, which separate high scores better.
 
         Returns:
             float32 `[n]`, in 0 … 1 unless `logits`.
 
         Raises:
-            TypeError: Something is no pair of strings.
+            TypeError: An element is not a pair of strings.
             ValueError: The batch size is below 1.
         """
         check_batch_size(batch_size)
@@ -151,14 +150,14 @@ class CrossEncoder:
         return numbers if logits else _sigmoid(numbers)
 
     def truncated(self, pairs: Iterable[Sequence[str | bytes]]) -> np.ndarray:
-        """Which pairs are longer than `max_length` tokens, so that `predict` cuts them.
+        """Returns the indices of the pairs that `predict` cuts.
 
         Args:
             pairs: As for `predict`.
 
         Returns:
-            Their indices, ascending int64; none for a model that an older version wrote, which
-            cannot tell.
+            int64, in ascending order. Empty for models from older versions, which cannot count
+            tokens.
         """
         first, second = check_pairs(pairs)
         return self._limit.longer(first, second) if self._limit else np.zeros(0, np.int64)
@@ -171,16 +170,16 @@ class CrossEncoder:
         top_k: int | None = None,
         batch_size: int = 128,
     ) -> list[Ranked]:
-        """The texts by their scores with a query, the highest first; equal ones in their order.
+        """Sorts texts by their scores for a query, highest first; equal scores keep their order.
 
         Args:
             query: A string.
             texts: Any number of strings.
-            top_k: How many are wanted; None: all.
-            batch_size: Pairs in a batch at most.
+            top_k: Number of texts to return; None: all.
+            batch_size: Maximum number of pairs in a batch.
 
         Raises:
-            TypeError: Something is no string.
+            TypeError: An element is not a string.
             ValueError: `top_k` or the batch size is below 1.
         """
         if top_k is not None and top_k < 1:

@@ -1,4 +1,4 @@
-"""An encoder that learns: what is loaded, converted, trained and exported is one object."""
+"""An encoder that can be loaded, converted, trained and exported."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ _TOLERANCE = 1e-4
 
 
 class TrainableEncoder:
-    """A text stage and a Keras model of one family.
+    """A tokenizer and a Keras model of one family.
 
-    A model of no known family can be encoded with and exported, too, but not loaded again.
-    Converting is `load` and `export`; fine-tuning is `load`, train `model` and `export`.
+    To convert a checkpoint, use `load` and `export`. To fine-tune an encoder, use `load`, train
+    `model` and use `export`. A model of an unknown family can be encoded with and exported, but not
+    loaded again.
 
     Args:
         model: The Keras model: int32 `[batch, length]` → float32 `[batch, dimension]`.
-        vectorizer: Gives its ids.
-        name: Its name; the export's folder where it is None.
-        max_length: Tokens beyond this number are cut; None: all that the model itself reads.
-        card: The model card, Markdown.
-        metadata: Facts for `use_st5.json`, such as `languages` and `license`.
-        stored: How the SavedModel that it came from stores large matrices: "float32" or "int8".
+        vectorizer: The tokenizer, which makes the ids.
+        name: Its name; None: the name of the exported folder.
+        max_length: Texts are cut to this number of tokens; None: the limit of the model.
+        card: The model card in Markdown.
+        metadata: Entries for `use_st5.json`, such as `languages` and `license`.
+        stored: How the original SavedModel stores large matrices: "float32" or "int8".
 
     All are attributes; training changes the weights of `model`.
 
     Raises:
-        ValueError: `max_length` is more than the model can read.
+        ValueError: `max_length` is larger than the limit of the model.
 
     Example:
         >>> encoder = TrainableEncoder.load("use_dan_en")
@@ -86,21 +87,22 @@ class TrainableEncoder:
         max_length: int | None = None,
         **changes: Any,
     ) -> Self:
-        """An encoder of a named shape with initial weights.
+        """A new encoder of a preset, with initial weights.
 
-        `keras.utils.set_random_seed` makes them the same again.
+        `keras.utils.set_random_seed` makes the weights reproducible.
 
         Args:
-            preset: "use_dan_en", "use_transformer_en", "t5_base" …: `Family.presets` has them all.
-            vectorizer: The text stage; None: the family's own, which the USEs, whose vocabulary is
-                that of the training text, do not have.
+            preset: "use_dan_en", "use_transformer_en", "t5_base" …; `Family.presets` lists all
+                presets.
+            vectorizer: The tokenizer; None: the tokenizer of the family. USE models have none,
+                because their vocabulary comes from the training texts.
             dtype: Keras dtype policy, such as "bfloat16".
-            max_length: As in the constructor; None: the family's.
-            **changes: What differs from the preset, such as `pooling="first"` for a Sentence-T5 or
+            max_length: As in the constructor; None: the default of the family.
+            **changes: Changes of the preset, such as `pooling="first"` for a Sentence-T5, or
                 `dropout=0.1`.
 
         Raises:
-            ValueError: There is no such preset, or something does not fit it.
+            ValueError: The preset does not exist, or an argument does not fit it.
         """
         family = family_with(preset)
         vectorizer = family.usual_vectorizer() if vectorizer is None else vectorizer
@@ -124,24 +126,24 @@ class TrainableEncoder:
         max_length: int | None = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> Self:
-        """An encoder with the weights of a model or checkpoint of any kind that is known.
+        """Loads an encoder from a model or a checkpoint of any supported format.
 
         Args:
             source: The name of a bundled model; the folder of a SavedModel that use_st5 exported
-                (what is in int8 becomes float32, its vectors stay the same); or a
-                checkpoint: a folder of sentence-transformers or Hugging Face, of T5X, or a
-                TensorFlow checkpoint.
-            pooling: Of a checkpoint that does not say it, such as "mean".
-            vocabulary: File of a checkpoint's vocabulary, where it is not beside it.
+                (int8 weights become float32, and the vectors stay the same); or a checkpoint: a
+                folder of sentence-transformers, Hugging Face or T5X, or a TensorFlow checkpoint.
+            pooling: The pooling, such as "mean", if the checkpoint does not specify it.
+            vocabulary: The vocabulary file of the checkpoint, if it is in another folder.
             dtype: Keras dtype policy; None: that of the SavedModel, or float32.
-            max_length: Tokens beyond this number are cut; None: what the SavedModel or checkpoint
-                says, or the family's.
-            on_tensor: Called with the name of each tensor of a checkpoint that is in place.
+            max_length: Texts are cut to this number of tokens; None: the limit of the SavedModel or
+                checkpoint, or the default of the family.
+            on_tensor: Called with the name of each tensor of a checkpoint after it was loaded.
 
         Raises:
-            FileNotFoundError: There is no such thing.
-            ValueError: It is damaged, of no known kind, or an argument does not fit it.
-            ImportError: It needs a package that is not installed.
+            FileNotFoundError: The source does not exist.
+            ValueError: The source is damaged or has an unknown format, or an argument does not fit
+                it.
+            ImportError: The source needs a package that is not installed.
         """
         source = brought(source)
         if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():
@@ -168,10 +170,11 @@ class TrainableEncoder:
         max_length: int | None = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> Self:
-        """The encoder of a checkpoint that was opened; `load` has the arguments.
+        """Loads the encoder from an open checkpoint; see `load` for the arguments.
 
         Raises:
-            ValueError: No family knows it, or tensors, settings or vocabulary do not fit.
+            ValueError: No family supports the checkpoint, or tensors, settings or vocabulary do not
+                fit.
         """
         family = family_that_knows(checkpoint, pooling)
         model, vectorizer = family.read(
@@ -231,17 +234,17 @@ class TrainableEncoder:
     def encode(
         self, sentences: str | bytes | Iterable[Any], *, batch_size: int = 512
     ) -> np.ndarray:
-        """Turns sentences into vectors, or pairs into logits, by the weights as they are now.
+        """Turns sentences into vectors, or pairs into logits, with the current weights.
 
         Args:
-            sentences: One string, or any number of strings; pairs of them for a cross-encoder.
-            batch_size: Sentences in a batch at most.
+            sentences: One string, or any number of strings; for a cross-encoder, pairs of strings.
+            batch_size: Maximum number of sentences in a batch.
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string; `[n, 1]` for pairs.
 
         Raises:
-            TypeError: Something is neither a string nor bytes.
+            TypeError: An element is neither a string nor bytes.
         """
         check_batch_size(batch_size)
         texts, to_ids, single = self._read(sentences)
@@ -270,20 +273,21 @@ class TrainableEncoder:
     def export(self, path: str | os.PathLike[str], *, storage: str = "float32") -> ModelManifest:
         """Writes the encoder as a SavedModel that takes strings.
 
-        `use_st5.export.saved_model.write_graph` says what the folder holds.
+        `use_st5.export.saved_model.write_graph` describes the folder.
 
         Args:
-            path: The folder to write; an older model there, and nothing else, is replaced.
-            storage: "float32", or "int8" for an embedding table (of a BERT for kernels, too) at a
-                quarter of the size, whose scales, not entries, can be fine-tuned in the SavedModel.
+            path: The folder to write. An existing model of use_st5 there is replaced.
+            storage: "float32", or "int8" for a quarter of the size. "int8" applies to the embedding
+                table, and for a BERT also to kernels. In the SavedModel, the scales of int8 weights
+                can be fine-tuned, but not the int8 weights.
 
         Returns:
             The written description.
 
         Raises:
-            ValueError: The storage or `max_length` does not fit the model, or Keras runs on another
-                backend than TensorFlow.
-            FileExistsError: `path` holds anything but a model that use_st5 wrote.
+            ValueError: The storage or `max_length` does not fit the model, or Keras does not run on
+                TensorFlow.
+            FileExistsError: `path` exists and is not a model of use_st5.
             BlockingIOError: Another process is writing `path`.
         """
         from use_st5.export.encoder_graph import padded_graph
@@ -313,7 +317,7 @@ class TrainableEncoder:
 
 
 def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None:
-    """Holds the restored model against the SavedModel that it came from."""
+    """Compares the vectors of the restored model with those of the original SavedModel."""
     pairs = [_PROBE, _PROBE[::-1]][: texts_at_once(encoder.model)]
     expected = np.asarray(loaded(*map(list, pairs)))
     given = _PROBE if len(pairs) == 1 else list(zip(*pairs, strict=True))

@@ -1,4 +1,4 @@
-"""Which associations with groups of people the embeddings carry: tests of the published papers."""
+"""Bias tests of published papers: WEAT and SEAT."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The Word Embedding Association Test: are two groups of texts associated with different things?
+"""The Word Embedding Association Test (WEAT), and SEAT, the same test on sentences.
 
-Caliskan, Bryson and Narayanan, "Semantics derived automatically from language corpora contain
-human-like biases" (Science 356, 2017). The same test on sentences made of the words is SEAT (May et
-al., "On Measuring Social Biases in Sentence Encoders", NAACL 2019). A high p does not show that an
-encoder is free of bias: the test finds associations, it cannot rule them out. Nor does an effect
-size far from 0 by itself show an association: over all partitions of the same targets d has a
-standard deviation of `√(2 / n)`, which is 0.5 for 8 targets in a group.
+WEAT: Caliskan, Bryson and Narayanan, "Semantics derived automatically from language corpora contain
+human-like biases" (Science 356, 2017). SEAT: May et al., "On Measuring Social Biases in Sentence
+Encoders", NAACL 2019. The test finds associations, but cannot exclude them: a high p does not show
+that an encoder has no bias. A large effect size alone does not show an association either: over all
+partitions of the same targets, d has a standard deviation of `√(2 / n)`, which is 0.5 for 8 targets
+in a group.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _LIMIT = 2**24  # bytes of a file
 
 @dataclass(frozen=True)
 class WEATTest:
-    """Two groups of target texts and two groups of attribute texts, by the paper's letters.
+    """Two groups of target texts and two groups of attribute texts, named as in the paper.
 
     Attributes:
         name: For example "weat1".
         x: The first targets, for example flowers.
         y: The second targets, for example insects; as many as `x`.
-        a: The attributes that `x` is expected to be near to, for example pleasant words.
-        b: The attributes that `y` is expected to be near to; any number.
-        categories: What `x`, `y`, `a` and `b` are, in this order.
+        a: The attributes that are expected near `x`, for example pleasant words.
+        b: The attributes that are expected near `y`; any number.
+        categories: The categories of `x`, `y`, `a` and `b`, in this order.
 
     Raises:
-        ValueError: A group is empty; `x` and `y` differ in number.
+        ValueError: A group is empty, or `x` and `y` differ in size.
     """
 
     name: str
@@ -66,18 +66,18 @@ class WEATTest:
 
 @dataclass(frozen=True)
 class WEATResult:
-    """The outcome of one test.
+    """The result of one test.
 
     Attributes:
-        effect_size: How far apart the associations of `x` and `y` are, in standard deviations;
-            positive where `x` is nearer to `a`. NaN where all targets are associated alike.
+        effect_size: Difference of the associations of `x` and `y`, in standard deviations; positive
+            if `x` is nearer to `a`. NaN if all targets have the same association.
         effect_size_low: Lower end of its 95 % confidence interval, a percentile bootstrap over the
-            targets. NaN where the effect size is, or where a group has a single target.
+            targets. NaN if the effect size is NaN, or if a group has a single target.
         effect_size_high: Upper end of the interval.
-        p_value: Share of the partitions whose statistic is at least the observed one; one-sided,
-            in `(0, 1]`.
-        exact: Whether all partitions were counted, not a sample.
-        partitions: How many were counted, the observed one among them.
+        p_value: Share of the partitions whose statistic is at least the observed one; one-sided, in
+            `(0, 1]`.
+        exact: Whether all partitions were counted, instead of a sample.
+        partitions: Number of counted partitions, including the observed one.
     """
 
     effect_size: float
@@ -97,31 +97,33 @@ def run_weat(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> WEATResult:
-    """Tests whether `x` is nearer to `a`, and `y` to `b`, than chance would have it.
+    """Tests whether `x` is nearer to `a`, and `y` nearer to `b`, than by chance.
 
-    The association of a text w is `s(w) = mean_a cos(w, a) − mean_b cos(w, b)`, the effect size
-    `(mean_x s − mean_y s) / std_{x ∪ y} s`, the statistic `sum_x s − sum_y s`. p is the share of
-    all partitions of `x ∪ y` into halves whose statistic is at least the observed one. The paper
-    says "greater"; counting ties, as the sent-bias code does, is conservative and never gives 0.
+    The association of a text w is `s(w) = mean_a cos(w, a) − mean_b cos(w, b)`. The effect size is
+    `(mean_x s − mean_y s) / std_{x ∪ y} s`, and the statistic is `sum_x s − sum_y s`. p is the
+    share of all partitions of `x ∪ y` into halves whose statistic is at least the observed one. The
+    paper says "greater". Counting ties, like the code of sent-bias, is conservative and never gives
+    0.
 
-    The confidence interval says how far the effect size would move with other targets of the same
-    kind: x and y are resampled, each within itself; the attributes stay, as they do in the
-    permutation test. It takes texts to be drawn independently, so it is too narrow, as p is too
-    small, where several sentences hold the same word (SEAT).
+    The confidence interval shows how much the effect size would change with other targets of the
+    same kind: `x` and `y` are resampled separately, and the attributes stay, as in the permutation
+    test. The interval assumes independent texts. If several sentences contain the same word (SEAT),
+    the interval is too narrow and p is too small.
 
     Args:
-        encode: Texts → embeddings `[texts, dim]`, rows in the same order; any object that
-            `numpy.asarray` takes, or a `VectorCache`. Each distinct text is encoded once.
+        encode: Texts → embeddings `[texts, dim]` in the same order; any object that `numpy.asarray`
+            takes, or a `VectorCache`. Each distinct text is encoded once.
         test: The groups.
-        ddof: The standard deviation divides by `2n − ddof`, n texts in `x`: 1 as in the sent-bias
-            code, or 0. The paper does not say; the two differ by a factor of `√(2n / (2n − 1))`.
-        samples: p is exact if there are at most so many partitions, `C(2n, n)`. Otherwise
-            `samples − 1` are drawn at random and the observed one is counted with them.
-        resamples: How many times the targets are resampled for the interval.
-        seed: Of the draws.
+        ddof: The standard deviation divides by `2n − ddof`, with n texts in `x`: 1 as in the code
+            of sent-bias, or 0. The paper does not specify it; the effect sizes differ by a factor
+            of `√(2n / (2n − 1))`.
+        samples: p is exact if there are at most this many partitions, `C(2n, n)`. Otherwise
+            `samples − 1` random partitions and the observed one are counted.
+        resamples: Number of resamples of the targets for the interval.
+        seed: Seed of the random numbers.
 
     Raises:
-        ValueError: `encode` gives another shape, numbers that are not finite or a zero vector;
+        ValueError: `encode` returns another shape, numbers that are not finite, or a zero vector;
             `ddof` is not in `[0, 2n)`; `samples` or `resamples` is below 1.
     """
     size = len(test.x)
@@ -174,14 +176,15 @@ class _ListedTest(msgspec.Struct):
 
 
 def read_weat(path: str | Path) -> WEATTest:
-    """Reads a test in the format of the sent-bias toolkit (May et al.); its name is the file's.
+    """Reads a test in the format of the sent-bias toolkit (May et al.).
 
-    In spite of its ending, `.jsonl`, a file is one JSON object, over many lines: each of "targ1",
-    "targ2", "attr1" and "attr2" → {"category": text, "examples": list of texts}.
+    The test gets the name of the file. A file is one JSON object over several lines, even if its
+    suffix is `.jsonl`. It maps each of "targ1", "targ2", "attr1" and "attr2" to {"category": text,
+    "examples": list of texts}.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is not in the format, or `WEATTest` refuses its groups.
+        FileNotFoundError: The file does not exist.
+        ValueError: The file does not have this format, or `WEATTest` refuses its groups.
     """
     path = Path(path)
     remedy = "Give a file of the sent-bias toolkit."
@@ -197,9 +200,8 @@ def read_weat(path: str | Path) -> WEATTest:
 def weat_tests() -> dict[str, WEATTest]:
     """The published tests on words: name → test, in the order of the papers' tables.
 
-    Those of Caliskan, Bryson and Narayanan (supplement), "weat1" to "weat10", and the variants of
-    May et al., "weat3b" to "weat8b", which put terms in the place of names or names in the place of
-    terms.
+    "weat1" to "weat10" are those of Caliskan, Bryson and Narayanan (supplement). "weat3b" to
+    "weat8b" are the variants of May et al., which replace names by terms or terms by names.
     """
     lists = json.loads(_WORD_LISTS.read_text(encoding="utf-8"))
     tests = {}
