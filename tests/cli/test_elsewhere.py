@@ -182,7 +182,7 @@ def test_a_model_is_exported_packed_and_converted(
     from tests.recipes.tiny_bert import write_tiny_bert
 
     carry(brought(start), f"{base}/run/model")
-    result = use("export", f"{base}/run", "--to", f"{base}/small", "--storage", "int8")
+    result = use("export", f"{base}/run", "--to", f"{base}/small", "--precision", "int8")
     assert result.exit_code == 0, result.stderr
     assert f"{base}/small: " in result.stderr
     result = use("export", start, "--to", f"{base}/copy", "--archive", f"{base}/copy.tar.gz")

@@ -61,10 +61,10 @@ def vectors(folder: Path) -> np.ndarray:
 
 
 def test_to_int8_and_back(use: Callable, model: Path, tmp_path: Path) -> None:
-    result = use("export", str(model), "--to", "small", "--storage", "int8")
+    result = use("export", str(model), "--to", "small", "--precision", "int8")
     assert result.exit_code == 0, result.stderr
-    assert "storage int8" in result.stderr
-    assert use("export", "small", "--to", "large", "--storage", "float32").exit_code == 0
+    assert "precision int8" in result.stderr
+    assert use("export", "small", "--to", "large", "--precision", "float32").exit_code == 0
     for name, storage in (("small", "int8"), ("large", "float32")):
         manifest = ModelManifest.read(tmp_path / name)
         assert (manifest.name, manifest.storage) == ("tiny", storage)
@@ -77,7 +77,7 @@ def test_to_int8_and_back(use: Callable, model: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_storage_is_a_copy(use: Callable, model: Path, tmp_path: Path) -> None:
-    for options in ((), ("--storage", "float32")):
+    for options in ((), ("--precision", "float32")):
         result = use("export", str(model / "tiny"), "--to", "copy", "--overwrite", *options)
         assert result.exit_code == 0, result.stderr
         copied = ModelManifest.read(tmp_path / "copy")
@@ -146,7 +146,7 @@ def test_an_archive_holds_the_model_and_its_bytes_depend_on_nothing_else(
 
 def test_an_archive_of_another_storage(use: Callable, model: Path, tmp_path: Path) -> None:
     for to in ((), ("--to", "small")):
-        options = ("--archive", "small.tar.gz", "--overwrite", "--storage", "int8", *to)
+        options = ("--archive", "small.tar.gz", "--overwrite", "--precision", "int8", *to)
         assert use("export", str(model), *options).exit_code == 0
         unpack(tmp_path / "small.tar.gz", tmp_path / "unpacked")
         assert ModelManifest.read(tmp_path / "unpacked").storage == "int8"

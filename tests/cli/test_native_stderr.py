@@ -96,8 +96,8 @@ COMMANDS = (
     ("embed", "texts.txt", "-o", "v.npy"),
     ("doctor",),
     ("info",),
-    ("export", "use_dan_en", "--to", "wide", "--storage", "float32"),
-    ("export", "wide", "--to", "narrow", "--storage", "int8"),
+    ("export", "use_dan_en", "--to", "wide", "--precision", "float32"),
+    ("export", "wide", "--to", "narrow", "--precision", "int8"),
     ("evaluate", "use_transformer_en", "--tasks", "weat7", "--no-cache", "--out", "e.json"),
     ("benchmark", "use_dan_en", "--lengths", "5", "--repeats", "1", "--no-plots"),
 )

@@ -229,7 +229,7 @@ COMMANDS = {
         _vectors,
     ),
     "export copy": _export(),
-    "export int8": _export("--storage", "int8"),
+    "export int8": _export("--precision", "int8"),
     "embed real": _embed("v.npy", "tensorflow", "--model", "tiny", "--batch-size", "8"),
 }
 # No package but the required ones, and a second each: for the ordinary tests.

@@ -26,9 +26,9 @@ HELP = manual(
     MODEL is a bundled model's name, an exported model's folder, or the output folder of a training
     run, in which the exported model is found. Its files are held against their sha256 first.
 
-    --storage int8 stores the embedding table in a quarter of the space (the vectors change a
-    little), of a BERT its kernels, too, which makes a single sentence slower; float32 lets every
-    embedding be fine-tuned. Without it the storage stays as it is.
+    --precision int8 stores the embedding table in a quarter of the space; of a BERT it stores the
+    kernels so, too, which makes a single sentence slower. The vectors change a little. float32 lets
+    every embedding be fine-tuned. Without it the precision stays as it is.
 
     --archive writes one file, which a web server can offer: hub.load takes its URL.
 
@@ -36,14 +36,14 @@ HELP = manual(
 
     Folder and archive appear when they are whole. An older model there is replaced only with
     --overwrite, anything else in a folder never.""",
-    "use-st5 export use_dan_en --to my_model --storage float32",
-    "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --storage int8",
+    "use-st5 export use_dan_en --to my_model --precision float32",
+    "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --precision int8",
     "use-st5 export use_dan_en --archive use_dan_en.tar.gz",
 )
 
 
-class Storage(StrEnum):
-    """The storages that `--storage` takes."""
+class Precision(StrEnum):
+    """The precisions that `--precision` takes."""
 
     FLOAT32 = "float32"
     INT8 = "int8"
@@ -55,7 +55,9 @@ def export(
     archive: Annotated[
         Path | None, typer.Option("--archive", help="The .tar.gz to write, for hub.load by URL.")
     ] = None,
-    storage: Annotated[Storage | None, typer.Option("--storage", help="Default: as it is.")] = None,
+    precision: Annotated[
+        Precision | None, typer.Option("--precision", help="Default: as it is.")
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the model or the archive that is there.")
     ] = False,
@@ -78,27 +80,27 @@ def export(
         if manifest is not None:
             manifest.check_contents(source)
         if to is not None:
-            found, size = _write(source, to, manifest, storage)
-            say(f"{as_written(to)}: {size / 1e6:.1f} MB, storage {found}")
+            found, size = _write(source, to, manifest, precision)
+            say(f"{as_written(to)}: {size / 1e6:.1f} MB, precision {found}")
         if archive is not None:
-            _pack(source, archive, manifest, storage)
+            _pack(source, archive, manifest, precision)
 
 
 def _write(
-    source: Path, to: Path, manifest: ModelManifest | None, storage: Storage | None
+    source: Path, to: Path, manifest: ModelManifest | None, precision: Precision | None
 ) -> tuple[str, int]:
-    """Writes the folder of a model, in a storage; says in which, and how many bytes there are."""
+    """Writes the folder of a model, in a precision; says in which, and how many bytes there are."""
     found = manifest.storage if manifest else "unknown"
-    if storage is None or storage == found:
+    if precision is None or precision == found:
         with atomic_path(to, older=older_files(to)) as temporary:
             copy_model(source, temporary, manifest)
             return found, _size(temporary)
-    start_keras("export --storage")
+    start_keras("export --precision")
     from use_st5.trainable_encoder import TrainableEncoder
 
-    with waiting(f"storing as {storage}"):
-        written = TrainableEncoder.load(source).export(to, storage=storage.value)
-    return storage, written.size_bytes
+    with waiting(f"storing in {precision}"):
+        written = TrainableEncoder.load(source).export(to, storage=precision.value)
+    return precision, written.size_bytes
 
 
 def _size(path: Path) -> int:
@@ -115,12 +117,12 @@ def _check_archive(archive: Path) -> None:
 
 
 def _pack(
-    source: Path, archive: Path, manifest: ModelManifest | None, storage: Storage | None
+    source: Path, archive: Path, manifest: ModelManifest | None, precision: Precision | None
 ) -> None:
     """Writes the file of `--archive`, from a copy that holds the model's files alone."""
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         folder = Path(scratch, "model")
-        _write(source, folder, manifest, storage)
+        _write(source, folder, manifest, precision)
         with waiting(f"packing {archive.name}"), atomic_path(archive) as temporary:
             write_archive(folder, temporary)
             size = _size(temporary)

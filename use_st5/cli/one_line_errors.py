@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from use_st5.cli.interrupts import INTERRUPTED, drop_output, end_interrupted, interrupted
+from use_st5.cli.renamed_options import with_new_names
 
 FAILURE = 1
 USAGE = 2
@@ -49,6 +50,7 @@ class OneLineErrors(TyperGroup):
             return super().main(arguments, prog_name, standalone_mode=False, **extra)
         self._said = False
         try:
+            arguments = with_new_names(arguments)
             result = super().main(arguments, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
         except typer.Abort:

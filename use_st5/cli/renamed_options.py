@@ -1,0 +1,60 @@
+"""Options of the last version that have new names: they work for one version, with a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from use_st5.cli.output import say
+
+
+class Renamed(NamedTuple):
+    """The new name of an option.
+
+    Attributes:
+        option: The new option.
+        values: Old value → new value, of the values that have new names; others stay.
+    """
+
+    option: str
+    values: Mapping[str, str] = {}
+
+
+# Command → old option → its new name. Several old options may become one, and "OLD VALUE" stands
+# for an option with just this value: {"--freeze encoder": Renamed("--train-only embedding")}.
+RENAMED: dict[str, dict[str, Renamed]] = {
+    "export": {"--storage": Renamed("--precision")},
+}
+
+
+def with_new_names(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line, in which old options have their new names.
+
+    Each old option is said on standard error. Words after `--` are texts.
+    """
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    renamed = RENAMED.get(command)
+    if renamed is None:
+        return [*arguments]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    words = list(arguments[:end])
+    new: list[str] = []
+    while words:
+        name, equals, value = words.pop(0).partition("=")
+        following = value if equals else next(iter(words), "")
+        found = renamed.get(f"{name} {following}") or renamed.get(name)
+        if found is None:
+            new.append(f"{name}{equals}{value}")
+            continue
+        takes_value = f"{name} {following}" in renamed
+        option = found.option.split()
+        if takes_value or found.values:
+            if not equals and words:
+                words.pop(0)
+            option += [] if takes_value else [found.values.get(following, following)]
+            new += option
+        else:
+            new.append(f"{found.option}{equals}{value}")
+        old = f"{name} {following}" if takes_value else name
+        say(f"warning: {old} is now {found.option}; the old name goes with the next version")
+    return [*new, *arguments[end:]]
