@@ -1,4 +1,4 @@
-# use_st5: the verbs of a checkout. `make help` lists them.
+# The commands of a checkout. `make help` lists them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,11 +13,11 @@ LINT := 'ruff>=0.14' 'mypy>=1.18' 'filelock>=4.0,<5' 'msgspec>=0.19' 'numpy>=1.2
 # With `peers` added, the tests that compare with PyTorch's models run too.
 TEST_EXTRAS ?= data,dev,evaluation,hub,plots,text,transfer
 
-# Without bytecode every `import tensorflow` would take half a minute.
+# Without bytecode, each `import tensorflow` takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
-help: ## Say what can be made
+help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: demo
@@ -30,13 +30,13 @@ demo: $(VENV)/.demo ## Install into .venv, compare sentences with the bundled mo
 PROCESSES := -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
-test: $(VENV)/.test ## Install what the tests need into .venv and run them all, two at a time
+test: $(VENV)/.test ## Install the test packages into .venv and run the tests in two processes
 	$(BIN)/python -m pytest $(PROCESSES) $(PYTEST_ARGS)
 
 FUZZ_SECONDS ?= 3600
 
 .PHONY: fuzz
-fuzz: $(VENV)/.test ## Feed odd strings and damaged files to everything and kill every command, for an hour
+fuzz: $(VENV)/.test ## Test with odd strings, damaged files and killed commands for an hour
 	$(BIN)/python -m tests.fuzz.run $(FUZZ_SECONDS)
 
 .PHONY: lint
@@ -46,7 +46,7 @@ lint: $(VENV)/.lint ## Check the style of the code, its format and its types
 	$(BIN)/mypy
 
 .PHONY: fix
-fix: $(VENV)/.lint ## Mend what the linter can mend, and format
+fix: $(VENV)/.lint ## Repair what the linter can repair, and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -56,7 +56,7 @@ benchmark: $(VENV)/.test ## Measure the speed and the memory of the bundled mode
 	$(BIN)/python benchmarks/encode_dan.py
 
 .PHONY: wheel
-wheel: $(VENV)/.python ## Build the wheel, bundled models inside, into dist/
+wheel: $(VENV)/.python ## Build the wheel with the bundled models into dist/
 	rm -rf .build
 	$(BIN)/python -m pip wheel --quiet --retries 10 --no-deps --wheel-dir dist .
 
@@ -64,7 +64,7 @@ wheel: $(VENV)/.python ## Build the wheel, bundled models inside, into dist/
 clean: ## Remove .venv and everything built
 	rm -rf $(VENV) .build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache heatmap.png
 
-# Each candidate is run, not only looked up: a version manager's stand-in may exist and fail.
+# Runs each candidate: the stub of a version manager may exist but fail.
 $(VENV)/.python:
 	@for candidate in $${PYTHON:-python3.13 python3.12 python3.11 python3 python}; do \
 	  if "$$candidate" -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \

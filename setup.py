@@ -117,7 +117,7 @@ setup(
         "Topic :: Text Processing :: Linguistic",
     ],
     python_requires=">=3.11,<3.14",
-    # The models lie at the root of the repository and inside the package in a wheel.
+    # The models are at the root of the repository; in a wheel they are inside the package.
     packages=packages(),
     package_dir={"use_st5": "use_st5", "use_st5.saved_models": "saved_models"},
     package_data={
@@ -128,16 +128,15 @@ setup(
     install_requires=[
         "tensorflow>=2.20,<2.22",
         "keras>=3.12",
-        # Reads JSON files, ours and strangers', into types (`use_st5/_records.py`); it needs no
-        # other package and is imported in milliseconds.
+        # Reads JSON files into types (`use_st5/_records.py`). It has no dependencies and is
+        # imported in milliseconds.
         "msgspec>=0.19",
         "safetensors>=0.5",
-        # One process at a time writes a file or folder. Whether it removes its lock files itself
-        # differs between major versions.
+        # Locks files and folders. Major versions differ in whether they remove their lock files.
         "filelock>=4.0,<5",
         "numpy>=1.26",
         "scipy>=1.15",  # `stats.bootstrap(rng=…)`
-        # `use-st5 doctor` holds what is installed against this list.
+        # `use-st5 doctor` compares the installed versions with this list.
         "packaging>=24",
         "typer>=0.15",
         "rich>=13.8",
