@@ -26,12 +26,10 @@ import keras
 import numpy as np
 
 from benchmarks.scaling import environment
-from use_st5.models.bert.config import BERT_PRESETS
-from use_st5.models.bert.sentence_bert import SentenceBert
-from use_st5.models.t5.config import T5_PRESETS
+from use_st5.models.bert.model import BERT_PRESETS, SentenceBert
+from use_st5.models.t5.model import T5_PRESETS
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.models.use_dan.config import USE_DAN_PRESETS
-from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_dan.model import USE_DAN_PRESETS, USEDAN
 from use_st5.training.checkpoints import Checkpoints, changing_variables
 
 SIZES = ["use_dan_en", "minilm_l6", "t5_small", "t5_base"]

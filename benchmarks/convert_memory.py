@@ -73,7 +73,7 @@ def write_folder(folder: Path, preset: str, layers: int, stored: str) -> None:
 
 def config_of(preset: str) -> dict[str, object]:
     """Hugging Face's configuration of a preset, without the number of layers."""
-    from use_st5.models.t5.config import T5_PRESETS
+    from use_st5.models.t5.model import T5_PRESETS
 
     shape = T5_PRESETS[preset]
     if shape.activation != "relu":
@@ -107,7 +107,7 @@ def encoder_shapes(config: dict) -> dict[str, tuple[int, ...]]:
 def measure(folder: Path, dtype: str) -> None:
     """Loads and exports in this process, and prints what each step took."""
     from use_st5.convert.checkpoint import open_checkpoint
-    from use_st5.models.t5.checkpoints import read_sentence_t5
+    from use_st5.models.t5.checkpoint import read_sentence_t5
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
     from use_st5.trainable_encoder import TrainableEncoder
 

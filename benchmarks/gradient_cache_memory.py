@@ -82,7 +82,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, float]:
 
 def encoder_of(layers: int) -> keras.Model:
     """Sentence-T5, narrow; without dropout, whose masks would be those of a piece."""
-    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
 
     widths = {"hidden_dim": 256, "intermediate_dim": 1024, "num_heads": 4}

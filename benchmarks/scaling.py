@@ -107,7 +107,7 @@ def input_tables(asked: argparse.Namespace) -> Iterator[str]:
     import keras
 
     from benchmarks.tpu_arithmetic import Chip, step_flops
-    from use_st5.models.t5.config import T5_PRESETS
+    from use_st5.models.t5.model import T5_PRESETS
 
     yield "| source | sentences/s | by a core |\n|---|---|---|"
     cores = {}

@@ -18,7 +18,7 @@ import torch
 import transformers
 
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.models.t5.checkpoints import read_sentence_t5, read_t5
+from use_st5.models.t5.checkpoint import read_sentence_t5, read_t5
 
 # Name → (class of the configuration, its arguments). mT5's table is cut from 250,112 rows to T5's:
 # each row is looked up alone, so that more of them show nothing.

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from use_st5.models.t5.config import T5_PRESETS, T5Config
+from use_st5.models.t5.model import T5_PRESETS, T5Config
 
 DIMENSION = 768
 _SIZES = ("t5_base", "t5_large", "t5_3b", "t5_11b")

@@ -19,8 +19,7 @@ import tensorflow as tf
 
 import use_st5
 from use_st5.encoder import SentenceEncoder, load
-from use_st5.models.use_dan.config import USEDANConfig
-from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_dan.model import USEDAN, USEDANConfig
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.trainable_encoder import TrainableEncoder

@@ -14,8 +14,7 @@ from use_st5.encoder import SentenceEncoder
 from use_st5.export.saved_model import write_graph
 from use_st5.models.family import family_of
 from use_st5.models.inference import checked_length
-from use_st5.models.use_transformer.config import USETransformerConfig
-from use_st5.models.use_transformer.model import USETransformer
+from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.token_vectorizer import UnigramVectorizer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tpu_arithmetic as arithmetic
-from use_st5.models.t5.config import T5_PRESETS, T5Config
+from use_st5.models.t5.model import T5_PRESETS, T5Config
 
 BASE = T5_PRESETS["t5_base"]
 # One layer, two wide, one head of four: matrices 4 · 2 · 4 + 2 · 2 · 8.

@@ -18,7 +18,7 @@ from tests.convert.t5x_writer import write_file
 from tests.models.t5 import numpy_t5
 from use_st5 import trainable_encoder
 from use_st5._model_manifest import ModelManifest
-from use_st5.models.t5.config import T5_ROWS
+from use_st5.models.t5.model import T5_ROWS
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.trainable_encoder import TrainableEncoder

@@ -57,8 +57,7 @@ def toy_use_dan(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """A USE-DAN of 27 rows x 8 and 16 dimensions, with both kinds of dropout."""
     import keras
 
-    from use_st5.models.use_dan.config import USEDANConfig
-    from use_st5.models.use_dan.model import USEDAN
+    from use_st5.models.use_dan.model import USEDAN, USEDANConfig
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
 
@@ -80,8 +79,7 @@ def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """A USE Transformer of 19 rows x 8, one block and 16 dimensions, with dropout."""
     import keras
 
-    from use_st5.models.use_transformer.config import USETransformerConfig
-    from use_st5.models.use_transformer.model import USETransformer
+    from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
     from use_st5.text.ngram_vocabulary import NGramVocabulary
     from use_st5.text.token_vectorizer import UnigramVectorizer
 
@@ -98,9 +96,8 @@ def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     import keras
 
-    from use_st5.models.bert import checkpoint_names
-    from use_st5.models.bert.config import BertConfig, ProjectionConfig
-    from use_st5.models.bert.sentence_bert import SentenceBert
+    from use_st5.models.bert import names as bert_names
+    from use_st5.models.bert.model import BertConfig, ProjectionConfig, SentenceBert
     from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
 
     keras.utils.set_random_seed(0)
@@ -119,7 +116,7 @@ def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     model = SentenceBert(config, dense=ProjectionConfig(16), normalize=True)
     model.build()
     # BERT's first weights are so small that all vectors are nearly the same.
-    for path, variable in checkpoint_names.variables(model).items():
+    for path, variable in bert_names.weight_variables(model).items():
         if len(variable.shape) == 2:
             variable.assign(variable * (5 if path.endswith("kernel") else 25))
     return _exported(model, vectorizer, tmp_path_factory, max_length=16)
@@ -174,7 +171,7 @@ def toy_t5(tmp_path_factory: pytest.TempPathFactory) -> ToyT5:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     import keras
 
-    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
     from use_st5.trainable_encoder import TrainableEncoder

@@ -28,9 +28,8 @@ CONFIG = {
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A T5 folder with the names and shapes of `config`, in bfloat16-free float32."""
-    from use_st5.models.t5.checkpoint_formats import HUGGING_FACE
-    from use_st5.models.t5.config import T5Config
-    from use_st5.models.t5.t5 import T5
+    from use_st5.models.t5.checkpoint import HUGGING_FACE
+    from use_st5.models.t5.model import T5, T5Config
 
     folder = tmp_path / "t5"
     folder.mkdir()

@@ -30,8 +30,7 @@ TEXTS = ["how old are you ?", "the train is late", "", "unseen words everywhere"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training run's folder that holds the exported model `tiny`, float32."""
-    from use_st5.models.use_dan.config import USEDANConfig
-    from use_st5.models.use_dan.model import USEDAN
+    from use_st5.models.use_dan.model import USEDAN, USEDANConfig
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
     from use_st5.trainable_encoder import TrainableEncoder

@@ -21,9 +21,9 @@ from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.convert.t5x_source import T5XSource
 from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
-from use_st5.models.t5.checkpoints import read_sentence_t5, read_t5
+from use_st5.models.t5.checkpoint import read_sentence_t5, read_t5
+from use_st5.models.t5.model import T5
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.models.t5.t5 import T5
 
 CONFIG = {
     "model_type": "t5", "vocab_size": 20, "num_layers": 1, "d_model": 8, "d_ff": 12,

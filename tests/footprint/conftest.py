@@ -10,10 +10,8 @@ import pytest
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The folders "dan" and "transformer"; the latter reads eight tokens of a text."""
-    from use_st5.models.use_dan.config import USEDANConfig
-    from use_st5.models.use_dan.model import USEDAN
-    from use_st5.models.use_transformer.config import USETransformerConfig
-    from use_st5.models.use_transformer.model import USETransformer
+    from use_st5.models.use_dan.model import USEDAN, USEDANConfig
+    from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
     from use_st5.text.token_vectorizer import UnigramVectorizer

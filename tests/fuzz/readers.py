@@ -444,7 +444,7 @@ def _read_job(folder: Path) -> None:
 
 def _checkpoints() -> dict[str, Reader]:
     from use_st5.convert.checkpoint import open_checkpoint
-    from use_st5.models.t5.checkpoints import read_sentence_t5
+    from use_st5.models.t5.checkpoint import read_sentence_t5
 
     def t5x_file(folder: Path) -> None:
         t5x_writer.write_file(folder / "c", numpy_t5.arrays())
@@ -503,8 +503,8 @@ _T5 = {
 
 def _t5_tensors(folder: Path) -> dict[str, np.ndarray]:
     """Writes config.json, and gives random arrays of its shapes by their names."""
-    from use_st5.models.t5.checkpoint_formats import HUGGING_FACE
-    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.checkpoint import HUGGING_FACE
+    from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
 
     (folder / "config.json").write_text(json.dumps(_T5), encoding="utf-8")
@@ -646,7 +646,7 @@ def _read_training(folder: Path) -> None:
 
 
 def _lora_model() -> Any:
-    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
 
     model = SentenceT5(T5Config(50, 1, 8, 16, 2, 4, "relu"))

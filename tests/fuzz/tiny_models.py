@@ -12,7 +12,7 @@ import numpy as np
 
 def export_sentence_t5(folder: Path) -> Path:
     """Writes a Sentence-T5 of two layers and 24 dimensions over T5's own vocabulary."""
-    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
     from use_st5.trainable_encoder import TrainableEncoder
@@ -27,8 +27,7 @@ def export_sentence_t5(folder: Path) -> Path:
 
 def export_use_dan(folder: Path) -> Path:
     """Writes a USE-DAN of a few words and 12 dimensions."""
-    from use_st5.models.use_dan.config import USEDANConfig
-    from use_st5.models.use_dan.model import USEDAN
+    from use_st5.models.use_dan.model import USEDAN, USEDANConfig
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.ngram_vocabulary import NGramVocabulary
     from use_st5.trainable_encoder import TrainableEncoder
@@ -49,8 +48,8 @@ def write_hugging_face(folder: Path) -> Path:
     """Writes a T5 folder of Hugging Face: one layer, 8 dimensions and T5's own vocabulary."""
     from safetensors.numpy import save_file
 
-    from use_st5.models.t5.checkpoint_formats import HUGGING_FACE
-    from use_st5.models.t5.config import T5Config
+    from use_st5.models.t5.checkpoint import HUGGING_FACE
+    from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
-from use_st5.models.t5.stack import T5Stack
+from use_st5.models.t5.model import T5Config, T5Stack
 
 
 def test_the_numbers_are_those_of_keras() -> None:
@@ -21,7 +21,7 @@ def test_the_numbers_are_those_of_keras() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_nothing_is_drawn_for_a_checkpoint(dtype: str) -> None:
     with without_initial_values():
-        stack = T5Stack(1, 2, 4, 16, decoder=True, dtype=dtype)
+        stack = T5Stack(T5Config(9, 1, 8, 16, 2, key_value_dim=4), decoder=True, dtype=dtype)
         stack.build((None, None, 8))
     for variable in stack.variables:
         assert variable.dtype == dtype

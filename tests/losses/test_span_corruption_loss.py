@@ -5,8 +5,7 @@ import pytest
 
 from tests.losses.fixed_encoder import log_softmax
 from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
-from use_st5.models.t5.config import T5Config
-from use_st5.models.t5.t5 import T5
+from use_st5.models.t5.model import T5, T5Config
 
 INPUTS = np.array([[5, 6, 10, 1], [7, 10, 8, 1]], np.int32)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from use_st5.layers.attention import MultiHeadAttention
-from use_st5.models.t5.config import T5Config
-from use_st5.models.t5.stack import T5Stack
+from use_st5.models.t5.model import T5Config, T5Stack
 
 SHAPE = {"num_layers": 3, "num_decoder_layers": 2, "num_heads": 6}
 
@@ -56,7 +55,7 @@ def copy_stack(ours: T5Stack, theirs: Any) -> None:
         parts = their_block.layer
         put(block.attention_norm.scale, parts[0].layer_norm.weight)
         _copy_attention(block.attention, parts[0].SelfAttention)
-        if block.cross_attention:
+        if block.decoder:
             put(block.cross_norm.scale, parts[1].layer_norm.weight)
             _copy_attention(block.cross, parts[1].EncDecAttention)
         put(block.feed_forward_norm.scale, parts[-1].layer_norm.weight)
@@ -77,7 +76,7 @@ def _copy_attention(ours: MultiHeadAttention, theirs: Any) -> None:
 
 
 def _copy_feed_forward(ours: Any, theirs: Any) -> None:
-    if ours.gated:
+    if ours.linear is not None:
         put(ours.inner.kernel, theirs.wi_0.weight, transposed=True)
         put(ours.linear.kernel, theirs.wi_1.weight, transposed=True)
     else:

@@ -12,9 +12,8 @@ from safetensors import safe_open
 
 from use_st5.models.lora import apply_lora, load_lora
 from use_st5.models.lora_adapters import LoRAAdapters
-from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.models.t5.t5 import T5
 from use_st5.models.use_dan.model import USEDAN
 
 CONFIG = T5Config(60, 2, 16, 24, 2, key_value_dim=6, activation="gated_gelu")

@@ -19,9 +19,11 @@ pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 from tests.recipes import multilingual_data  # noqa: E402
 from use_st5.convert.checkpoint import open_checkpoint  # noqa: E402
 from use_st5.models.lora import load_lora  # noqa: E402
-from use_st5.models.t5.checkpoint_formats import HUGGING_FACE  # noqa: E402
-from use_st5.models.t5.checkpoints import read_sentence_t5  # noqa: E402
-from use_st5.models.t5.config import T5Config  # noqa: E402
+from use_st5.models.t5.checkpoint import (
+    HUGGING_FACE,  # noqa: E402
+    read_sentence_t5,  # noqa: E402
+)
+from use_st5.models.t5.model import T5Config  # noqa: E402
 from use_st5.models.t5.sentence_t5 import SentenceT5  # noqa: E402
 from use_st5.recipes import multilingual_st5  # noqa: E402
 from use_st5.text.sentencepiece_vectorizer import (  # noqa: E402

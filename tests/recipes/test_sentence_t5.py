@@ -20,8 +20,7 @@ from use_st5._model_manifest import ModelManifest
 from use_st5._remote_files import carry
 from use_st5.cli.main import app
 from use_st5.data.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
-from use_st5.models.t5.config import T5Config
-from use_st5.models.t5.t5 import T5
+from use_st5.models.t5.model import T5, T5Config
 from use_st5.recipes import pretrain_t5, sentence_t5, sentence_t5_ablation
 from use_st5.training.recipe import Run
 

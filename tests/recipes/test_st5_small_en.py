@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tests.recipes.small_recipes import small_recipe
 from use_st5.distillation.teacher_text import TeacherText
-from use_st5.models.t5.config import T5_PRESETS
+from use_st5.models.t5.model import T5_PRESETS
 from use_st5.recipes import st5_small_en
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")

@@ -15,7 +15,7 @@ from tests.recipes.small_recipes import small_recipe
 from use_st5.data.word_vocabulary import VocabularySettings
 from use_st5.distillation.minilm import DIMENSION
 from use_st5.distillation.teacher_text import TeacherText
-from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS
+from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
 from use_st5.recipes import use_transformer_ablation, use_transformer_en
 from use_st5.text.piece_vectorizer import PieceVectorizer
 

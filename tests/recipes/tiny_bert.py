@@ -9,8 +9,8 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from tests.corpora_folder import WORDS
-from use_st5.models.bert import checkpoint_names
-from use_st5.models.bert.config import BertConfig
+from use_st5.models.bert import names as bert_names
+from use_st5.models.bert.model import BertConfig
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _OTHERS = ("a", "of", "kind", "animal", "another", "person", "one", "who", "that", "music", ".")
@@ -29,9 +29,9 @@ def write_tiny_bert(folder: Path, *, head: bool, pooler: bool = False, seed: int
         num_token_types=2,
     )
     draw = np.random.default_rng(seed)
-    names = checkpoint_names.hugging_face(config, head=head, roberta=False)
+    names = bert_names.HUGGING_FACE.names(config, head=head)
     tensors = {}
-    for path, shape in checkpoint_names.shapes(config, head=head).items():
+    for path, shape in bert_names.weight_shapes(config, head=head).items():
         values = draw.normal(0, 0.3, shape).astype(np.float32) + path.endswith("/scale")
         kernel = path.endswith("/kernel")
         tensors[names[path]] = np.ascontiguousarray(values.T if kernel else values)

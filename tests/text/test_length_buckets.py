@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.models.use_transformer.config import USETransformerConfig
-from use_st5.models.use_transformer.model import USETransformer
+from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.text.length_buckets import BUCKETS, pad_to_bucket
 
 

@@ -12,11 +12,9 @@ from tests.training import toy
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
-from use_st5.models.bert.config import BertConfig
-from use_st5.models.bert.sentence_bert import SentenceBert
-from use_st5.models.t5.config import T5Config
+from use_st5.models.bert.model import BertConfig, SentenceBert
+from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.models.t5.t5 import T5
 from use_st5.training.array_data import ArrayData
 from use_st5.training.linear_decay import LinearDecay
 from use_st5.training.task import Task

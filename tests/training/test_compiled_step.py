@@ -25,18 +25,14 @@ from tests.training import toy
 from use_st5 import losses
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.losses.vector_loss import VectorLoss
-from use_st5.models.bert.config import BertConfig, ProjectionConfig
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.model import BertConfig, ProjectionConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.ensemble.ensemble import Ensemble
 from use_st5.models.family import families
-from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.models.t5.t5 import T5
-from use_st5.models.use_dan.config import USEDANConfig
-from use_st5.models.use_dan.model import USEDAN
-from use_st5.models.use_transformer.config import USETransformerConfig
-from use_st5.models.use_transformer.model import USETransformer
+from use_st5.models.use_dan.model import USEDAN, USEDANConfig
+from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 from use_st5.training.trainer import Trainer

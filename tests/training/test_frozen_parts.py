@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from tests.training import toy
-from use_st5.models.bert.config import BertConfig
-from use_st5.models.bert.sentence_bert import SentenceBert
-from use_st5.models.t5.config import T5Config
+from use_st5.models.bert.model import BertConfig, SentenceBert
+from use_st5.models.t5.model import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.trainer import Trainer

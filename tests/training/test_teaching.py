@@ -10,8 +10,7 @@ import keras
 import numpy as np
 import pytest
 
-from use_st5.models.bert.config import BertConfig
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.inference import inference
 from use_st5.text.ngram_vectorizer import NGramVectorizer

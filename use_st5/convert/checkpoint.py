@@ -10,13 +10,12 @@ from typing import Any, Literal, TypeVar
 
 from use_st5._bundled import download_advice
 from use_st5._records import check_record, read_record
-from use_st5.convert.assignment import listed
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.sentence_transformers import MODULES, SentenceModules, read_modules
 from use_st5.convert.t5x_source import INDEX, T5XSource
 from use_st5.convert.tensorflow_source import INDEX as TENSORFLOW_INDEX
 from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
-from use_st5.convert.weight_source import WeightSource
+from use_st5.convert.weights import WeightSource, listed
 
 Format = Literal["sentence-transformers", "Hugging Face", "T5X", "TensorFlow"]
 Kind = TypeVar("Kind")

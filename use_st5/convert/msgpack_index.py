@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from use_st5.convert.weight_source import number_dtype
+from use_st5.convert.weights import number_dtype
 
 # flax.serialization: arrays and scalars of NumPy are MessagePack extensions, each a triple (shape,
 # name of the dtype, bytes).

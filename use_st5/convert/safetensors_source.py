@@ -15,7 +15,7 @@ import numpy as np
 from safetensors import safe_open
 
 from use_st5._records import InnerPath, read_record
-from use_st5.convert.weight_source import WeightSource
+from use_st5.convert.weights import WeightSource
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

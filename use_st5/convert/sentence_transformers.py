@@ -12,9 +12,8 @@ import keras
 import msgspec
 
 from use_st5._records import InnerPath, Positive, read_record
-from use_st5.convert.assignment import Target, assign_weights, check_shapes
 from use_st5.convert.safetensors_source import SafetensorsSource
-from use_st5.convert.weight_source import WeightSource
+from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes
 
 MODULES = "modules.json"
 _KINDS = [

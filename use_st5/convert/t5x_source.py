@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from use_st5.convert.msgpack_index import StoredArray, read_msgpack_index
-from use_st5.convert.weight_source import WeightSource
+from use_st5.convert.weights import WeightSource
 from use_st5.convert.zarr_array import ZarrArray
 
 INDEX = "checkpoint"

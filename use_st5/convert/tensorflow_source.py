@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._records import read_bounded
-from use_st5.convert.weight_source import WeightSource
+from use_st5.convert.weights import WeightSource
 
 INDEX = ".index"
 

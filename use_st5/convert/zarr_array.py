@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from use_st5._records import Positive, read_bounded, read_record
-from use_st5.convert.weight_source import number_dtype
+from use_st5.convert.weights import number_dtype
 
 METADATA = ".zarray"
 

@@ -16,7 +16,7 @@ _PADDING = 0
 class SpanCorruptionLoss(TaskLoss):
     """`mean over rows of (1/|t|) Σ_k −log p(t_k | t_{<k}, inputs)`, with teacher forcing.
 
-    The trained model is a whole `use_st5.models.t5.t5.T5`, which replaces the encoder in the
+    The trained model is a whole `use_st5.models.t5.model.T5`, which replaces the encoder in the
     trainer. The loss has no weights. The decoder reads the start id 0 and the targets without their
     last token (Raffel et al. 2020, sections 2.1 and 3.1.4). All targets of `SpanCorruption` have
     the same length, so the mean over rows equals the mean over tokens.

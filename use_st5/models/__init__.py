@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
-    from use_st5.models.bert.config import BertConfig as BertConfig
-    from use_st5.models.bert.sentence_bert import SentenceBert as SentenceBert
+    from use_st5.models.bert.model import BertConfig as BertConfig
+    from use_st5.models.bert.model import SentenceBert as SentenceBert
     from use_st5.models.cross_encoder.model import CrossEncoderModel as CrossEncoderModel
     from use_st5.models.ensemble.ensemble import Ensemble as Ensemble
     from use_st5.models.ensemble.joined_vectorizer import joined_stage as joined_stage
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from use_st5.models.lora import apply_lora as apply_lora
     from use_st5.models.lora import load_lora as load_lora
     from use_st5.models.lora_adapters import LoRAAdapters as LoRAAdapters
-    from use_st5.models.t5.config import T5Config as T5Config
+    from use_st5.models.t5.model import T5 as T5
+    from use_st5.models.t5.model import T5Config as T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5 as SentenceT5
-    from use_st5.models.t5.t5 import T5 as T5
-    from use_st5.models.use_dan.config import USEDANConfig as USEDANConfig
     from use_st5.models.use_dan.model import USEDAN as USEDAN
-    from use_st5.models.use_transformer.config import USETransformerConfig as USETransformerConfig
+    from use_st5.models.use_dan.model import USEDANConfig as USEDANConfig
     from use_st5.models.use_transformer.model import USETransformer as USETransformer
+    from use_st5.models.use_transformer.model import USETransformerConfig as USETransformerConfig
 
 __getattr__, __dir__, __all__ = public_names(__name__)

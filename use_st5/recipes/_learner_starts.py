@@ -13,8 +13,7 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5.losses.simcse_loss import SimCSELoss
-from use_st5.models.bert.pooler import Pooler
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.model import Pooler, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer

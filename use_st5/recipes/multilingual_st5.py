@@ -55,7 +55,7 @@ from use_st5.evaluation.report import markdown_tables
 from use_st5.evaluation.runner import evaluate
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.lora import Targets, apply_lora, load_lora
-from use_st5.models.t5.checkpoints import read_sentence_t5
+from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 from use_st5.training.linear_decay import LinearDecay

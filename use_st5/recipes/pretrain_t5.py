@@ -39,8 +39,7 @@ from use_st5._remote_files import brought
 from use_st5.data.pretraining_text import open_tokens, pretraining_tokens
 from use_st5.data.span_corruption import SpanCorruption
 from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
-from use_st5.models.t5.config import T5_PRESETS, T5_ROWS, T5Config
-from use_st5.models.t5.t5 import T5
+from use_st5.models.t5.model import T5, T5_PRESETS, T5_ROWS, T5Config
 from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_trainer import backend_trainer
 from use_st5.training.device import Device

@@ -53,7 +53,7 @@ from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.definition_loss import DefinitionLoss
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.model import SentenceBert
 from use_st5.models.ensemble.ensemble import Mode
 from use_st5.recipes._combination import Combination
 from use_st5.trainable_encoder import TrainableEncoder

@@ -37,8 +37,7 @@ from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.input_response_loss import InputResponseLoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.teacher_loss import TeacherLoss
-from use_st5.models.use_dan.calibration import Calibration, calibrate
-from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_dan.model import USEDAN, Calibration, calibrate
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.training.optimizers import adam_with_cosine
 from use_st5.training.recipe import Examples, Recipe, RecipeTask, Run, Stage, kept_model

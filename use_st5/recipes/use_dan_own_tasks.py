@@ -41,8 +41,7 @@ from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.registry import select_tasks, with_data
 from use_st5.evaluation.runner import evaluate
 from use_st5.evaluation.sts import stsb_development
-from use_st5.models.use_dan.model import USEDAN
-from use_st5.models.use_dan.word_weights import weigh_words
+from use_st5.models.use_dan.model import USEDAN, weigh_words
 from use_st5.recipes import use_dan_en
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary

@@ -50,8 +50,7 @@ from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.input_response_loss import InputResponseLoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.teacher_loss import TeacherLoss
-from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS
-from use_st5.models.use_transformer.model import USETransformer
+from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS, USETransformer
 from use_st5.text.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.text.piece_vectorizer import PieceVectorizer
 from use_st5.training.optimizers import adam_with_cosine

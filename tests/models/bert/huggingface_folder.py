@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from use_st5.models.bert import checkpoint_names
-from use_st5.models.bert.config import BertConfig
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert import names as bert_names
+from use_st5.models.bert.model import BertConfig, SentenceBert
 
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "##s", "a", ".")
 CONFIG = BertConfig(12, 2, 8, 12, 2, max_positions=16, separator_id=3)
+# By whether it is a RoBERTa.
+HF_NAMES = (bert_names.HUGGING_FACE, bert_names.HUGGING_FACE_ROBERTA)
 SETTINGS = {
     "vocab_size": 12,
     "hidden_size": 8,
@@ -28,9 +29,9 @@ SETTINGS = {
 def write(folder: Path, *, roberta: bool = False, head: bool = True) -> dict[str, np.ndarray]:
     """Writes settings, words and random weights, and gives the weights by path."""
     rng = np.random.default_rng(0)
-    paths = checkpoint_names.shapes(CONFIG, head=head)
+    paths = bert_names.weight_shapes(CONFIG, head=head)
     weights = {path: rng.normal(size=shape).astype(np.float32) for path, shape in paths.items()}
-    names = checkpoint_names.hugging_face(CONFIG, head=head, roberta=roberta)
+    names = HF_NAMES[roberta].names(CONFIG, head=head)
     write_settings(folder, roberta=roberta)
     write_tensors(folder, {names[path]: stored(path, array) for path, array in weights.items()})
     return weights
@@ -59,7 +60,7 @@ def stored(path: str, array: np.ndarray) -> np.ndarray:
 
 def assert_weights(model: SentenceBert, weights: dict[str, np.ndarray]) -> None:
     """Holds a model against weights by path."""
-    variables = checkpoint_names.variables(model)
+    variables = bert_names.weight_variables(model)
     assert variables.keys() == weights.keys()
     for path, array in weights.items():
         np.testing.assert_array_equal(np.asarray(variables[path]), array, err_msg=path)

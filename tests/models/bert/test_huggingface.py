@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.models.bert.checkpoints import read_sentence_bert
+from use_st5.models.bert.checkpoint import read_sentence_bert
 from use_st5.text.byte_pair_vectorizer import byte_letters
 from use_st5.trainable_encoder import TrainableEncoder
 

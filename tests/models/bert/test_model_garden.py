@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.models.bert.checkpoints import knows, read_sentence_bert
+from use_st5.models.bert.checkpoint import knows, read_sentence_bert
 
 networks = pytest.importorskip(
     "official.nlp.modeling.networks", reason="the extra `tfmodels` is not installed"

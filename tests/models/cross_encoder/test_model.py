@@ -4,9 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from use_st5.models.bert.config import BertConfig
-from use_st5.models.bert.pooler import Pooler
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.model import BertConfig, Pooler, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 
 SHAPE = {

@@ -17,8 +17,7 @@ from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.ensemble.ensemble import Ensemble
 from use_st5.models.family import family_named, family_of
 from use_st5.models.lora import apply_lora
-from use_st5.models.use_dan.config import USEDANConfig
-from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_dan.model import USEDAN, USEDANConfig
 from use_st5.text.long_texts import LONG_BYTES
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary

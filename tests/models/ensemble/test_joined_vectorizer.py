@@ -9,12 +9,10 @@ import tensorflow as tf
 
 import use_st5
 from tests.models.toy_family import TrigramVectorizer
-from use_st5.models.bert.config import BertConfig
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.ensemble.ensemble import Ensemble
 from use_st5.models.ensemble.joined_vectorizer import JoinedVectorizer, joined_stage
-from use_st5.models.use_dan.config import USEDANConfig
-from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_dan.model import USEDAN, USEDANConfig
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.trainable_encoder import TrainableEncoder

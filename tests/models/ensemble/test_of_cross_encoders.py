@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from use_st5.cross_encoder import CrossEncoder
-from use_st5.models.bert.config import BertConfig
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.ensemble.of_cross_encoders import CrossEncoderEnsemble
 from use_st5.models.family import family_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.models import t5_peer
-from use_st5.models.t5.config import T5Config
+from use_st5.models.t5.model import T5Config
 
 PEER_IDS = np.array([[5, 17, 99, 1, 0, 0], [8, 1, 0, 0, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32)
 

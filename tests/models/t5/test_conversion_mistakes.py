@@ -17,8 +17,8 @@ from scipy.special import erf
 from tests.convert.t5x_writer import write_file
 from tests.models.t5 import numpy_t5
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.models.t5.checkpoints import read_sentence_t5
-from use_st5.models.t5.config import T5_PRESETS, T5Config
+from use_st5.models.t5.checkpoint import read_sentence_t5
+from use_st5.models.t5.model import T5_PRESETS, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.models.t5.checkpoints import read_sentence_t5, read_t5
+from use_st5.models.t5.checkpoint import read_sentence_t5, read_t5
 
 t5 = pytest.importorskip(
     "official.nlp.modeling.models.t5", reason="the extra `tfmodels` is not installed"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.models import t5_peer
-from use_st5.models.t5.config import T5_PRESETS
+from use_st5.models.t5.model import T5_PRESETS
 from use_st5.models.t5.sentence_t5 import POOLINGS, SentenceT5
 
 EOS = 1

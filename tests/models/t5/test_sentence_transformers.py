@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
-from use_st5.models.t5.checkpoints import read, read_sentence_t5
+from use_st5.models.t5.checkpoint import read_sentence_t5
+from use_st5.models.t5.family import FAMILY
 from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
@@ -51,7 +52,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 
 def test_strings_to_vectors(saved: tuple[Any, Path]) -> None:
     peer, folder = saved
-    model, vectorizer = read(open_checkpoint(folder))
+    model, vectorizer = FAMILY.read(open_checkpoint(folder))
     vectors = model(vectorizer.padded(tf.constant(TEXTS), 64))
     np.testing.assert_allclose(vectors, peer.encode(TEXTS), atol=1e-5)
 
@@ -70,7 +71,7 @@ def test_the_older_layout_of_the_pooling(saved: tuple[Any, Path], tmp_path: Path
 def test_the_pooling_is_not_asked_for(saved: tuple[Any, Path]) -> None:
     for pooling in ("mean", "first"):
         with pytest.raises(ValueError, match="modules.json says how the model pools"):
-            read(open_checkpoint(saved[1]), pooling=pooling)
+            FAMILY.read(open_checkpoint(saved[1]), pooling=pooling)
 
 
 def test_another_dense_layer_is_refused(saved: tuple[Any, Path], tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 import tensorflow as tf
 
 import use_st5
-from use_st5.models.use_transformer.config import USETransformerConfig
-from use_st5.models.use_transformer.model import USETransformer
+from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.text.token_vectorizer import UnigramVectorizer
 from use_st5.trainable_encoder import TrainableEncoder

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.tokenizer_files import read_tokenizer
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.models.bert import checkpoints
-from use_st5.models.bert.config import BERT_PRESETS, POOLINGS, Pooling
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.checkpoint import MODEL_TYPES, knows, read_sentence_bert
+from use_st5.models.bert.model import BERT_PRESETS, POOLINGS, Pooling, SentenceBert
 from use_st5.models.family import Family
 from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
 from use_st5.text.vectorizer import Vectorizer
-from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
+from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer, read_words
 
 _LINEAR = ("query", "key", "value", "output", "inner", "outer")
 # Of the configuration, what has no bearing on the vectors.
@@ -90,7 +90,7 @@ class BertFamily(Family):
 
     def knows(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is of a BERT or RoBERTa."""
-        return checkpoints.knows(checkpoint)
+        return knows(checkpoint)
 
     def read(
         self,
@@ -102,9 +102,15 @@ class BertFamily(Family):
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[SentenceBert, Vectorizer]:
         """A Sentence-BERT; of a plain BERT its pooled outputs."""
-        return checkpoints.read(
-            checkpoint, pooling=pooling, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
+        vectorizer = _vectorizer(checkpoint, vocabulary)
+        model = read_sentence_bert(
+            checkpoint,
+            separator=vectorizer.separator,
+            pooling=pooling,
+            dtype=dtype,
+            on_tensor=on_tensor,
         )
+        return model, vectorizer
 
     def lora_layers(self, model: SentenceBert) -> dict[str, LoRADense]:
         """The linear layers of the attention and the feed-forward layer in every block."""
@@ -118,6 +124,44 @@ class BertFamily(Family):
         """The shape of the BERT, but for what has no bearing on its vectors."""
         fields = dataclasses.asdict(model.config)
         return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
+
+
+def _vectorizer(
+    checkpoint: Checkpoint, vocabulary: Path | None
+) -> WordPieceVectorizer | BytePairVectorizer:
+    """The text stage of the folder, or of the one in which a vocabulary lies."""
+    folder = vocabulary.parent if vocabulary else checkpoint.beside
+    vectorizer: WordPieceVectorizer | BytePairVectorizer
+    if checkpoint.format == "TensorFlow":
+        vectorizer = _of_words(vocabulary or folder / "vocab.txt")
+    else:
+        vectorizer = read_tokenizer(folder)
+    kind = str(checkpoint.settings.get("model_type", "bert"))
+    if type(vectorizer) is not MODEL_TYPES[kind].tokenizer:
+        raise ValueError(
+            f"{folder}: expected the tokenizer of a {'RoBERTa' if kind == 'roberta' else 'BERT'}, "
+            f"found a {type(vectorizer).__name__}'s."
+        )
+    rows, size = checkpoint.settings.get("vocab_size"), vectorizer.vocabulary.size
+    if isinstance(rows, int) and size > rows:
+        raise ValueError(
+            f"{folder}: expected a vocabulary of at most {rows:,} pieces, the rows of the table; "
+            f"it has {size:,}."
+        )
+    modules = checkpoint.modules
+    if modules and modules.lower_case and not getattr(vectorizer.vocabulary, "lower_case", False):
+        raise ValueError(
+            f"{checkpoint.where}: expected a tokenizer that reads capitals as small letters, as "
+            "do_lower_case asks of sentence-transformers, found one that does not."
+        )
+    return vectorizer
+
+
+def _of_words(path: Path) -> WordPieceVectorizer:
+    """Of the original BERT nothing but the words tells the cased models from the uncased ones."""
+    words = read_words(path)
+    cased = any(word != word.lower() for word in words if not word.startswith("["))
+    return WordPieceVectorizer(words, lower_case=not cased)
 
 
 FAMILY = BertFamily()

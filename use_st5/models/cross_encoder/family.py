@@ -13,7 +13,7 @@ from use_st5.convert.checkpoint import Checkpoint
 from use_st5.export.embedding_tables import raw_variables
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of, network_of
 from use_st5.models.compound_family import CompoundFamily, described, restored_member
-from use_st5.models.cross_encoder import checkpoints
+from use_st5.models.cross_encoder import checkpoint as checkpoints
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
 from use_st5.text.vectorizer import PairVectorizer, Vectorizer

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import Family
-from use_st5.models.t5 import checkpoints
-from use_st5.models.t5.config import T5_PRESETS
+from use_st5.models.t5.checkpoint import knows, open_t5, read_sentence_t5
+from use_st5.models.t5.model import T5, T5_PRESETS, T5_ROWS
 from use_st5.models.t5.sentence_t5 import POOLINGS, SentenceT5
-from use_st5.models.t5.t5 import T5
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 from use_st5.text.vectorizer import Vectorizer
 
@@ -81,7 +81,7 @@ class T5Family(Family):
 
     def knows(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is of a T5, T5 1.1, mT5, or a dual encoder of these."""
-        return checkpoints.knows(checkpoint)
+        return knows(checkpoint)
 
     def read(
         self,
@@ -93,9 +93,10 @@ class T5Family(Family):
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[SentenceT5, SentencePieceVectorizer]:
         """A Sentence-T5; of a plain T5 the raw encoder of the paper's section 6.1."""
-        return checkpoints.read(
-            checkpoint, pooling=pooling, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
-        )
+        _, config, _ = open_t5(checkpoint)
+        vectorizer = _vectorizer(checkpoint, vocabulary, config.vocabulary_size)
+        model = read_sentence_t5(checkpoint, pooling=pooling, dtype=dtype, on_tensor=on_tensor)
+        return model, vectorizer
 
     def lora_layers(self, model: SentenceT5 | T5) -> dict[str, LoRADense]:
         """The linear layers of the attentions and feed-forward layers in every block."""
@@ -113,6 +114,30 @@ class T5Family(Family):
         """The shape of the T5, but for what has no bearing on its encoder."""
         fields = dataclasses.asdict(model.config)
         return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
+
+
+def _vectorizer(
+    checkpoint: Checkpoint, vocabulary: Path | None, rows: int
+) -> SentencePieceVectorizer:
+    """The vocabulary that is named, else the folder's, else T5's where its size fits."""
+    if vocabulary is not None:
+        vectorizer = SentencePieceVectorizer(vocabulary)
+    elif checkpoint.folder is not None:
+        vectorizer = SentencePieceVectorizer(read_sentencepiece_model(checkpoint.folder))
+    elif rows == T5_ROWS:
+        vectorizer = SentencePieceVectorizer()
+    else:
+        raise ValueError(
+            f"{checkpoint.where}: the table has {rows:,} rows, T5's has {T5_ROWS:,}: its "
+            "vocabulary is another one. Give the file of its SentencePiece model (`vocabulary`, on "
+            "the command line --vocabulary FILE)."
+        )
+    if vectorizer.vocabulary_size > rows:
+        raise ValueError(
+            f"{vocabulary or checkpoint.folder}: expected a vocabulary of at most {rows:,} pieces, "
+            f"the rows of the table; it has {vectorizer.vocabulary_size:,}."
+        )
+    return vectorizer
 
 
 FAMILY = T5Family()

@@ -10,8 +10,14 @@ from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.pooling import masked_mean
-from use_st5.models.t5.config import T5Config
-from use_st5.models.t5.t5 import PADDING_ID, check_dtype, make_embedding, make_stack, t5_config
+from use_st5.models.t5.model import (
+    PADDING_ID,
+    T5Config,
+    T5Stack,
+    check_dtype,
+    make_embedding,
+    t5_config,
+)
 
 Pooling = Literal["mean", "first", "decoder"]
 POOLINGS: tuple[Pooling, ...] = ("mean", "first", "decoder")
@@ -64,10 +70,8 @@ class SentenceT5(keras.Model):
         self.normalize = normalize
         policy = self.dtype_policy
         self.embedding = make_embedding(config, dtype=policy)
-        self.encoder = make_stack(config, decoder=False, dtype=policy)
-        self.decoder = (
-            make_stack(config, decoder=True, dtype=policy) if pooling == "decoder" else None
-        )
+        self.encoder = T5Stack(config, dtype=policy)
+        self.decoder = T5Stack(config, decoder=True, dtype=policy) if pooling == "decoder" else None
         self.projection: Any = None
         if projection_dim is not None:
             self.projection = keras.layers.Dense(

@@ -11,8 +11,7 @@ import tensorflow as tf
 from use_st5.export.embedding_tables import EmbeddingTable, stored_table
 from use_st5.export.encoder_graph import EncoderGraph, graph_of, network_of
 from use_st5.models.family import Family
-from use_st5.models.use_dan.config import USE_DAN_PRESETS
-from use_st5.models.use_dan.model import USEDAN
+from use_st5.models.use_dan.model import USE_DAN_PRESETS, USEDAN
 from use_st5.text.long_texts import are_long, fold
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 from use_st5.text.vectorizer import Vectorizer

@@ -8,8 +8,7 @@ from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import Family
-from use_st5.models.use_transformer.config import USE_TRANSFORMER_PRESETS
-from use_st5.models.use_transformer.model import USETransformer
+from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS, USETransformer
 from use_st5.text.piece_vectorizer import PieceVectorizer
 from use_st5.text.token_vectorizer import UnigramVectorizer
 from use_st5.text.vectorizer import Vectorizer

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import use_st5
-from use_st5.models.bert.config import BERT_PRESETS, BertConfig
-from use_st5.models.bert.sentence_bert import SentenceBert
+from use_st5.models.bert.model import BERT_PRESETS, BertConfig, SentenceBert
 from use_st5.models.lora import apply_lora, load_lora
 from use_st5.search import mine_hard_negatives
 from use_st5.trainable_encoder import TrainableEncoder

@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from use_st5._records import Positive
-from use_st5.convert.assignment import Target, assign_weights, check_shapes, listed
 from use_st5.convert.checkpoint import Checkpoint
-from use_st5.convert.weight_source import RenamedSource, WeightSource
+from use_st5.convert.weights import (
+    RenamedSource,
+    Target,
+    WeightSource,
+    assign_weights,
+    check_shapes,
+    listed,
+)
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_that_knows
 from use_st5.text.vectorizer import Vectorizer

@@ -1,29 +1,290 @@
-"""Sentence-BERT: one vector for a sentence, or a pair, out of a BERT or RoBERTa."""
+"""BERT and RoBERTa, and Sentence-BERT: one vector for a sentence or a pair."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, get_args
 
 import keras
 from keras import ops
 
-from use_st5.layers.attention import EXCLUDED
+from use_st5.layers.attention import EXCLUDED, MultiHeadAttention
 from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.packing import Packing
 from use_st5.layers.pooling import first_token, masked_max, masked_mean
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
-from use_st5.models.bert.block import STDDEV, BertBlock, layer_norm
-from use_st5.models.bert.config import (
-    BERT_PRESETS,
-    POOLINGS,
-    BertConfig,
-    Pooling,
-    ProjectionConfig,
-)
-from use_st5.models.bert.pooler import Pooler
-from use_st5.models.bert.word_head import MaskedWordHead
+
+Activation = Literal["gelu", "gelu_tanh"]
+Pooling = Literal["mean", "cls", "max"]
+DenseActivation = Literal["linear", "tanh", "relu", "gelu", "sigmoid"]
+
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+    """Shape of a BERT (Devlin et al. 2019, arXiv 1810.04805) or a RoBERTa (arXiv 1907.11692).
+
+    Attributes:
+        vocabulary_size: Rows of the token table.
+        num_layers: Blocks.
+        hidden_dim: Width of the model.
+        intermediate_dim: Width of the feed-forward layers.
+        num_heads: Attention heads, which divide `hidden_dim`.
+        max_positions: Rows of the position table: what stands behind is not read.
+        num_token_types: Rows of the table of token types: 2 where the model tells the second text
+            of a pair from the first, 1 for RoBERTa, 0 for no such table.
+        separator_id: Id of the token that ends a text. Tokens behind the first one are of type 1;
+            None: all are of type 0.
+        activation: Of the feed-forward layers: "gelu", or "gelu_tanh", its approximation.
+        layer_norm_epsilon: Added to the variance in each layer norm.
+        dropout: Rate on embeddings and on what the blocks add, in training.
+        attention_dropout: Rate on the attention weights, in training.
+
+    Raises:
+        ValueError: The heads do not divide the width, the activation is unknown, or two types of
+            tokens have no separator.
+    """
+
+    vocabulary_size: int
+    num_layers: int
+    hidden_dim: int
+    intermediate_dim: int
+    num_heads: int
+    max_positions: int = 512
+    num_token_types: int = 2
+    separator_id: int | None = None
+    activation: Activation = "gelu"
+    layer_norm_epsilon: float = 1e-12
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.hidden_dim % self.num_heads:
+            raise ValueError(
+                f"num_heads: expected a divisor of hidden_dim, {self.hidden_dim}, received "
+                f"{self.num_heads}."
+            )
+        if self.activation not in get_args(Activation):
+            raise ValueError(
+                f"Unknown activation: {self.activation!r}. Expected one of {get_args(Activation)}."
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class ProjectionConfig:
+    """A dense layer behind the pooling, as sentence-transformers' `Dense`.
+
+    Attributes:
+        units: Width of what it gives.
+        use_bias: Whether it adds one.
+        activation: Keras name.
+
+    Raises:
+        ValueError: The activation is unknown.
+    """
+
+    units: int
+    use_bias: bool = True
+    activation: DenseActivation = "tanh"
+
+    def __post_init__(self) -> None:
+        if self.activation not in get_args(DenseActivation):
+            raise ValueError(
+                f"Unknown activation: {self.activation!r}. Expected one of "
+                f"{get_args(DenseActivation)}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pooler:
+    """`tanh(x·kernel + bias)` of the first token's output, as pre-training left it.
+
+    It is no part of a sentence vector: a model carries it along and neither trains nor exports it.
+    A cross-encoder begins with it.
+
+    Attributes:
+        kernel: float32 `[hidden_dim, hidden_dim]`.
+        bias: float32 `[hidden_dim]`.
+    """
+
+    kernel: Any
+    bias: Any
+
+
+def _roberta(layers: int, dim: int, intermediate_dim: int, heads: int) -> BertConfig:
+    return BertConfig(
+        50_265,
+        layers,
+        dim,
+        intermediate_dim,
+        heads,
+        num_token_types=1,
+        separator_id=2,
+        layer_norm_epsilon=1e-5,
+    )
+
+
+# bert_config.json of google-research/bert's archives, whose vocab.txt has [SEP] at 102; config.json
+# of FacebookAI/roberta-{base,large}, whose 514 positions begin at padding_idx + 1 = 2; config.json
+# of sentence-transformers/all-MiniLM-L6-v2.
+BERT_PRESETS: dict[str, BertConfig] = {
+    "bert_base_uncased": BertConfig(30_522, 12, 768, 3072, 12, separator_id=102),
+    "bert_base_cased": BertConfig(28_996, 12, 768, 3072, 12, separator_id=102),
+    "bert_large_uncased": BertConfig(30_522, 24, 1024, 4096, 16, separator_id=102),
+    "bert_large_cased": BertConfig(28_996, 24, 1024, 4096, 16, separator_id=102),
+    "roberta_base": _roberta(12, 768, 3072, 12),
+    "roberta_large": _roberta(24, 1024, 4096, 16),
+    "minilm_l6": BertConfig(30_522, 6, 384, 1536, 12, separator_id=102),
+}
+
+
+# Of all initial weights (Devlin et al. 2019, `initializer_range` of the published settings).
+STDDEV = 0.02
+
+
+class BertBlock(keras.layers.Layer):
+    """Self-attention and a feed-forward layer, each added to its input before a layer norm.
+
+    What is added and the norms are computed in float32.
+
+    Args:
+        config: The shape of the model.
+
+    Call arguments:
+        x: float32 `[batch, length, hidden_dim]`.
+        bias: float32, added to the scores of the attention; broadcasts to
+            `[batch, heads, length, length]`.
+        packing: Where `x` is `[tokens, hidden_dim]`, packed so.
+        training: Whether dropout acts.
+
+    Returns:
+        float32, of the shape of `x`.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(autocast=False, **kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.attention = MultiHeadAttention(
+            config.num_heads,
+            config.hidden_dim // config.num_heads,
+            scaled=True,
+            use_bias=True,
+            stddev=STDDEV,
+            dropout=config.attention_dropout,
+            dtype=policy,
+            name="attention",
+        )
+        self.attention_norm = layer_norm(config, "attention_norm")
+        self.inner = dense(
+            config.intermediate_dim, "inner", activation=activation_of(config), dtype=policy
+        )
+        self.outer = dense(config.hidden_dim, "outer", dtype=policy)
+        self.output_norm = layer_norm(config, "output_norm")
+        self.dropout_layer = keras.layers.Dropout(config.dropout, dtype="float32")
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        shape = (None, None, self.config.hidden_dim)
+        for layer in (self.attention, self.attention_norm, self.inner, self.output_norm):
+            layer.build(shape)
+        self.outer.build((None, None, self.config.intermediate_dim))
+        self.built = True
+
+    def call(
+        self, x: Any, bias: Any = None, packing: Packing | None = None, training: bool = False
+    ) -> Any:
+        attended = self.attention(x, bias=bias, packing=packing, training=training)
+        x = self.attention_norm(x + self._dropped(attended, training))
+        return self.output_norm(x + self._dropped(self.outer(self.inner(x)), training))
+
+    @property
+    def linear_layers(self) -> dict[str, LoRADense]:
+        """Role → layer, for adapters."""
+        return {**self.attention.linear_layers, "inner": self.inner, "outer": self.outer}
+
+    def _dropped(self, x: Any, training: bool) -> Any:
+        return self.dropout_layer(ops.cast(x, "float32"), training=training)
+
+
+def activation_of(config: BertConfig) -> Callable[[Any], Any]:
+    """The activation of the feed-forward layers."""
+    approximate = config.activation == "gelu_tanh"
+    return functools.partial(ops.gelu, approximate=True) if approximate else _exact_gelu
+
+
+def _exact_gelu(x: Any) -> Any:
+    """`x·Φ(x)` by `erf`: Keras's own is `erfc` under TensorFlow, which tf2onnx does not know."""
+    half = ops.cast(0.5, x.dtype)
+    return half * x * (1 + ops.erf(x * ops.cast(0.5**0.5, x.dtype)))
+
+
+def dense(
+    units: int, name: str, *, activation: Callable[[Any], Any] | None = None, dtype: Any
+) -> LoRADense:
+    """A linear layer with a bias and BERT's initial weights."""
+    return LoRADense(
+        units,
+        activation=activation,
+        kernel_initializer=RandomNormal(stddev=STDDEV),
+        dtype=dtype,
+        name=name,
+    )
+
+
+def layer_norm(config: BertConfig, name: str) -> keras.layers.LayerNormalization:
+    """A layer norm with scale and shift, computed in float32."""
+    return keras.layers.LayerNormalization(
+        epsilon=config.layer_norm_epsilon, dtype="float32", name=name
+    )
+
+
+class MaskedWordHead(keras.layers.Layer):
+    """A dense layer, gelu and a layer norm, then the token table and a bias for each word.
+
+    Args:
+        config: The shape of the model.
+
+    Call arguments:
+        vectors: `[..., hidden_dim]`.
+        table: The token table, `[vocabulary_size, hidden_dim]`.
+
+    Returns:
+        Logits, float32 `[..., vocabulary_size]`.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(autocast=False, **kwargs)
+        self.config = config
+        self.transform = dense(
+            config.hidden_dim,
+            "transform",
+            activation=activation_of(config),
+            dtype=self.dtype_policy,
+        )
+        self.norm = layer_norm(config, "norm")
+
+    def build(self, _input_shape: Any = None) -> None:
+        for layer in (self.transform, self.norm):
+            layer.build((None, self.config.hidden_dim))
+        self.bias = self.add_weight(
+            shape=(self.config.vocabulary_size,),
+            initializer="zeros",
+            dtype="float32",
+            autocast=False,
+            name="bias",
+        )
+        self.built = True
+
+    def call(self, vectors: Any, table: Any) -> Any:
+        hidden = ops.cast(self.norm(self.transform(vectors)), self.compute_dtype)
+        scores = ops.matmul(hidden, ops.transpose(ops.cast(table, self.compute_dtype)))
+        return ops.cast(scores, "float32") + self.bias
+
 
 PADDING_ID = 0
 
@@ -76,7 +337,9 @@ class SentenceBert(keras.Model):
         policy = self.dtype_policy
         self.embedding = _table(config.vocabulary_size, config, "embedding", policy)
         self.position_embedding = _table(config.max_positions, config, "position_embedding", policy)
-        self.type_embedding = _table(config.num_token_types, config, "type_embedding", policy)
+        self.type_embedding = None
+        if config.num_token_types:
+            self.type_embedding = _table(config.num_token_types, config, "type_embedding", policy)
         self.embedding_norm = layer_norm(config, "embedding_norm")
         self.blocks = [
             BertBlock(config, dtype=policy, name=f"block_{number}")
@@ -111,10 +374,10 @@ class SentenceBert(keras.Model):
 
         Args:
             name: A key of `BERT_PRESETS`.
-            pooling: As in the constructor.
-            dense: As in the constructor.
-            normalize: As in the constructor.
-            head: As in the constructor.
+            pooling: As in the constructor, as are `dense`, `normalize` and `head`.
+            dense: See above.
+            normalize: See above.
+            head: See above.
             dtype: Keras dtype policy, such as "mixed_bfloat16".
             **changes: Fields of `BertConfig` that differ from the preset's.
 
@@ -139,7 +402,8 @@ class SentenceBert(keras.Model):
 
     def build(self, _input_shape: Any = None) -> None:
         for table in (self.embedding, self.position_embedding, self.type_embedding):
-            table.build((None, None))
+            if table is not None:
+                table.build((None, None))
         for layer in (self.embedding_norm, *self.blocks):
             layer.build((None, None, self.config.hidden_dim))
         for layer in (self.projection, self.head):
@@ -232,7 +496,8 @@ class SentenceBert(keras.Model):
         with contextlib.nullcontext() if head else without_initial_values():
             model.build()
         for part in ("embedding", "position_embedding", "type_embedding", "embedding_norm"):
-            getattr(model, part).set_weights(getattr(self, part).get_weights())
+            if getattr(self, part) is not None:
+                getattr(model, part).set_weights(getattr(self, part).get_weights())
         for target, source in zip(model.blocks, self.blocks, strict=False):
             target.set_weights(source.get_weights())
         return model
@@ -291,7 +556,9 @@ class SentenceBert(keras.Model):
         embedded, ids = embedded[:, :limit], ids[:, :limit]
         tokens = ops.not_equal(ids, PADDING_ID)
         positions = self.position_embedding.embeddings[: ops.shape(ids)[1]]
-        x = ops.cast(embedded, "float32") + ops.cast(self._of_types(ids), "float32")
+        x = ops.cast(embedded, "float32")
+        if self.type_embedding is not None:
+            x = x + ops.cast(self._of_types(ids), "float32")
         x = x + ops.cast(positions, "float32")
         packing = Packing.of(tokens, self.config.num_heads) if packed else None
         x = self.embedding_norm(x if packing is None else packing.pack(x))
@@ -304,6 +571,7 @@ class SentenceBert(keras.Model):
 
     def _of_types(self, ids: Any) -> Any:
         """The rows of the token types; broadcasts to `[batch, length, hidden_dim]`."""
+        assert self.type_embedding is not None
         # Sliced once, since each slice reads the variable.
         table = self.type_embedding.embeddings[:2]
         separator = self.config.separator_id

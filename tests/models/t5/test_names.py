@@ -1,3 +1,5 @@
+"""Names and shapes of a T5's weights."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -6,17 +8,16 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from use_st5.convert.weight_source import WeightSource
+from use_st5.convert.weights import WeightSource
 from use_st5.layers.random_normal import without_initial_values
-from use_st5.models.t5.checkpoint_formats import (
+from use_st5.models.t5.checkpoint import (
     HUGGING_FACE,
     MESH_TENSORFLOW,
     MODEL_GARDEN,
     T5X,
+    T5Names,
 )
-from use_st5.models.t5.checkpoint_names import T5Names
-from use_st5.models.t5.config import T5Config
-from use_st5.models.t5.t5 import T5
+from use_st5.models.t5.model import T5, T5Config
 
 
 class Shapes(WeightSource):

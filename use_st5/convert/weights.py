@@ -1,21 +1,138 @@
-"""Putting the tensors of a checkpoint into variables, checked before the first is read."""
+"""Named tensors of a checkpoint, and how they are put into variables, one at a time."""
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import keras
 
-# Registers bfloat16 with NumPy, under the name that Keras uses too.
+# Registers bfloat16 with NumPy.
 import ml_dtypes  # noqa: F401
 import numpy as np
 
-from use_st5.convert.weight_source import WeightSource
+# Registers bfloat16 with NumPy, under the name that Keras uses too.
+
+
+_NUMBERS = re.compile(r"bfloat16|float(16|32|64)|u?int(8|16|32|64)|bool|\|b1|[<>|=]?[fiu][1248]")
+
+
+class WeightSource(abc.ABC):
+    """The tensors of a checkpoint, of which one is in memory at a time.
+
+    Attributes:
+        where: The checkpoint's file or folder, for messages.
+    """
+
+    where: str
+
+    @abc.abstractmethod
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name → shape of every tensor, without reading one."""
+
+    @abc.abstractmethod
+    def read(self, name: str) -> np.ndarray:
+        """One tensor in the dtype it is stored in."""
+
+    def check_stored(self, names: Iterable[str]) -> None:  # noqa: B027 (not every format's)
+        """Holds the shapes of tensors against the bytes that are stored for them.
+
+        A model takes memory for its shapes before a tensor is read. Formats whose opening has
+        compared them need no more.
+
+        Raises:
+            FileNotFoundError: A file is missing.
+            ValueError: There are fewer bytes than the tensors have.
+        """
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        """One tensor in pieces along its first axis, in order.
+
+        A source whose format allows it gives small ones, so that a large tensor is in memory only
+        once, where it is to be.
+        """
+        yield self.read(name)
+
+
+class RenamedSource(WeightSource):
+    """Some tensors of another source, by other names, and with other first rows or axes.
+
+    Args:
+        source: The checkpoint.
+        names: New name → name in the checkpoint; what is not among them is not seen.
+        first_rows: New name → a number of first rows, and which of these are given, in order.
+        reshaped: New name → shape of the same numbers.
+    """
+
+    def __init__(
+        self,
+        source: WeightSource,
+        names: Mapping[str, str],
+        *,
+        first_rows: Mapping[str, tuple[int, Sequence[int]]] | None = None,
+        reshaped: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.where = source.where
+        self._source = source
+        self._names = dict(names)
+        self._first_rows = first_rows or {}
+        self._reshaped = reshaped or {}
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name → shape of every tensor, without reading one."""
+        stored = self._source.shapes()
+        shapes = {new: stored[old] for new, old in self._names.items()} | dict(self._reshaped)
+        for name, (count, given) in self._first_rows.items():
+            if name in shapes:
+                rows, *row = shapes[name]
+                shapes[name] = (max(0, rows - count + len(given)), *row)
+        return shapes
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor in the dtype it is stored in."""
+        if name in self._first_rows:
+            return np.concatenate([*self.pieces(name)])
+        tensor = self._source.read(self._names[name])
+        return tensor.reshape(self._reshaped.get(name, tensor.shape))
+
+    def check_stored(self, names: Iterable[str]) -> None:
+        """Holds the shapes of tensors against the bytes that are stored for them."""
+        self._source.check_stored(self._names[name] for name in names)
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        """One tensor in pieces along its first axis."""
+        if name in self._reshaped:
+            yield self.read(name)
+            return
+        pieces = self._source.pieces(self._names[name])
+        if name in self._first_rows:
+            count, given = self._first_rows[name]
+            first = next(pieces)
+            while len(first) < count:
+                first = np.concatenate([first, next(pieces)])
+            yield np.concatenate([first[list(given)], first[count:]])
+        yield from pieces
+
+
+def number_dtype(name: object) -> np.dtype:
+    """The dtype of a checkpoint's numbers, by the name that a file gives it.
+
+    Raises:
+        ValueError: It is no name, or one of something else than numbers.
+    """
+    if isinstance(name, str) and _NUMBERS.fullmatch(name):
+        try:
+            return np.dtype(name)
+        except TypeError:  # "f1" and its like
+            pass
+    raise ValueError(f"expected a dtype of numbers, such as float32, received {name!r}")
+
 
 # Bytes of a variable from which on it is written piece by piece, without a second copy in memory.
 # TensorFlow copies a variable that was written so each time it is read from then on, which would

@@ -1,14 +1,17 @@
+"""Tensors that fit, that do not, and that are written in pieces."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from use_st5.convert import assignment
-from use_st5.convert.assignment import Target, assign_weights
-from use_st5.convert.weight_source import WeightSource
+from use_st5.convert.safetensors_source import SINGLE, SafetensorsSource
+from use_st5.convert.weights import RenamedSource, Target, WeightSource, assign_weights
 
 
 class Arrays(WeightSource):
@@ -43,7 +46,7 @@ def test_tensors_and_transposed_tensors(
     monkeypatch: pytest.MonkeyPatch, rows: bool, backend: str
 ) -> None:
     """Where Keras does not run on TensorFlow, tensors are put together and assigned whole."""
-    monkeypatch.setattr(assignment.keras.backend, "backend", lambda: backend)
+    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
     mapping = {"a": target(2, 3), "b": target(3, 2, transposed=True)}
     values = np.arange(6.0).reshape(2, 3)
     seen: list[str] = []
@@ -86,3 +89,15 @@ def test_a_copy_of_a_variable_is_not_what_is_written() -> None:
 def test_nan_is_refused() -> None:
     with pytest.raises(ValueError, match="a holds NaN or infinity"):
         assign_weights({"a": target(1)}, Arrays(a=np.array([np.nan])))
+
+
+def test_only_the_named_ones_are_seen(tmp_path: Path) -> None:
+    tensors = {"a": np.arange(3.0), "b": np.zeros((2, 2))}
+    save_file(tensors, tmp_path / SINGLE)
+    source = RenamedSource(SafetensorsSource(tmp_path), {"x": "a"})
+    assert source.shapes() == {"x": (3,)}
+    assert source.where == str(tmp_path)
+    np.testing.assert_array_equal(source.read("x"), tensors["a"])
+    np.testing.assert_array_equal(np.concatenate([*source.pieces("x")]), tensors["a"])
+    with pytest.raises(KeyError):
+        source.read("a")

@@ -1,0 +1,550 @@
+"""BERT and RoBERTa out of folders of transformers and TensorFlow's checkpoints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file, save_file
+
+from tests.models.bert import huggingface_folder as hf
+from tests.models.bert.huggingface_folder import CONFIG, WORDS, assert_weights
+from tests.recipes.tiny_bert import write_tiny_bert
+from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
+from use_st5.convert.weights import WeightSource
+from use_st5.models.bert import names as bert_names
+from use_st5.models.bert.checkpoint import knows, read_pooler, read_sentence_bert
+from use_st5.models.bert.family import FAMILY
+from use_st5.models.bert.model import SentenceBert
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.model_loading import copy_of
+
+FILE = "model.safetensors"
+
+
+def read(folder: Path, **settings: Any) -> SentenceBert:
+    return read_sentence_bert(open_checkpoint(folder), separator=3, **settings)
+
+
+@pytest.mark.parametrize("head", [False, True])
+def test_every_weight_is_read(tmp_path: Path, head: bool) -> None:
+    weights = hf.write(tmp_path, head=head)
+    seen: list[str] = []
+    model = read(tmp_path, on_tensor=seen.append)
+    hf.assert_weights(model, weights)
+    assert model.config == hf.CONFIG
+    assert (len(seen), model.pooling, model.normalize) == (len(weights), "mean", False)
+
+
+def test_a_roberta_is_read_with_our_rows(tmp_path: Path) -> None:
+    """Padding is our 0 and its 1; its positions begin at 2."""
+    weights = hf.write(tmp_path, roberta=True)
+    tensors = load_file(tmp_path / FILE)
+    positions = tensors["embeddings.position_embeddings.weight"]
+    unused = np.full((2, 8), 99, np.float32)
+    tensors["embeddings.position_embeddings.weight"] = np.concatenate([unused, positions])
+    hf.write_tensors(tmp_path, tensors)
+    model = read(tmp_path)
+    for path in ("words", "head/bias"):
+        weights[path] = weights[path][[1, 0, *range(2, 12)]]
+    hf.assert_weights(model, weights)
+
+
+def test_names_of_other_writers(tmp_path: Path) -> None:
+    """With a prefix, gamma and beta, buffers, pooler, next sentence, the table and bias twice."""
+    weights = hf.write(tmp_path)
+    renamed = {
+        "bert.embeddings.position_ids": np.arange(16)[None],
+        "bert.pooler.dense.weight": np.ones((8, 8), np.float32),
+        "cls.seq_relationship.bias": np.ones(2, np.float32),
+    }
+    for name, tensor in load_file(tmp_path / FILE).items():
+        old = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+        old = old.replace("LayerNorm.bias", "LayerNorm.beta")
+        renamed[old if old.startswith("cls.") else f"bert.{old}"] = tensor
+    renamed["cls.predictions.decoder.weight"] = weights["words"]
+    renamed["cls.predictions.decoder.bias"] = renamed.pop("cls.predictions.bias")
+    hf.write_tensors(tmp_path, renamed)
+    hf.assert_weights(read(tmp_path), weights)
+
+
+def test_shards(tmp_path: Path) -> None:
+    weights = hf.write(tmp_path)
+    tensors = load_file(tmp_path / FILE)
+    (tmp_path / FILE).unlink()
+    homes = {name: f"part-{number % 2}.safetensors" for number, name in enumerate(tensors)}
+    for shard in sorted({*homes.values()}):
+        save_file({n: tensors[n] for n in tensors if homes[n] == shard}, tmp_path / shard)
+    index = {"weight_map": homes}
+    (tmp_path / f"{FILE}.index.json").write_text(json.dumps(index), encoding="utf-8")
+    hf.assert_weights(read(tmp_path), weights)
+
+
+def test_a_head_with_a_table_of_its_own_is_refused(tmp_path: Path) -> None:
+    weights = hf.write(tmp_path)
+    tensors = load_file(tmp_path / FILE)
+    hf.write_tensors(tmp_path, {**tensors, "cls.predictions.decoder.weight": weights["words"] + 1})
+    with pytest.raises(ValueError, match=r"decoder\.weight to be embeddings\.word_.* not tied"):
+        read(tmp_path)
+    bias = {"cls.predictions.decoder.bias": weights["head/bias"] + 1}
+    hf.write_tensors(tmp_path, {**tensors, **bias})
+    with pytest.raises(ValueError, match=r"decoder\.bias to be cls\.predictions\.bias again"):
+        read(tmp_path)
+
+
+def test_two_tensors_of_one_name_are_refused(tmp_path: Path) -> None:
+    hf.write(tmp_path)
+    tensors = load_file(tmp_path / FILE)
+    again = {f"bert.{name}": tensor for name, tensor in tensors.items() if "types" in name}
+    again["bert.embeddings.token_type_embeddings.weight"] = np.ones((2, 8), np.float32)
+    hf.write_tensors(tmp_path, {**tensors, **again})
+    with pytest.raises(ValueError, match="expected one tensor embeddings.token_type_embeddings"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"position_embedding_type": "relative_key"}, r"\$\.position_embedding_type: expected 'ab"),
+        ({"hidden_act": "silu"}, r"\$\.hidden_act: expected 'gelu' or .*received 'silu'"),
+        ({"is_decoder": True}, r"\$\.is_decoder: expected False or None, received True"),
+        ({"add_cross_attention": True}, r"\$\.add_cross_attention"),
+        ({"pad_token_id": 1}, r"\$\.pad_token_id: expected 0 or None, received 1"),
+        ({"num_attention_heads": 3}, r"config\.json: num_heads: expected a divisor"),
+        ({"num_hidden_layers": 10**9}, "expected tensors of 1,000,000,000 layers"),
+        ({"num_hidden_layers": 3}, r"Missing: encoder\.layer\.2"),
+        ({"num_hidden_layers": 1}, r"Left over: encoder\.layer\.1"),
+        ({"vocab_size": 11}, r"word_embeddings\.weight: expected \[11, 8\], found \[12, 8\]"),
+        ({"hidden_size": "8"}, r"\$\.hidden_size"),
+    ],
+)
+def test_settings_of_another_model(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    hf.write(tmp_path)
+    hf.write_settings(tmp_path, **changes)
+    with pytest.raises(ValueError, match=message) as error:
+        read(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_the_tanh_gelu_is_read(tmp_path: Path) -> None:
+    hf.write(tmp_path)
+    hf.write_settings(tmp_path, hidden_act="gelu_new")
+    assert read(tmp_path).config.activation == "gelu_tanh"
+
+
+@pytest.mark.parametrize("pooling", ["cls", "max"])
+def test_the_pooling_is_asked_for(tmp_path: Path, pooling: str) -> None:
+    hf.write(tmp_path)
+    assert read(tmp_path, pooling=pooling).pooling == pooling
+    with pytest.raises(ValueError, match="Unknown pooling: 'first'"):
+        read(tmp_path, pooling="first")
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    hf.write(tmp_path)
+    assert TrainableEncoder.load(tmp_path).encode("the cat sat").shape == (8,)
+    (tmp_path / "vocab.txt").write_text("\n".join([*hf.WORDS, "x", "y", "z"]), encoding="utf-8")
+    with pytest.raises(ValueError, match="at most 12 pieces, the rows of the table; it has 13"):
+        TrainableEncoder.load(tmp_path)
+    hf.write_settings(tmp_path, roberta=True)
+    with pytest.raises(ValueError, match="tokenizer of a RoBERTa, found a WordPieceV"):
+        TrainableEncoder.load(tmp_path)
+
+
+def test_modules_of_sentence_transformers(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    hf.write(tmp_path)
+    dense = {"linear.weight": np.ones((5, 8), "f"), "linear.bias": np.arange(5, dtype="f")}
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense", "3": "Normalize"}
+    entries = [{"type": f"x.{kind}", "path": path} for path, kind in kinds.items()]
+    (tmp_path / "modules.json").write_text(json.dumps(entries), encoding="utf-8")
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "2_Dense").mkdir()
+    save_file(dense, tmp_path / "2_Dense" / FILE)
+
+    def settings(activation: str, pooling: str) -> None:
+        torch_class = f"torch.nn.modules.activation.{activation}"
+        for path, content in (
+            ("2_Dense", {"out_features": 5, "activation_function": torch_class}),
+            ("1_Pooling", {"pooling_mode": pooling}),
+        ):
+            (tmp_path / path / "config.json").write_text(json.dumps(content), encoding="utf-8")
+
+    settings("Tanh", "cls")
+    model = read(tmp_path)
+    assert (model.pooling, model.normalize, model.dimension) == ("cls", True, 5)
+    ids = np.array([[2, 5, 6, 3]], np.int32)
+    expected = np.tanh(np.asarray(model.token_vectors(ids))[:, 0].sum(1)[:, None] + np.arange(5))
+    expected /= np.linalg.norm(expected)
+    np.testing.assert_allclose(model(ids), expected, atol=1e-5)
+    assert TrainableEncoder.load(tmp_path).max_length == 16, "its positions"
+    path = tmp_path / "sentence_bert_config.json"
+    path.write_text('{"max_seq_length": 5}', encoding="utf-8")
+    assert TrainableEncoder.load(tmp_path).max_length == 5
+    assert TrainableEncoder.load(tmp_path, max_length=7).max_length == 7
+    path.write_text('{"max_seq_length": 99, "do_lower_case": true}', encoding="utf-8")
+    assert TrainableEncoder.load(tmp_path).max_length == 16
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
+    with pytest.raises(ValueError, match="capitals as small letters, as do_lower_case asks"):
+        TrainableEncoder.load(tmp_path)
+    settings("Softmax", "cls")
+    with pytest.raises(ValueError, match=r"2_Dense.config\.json: expected one of .*'Softmax'"):
+        read(tmp_path)
+    settings("Tanh", "lasttoken")
+    with pytest.raises(ValueError, match="expected one of the poolings .* found 'last"):
+        read(tmp_path)
+
+
+SETTINGS = {
+    "vocab_size": 12, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "intermediate_size": 12, "max_position_embeddings": 16, "type_vocab_size": 2,
+    "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
+    "initializer_range": 0.02, "directionality": "bidi",
+}  # fmt: skip
+BLOCK = "bert/encoder/layer_1"
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def write_checkpoint(prefix: Path, tensors: dict[str, Any]) -> None:
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=[*tensors],
+        shape_and_slices=[""] * len(tensors),
+        tensors=[tf.constant(tensor) for tensor in tensors.values()],
+    )
+
+
+def write_bert_config(folder: Path, words: tuple[str, ...] = WORDS, **changes: Any) -> None:
+    (folder / "bert_config.json").write_text(json.dumps({**SETTINGS, **changes}))
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+
+
+def original_names(config: Any = CONFIG) -> dict[str, str]:
+    """Path → name in google-research/bert, spelled out beside the table that is tested."""
+    names = {
+        "words": "bert/embeddings/word_embeddings",
+        "positions": "bert/embeddings/position_embeddings",
+        "types": "bert/embeddings/token_type_embeddings",
+        "norm/scale": "bert/embeddings/LayerNorm/gamma",
+        "norm/shift": "bert/embeddings/LayerNorm/beta",
+        "head/transform/kernel": "cls/predictions/transform/dense/kernel",
+        "head/transform/bias": "cls/predictions/transform/dense/bias",
+        "head/norm/scale": "cls/predictions/transform/LayerNorm/gamma",
+        "head/norm/shift": "cls/predictions/transform/LayerNorm/beta",
+        "head/bias": "cls/predictions/output_bias",
+    }
+    layers = {
+        "query": "attention/self/query", "key": "attention/self/key",
+        "value": "attention/self/value", "output": "attention/output/dense",
+        "inner": "intermediate/dense", "outer": "output/dense",
+    }  # fmt: skip
+    norms = {"attention_norm": "attention/output/LayerNorm", "output_norm": "output/LayerNorm"}
+    for number in range(config.num_layers):
+        for role, name in layers.items():
+            for part in ("kernel", "bias"):
+                names[f"block_{number}/{role}/{part}"] = (
+                    f"bert/encoder/layer_{number}/{name}/{part}"
+                )
+        for role, name in norms.items():
+            for part, stored in (("scale", "gamma"), ("shift", "beta")):
+                names[f"block_{number}/{role}/{part}"] = (
+                    f"bert/encoder/layer_{number}/{name}/{stored}"
+                )
+    return names
+
+
+def weights() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    paths = bert_names.weight_shapes(CONFIG, head=True)
+    return {path: rng.normal(size=shape).astype(np.float32) for path, shape in paths.items()}
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> tuple[Path, dict[str, np.ndarray]]:
+    """The folder of an archive of google-research/bert, and its weights by path."""
+    arrays, names = weights(), original_names()
+    further = {
+        "bert/pooler/dense/kernel": (8, 8), "bert/pooler/dense/bias": (8,),
+        "cls/seq_relationship/output_weights": (2, 8), "cls/seq_relationship/output_bias": (2,),
+        "output_weights": (3, 8), "output_bias": (3,), "global_step": (),
+        f"{BLOCK}/output/dense/kernel/adam_m": (12, 8),
+        f"{BLOCK}/output/dense/kernel/adam_v": (12, 8),
+    }  # fmt: skip
+    tensors = {names[path]: array for path, array in arrays.items()}
+    tensors |= {name: np.zeros(shape, np.float32) for name, shape in further.items()}
+    write_checkpoint(tmp_path / "bert_model.ckpt", tensors)
+    write_bert_config(tmp_path)
+    return tmp_path, arrays
+
+
+@pytest.mark.parametrize("given", ["", "bert_model.ckpt", "bert_model.ckpt.index"])
+def test_an_archive_of_the_original(
+    original: tuple[Path, dict[str, np.ndarray]], given: str
+) -> None:
+    folder, arrays = original
+    checkpoint = open_checkpoint(folder / given)
+    assert knows(checkpoint)
+    model = read_sentence_bert(checkpoint, separator=3)
+    assert model.config == CONFIG
+    assert_weights(model, arrays)
+
+
+def test_the_text_stage_lies_beside_it(original: tuple[Path, dict[str, np.ndarray]]) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    folder, _ = original
+    encoder = TrainableEncoder.load(folder / "bert_model.ckpt", pooling="cls")
+    assert encoder.encode(["the cat", "The Cats"]).shape == (2, 8)
+    assert encoder.vectorizer.vocabulary.lower_case
+    write_bert_config(folder, (*WORDS[:-1], "The"))
+    assert not TrainableEncoder.load(folder).vectorizer.vocabulary.lower_case
+
+
+def test_what_is_missing_is_said(original: tuple[Path, dict[str, np.ndarray]]) -> None:
+    folder, _ = original
+    with pytest.raises(ValueError, match="does not fit the model"):
+        write_bert_config(folder, num_hidden_layers=10**9)
+        read_sentence_bert(open_checkpoint(folder), separator=3)
+    with pytest.raises(ValueError, match=r"Left over: bert/encoder/layer_1/att"):
+        write_bert_config(folder, num_hidden_layers=1)
+        read_sentence_bert(open_checkpoint(folder), separator=3)
+    with pytest.raises(ValueError, match=r"bert_config.json: \$.hidden_act: expected 'gelu'"):
+        write_bert_config(folder, hidden_act="relu")
+        read_sentence_bert(open_checkpoint(folder), separator=3)
+    (folder / "bert_config.json").unlink()
+    with pytest.raises(ValueError, match="bert_config.json, beside the checkpoint, found none"):
+        read_sentence_bert(open_checkpoint(folder / "bert_model.ckpt"), separator=3)
+    with pytest.raises(FileNotFoundError, match="no file `checkpoint`"):
+        write_bert_config(folder)
+        write_checkpoint(folder / "another", {"a": np.zeros(2, np.float32)})
+        open_checkpoint(folder)
+
+
+GARDEN_TABLES = {
+    "words": "_embedding_layer/embeddings",
+    "positions": "_position_embedding_layer/embeddings",
+    "types": "_type_embedding_layer/embeddings",
+    "norm/scale": "_embedding_norm_layer/gamma",
+    "norm/shift": "_embedding_norm_layer/beta",
+}
+GARDEN_HEAD = {
+    "head/transform/kernel": "masked_lm/dense/kernel",
+    "head/transform/bias": "masked_lm/dense/bias",
+    "head/norm/scale": "masked_lm/layer_norm/gamma",
+    "head/norm/shift": "masked_lm/layer_norm/beta",
+    "head/bias": "masked_lm/output_bias.Sbias",
+}
+
+
+def garden(root: str, head: str | None, *, numbered: bool = False) -> dict[str, np.ndarray]:
+    """The weights by the names and in the shapes of the Model Garden."""
+    stored = {}
+    roles = {
+        "query": "_attention_layer/_query_dense", "key": "_attention_layer/_key_dense",
+        "value": "_attention_layer/_value_dense", "output": "_attention_layer/_output_dense",
+        "attention_norm": "_attention_layer_norm", "inner": "_intermediate_dense",
+        "outer": "_output_dense", "output_norm": "_output_layer_norm",
+    }  # fmt: skip
+    parts = {"scale": "gamma", "shift": "beta"}
+    tables = dict(GARDEN_TABLES)
+    if numbered:
+        ends = ["0/embeddings", "1/embeddings", "2/embeddings", "3/gamma", "3/beta"]
+        tables = {path: f"layer_with_weights-{end}" for path, end in zip(tables, ends, strict=True)}
+    for path, array in weights().items():
+        if path in tables:
+            stored[root + tables[path]] = array
+        elif path in GARDEN_HEAD:
+            if head is not None:
+                stored[head + GARDEN_HEAD[path]] = array
+        else:
+            block, role, part = path.split("/")
+            number = int(block.removeprefix("block_"))
+            if role in ("query", "key", "value"):
+                array = array.reshape(*array.shape[:-1], 2, 4)
+            elif (role, part) == ("output", "kernel"):
+                array = array.reshape(2, 4, 8)
+            place = (
+                f"layer_with_weights-{4 + number}" if numbered else f"_transformer_layers/{number}"
+            )
+            stored[f"{root}{place}/{roles[role]}/{parts.get(part, part)}"] = array
+    pooler = "layer_with_weights-6" if numbered else "_pooler_layer"
+    stored |= {
+        f"{root}{pooler}/kernel": np.zeros((8, 8), "f"),
+        f"{root}{pooler}/bias": np.zeros(8, "f"),
+    }
+    return {f"{name}{VALUE}": array for name, array in stored.items()}
+
+
+@pytest.mark.parametrize(
+    ("root", "head", "numbered"),
+    [
+        ("encoder/", None, False),
+        ("model/", None, True),
+        ("encoder/", "", False),
+        ("model/encoder_network/", "model/", False),
+        ("encoder/", "", True),
+    ],
+)
+def test_a_bert_of_the_model_garden(
+    tmp_path: Path, root: str, head: str | None, numbered: bool
+) -> None:
+    """Written by its names; `test_model_garden` has the library itself."""
+    write_checkpoint(
+        tmp_path / "ckpt-1", garden(root, head, numbered=numbered) | {"save_counter" + VALUE: 1.0}
+    )
+    model = read_sentence_bert(open_checkpoint(tmp_path / "ckpt-1"), separator=3)
+    assert (model.config.num_heads, model.config.activation) == (2, "gelu_tanh")
+    expected = weights()
+    if head is None:
+        expected = {path: array for path, array in expected.items() if "head" not in path}
+    assert_weights(model, expected)
+
+
+def test_a_table_that_the_head_shares(tmp_path: Path) -> None:
+    tensors = garden("encoder/", "")
+    table = tensors.pop(f"encoder/{GARDEN_TABLES['words']}{VALUE}")
+    write_checkpoint(tmp_path / "ckpt", {**tensors, f"masked_lm/embedding_table{VALUE}": table})
+    assert_weights(read_sentence_bert(open_checkpoint(tmp_path / "ckpt"), separator=3), weights())
+
+
+def test_what_is_no_bert_of_the_model_garden(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "two", garden("a/", None) | garden("b/", None))
+    with pytest.raises(
+        ValueError, match="expected one BERT of the Model Garden, found 2, below a/"
+    ):
+        read_sentence_bert(open_checkpoint(tmp_path / "two"), separator=3)
+    without = garden("a/", None)
+    del without[f"a/{GARDEN_TABLES['types']}{VALUE}"]
+    write_checkpoint(tmp_path / "without", without)
+    with pytest.raises(ValueError, match="among them _type_embedding_layer/embeddings"):
+        read_sentence_bert(open_checkpoint(tmp_path / "without"), separator=3)
+    projected = garden("a/", None) | {
+        f"a/_embedding_projection/kernel{VALUE}": np.ones((4, 8), "f")
+    }
+    write_checkpoint(tmp_path / "projected", projected)
+    with pytest.raises(ValueError, match="Left over: _embedding_projection/kernel"):
+        read_sentence_bert(open_checkpoint(tmp_path / "projected"), separator=3)
+    write_checkpoint(tmp_path / "other", {"a": np.zeros(2, np.float32)})
+    assert not knows(open_checkpoint(tmp_path / "other"))
+
+
+def test_the_original_beside_transformers(tmp_path: Path) -> None:
+    """Its names, written from torch's weights, give torch's vectors and logits."""
+    torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
+    transformers: Any = pytest.importorskip(
+        "transformers", reason="the extra `peers` is not installed"
+    )
+    torch.manual_seed(0)
+    settings = {name: value for name, value in SETTINGS.items() if name != "directionality"}
+    peer = transformers.BertForMaskedLM(transformers.BertConfig(**settings)).eval()
+    with torch.no_grad():
+        for parameter in peer.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.1)
+    state = {name: tensor.detach().numpy() for name, tensor in peer.state_dict().items()}
+    ours = bert_names.HUGGING_FACE.names(CONFIG, head=True)
+    tensors = {}
+    for path, name in original_names().items():
+        array = state[ours[path] if ours[path] in state else f"bert.{ours[path]}"]
+        tensors[name] = array.T.copy() if path.endswith("/kernel") else array
+    write_checkpoint(tmp_path / "bert_model.ckpt", tensors)
+    write_bert_config(tmp_path)
+    model = read_sentence_bert(open_checkpoint(tmp_path), separator=3)
+    ids = np.array([[2, 5, 6, 3, 7, 8, 3], [2, 4, 3, 0, 0, 0, 0]], np.int32)
+    types = np.array([[0, 0, 0, 0, 1, 1, 1], [0] * 7])
+    with torch.no_grad():
+        found = peer(
+            torch.tensor(ids),
+            attention_mask=torch.tensor(ids != 0),
+            token_type_ids=torch.tensor(types),
+            output_hidden_states=True,
+        )
+    mask = (ids != 0)[..., None]
+    hidden = np.asarray(found.hidden_states[-1])
+    np.testing.assert_allclose(model(ids), (hidden * mask).sum(1) / mask.sum(1), atol=1e-5)
+    logits = model.word_logits(model.token_vectors(ids))
+    np.testing.assert_allclose(np.asarray(logits) * mask, found.logits.numpy() * mask, atol=1e-5)
+
+
+def test_the_families_ask_each_its_own(original: tuple[Path, dict[str, np.ndarray]]) -> None:
+    from use_st5.models.family import families
+
+    checkpoint = open_checkpoint(original[0])
+    assert [name for name, family in families().items() if family.knows(checkpoint)] == ["bert"]
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    assert FAMILY.read(checkpoint)[1].separator == 3
+
+
+KERNEL, BIAS = np.arange(9, dtype=np.float32).reshape(3, 3), np.ones(3, np.float32)
+
+
+class Stored(WeightSource):
+    """Tensors in memory."""
+
+    where = "some_bert"
+
+    def __init__(self, tensors: dict[str, np.ndarray]) -> None:
+        self.tensors = tensors
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: each.shape for name, each in self.tensors.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        return self.tensors[name]
+
+
+def checkpoint(tensors: dict[str, np.ndarray], model_type: str = "bert") -> Checkpoint:
+    return Checkpoint(
+        where=Path("some_bert"),
+        format="Hugging Face",
+        source=Stored(tensors),
+        settings={"model_type": model_type},
+    )
+
+
+@pytest.mark.parametrize(
+    ("tensors", "kernel"),
+    [
+        ({"pooler.dense.weight": KERNEL, "pooler.dense.bias": BIAS}, KERNEL.T),
+        ({"bert.pooler.dense.weight": KERNEL, "bert.pooler.dense.bias": BIAS}, KERNEL.T),
+        ({"bert/pooler/dense/kernel": KERNEL, "bert/pooler/dense/bias": BIAS}, KERNEL),
+        ({"pooler.dense.weight": KERNEL.astype(np.float16), "pooler.dense.bias": BIAS}, KERNEL.T),
+    ],
+)
+def test_it_is_read_by_all_its_names(tensors: dict[str, np.ndarray], kernel: np.ndarray) -> None:
+    pooler = read_pooler(checkpoint(tensors), 3)
+    assert pooler is not None
+    np.testing.assert_array_equal(pooler.kernel, kernel)
+    np.testing.assert_array_equal(pooler.bias, BIAS)
+    assert pooler.kernel.dtype == np.float32
+
+
+def test_where_there_is_none_and_of_a_roberta_there_is_none() -> None:
+    tensors = {"pooler.dense.weight": KERNEL, "pooler.dense.bias": BIAS}
+    assert read_pooler(checkpoint({}), 3) is None
+    # RobertaForSequenceClassification draws its layer anew.
+    assert read_pooler(checkpoint(tensors, "roberta"), 3) is None
+
+
+def test_one_of_another_width_is_refused() -> None:
+    tensors = {"pooler.dense.weight": KERNEL, "pooler.dense.bias": BIAS}
+    with pytest.raises(
+        ValueError, match=r"pooler.dense.weight: expected the shape \[4, 4\], found"
+    ):
+        read_pooler(checkpoint(tensors), 4)
+
+
+def test_a_model_carries_it_and_its_copies_do(tmp_path: Path) -> None:
+    folder = write_tiny_bert(tmp_path / "bert", head=False, pooler=True)
+    stored = load_file(folder / "model.safetensors")
+    model = TrainableEncoder.of_checkpoint(open_checkpoint(folder)).model
+    for each in (model, model.pooled("cls"), copy_of(model), copy_of(model, dropout=0.3)):
+        np.testing.assert_array_equal(each.pooler.kernel, stored["pooler.dense.weight"].T)
+        np.testing.assert_array_equal(each.pooler.bias, stored["pooler.dense.bias"])
+    bare = SentenceBert(model.config)
+    bare.build()
+    assert bare.pooler is None
+    assert len(bare.weights) == len(model.weights), "it is no weight of the model"

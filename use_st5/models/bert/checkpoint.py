@@ -1,0 +1,487 @@
+"""BERT, RoBERTa and Sentence-BERT out of the checkpoints of other libraries."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, cast
+
+import msgspec
+import numpy as np
+
+from use_st5._records import Count, Positive
+from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint
+from use_st5.convert.sentence_transformers import DenseModule
+from use_st5.convert.weights import (
+    RenamedSource,
+    Target,
+    WeightSource,
+    assign_weights,
+    check_shapes,
+    listed,
+)
+from use_st5.layers.random_normal import without_initial_values
+from use_st5.models.bert.model import (
+    POOLINGS,
+    Activation,
+    BertConfig,
+    DenseActivation,
+    Pooler,
+    Pooling,
+    ProjectionConfig,
+    SentenceBert,
+)
+from use_st5.models.bert.names import (
+    HUGGING_FACE,
+    HUGGING_FACE_ROBERTA,
+    MODEL_GARDEN,
+    ORIGINAL,
+    POSITIONS,
+    TYPES,
+    WORD_BIAS,
+    WORDS,
+    WeightNames,
+    weight_shapes,
+    weight_variables,
+)
+from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
+from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
+
+# transformers' names of activations → ours; torch's classes → Keras's names.
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+}
+_DENSE_ACTIVATIONS: dict[str, DenseActivation] = {
+    "Identity": "linear",
+    "Tanh": "tanh",
+    "ReLU": "relu",
+    "GELU": "gelu",
+    "Sigmoid": "sigmoid",
+}
+_REMEDY = "Give the folder of a BERT or RoBERTa as transformers saves it."
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelType:
+    """What tells the kinds of models apart that `config.json` names.
+
+    Attributes:
+        names: What its weights are called.
+        padding_id: Of its vocabulary. Padding is 0 here: the two rows change places.
+        first_position: Row of the position table that the first token has.
+        tokenizer: Of its text stage.
+    """
+
+    names: WeightNames
+    padding_id: int
+    first_position: int
+    tokenizer: type[WordPieceVectorizer | BytePairVectorizer]
+
+
+MODEL_TYPES = {
+    "bert": ModelType(
+        names=HUGGING_FACE, padding_id=0, first_position=0, tokenizer=WordPieceVectorizer
+    ),
+    # Its positions count on from the id of the padding.
+    "roberta": ModelType(
+        names=HUGGING_FACE_ROBERTA,
+        padding_id=1,
+        first_position=2,
+        tokenizer=BytePairVectorizer,
+    ),
+}
+
+
+def knows(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint holds a BERT or RoBERTa."""
+    if checkpoint.format != "TensorFlow":
+        return checkpoint.settings.get("model_type") in MODEL_TYPES
+    names = checkpoint.source.shapes()
+    return ORIGINAL.tables[WORDS] in names or bool(_garden_roots(names))
+
+
+def read_sentence_bert(
+    checkpoint: Checkpoint,
+    *,
+    separator: int | None,
+    pooling: str | None = None,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> SentenceBert:
+    """A Sentence-BERT with the weights of a checkpoint, read tensor by tensor.
+
+    Of sentence-transformers it has the modules. The head of the masked language model is there
+    where the checkpoint has it.
+
+    Args:
+        checkpoint: Of a BERT or RoBERTa; stored in float32, bfloat16 or float16.
+        separator: Id of the token that ends a text.
+        pooling: As for `SentenceBert`; None: what a folder of sentence-transformers says, "mean"
+            elsewhere.
+        dtype: Keras dtype policy of the model, such as "bfloat16"; a projection stays float32.
+        on_tensor: Called with the name of each tensor that is in place.
+
+    Raises:
+        ValueError: The weights do not fit the configuration, the settings are of no BERT or
+            RoBERTa, the modules are not those of a Sentence-BERT, or `pooling` is given where the
+            checkpoint says it.
+    """
+    pooled, modules = _pooling(checkpoint, pooling), checkpoint.modules
+    if checkpoint.format != "TensorFlow":
+        stored, config, source = _of_hugging_face(checkpoint)
+    elif ORIGINAL.tables[WORDS] in checkpoint.source.shapes():
+        stored, config, source = _of_google_research(checkpoint)
+    else:
+        stored, config, source = _of_model_garden(checkpoint.source)
+    head = stored.has_head(source.shapes())
+    names = stored.names(config, head=head)
+    transposed = {path for path in names if stored.transposed and path.endswith("/kernel")}
+    shapes = weight_shapes(config, head=head)
+    expected = {
+        names[path]: shape[::-1] if path in transposed else shape for path, shape in shapes.items()
+    }
+    check_shapes(expected, source)
+    dense = modules.dense if modules else None
+    model = SentenceBert(
+        dataclasses.replace(config, separator_id=separator),
+        pooling=pooled,
+        dense=None if dense is None else _projection(dense, config.hidden_dim),
+        normalize=modules is not None and modules.normalize,
+        head=head,
+        dtype=dtype,
+    )
+    with without_initial_values():
+        model.build()
+    mapping = {
+        names[path]: Target(variable, transposed=path in transposed)
+        for path, variable in weight_variables(model).items()
+    }
+    assign_weights(mapping, source, on_tensor=on_tensor)
+    if dense is not None:
+        dense.assign(model.projection, on_tensor=on_tensor)
+    model.pooler = read_pooler(checkpoint, config.hidden_dim)
+    return model
+
+
+def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
+    pooling = checkpoint.pooling(asked) or POOLINGS[0]
+    modules = checkpoint.modules
+    if modules is not None and pooling not in POOLINGS:
+        raise ValueError(
+            f"{modules.pooling_file}: expected one of the poolings {POOLINGS}, found {pooling!r}."
+        )
+    return cast("Pooling", pooling)  # `SentenceBert` refuses others
+
+
+def _projection(dense: DenseModule, hidden_dim: int) -> ProjectionConfig:
+    """The dense layer of a folder of sentence-transformers, its tensors held against it."""
+    if dense.activation not in _DENSE_ACTIVATIONS:
+        raise ValueError(
+            f"{dense.where}: expected one of the activations {[*_DENSE_ACTIVATIONS]}, found "
+            f"{dense.activation!r}."
+        )
+    dense.check(hidden_dim)
+    return ProjectionConfig(dense.width, dense.bias, _DENSE_ACTIVATIONS[dense.activation])
+
+
+class _Settings(msgspec.Struct):
+    """What a BERT says of itself in `config.json`, with the defaults of transformers."""
+
+    model_type: Literal["bert", "roberta"]
+    vocab_size: Positive
+    hidden_size: Positive
+    num_hidden_layers: Positive
+    num_attention_heads: Positive
+    intermediate_size: Positive
+    max_position_embeddings: Positive
+    type_vocab_size: Count = 0
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int | None = None
+    position_embedding_type: str | None = "absolute"
+    is_decoder: bool | None = False
+    add_cross_attention: bool | None = False
+
+
+def _config(checkpoint: Checkpoint) -> BertConfig:
+    """The shape of a BERT or RoBERTa by its settings.
+
+    Raises:
+        ValueError: They are of another kind of model, or of more layers than there are tensors.
+    """
+    settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
+    where, tensors = checkpoint.settings_file, len(checkpoint.source.shapes())
+    if settings.num_hidden_layers > tensors:
+        raise ValueError(
+            f"{checkpoint.source.where} does not fit the model: expected tensors of "
+            f"{settings.num_hidden_layers:,} layers, found {tensors:,} tensors in all."
+        )
+    kind = MODEL_TYPES[settings.model_type]
+    expected: dict[str, list[Any]] = {
+        "hidden_act": [*_ACTIVATIONS],
+        "position_embedding_type": ["absolute", None],
+        "is_decoder": [False, None],
+        "add_cross_attention": [False, None],
+        "pad_token_id": [kind.padding_id, None],
+    }
+    for name, values in expected.items():
+        if (found := getattr(settings, name)) not in values:
+            raise ValueError(
+                f"{where}: $.{name}: expected {' or '.join(map(repr, values))}, received "
+                f"{found!r}. {_REMEDY}"
+            )
+    try:
+        return BertConfig(
+            vocabulary_size=settings.vocab_size,
+            num_layers=settings.num_hidden_layers,
+            hidden_dim=settings.hidden_size,
+            intermediate_dim=settings.intermediate_size,
+            num_heads=settings.num_attention_heads,
+            max_positions=settings.max_position_embeddings - kind.first_position,
+            num_token_types=settings.type_vocab_size,
+            activation=_ACTIVATIONS[settings.hidden_act],
+            layer_norm_epsilon=settings.layer_norm_eps,
+            dropout=settings.hidden_dropout_prob,
+            attention_dropout=settings.attention_probs_dropout_prob,
+        )
+    except ValueError as error:
+        raise ValueError(f"{where}: {error} {_REMEDY}") from error
+
+
+# transformers and sentence-transformers
+
+# What a Sentence-BERT has not: the pooler (`read_pooler`), the next sentence's layer, buffers.
+_UNREAD = re.compile(r"pooler\..*|cls\.seq_relationship\..*|embeddings\.position_ids")
+# Copies of the table and of the words' bias, where they are written twice.
+_COPIES = {"cls.predictions.decoder": "cls.predictions", "lm_head.decoder": "lm_head"}
+
+
+def _of_hugging_face(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
+    """Names may have "bert." or "roberta." before them, and those of old files "gamma", "beta".
+
+    Raises:
+        ValueError: Its settings are of another kind of model, or its head has a table of its own.
+    """
+    config = _config(checkpoint)
+    kind = MODEL_TYPES[checkpoint.settings["model_type"]]
+    source = checkpoint.source
+    names: dict[str, str] = {}
+    for stored in source.shapes():
+        name = re.sub(r"^(bert|roberta)\.", "", stored)
+        name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+        name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+        if _UNREAD.fullmatch(name):
+            continue
+        if name in names:
+            raise ValueError(
+                f"{source.where}: expected one tensor {name}, found {names[name]} and {stored}."
+            )
+        names[name] = stored
+    tables = kind.names.tables
+    if kind.names.has_head(names):
+        _drop_copies(names, source, tables[WORDS])
+    first, padding = kind.first_position, kind.padding_id
+    first_rows: dict[str, tuple[int, list[int]]] = {tables[POSITIONS]: (first, [])}
+    if padding:
+        rows = [padding, *range(1, padding), 0]
+        first_rows |= {tables[path]: (padding + 1, rows) for path in (WORDS, WORD_BIAS)}
+    return kind.names, config, RenamedSource(source, names, first_rows=first_rows)
+
+
+def _drop_copies(names: dict[str, str], source: WeightSource, table: str) -> None:
+    """Leaves the head's second table and second bias out, which must be the first.
+
+    Raises:
+        ValueError: They are others.
+    """
+    for copy, head in _COPIES.items():
+        for second, first in ((f"{copy}.weight", table), (f"{copy}.bias", f"{head}.bias")):
+            if second not in names:
+                continue
+            stored = names.pop(second)
+            if first not in names:
+                names[first] = stored
+            elif not _equal(source, stored, names[first]):
+                raise ValueError(
+                    f"{source.where}: expected {second} to be {first} again, found other "
+                    "numbers: the head is not tied to the token table, as our models' is."
+                )
+
+
+def _equal(source: WeightSource, first: str, second: str) -> bool:
+    shapes = source.shapes()
+    return shapes[first] == shapes[second] and all(
+        np.array_equal(one, other)
+        for one, other in zip(source.pieces(first), source.pieces(second), strict=True)
+    )
+
+
+# TensorFlow: google-research/bert and the Model Garden
+
+# Not the pooler (`read_pooler`), nor what a classifier adds.
+_ORIGINAL_PARTS = re.compile(r"bert/(?!pooler/).*|cls/predictions/.*")
+
+# Where the masked language model shares the table, it holds it.
+_GARDEN_SHARED = "masked_lm/embedding_table"
+# The layers of a functional model, `BertEncoder`, have numbers: three tables, a norm, the blocks.
+_FIRST_BLOCK = 4
+
+
+def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
+    """Its "gelu" is read as the exact one, as transformers does.
+
+    Raises:
+        ValueError: There is no `bert_config.json`, or it is of another kind of model.
+    """
+    if not checkpoint.settings:
+        raise ValueError(
+            f"{checkpoint.where}: expected the settings of a BERT, {BERT_CONFIG}, beside the "
+            "checkpoint, found none. Copy it there from the model's archive."
+        )
+    source = checkpoint.source
+    names = {name: name for name in source.shapes() if _ORIGINAL_PARTS.fullmatch(name)}
+    return ORIGINAL, _config(checkpoint), RenamedSource(source, names)
+
+
+def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, WeightSource]:
+    """`BertEncoder` or `BertEncoderV2`, alone, or with a `BertPretrainerV2` around it.
+
+    Written by `tf.train.Checkpoint(model=encoder)` or `(encoder=encoder)`. The shapes say what it
+    is like; the activation is the Model Garden's, the approximate gelu. Tensors do not tell whether
+    `norm_first` was set; it must be False.
+
+    Raises:
+        ValueError: The tensors are not those of one BERT.
+    """
+    root, *others = _garden_roots(source.shapes())
+    if others:
+        raise ValueError(
+            f"{source.where}: expected one BERT of the Model Garden, found {1 + len(others)}, "
+            f"below {listed([root, *others])}."
+        )
+    names = _below(root, source)
+    stored = source.shapes()
+    shapes = {name: stored[old] for name, old in names.items()}
+    config = _garden_config(shapes, where=source.where)
+    head = MODEL_GARDEN.has_head(shapes)
+    ours = weight_shapes(config, head=head)
+    # Kernels and biases of the attention have an axis for the heads.
+    flat = {
+        name: ours[path]
+        for path, name in MODEL_GARDEN.names(config, head=head).items()
+        if len(shapes.get(name, ())) == len(ours[path]) + 1
+        and math.prod(shapes[name]) == math.prod(ours[path])
+    }
+    return MODEL_GARDEN, config, RenamedSource(source, names, reshaped=flat)
+
+
+def _garden_roots(names: Iterable[str]) -> list[str]:
+    """Of each encoder of the Model Garden what stands before the names of its tables."""
+    query = f"{MODEL_GARDEN.layers['query']}/kernel"
+    found = {*names}
+    ends = (
+        (MODEL_GARDEN.tables[POSITIONS], f"_transformer_layers/0/{query}"),
+        ("layer_with_weights-1/embeddings", f"layer_with_weights-{_FIRST_BLOCK}/{query}"),
+    )
+    return [
+        name.removesuffix(table)
+        for table, first in ends
+        for name in sorted(found)
+        if name.endswith(table) and name.removesuffix(table) + first in found
+    ]
+
+
+def _below(root: str, source: WeightSource) -> dict[str, str]:
+    """Name in a `BertEncoderV2` → stored name, of an encoder and the head beside it."""
+    names: dict[str, str] = {}
+    beside = "/".join(root.split("/")[:-2])
+    beside = f"{beside}/" if beside else ""
+    for stored in source.shapes():
+        if stored.startswith(f"{beside}masked_lm/"):
+            names[stored.removeprefix(beside)] = stored
+        elif stored.startswith(root):
+            name = _unnumbered(stored.removeprefix(root))
+            # What a model around the encoder has in its place is not private; the pooler is unread.
+            if name.startswith("_") and not name.startswith("_pooler_layer"):
+                names[name] = stored
+    shared = names.pop(_GARDEN_SHARED, None)
+    if shared is not None:
+        names.setdefault(MODEL_GARDEN.tables[WORDS], shared)
+    return names
+
+
+def _unnumbered(name: str) -> str:
+    """The name in a `BertEncoderV2` of what a functional `BertEncoder` has by number."""
+    found = re.fullmatch(r"layer_with_weights-(\d+)/(.*)", name)
+    if not found:
+        return name
+    number, rest = int(found[1]), found[2]
+    if number < _FIRST_BLOCK:
+        tables = [MODEL_GARDEN.tables[path] for path in (WORDS, POSITIONS, TYPES)]
+        return [*tables, f"{MODEL_GARDEN.layers['norm']}/{rest}"][number]
+    # The last one pools: it has no parts.
+    return f"_transformer_layers/{number - _FIRST_BLOCK}/{rest}" if "/" in rest else "_pooler_layer"
+
+
+def _garden_config(shapes: Mapping[str, tuple[int, ...]], *, where: str) -> BertConfig:
+    """The shape of the BERT with these tensors."""
+    tables = [MODEL_GARDEN.tables[path] for path in (WORDS, POSITIONS, TYPES)]
+    query = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['query']}/kernel"
+    inner = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['inner']}/kernel".format(n=0)
+    ranks = {name: 2 for name in (*tables, inner)} | {query.format(n=0): 3}
+    wrong = [
+        name
+        for name, rank in ranks.items()
+        if len(shapes.get(name, ())) != rank or 0 in shapes[name]
+    ]
+    if wrong:
+        raise ValueError(
+            f"{where}: expected the tensors of a BERT of the Model Garden, among them "
+            f"{listed(wrong)}; found {listed(sorted(shapes))}."
+        )
+    layers = 0
+    while query.format(n=layers) in shapes:
+        layers += 1
+    words, positions, types = (shapes[name] for name in tables)
+    return BertConfig(
+        vocabulary_size=words[0],
+        num_layers=layers,
+        hidden_dim=words[1],
+        intermediate_dim=shapes[inner][1],
+        num_heads=shapes[query.format(n=0)][1],
+        max_positions=positions[0],
+        num_token_types=types[0],
+        activation="gelu_tanh",
+    )
+
+
+# In folders of transformers, with and without a task's model around the BERT, and in
+# google-research/bert. RoBERTa's own classifiers do without the pooler of their checkpoint.
+_POOLERS = ("bert.pooler.dense.weight", "pooler.dense.weight", "bert/pooler/dense/kernel")
+
+
+def read_pooler(checkpoint: Checkpoint, hidden_dim: int) -> Pooler | None:
+    """The pooler of a BERT's checkpoint; None where it has none, and of a RoBERTa.
+
+    Raises:
+        ValueError: It is of another width than the model.
+    """
+    source, shapes = checkpoint.source, checkpoint.source.shapes()
+    kernel = next((name for name in _POOLERS if name in shapes), None)
+    if kernel is None or checkpoint.settings.get("model_type") != "bert":
+        return None
+    bias = re.sub("(weight|kernel)$", "bias", kernel)
+    for name, expected in ((kernel, (hidden_dim, hidden_dim)), (bias, (hidden_dim,))):
+        if (found := shapes.get(name)) != expected:
+            raise ValueError(
+                f"{source.where}: {name}: expected the shape {[*expected]}, found "
+                f"{found and [*found]}."
+            )
+    matrix, vector = (np.asarray(source.read(name), np.float32) for name in (kernel, bias))
+    return Pooler(matrix.T if kernel.endswith(".weight") else matrix, vector)

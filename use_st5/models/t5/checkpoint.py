@@ -1,0 +1,330 @@
+"""T5 and Sentence-T5 out of the checkpoints of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from use_st5._records import Positive
+from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
+from use_st5.convert.weights import (
+    RenamedSource,
+    Target,
+    WeightSource,
+    assign_weights,
+    check_shapes,
+)
+from use_st5.layers.random_normal import without_initial_values
+from use_st5.models.t5.model import T5, Activation, T5Config
+from use_st5.models.t5.names import HUGGING_FACE, MESH_TENSORFLOW, MODEL_GARDEN, T5X, T5Names
+from use_st5.models.t5.sentence_t5 import Pooling, SentenceT5
+
+# Of Hugging Face: copies of the table, the first of them in some folders the only one, and a bias
+# that the original model never used.
+_COPY = "encoder.embed_tokens.weight"
+_DUPLICATES = {
+    _COPY,
+    "decoder.embed_tokens.weight",
+    "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
+}
+
+# Layers of t5x's `scalable_t5` are one array each kind, of which the layer is an axis: below
+# "encoder/layers", in older versions "encoder/encoder". It is another model: every layer has a
+# relative position bias of its own (UMT5), while those of T5 and mT5 share that of the first.
+_SCANNED = tuple(
+    f"{stack}/{name}/" for stack in ("encoder", "decoder") for name in ("layers", stack)
+)
+
+# Of the Model Garden: what belongs to the model, and the names of a table that both stacks share.
+_PARTS = ("encoder/", "decoder/", "shared_embedding/")
+_SHARED = ("shared_embedding/embeddings", "decoder/target_embed/embeddings")
+
+
+def table_of(checkpoint: Checkpoint) -> T5Names | None:
+    """The table by whose names a T5 is to be read; None: the tensors are not those of one.
+
+    Of a folder its settings say whether it is a T5; T5X's files hold nothing else.
+    """
+    if checkpoint.folder is not None:
+        return HUGGING_FACE
+    if checkpoint.format == "T5X":
+        return T5X
+    if MESH_TENSORFLOW.table in checkpoint.source.shapes():
+        return MESH_TENSORFLOW
+    return MODEL_GARDEN if _gardens(checkpoint.source) else None
+
+
+def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
+    """The tensors of a T5 in a checkpoint, and the table by which they are called.
+
+    A checkpoint of the Model Garden is one of `official.nlp.modeling.models.t5.T5Transformer`,
+    written by `tf.train.Checkpoint(model=model)`, with the `checkpoint_items` of the model, or by
+    the Model Garden's trainer. Tables that encoder and decoder do not share, and position biases of
+    each layer, do not fit our T5 and are reported. Tensors do not tell whether `rescale_query` or
+    `layer_sharing` was set; both must be False.
+
+    Raises:
+        ValueError: They are not those of a T5, or its layers are stacked.
+    """
+    source, names = checkpoint.source, table_of(checkpoint)
+    if names is None:
+        raise ValueError(
+            f"{source.where}: expected a T5 of Mesh TensorFlow or of the Model Garden, found "
+            f"neither {MESH_TENSORFLOW.table} nor {MODEL_GARDEN.encoder['norm']}."
+        )
+    if names is HUGGING_FACE:
+        source = _without_copies(source)
+    elif names is T5X:
+        _check_unstacked(source)
+    elif names is MESH_TENSORFLOW:
+        source = RenamedSource(source, {_as_in_1_0(name): name for name in source.shapes()})
+    else:
+        source = _of_garden(source)
+    return source, names
+
+
+def _without_copies(source: WeightSource) -> WeightSource:
+    """The table goes by one name; its copies, and what no model has, are not seen."""
+    names = {name: name for name in source.shapes() if name not in _DUPLICATES}
+    if HUGGING_FACE.table not in names and _COPY in source.shapes():
+        names[HUGGING_FACE.table] = _COPY
+    return RenamedSource(source, names)
+
+
+def _check_unstacked(source: WeightSource) -> None:
+    if stacked := [name for name in source.shapes() if name.startswith(_SCANNED)]:
+        raise ValueError(
+            f"{source.where}: expected an array for each layer, found {stacked[0]}: the layers are "
+            "stacked, as t5x's scalable_t5 with scan_layers=True stores them. That is not T5's "
+            "model, since each of its layers has a position bias of its own, as in UMT5. Use a "
+            "checkpoint of t5x's t5 (T5, T5 1.1, mT5)."
+        )
+
+
+def _as_in_1_0(name: str) -> str:
+    """Since T5 1.1 the norms of Mesh TensorFlow are called otherwise."""
+    if name.count("/") == 2:
+        return name.replace("/rms_norm/", "/final_layer_norm/")
+    return name.replace("/rms_norm/", "/layer_norm/")
+
+
+def _gardens(source: WeightSource) -> list[str]:
+    """Of each model of the Model Garden what stands before the names of the table."""
+    norm = MODEL_GARDEN.encoder["norm"]
+    return [name.removesuffix(norm) for name in source.shapes() if name.endswith(norm)]
+
+
+def _of_garden(source: WeightSource) -> WeightSource:
+    """What belongs to the model, and the table by one name."""
+    root, *others = _gardens(source)
+    if others:
+        raise ValueError(
+            f"{source.where}: expected one T5 of the Model Garden, found {1 + len(others)} with "
+            f"{MODEL_GARDEN.encoder['norm']}."
+        )
+    below = {name.removeprefix(root): name for name in source.shapes() if name.startswith(root)}
+    names = {name: stored for name, stored in below.items() if name.startswith(_PARTS)}
+    for shared in _SHARED:
+        if MODEL_GARDEN.table not in names and shared in names:
+            names[MODEL_GARDEN.table] = names.pop(shared)
+    return RenamedSource(source, names)
+
+
+# In Hugging Face's `config.json`.
+_MODEL_TYPES = ["t5", "mt5"]
+_ACTIVATIONS: dict[str, Activation] = {"relu": "relu", "gated-gelu": "gated_gelu"}
+
+
+def knows(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint holds a T5, T5 1.1, mT5 or Sentence-T5."""
+    if checkpoint.folder is not None:
+        return checkpoint.settings.get("model_type") in _MODEL_TYPES
+    return table_of(checkpoint) is not None
+
+
+def read_sentence_t5(
+    checkpoint: Checkpoint,
+    *,
+    pooling: str | None = None,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> SentenceT5:
+    """A Sentence-T5 with the weights of a checkpoint, read tensor by tensor.
+
+    Of sentence-transformers it has the modules. Of a dual encoder of T5X it has the projection, and
+    normalises. Of a T5 it is the raw encoder of the paper's section 6.1, which does neither.
+
+    Args:
+        checkpoint: Of a T5; stored in float32, bfloat16 or float16.
+        pooling: As for `SentenceT5`; None: what a folder of sentence-transformers says, "mean"
+            elsewhere.
+        dtype: Keras dtype policy of the model, such as "bfloat16"; a projection stays float32.
+        on_tensor: Called with the name of each tensor that is in place.
+
+    Raises:
+        ValueError: The weights do not fit the configuration, the modules are not those of a
+            Sentence-T5, or `pooling` is given where the checkpoint says it.
+    """
+    (names, config, source), modules = open_t5(checkpoint), checkpoint.modules
+    pooled = _pooling(checkpoint, pooling)
+    dense = _dense(modules, config.hidden_dim) if modules else None
+    # A dual encoder's; `check_shapes` refuses what is no matrix.
+    own = (*source.shapes().get(names.projection, ()), 0, 0)[1] or None
+    expected = names.shapes(config, source, decoder=pooled == "decoder", logits=False)
+    if own:
+        expected[names.projection] = (config.hidden_dim, own)
+    left_out = _left_out(names, decoder=pooled == "decoder")
+    check_shapes(expected, source, left_out=left_out)
+    model = SentenceT5(
+        config,
+        pooling=pooled,
+        projection_dim=dense.width if dense else own,
+        normalize=modules.normalize if modules else own is not None,
+        dtype=dtype,
+    )
+    with without_initial_values():
+        model.build()
+    mapping = names.targets(model)
+    if own:
+        mapping[names.projection] = Target(model.projection.kernel)
+    assign_weights(mapping, source, left_out=left_out, on_tensor=on_tensor)
+    if dense is not None:
+        dense.assign(model.projection, on_tensor=on_tensor)
+    return model
+
+
+def read_t5(
+    checkpoint: Checkpoint,
+    *,
+    with_decoder: bool = True,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> T5:
+    """A T5 with the weights of a checkpoint, read tensor by tensor.
+
+    Args:
+        checkpoint: Of a T5; stored in float32, bfloat16 or float16.
+        with_decoder: False reads the encoder alone (a folder of `T5EncoderModel` has no more).
+        dtype: Keras dtype policy of the model, such as "bfloat16".
+        on_tensor: Called with the name of each tensor that is in place.
+
+    Raises:
+        ValueError: The weights do not fit the configuration.
+    """
+    names, config, source = open_t5(checkpoint)
+    logits = with_decoder and not config.tied_softmax
+    expected = names.shapes(config, source, decoder=with_decoder, logits=logits)
+    left_out = _left_out(names, decoder=with_decoder)
+    check_shapes(expected, source, left_out=left_out)
+    model = T5(config, with_decoder=with_decoder, dtype=dtype)
+    with without_initial_values():
+        model.build()
+    assign_weights(names.targets(model), source, left_out=left_out, on_tensor=on_tensor)
+    return model
+
+
+def open_t5(checkpoint: Checkpoint) -> tuple[T5Names, T5Config, WeightSource]:
+    """Names, shape and tensors; without settings the tensors' shapes say what the T5 is like.
+
+    Raises:
+        ValueError: Settings or tensors are not those of a T5.
+    """
+    config = None if checkpoint.folder is None else _config(checkpoint)
+    source, names = t5_tensors(checkpoint)
+    return names, config or names.config(source.shapes(), where=source.where), source
+
+
+def _left_out(names: T5Names, *, decoder: bool) -> Callable[[str], bool]:
+    """Tells the tensors that a model with or without a decoder has no use for."""
+
+    def left_out(name: str) -> bool:
+        # The output layer is asked for only where the model has one beside the table.
+        return name == names.logits or (not decoder and name.startswith(("decoder.", "decoder/")))
+
+    return left_out
+
+
+class _Settings(msgspec.Struct):
+    """What a T5 says of itself in `config.json`, with the defaults of transformers."""
+
+    model_type: str
+    vocab_size: Positive
+    num_layers: Positive
+    d_model: Positive
+    d_ff: Positive
+    num_heads: Positive
+    d_kv: Positive
+    feed_forward_proj: str = "relu"
+    layer_norm_epsilon: float = 1e-6
+    tie_word_embeddings: bool = True
+    scale_decoder_outputs: bool | None = None
+    num_decoder_layers: Positive | None = None
+    relative_attention_num_buckets: Positive = 32
+    relative_attention_max_distance: Positive = 128
+
+
+def _config(checkpoint: Checkpoint) -> T5Config:
+    """The shape of a T5 from its `config.json`."""
+    path = checkpoint.settings_file
+    remedy = "Give the folder of a T5 or mT5 as transformers saves it."
+    settings = checkpoint.settings_as(_Settings, remedy=remedy)
+    expected: dict[str, list[Any]] = {
+        "model_type": _MODEL_TYPES,
+        "feed_forward_proj": [*_ACTIVATIONS],
+        "layer_norm_epsilon": [1e-6],
+    }
+    for name, values in expected.items():
+        if (found := getattr(settings, name)) not in values:
+            raise ValueError(
+                f"{path}: $.{name}: expected one of {values}, received {found!r}. {remedy}"
+            )
+    buckets = settings.relative_attention_num_buckets
+    if not 4 <= buckets < 2 * settings.relative_attention_max_distance:
+        raise ValueError(
+            f"{path}: $.relative_attention_num_buckets: expected 4 or more, and less than twice "
+            f"relative_attention_max_distance ({settings.relative_attention_max_distance:,}), "
+            f"received {buckets:,}. {remedy}"
+        )
+    tied, scaled = settings.tie_word_embeddings, settings.scale_decoder_outputs
+    return T5Config(
+        vocabulary_size=settings.vocab_size,
+        num_layers=settings.num_layers,
+        hidden_dim=settings.d_model,
+        intermediate_dim=settings.d_ff,
+        num_heads=settings.num_heads,
+        key_value_dim=settings.d_kv,
+        activation=_ACTIVATIONS[settings.feed_forward_proj],
+        tied_softmax=tied,
+        # transformers 5 ties what it saves, and says separately that 1.1 does not scale.
+        scaled_softmax=tied if scaled is None else scaled,
+        num_decoder_layers=settings.num_decoder_layers,
+        num_buckets=buckets,
+        max_distance=settings.relative_attention_max_distance,
+    )
+
+
+def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
+    pooling = checkpoint.pooling(asked) or "mean"
+    modules = checkpoint.modules
+    if modules is not None and pooling != "mean":
+        raise ValueError(
+            f"{modules.pooling_file}: expected the pooling to be the mean, found {pooling!r}."
+        )
+    return cast("Pooling", pooling)  # `SentenceT5` refuses others
+
+
+def _dense(modules: SentenceModules, hidden_dim: int) -> DenseModule | None:
+    """The projection of a folder of sentence-transformers, where it has one."""
+    dense = modules.dense
+    if dense is None:
+        return None
+    if dense.bias or dense.activation != "Identity":
+        raise ValueError(
+            f"{dense.where}: expected a dense layer without bias and activation, found bias "
+            f"{dense.bias} and {dense.activation}."
+        )
+    dense.check(hidden_dim)
+    return dense

@@ -1,0 +1,531 @@
+"""T5: the shapes, the blocks, and the model of encoder and decoder."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, get_args
+
+import keras
+from keras import ops
+
+from use_st5.layers.attention import MultiHeadAttention
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.random_normal import RandomNormal
+from use_st5.layers.relative_position_bias import RelativePositionBias
+
+# Rows of the vocabulary: 32,000 pieces and 100 sentinels, rounded up to a multiple of 128.
+T5_ROWS = 32_128
+_MT5_ROWS = 250_112
+
+Activation = Literal["relu", "gated_gelu"]
+
+PADDING_ID = 0  # also what the decoder starts from
+_EPSILON = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class T5Config:
+    """Shape of a T5 encoder and decoder.
+
+    Attributes:
+        vocabulary_size: Rows of the token table.
+        num_layers: Blocks of the encoder, and of the decoder.
+        hidden_dim: Width of the model.
+        intermediate_dim: Width of the feed-forward layers.
+        num_heads: Attention heads.
+        key_value_dim: Width of a head; `num_heads · key_value_dim` may differ from `hidden_dim`.
+        activation: "relu" for T5 1.0, "gated_gelu" for T5 1.1 and mT5.
+        tied_softmax: Whether the token table is the decoder's output layer too (T5 1.0).
+        scaled_softmax: Whether the decoder's output is divided by √hidden_dim before the output
+            layer (T5 1.0).
+        num_decoder_layers: Blocks of the decoder; None: as many as the encoder's.
+        num_buckets: Buckets of the relative position bias.
+        max_distance: Distance, in tokens, from which on all share a bucket.
+        dropout: Rate in training. 0 as in Sentence-T5's dual encoder; T5's pre-training had 0.1
+            for 1.0 and 0 for 1.1.
+
+    Raises:
+        ValueError: The activation is unknown.
+    """
+
+    vocabulary_size: int
+    num_layers: int
+    hidden_dim: int
+    intermediate_dim: int
+    num_heads: int
+    key_value_dim: int = 64
+    activation: Activation = "relu"
+    tied_softmax: bool = True
+    scaled_softmax: bool = True
+    num_decoder_layers: int | None = None
+    num_buckets: int = 32
+    max_distance: int = 128
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.activation not in get_args(Activation):
+            raise ValueError(
+                f"Unknown activation: {self.activation!r}. Expected one of {get_args(Activation)}."
+            )
+
+    @property
+    def encoder_parameters(self) -> int:
+        """Numbers in the token table and the encoder."""
+        norms = (2 * self.num_layers + 1) * self.hidden_dim
+        blocks = self.num_layers * (self._attention_parameters + self._feed_forward_parameters)
+        table = self.vocabulary_size * self.hidden_dim
+        return table + blocks + norms + self.num_buckets * self.num_heads
+
+    @property
+    def decoder_parameters(self) -> int:
+        """Numbers in the decoder, without the token table and the output layer."""
+        layers = self.decoder_layers
+        norms = (3 * layers + 1) * self.hidden_dim
+        blocks = layers * (2 * self._attention_parameters + self._feed_forward_parameters)
+        return blocks + norms + self.num_buckets * self.num_heads
+
+    @property
+    def decoder_layers(self) -> int:
+        """Blocks of the decoder."""
+        return self.num_layers if self.num_decoder_layers is None else self.num_decoder_layers
+
+    @property
+    def _attention_parameters(self) -> int:
+        return 4 * self.hidden_dim * self.num_heads * self.key_value_dim
+
+    @property
+    def _feed_forward_parameters(self) -> int:
+        matrices = 2 if self.activation == "relu" else 3
+        return matrices * self.hidden_dim * self.intermediate_dim
+
+
+def _gated(rows: int, layers: int, dim: int, intermediate_dim: int, heads: int) -> T5Config:
+    return T5Config(
+        rows,
+        layers,
+        dim,
+        intermediate_dim,
+        heads,
+        activation="gated_gelu",
+        tied_softmax=False,
+        scaled_softmax=False,
+    )
+
+
+# t5x/examples/t5/{t5_1_0,t5_1_1,mt5}/*.gin.
+T5_PRESETS: dict[str, T5Config] = {
+    "t5_small": T5Config(T5_ROWS, 6, 512, 2048, 8),
+    "t5_base": T5Config(T5_ROWS, 12, 768, 3072, 12),
+    "t5_large": T5Config(T5_ROWS, 24, 1024, 4096, 16),
+    "t5_3b": T5Config(T5_ROWS, 24, 1024, 16_384, 32, 128),
+    "t5_11b": T5Config(T5_ROWS, 24, 1024, 65_536, 128, 128),
+    "t5_1_1_small": _gated(T5_ROWS, 8, 512, 1024, 6),
+    "t5_1_1_base": _gated(T5_ROWS, 12, 768, 2048, 12),
+    "t5_1_1_large": _gated(T5_ROWS, 24, 1024, 2816, 16),
+    "t5_1_1_xl": _gated(T5_ROWS, 24, 2048, 5120, 32),
+    "t5_1_1_xxl": _gated(T5_ROWS, 24, 4096, 10_240, 64),
+    "mt5_small": _gated(_MT5_ROWS, 8, 512, 1024, 6),
+    "mt5_base": _gated(_MT5_ROWS, 12, 768, 2048, 12),
+    "mt5_large": _gated(_MT5_ROWS, 24, 1024, 2816, 16),
+    "mt5_xl": _gated(_MT5_ROWS, 24, 2048, 5120, 32),
+    "mt5_xxl": _gated(_MT5_ROWS, 24, 4096, 10_240, 64),
+    # Ours, T5 1.0's layout for two cores (recipe `pretrain_t5`): the encoder takes 32 MB in
+    # float32, and three quarters of that are the token table.
+    "t5_mini_en": T5Config(T5_ROWS, 4, 192, 768, 3, num_decoder_layers=2),
+    # Of the recipe `st5_small_en`: 20 MB in float32 beside a table that is stored in int8.
+    "st5_small_en": T5Config(T5_ROWS, 4, 320, 1280, 5),
+}
+
+
+class T5FeedForward(keras.layers.Layer):
+    """Two dense layers without biases (`t5x/examples/t5/layers.py`, MlpBlock).
+
+    T5 1.0 has `relu(x·W) · W_out`; T5 1.1 and mT5 have `(gelu(x·W_0) ⊙ x·W_1) · W_out`, with the
+    tanh approximation of the gelu.
+
+    Args:
+        config: The shape of the model.
+
+    Call arguments:
+        x: `[..., hidden_dim]`.
+        training: Whether dropout acts.
+
+    Returns:
+        `[..., hidden_dim]`.
+    """
+
+    def __init__(self, config: T5Config, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        self.dropout_layer = keras.layers.Dropout(config.dropout, dtype=self.dtype_policy)
+
+    def build(self, _input_shape: Any = None) -> None:
+        dim, inner = self.config.hidden_dim, self.config.intermediate_dim
+        gated = self.config.activation == "gated_gelu"
+        self.inner = self._dense(inner, dim, "inner")
+        self.linear = self._dense(inner, dim, "linear") if gated else None
+        self.outer = self._dense(dim, inner, "outer")
+        self.built = True
+
+    @property
+    def linear_layers(self) -> dict[str, LoRADense]:
+        """Role → layer, for adapters."""
+        layers = {"inner": self.inner, "linear": self.linear, "outer": self.outer}
+        return {role: layer for role, layer in layers.items() if layer is not None}
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        if self.linear is not None:
+            hidden = ops.gelu(self.inner(x), approximate=True) * self.linear(x)
+        else:
+            hidden = ops.relu(self.inner(x))
+        return self.outer(self.dropout_layer(hidden, training=training))
+
+    def _dense(self, units: int, width: int, name: str) -> LoRADense:
+        dense = LoRADense(
+            units,
+            use_bias=False,
+            kernel_initializer=RandomNormal(stddev=width**-0.5),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        dense.build((None, None, width))
+        return dense
+
+
+class T5Block(keras.layers.Layer):
+    """Self-attention, in a decoder attention to the encoder's output, and a feed-forward layer.
+
+    Each is preceded by an RMS norm (in float32) and added to its input.
+
+    Args:
+        config: The shape of the model.
+        decoder: Whether there is attention to an encoder's output.
+
+    Call arguments:
+        x: `[batch, length, hidden_dim]`.
+        visible: bool, True for what `x` may attend to in itself; broadcasts to
+            `[batch, heads, length, length]`.
+        bias: float32, added to the scores of the self-attention; broadcasts likewise.
+        context: The encoder's output, `[batch, context_length, hidden_dim]`; a decoder's alone.
+        context_visible: bool, broadcasts to `[batch, heads, length, context_length]`.
+        training: Whether dropout acts.
+
+    Returns:
+        `[batch, length, hidden_dim]`.
+    """
+
+    def __init__(self, config: T5Config, *, decoder: bool = False, **kwargs: Any) -> None:
+        super().__init__(autocast=False, **kwargs)
+        self.config = config
+        self.decoder = decoder
+        policy = self.dtype_policy
+        self.attention_norm = _rms_norm("attention_norm", policy)
+        self.attention = self._attention("attention")
+        if decoder:
+            self.cross_norm = _rms_norm("cross_norm", policy)
+            self.cross = self._attention("cross")
+        self.feed_forward_norm = _rms_norm("feed_forward_norm", policy)
+        self.feed_forward = T5FeedForward(config, dtype=policy, name="feed_forward")
+        self.dropout_layer = keras.layers.Dropout(config.dropout, dtype=policy)
+
+    def _attention(self, name: str) -> MultiHeadAttention:
+        config = self.config
+        return MultiHeadAttention(
+            config.num_heads,
+            config.key_value_dim,
+            dropout=config.dropout,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, _input_shape: Any = None) -> None:
+        layers = [self.attention_norm, self.attention]
+        if self.decoder:
+            layers += [self.cross_norm, self.cross]
+        for layer in (*layers, self.feed_forward_norm, self.feed_forward):
+            layer.build((None, None, self.config.hidden_dim))
+        self.built = True
+
+    def call(
+        self,
+        x: Any,
+        visible: Any = None,
+        bias: Any = None,
+        context: Any = None,
+        context_visible: Any = None,
+        training: bool = False,
+    ) -> Any:
+        attended = self.attention(
+            self.attention_norm(x), visible=visible, bias=bias, training=training
+        )
+        x = x + self.dropout_layer(attended, training=training)
+        return self._after_self_attention(x, context, context_visible, training)
+
+    def of_one_token(
+        self, x: Any, context: Any, context_visible: Any, training: bool = False
+    ) -> Any:
+        """`call` for a length of 1, exactly, without scores: a lone token attends to itself.
+
+        Args:
+            x: `[batch, 1, hidden_dim]`.
+            context: The encoder's output, `[batch, context_length, hidden_dim]`.
+            context_visible: As in `call`.
+            training: Whether dropout acts.
+
+        Returns:
+            `[batch, 1, hidden_dim]`.
+        """
+        attended = self.attention.of_one_token(self.attention_norm(x))
+        x = x + self.dropout_layer(attended, training=training)
+        return self._after_self_attention(x, context, context_visible, training)
+
+    def _after_self_attention(
+        self, x: Any, context: Any, context_visible: Any, training: bool
+    ) -> Any:
+        if self.decoder:
+            attended = self.cross(
+                self.cross_norm(x), context, visible=context_visible, training=training
+            )
+            x = x + self.dropout_layer(attended, training=training)
+        fed = self.feed_forward(self.feed_forward_norm(x), training=training)
+        return x + self.dropout_layer(fed, training=training)
+
+
+def _rms_norm(name: str, policy: Any) -> keras.layers.RMSNormalization:
+    """T5's layer norm: no mean, no bias, computed in float32."""
+    return keras.layers.RMSNormalization(epsilon=_EPSILON, dtype=policy, name=name)
+
+
+class T5Stack(keras.layers.Layer):
+    """T5's encoder, or its decoder: blocks that share one relative position bias, and a norm.
+
+    Args:
+        config: The shape of the model.
+        decoder: Whether it is the decoder. Its positions see only those before them, and the
+            encoder's output.
+
+    Call arguments:
+        x: Embeddings, `[batch, length, hidden_dim]`; they are not scaled.
+        tokens: bool `[batch, length]`, True for tokens, False for padding; None: no padding.
+        context: The encoder's output, `[batch, context_length, hidden_dim]`; a decoder's alone.
+        context_tokens: bool `[batch, context_length]`.
+        training: Whether dropout acts.
+
+    Returns:
+        `[batch, length, hidden_dim]`. Rows at padding hold numbers without meaning.
+    """
+
+    def __init__(self, config: T5Config, *, decoder: bool = False, **kwargs: Any) -> None:
+        super().__init__(autocast=False, name="decoder" if decoder else "encoder", **kwargs)
+        self.config = config
+        self.decoder = decoder
+        policy = self.dtype_policy
+        layers = config.decoder_layers if decoder else config.num_layers
+        self.blocks = [
+            T5Block(config, decoder=decoder, dtype=policy, name=f"block_{number}")
+            for number in range(layers)
+        ]
+        self.norm = _rms_norm("norm", policy)
+        self.dropout_layer = keras.layers.Dropout(config.dropout, dtype=policy)
+
+    def build(self, _input_shape: Any = None) -> None:
+        dim = self.config.hidden_dim
+        self.position_bias = RelativePositionBias(
+            self.config.num_heads,
+            bidirectional=not self.decoder,
+            num_buckets=self.config.num_buckets,
+            max_distance=self.config.max_distance,
+            stddev=dim**-0.5,
+            dtype=self.dtype_policy,
+            name="position_bias",
+        )
+        self.position_bias.build()
+        for layer in (*self.blocks, self.norm):
+            layer.build((None, None, dim))
+        self.built = True
+
+    def call(
+        self,
+        x: Any,
+        tokens: Any = None,
+        context: Any = None,
+        context_tokens: Any = None,
+        training: bool = False,
+    ) -> Any:
+        length = ops.shape(x)[1]
+        bias = self.position_bias(query_length=length, key_length=length)
+        visible = _of_keys(tokens)
+        if self.decoder:
+            before = ops.tril(ops.ones((length, length), "bool"))[None, None]
+            visible = before if visible is None else ops.logical_and(visible, before)
+        x = self.dropout_layer(x, training=training)
+        for block in self.blocks:
+            x = block(
+                x,
+                visible=visible,
+                bias=bias,
+                context=context,
+                context_visible=_of_keys(context_tokens),
+                training=training,
+            )
+        return self.dropout_layer(self.norm(x), training=training)
+
+    def of_one_token(
+        self, x: Any, context: Any, context_tokens: Any = None, training: bool = False
+    ) -> Any:
+        """A decoder's output for one token, without its self-attention's scores.
+
+        Args:
+            x: `[batch, 1, dim]`.
+            context: The encoder's output, `[batch, context_length, dim]`.
+            context_tokens: bool `[batch, context_length]`.
+            training: Whether dropout acts.
+
+        Returns:
+            `[batch, 1, dim]`, what `call` gives.
+        """
+        x = self.dropout_layer(x, training=training)
+        for block in self.blocks:
+            x = block.of_one_token(x, context, _of_keys(context_tokens), training=training)
+        return self.dropout_layer(self.norm(x), training=training)
+
+
+def _of_keys(tokens: Any) -> Any:
+    """`[batch, keys]` → `[batch, 1, 1, keys]`."""
+    return None if tokens is None else ops.expand_dims(tokens, (1, 2))
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class T5(keras.Model):
+    """The text-to-text Transformer (Raffel et al. 2020), versions 1.0 and 1.1, and mT5.
+
+    The layout is that of `t5x/examples/t5/network.py`: RMS norms before each part, no biases, one
+    relative position bias in a stack, embeddings not scaled.
+
+    Args:
+        config: The model's shape; `T5.from_preset` knows the published ones.
+        with_decoder: Whether there is a decoder. Without it the model is an encoder alone, and
+            `call` gives its output.
+
+    Call arguments:
+        inputs: {"encoder_ids", "decoder_ids"}: int32 `[batch, length]`, 0 = padding; the decoder's
+            begin with 0. "encoder_ids" alone for an encoder.
+        training: Whether dropout acts.
+
+    Returns:
+        Logits, float32 `[batch, decoder_length, vocabulary_size]`; of an encoder its output,
+        `[batch, length, hidden_dim]`.
+
+    Raises:
+        ValueError: The dtype is float16.
+    """
+
+    def __init__(self, config: T5Config, *, with_decoder: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        check_dtype(self.dtype_policy)
+        self.config = config
+        self.with_decoder = with_decoder
+        policy = self.dtype_policy
+        self.embedding = make_embedding(config, dtype=policy)
+        self.encoder = T5Stack(config, dtype=policy)
+        self.decoder = T5Stack(config, decoder=True, dtype=policy) if with_decoder else None
+        untied = with_decoder and not config.tied_softmax
+        self.logits = (
+            keras.layers.Dense(
+                config.vocabulary_size,
+                use_bias=False,
+                kernel_initializer=RandomNormal(stddev=config.hidden_dim**-0.5),
+                dtype=policy,
+                name="logits",
+            )
+            if untied
+            else None
+        )
+
+    @classmethod
+    def from_preset(cls, name: str, *, with_decoder: bool = True, **changes: Any) -> T5:
+        """A freshly initialised model of a published shape.
+
+        Args:
+            name: A key of `T5_PRESETS`.
+            with_decoder: Whether there is a decoder.
+            **changes: Fields of `T5Config` that differ from the preset's.
+
+        Raises:
+            ValueError: The preset is unknown.
+        """
+        return cls(t5_config(name, **changes), with_decoder=with_decoder)
+
+    def build(self, _input_shape: Any = None) -> None:
+        self.embedding.build((None, None))
+        for layer in (self.encoder, self.decoder, self.logits):
+            if layer is not None:
+                layer.build((None, None, self.config.hidden_dim))
+        self.built = True
+
+    def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
+        tokens = ops.not_equal(inputs["encoder_ids"], PADDING_ID)
+        encoded = self.encoder(
+            self.embedding(inputs["encoder_ids"]), tokens=tokens, training=training
+        )
+        if self.decoder is None:
+            return encoded
+        decoded = self.decoder(
+            self.embedding(inputs["decoder_ids"]),
+            context=encoded,
+            context_tokens=tokens,
+            training=training,
+        )
+        if self.config.scaled_softmax:
+            decoded = decoded * self.config.hidden_dim**-0.5
+        if self.logits is not None:
+            return ops.cast(self.logits(decoded), "float32")
+        table = ops.cast(self.embedding.embeddings, decoded.dtype)
+        return ops.cast(ops.matmul(decoded, ops.transpose(table)), "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "config": dataclasses.asdict(self.config),
+            "with_decoder": self.with_decoder,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> T5:
+        return cls(T5Config(**config.pop("config")), **config)
+
+
+def make_embedding(config: T5Config, *, dtype: Any) -> keras.layers.Embedding:
+    """The table of tokens of a shape; what it gives is not scaled."""
+    return keras.layers.Embedding(
+        config.vocabulary_size,
+        config.hidden_dim,
+        embeddings_initializer=RandomNormal(stddev=1.0),
+        dtype=dtype,
+        name="embedding",
+    )
+
+
+def t5_config(preset: str, **changes: Any) -> T5Config:
+    """The shape of a preset, with changes.
+
+    Raises:
+        ValueError: The preset is unknown.
+    """
+    if preset not in T5_PRESETS:
+        raise ValueError(f"Unknown preset: {preset!r}. Expected one of {sorted(T5_PRESETS)}.")
+    return dataclasses.replace(T5_PRESETS[preset], **changes)
+
+
+def check_dtype(policy: Any) -> None:
+    """Refuses float16.
+
+    Raises:
+        ValueError: The compute or the variable dtype is float16.
+    """
+    if "float16" in (policy.compute_dtype, policy.variable_dtype):
+        raise ValueError(
+            "T5 cannot be computed in float16: activations of its feed-forward layers exceed "
+            "float16's largest number, 65,504, and become infinite (huggingface/transformers#5651)."
+            f" Received: {policy.name}. Use bfloat16, which has float32's range, or float32."
+        )

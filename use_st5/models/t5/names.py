@@ -1,0 +1,345 @@
+"""The weights of a T5 by path: their shapes, variables, and names in each library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from use_st5.convert.weights import Target, WeightSource, listed
+from use_st5.models.t5.model import T5, T5Block, T5Config
+from use_st5.models.t5.sentence_t5 import SentenceT5
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def weight_shapes(config: T5Config, *, decoder: bool, logits: bool) -> dict[str, tuple[int, ...]]:
+    """Path → shape of every weight but a projection's, known before a model is built.
+
+    The paths: "table", "logits"; of each stack, such as "encoder/norm", "position_bias" and "norm";
+    of each block, such as "encoder/0/query", the roles of `T5Names`. Kernels are
+    `[inputs, outputs]`.
+
+    Args:
+        config: The shape of the T5.
+        decoder: Whether there is a decoder.
+        logits: Whether there is an output layer beside the table.
+    """
+    dim, heads = config.hidden_dim, config.num_heads * config.key_value_dim
+    attention = {"query": (dim, heads), "key": (dim, heads), "value": (dim, heads)}
+    attention["output"] = (heads, dim)
+    inner = ("inner",) if config.activation == "relu" else ("gate", "linear")
+    block: dict[str, tuple[int, ...]] = {"attention_norm": (dim,), **attention}
+    block |= {"feed_forward_norm": (dim,), "outer": (config.intermediate_dim, dim)}
+    block |= dict.fromkeys(inner, (dim, config.intermediate_dim))
+    cross = {f"cross_{role}": shape for role, shape in attention.items()}
+    stacks: list[tuple[str, int, dict]] = [("encoder", config.num_layers, block)]
+    if decoder:
+        stacks.append(("decoder", config.decoder_layers, {**block, "cross_norm": (dim,), **cross}))
+    shapes: dict[str, tuple[int, ...]] = {"table": (config.vocabulary_size, dim)}
+    for stack, layers, roles in stacks:
+        shapes[f"{stack}/position_bias"] = (config.num_buckets, config.num_heads)
+        shapes[f"{stack}/norm"] = (dim,)
+        shapes |= {f"{stack}/{n}/{role}": roles[role] for n in range(layers) for role in roles}
+    return shapes | ({"logits": (dim, config.vocabulary_size)} if logits else {})
+
+
+def weight_variables(model: T5 | SentenceT5) -> dict[str, Any]:
+    """Path → Keras variable, for the paths of `weight_shapes`."""
+    found = {"table": model.embedding.embeddings}
+    for stack in (model.encoder, model.decoder):
+        if stack is None:
+            continue
+        found[f"{stack.name}/position_bias"] = stack.position_bias.table
+        found[f"{stack.name}/norm"] = stack.norm.scale
+        for number, block in enumerate(stack.blocks):
+            for role, variable in _block_variables(block).items():
+                found[f"{stack.name}/{number}/{role}"] = variable
+    if (layer := getattr(model, "logits", None)) is not None:
+        found["logits"] = layer.kernel
+    return found
+
+
+def _block_variables(block: T5Block) -> dict[str, Any]:
+    """Role → variable of a block."""
+    layers = {**block.attention.linear_layers, **block.feed_forward.linear_layers}
+    if "linear" in layers:
+        layers["gate"] = layers.pop("inner")
+    found = {role: layer.kernel for role, layer in layers.items()}
+    found["attention_norm"] = block.attention_norm.scale
+    found["feed_forward_norm"] = block.feed_forward_norm.scale
+    if block.decoder:
+        cross = block.cross.linear_layers
+        found |= {f"cross_{role}": layer.kernel for role, layer in cross.items()}
+        found["cross_norm"] = block.cross_norm.scale
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5Names:
+    """The mapping table of a checkpoint format.
+
+    A stack's names are by role; `{n}` stands for the number of the block. The roles:
+    "position_bias" and "norm" of the stack; of each block "attention_norm", "query", "key",
+    "value", "output", "feed_forward_norm", "inner" (or "gate" and "linear" where the feed-forward
+    layer is gated) and "outer"; of a decoder's also "cross_norm", "cross_query", "cross_key",
+    "cross_value" and "cross_output".
+
+    Attributes:
+        table: The table of tokens.
+        encoder: Role → name.
+        decoder: Role → name.
+        logits: The decoder's output layer, where it is not the table.
+        projection: A dual encoder's projection; "": the format has none.
+        transposed: The roles whose tensors are stored as their transposes, "logits" among them.
+    """
+
+    table: str
+    encoder: Mapping[str, str]
+    decoder: Mapping[str, str]
+    logits: str
+    projection: str = ""
+    transposed: frozenset[str] = frozenset()
+
+    def targets(self, model: T5 | SentenceT5) -> dict[str, Target]:
+        """Name in the checkpoint → variable, for everything but a projection."""
+        return {
+            self.name(path): Target(variable, transposed=self.is_transposed(path))
+            for path, variable in weight_variables(model).items()
+        }
+
+    def shapes(
+        self, config: T5Config, source: WeightSource, *, decoder: bool, logits: bool
+    ) -> dict[str, tuple[int, ...]]:
+        """Name → shape in the checkpoint for all that `targets` gives, without a model.
+
+        So a configuration is held against a checkpoint before memory is taken for it.
+
+        Args:
+            config: The shape of the T5.
+            source: The checkpoint, which bounds the number of layers.
+            decoder: Whether the model has a decoder.
+            logits: Whether it has an output layer beside the table.
+
+        Raises:
+            ValueError: There are more layers than the checkpoint has tensors.
+        """
+        tensors = len(source.shapes())
+        if (layers := max(config.num_layers, config.decoder_layers * decoder)) > tensors:
+            raise ValueError(
+                f"{source.where} does not fit the model: expected tensors of {layers:,} layers, "
+                f"found {tensors:,} tensors in all."
+            )
+        return {
+            self.name(path): shape[::-1] if self.is_transposed(path) else shape
+            for path, shape in weight_shapes(config, decoder=decoder, logits=logits).items()
+        }
+
+    def name(self, path: str) -> str:
+        """The name in the checkpoint of a path of `weight_shapes`."""
+        if path in ("table", "logits"):
+            return getattr(self, path)
+        stack, *number, role = path.split("/")
+        names = self.encoder if stack == "encoder" else self.decoder
+        return names[role].format(n=int(number[0]) if number else 0)
+
+    def is_transposed(self, path: str) -> bool:
+        """Whether the tensor of a path is stored as its transpose."""
+        return path.rpartition("/")[2] in self.transposed
+
+    def config(self, shapes: Shapes, *, where: str) -> T5Config:
+        """The shape of the T5 with these tensors.
+
+        What shapes cannot tell is that of the published models: a gated feed-forward layer is T5
+        1.1's (tanh-gelu), another T5 1.0's (relu); distances from 128 on share a bucket.
+
+        Args:
+            shapes: Name → shape of every tensor.
+            where: The checkpoint, for messages.
+
+        Raises:
+            ValueError: They are not those of a T5.
+        """
+        gated = self.encoder["linear"].format(n=0) in shapes
+        roles = ("position_bias", "query", "gate" if gated else "inner")
+        names = [self.table, *(self.encoder[role].format(n=0) for role in roles)]
+        absent = [name for name in names if not _is_matrix(shapes.get(name, ()))]
+        if absent:
+            raise ValueError(
+                f"{where}: expected the matrices of a T5, among them {listed(absent)}; found "
+                f"{listed(sorted(shapes))}."
+            )
+        table, bias, query, inner = (
+            shapes[name][::-1] if role in self.transposed else shapes[name]
+            for role, name in zip(("table", *roles), names, strict=True)
+        )
+        if query[1] % bias[1]:
+            raise ValueError(
+                f"{where}: expected {names[2]} to be as wide as a multiple of the "
+                f"{bias[1]} heads that {names[1]} has, found {query[1]}."
+            )
+        layers = _count(self.encoder["query"], shapes)
+        decoder_layers = _count(self.decoder["query"], shapes)
+        tied = self.logits not in shapes
+        return T5Config(
+            vocabulary_size=table[0],
+            num_layers=layers,
+            hidden_dim=table[1],
+            intermediate_dim=inner[1],
+            num_heads=bias[1],
+            key_value_dim=query[1] // bias[1],
+            activation="gated_gelu" if gated else "relu",
+            tied_softmax=tied,
+            scaled_softmax=tied,
+            num_decoder_layers=decoder_layers or None,
+            num_buckets=bias[0],
+        )
+
+
+def _is_matrix(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 2 and 0 not in shape
+
+
+def _count(template: str, shapes: Shapes) -> int:
+    """How many blocks there are."""
+    number = 0
+    while template.format(n=number) in shapes:
+        number += 1
+    return number
+
+
+_HF_ENCODER = {
+    "position_bias": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+    "norm": "encoder.final_layer_norm.weight",
+    "attention_norm": "encoder.block.{n}.layer.0.layer_norm.weight",
+    "query": "encoder.block.{n}.layer.0.SelfAttention.q.weight",
+    "key": "encoder.block.{n}.layer.0.SelfAttention.k.weight",
+    "value": "encoder.block.{n}.layer.0.SelfAttention.v.weight",
+    "output": "encoder.block.{n}.layer.0.SelfAttention.o.weight",
+    "feed_forward_norm": "encoder.block.{n}.layer.1.layer_norm.weight",
+    "inner": "encoder.block.{n}.layer.1.DenseReluDense.wi.weight",
+    "gate": "encoder.block.{n}.layer.1.DenseReluDense.wi_0.weight",
+    "linear": "encoder.block.{n}.layer.1.DenseReluDense.wi_1.weight",
+    "outer": "encoder.block.{n}.layer.1.DenseReluDense.wo.weight",
+}
+_HF_DECODER = {
+    **{
+        role: name.replace("encoder", "decoder").replace("layer.1", "layer.2")
+        for role, name in _HF_ENCODER.items()
+    },
+    "cross_norm": "decoder.block.{n}.layer.1.layer_norm.weight",
+    "cross_query": "decoder.block.{n}.layer.1.EncDecAttention.q.weight",
+    "cross_key": "decoder.block.{n}.layer.1.EncDecAttention.k.weight",
+    "cross_value": "decoder.block.{n}.layer.1.EncDecAttention.v.weight",
+    "cross_output": "decoder.block.{n}.layer.1.EncDecAttention.o.weight",
+}
+HUGGING_FACE = T5Names(
+    table="shared.weight",
+    encoder=_HF_ENCODER,
+    decoder=_HF_DECODER,
+    logits="lm_head.weight",
+    # torch's dense kernels are.
+    transposed=frozenset(
+        {"query", "key", "value", "output", "inner", "gate", "linear", "outer", "logits"}
+        | {"cross_query", "cross_key", "cross_value", "cross_output"}
+    ),
+)
+
+_T5X_ENCODER = {
+    "position_bias": "encoder/relpos_bias/rel_embedding",
+    "norm": "encoder/encoder_norm/scale",
+    "attention_norm": "encoder/layers_{n}/pre_attention_layer_norm/scale",
+    "query": "encoder/layers_{n}/attention/query/kernel",
+    "key": "encoder/layers_{n}/attention/key/kernel",
+    "value": "encoder/layers_{n}/attention/value/kernel",
+    "output": "encoder/layers_{n}/attention/out/kernel",
+    "feed_forward_norm": "encoder/layers_{n}/pre_mlp_layer_norm/scale",
+    "inner": "encoder/layers_{n}/mlp/wi/kernel",
+    "gate": "encoder/layers_{n}/mlp/wi_0/kernel",
+    "linear": "encoder/layers_{n}/mlp/wi_1/kernel",
+    "outer": "encoder/layers_{n}/mlp/wo/kernel",
+}
+_T5X_DECODER = {
+    **{role: name.replace("encoder", "decoder") for role, name in _T5X_ENCODER.items()},
+    "attention_norm": "decoder/layers_{n}/pre_self_attention_layer_norm/scale",
+    "query": "decoder/layers_{n}/self_attention/query/kernel",
+    "key": "decoder/layers_{n}/self_attention/key/kernel",
+    "value": "decoder/layers_{n}/self_attention/value/kernel",
+    "output": "decoder/layers_{n}/self_attention/out/kernel",
+    "cross_norm": "decoder/layers_{n}/pre_cross_attention_layer_norm/scale",
+    "cross_query": "decoder/layers_{n}/encoder_decoder_attention/query/kernel",
+    "cross_key": "decoder/layers_{n}/encoder_decoder_attention/key/kernel",
+    "cross_value": "decoder/layers_{n}/encoder_decoder_attention/value/kernel",
+    "cross_output": "decoder/layers_{n}/encoder_decoder_attention/out/kernel",
+}
+T5X = T5Names(
+    table="token_embedder/embedding",
+    encoder=_T5X_ENCODER,
+    decoder=_T5X_DECODER,
+    logits="decoder/logits_dense/kernel",
+    projection="projection_layer/kernel",
+    transposed=frozenset({"position_bias"}),
+)
+
+# As in T5 1.0; see `_as_in_1_0`.
+_MESH_ENCODER = {
+    "position_bias": "encoder/block_000/layer_000/SelfAttention/relative_attention_bias",
+    "norm": "encoder/final_layer_norm/scale",
+    "attention_norm": "encoder/block_{n:03d}/layer_000/layer_norm/scale",
+    "query": "encoder/block_{n:03d}/layer_000/SelfAttention/q",
+    "key": "encoder/block_{n:03d}/layer_000/SelfAttention/k",
+    "value": "encoder/block_{n:03d}/layer_000/SelfAttention/v",
+    "output": "encoder/block_{n:03d}/layer_000/SelfAttention/o",
+    "feed_forward_norm": "encoder/block_{n:03d}/layer_001/layer_norm/scale",
+    "inner": "encoder/block_{n:03d}/layer_001/DenseReluDense/wi/kernel",
+    "gate": "encoder/block_{n:03d}/layer_001/DenseReluDense/wi_0/kernel",
+    "linear": "encoder/block_{n:03d}/layer_001/DenseReluDense/wi_1/kernel",
+    "outer": "encoder/block_{n:03d}/layer_001/DenseReluDense/wo/kernel",
+}
+_MESH_DECODER = {
+    **{
+        role: name.replace("encoder", "decoder").replace("layer_001", "layer_002")
+        for role, name in _MESH_ENCODER.items()
+    },
+    "cross_norm": "decoder/block_{n:03d}/layer_001/layer_norm/scale",
+    "cross_query": "decoder/block_{n:03d}/layer_001/EncDecAttention/q",
+    "cross_key": "decoder/block_{n:03d}/layer_001/EncDecAttention/k",
+    "cross_value": "decoder/block_{n:03d}/layer_001/EncDecAttention/v",
+    "cross_output": "decoder/block_{n:03d}/layer_001/EncDecAttention/o",
+}
+MESH_TENSORFLOW = T5Names(
+    table="shared/embedding",
+    encoder=_MESH_ENCODER,
+    decoder=_MESH_DECODER,
+    logits="decoder/logits/kernel",
+    transposed=frozenset({"position_bias"}),
+)
+
+_GARDEN_ENCODER = {
+    "position_bias": "encoder/relative_embedding/relative_attention_bias/embeddings",
+    "norm": "encoder/output_norm/weight",
+    "attention_norm": "encoder/encoder_layers/{n}/self_attention/layer_norm/weight",
+    "query": "encoder/encoder_layers/{n}/self_attention/self_attention/q/w",
+    "key": "encoder/encoder_layers/{n}/self_attention/self_attention/k/w",
+    "value": "encoder/encoder_layers/{n}/self_attention/self_attention/v/w",
+    "output": "encoder/encoder_layers/{n}/self_attention/self_attention/o/w",
+    "feed_forward_norm": "encoder/encoder_layers/{n}/ffn_layer_norm/weight",
+    "inner": "encoder/encoder_layers/{n}/ffn/wi/0/w",
+    "gate": "encoder/encoder_layers/{n}/ffn/wi/0/w",
+    "linear": "encoder/encoder_layers/{n}/ffn/wi/1/w",
+    "outer": "encoder/encoder_layers/{n}/ffn/wo/w",
+}
+_GARDEN_DECODER = {
+    **{role: name.replace("encoder", "decoder") for role, name in _GARDEN_ENCODER.items()},
+    "cross_norm": "decoder/decoder_layers/{n}/cross_attention/layer_norm/weight",
+    "cross_query": "decoder/decoder_layers/{n}/cross_attention/cross_attention/q/w",
+    "cross_key": "decoder/decoder_layers/{n}/cross_attention/cross_attention/k/w",
+    "cross_value": "decoder/decoder_layers/{n}/cross_attention/cross_attention/v/w",
+    "cross_output": "decoder/decoder_layers/{n}/cross_attention/cross_attention/o/w",
+}
+MODEL_GARDEN = T5Names(
+    table="encoder/input_embed/embeddings",
+    encoder=_GARDEN_ENCODER,
+    decoder=_GARDEN_DECODER,
+    logits="decoder/logits_dense/w",
+)
