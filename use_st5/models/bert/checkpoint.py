@@ -131,12 +131,7 @@ def read_sentence_bert(
             checkpoint says it.
     """
     pooled, modules = _pooling(checkpoint, pooling), checkpoint.modules
-    if checkpoint.format != "TensorFlow":
-        stored, config, source = _of_hugging_face(checkpoint)
-    elif ORIGINAL.tables[WORDS] in checkpoint.source.shapes():
-        stored, config, source = _of_google_research(checkpoint)
-    else:
-        stored, config, source = _of_model_garden(checkpoint.source)
+    stored, config, source = _open(checkpoint)
     head = stored.has_head(source.shapes())
     names = stored.names(config, head=head)
     transposed = {path for path in names if stored.transposed and path.endswith("/kernel")}
@@ -165,6 +160,15 @@ def read_sentence_bert(
         dense.assign(model.projection, on_tensor=on_tensor)
     model.pooler = read_pooler(checkpoint, config.hidden_dim)
     return model
+
+
+def _open(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
+    """What the weights are called, the shape of the model, and the tensors by these names."""
+    if checkpoint.format != "TensorFlow":
+        return _of_hugging_face(checkpoint)
+    if ORIGINAL.tables[WORDS] in checkpoint.source.shapes():
+        return _of_google_research(checkpoint)
+    return _of_model_garden(checkpoint.source)
 
 
 def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
