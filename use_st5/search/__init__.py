@@ -1,4 +1,4 @@
-"""Nearest neighbours among vectors: exactly and in bounded memory, saved, and what they mine."""
+"""Search for nearest neighbours, saved indexes, and mining of translations and hard negatives."""
 
 from __future__ import annotations
 

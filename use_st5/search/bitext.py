@@ -1,8 +1,8 @@
-"""Translations among the sentences of two texts, by the margins of their vectors.
+"""Bitext mining: finds translations in two sets of sentences, by the margins of their vectors.
 
 Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings"
-(ACL 2019, arXiv 1811.01136), Eq. 2 with the ratio, and section 3.2's "max. score" retrieval, as
-LASER's source/mine_bitexts.py does both.
+(ACL 2019, arXiv 1811.01136): Eq. 2 with the ratio, and the "max. score" retrieval of section 3.2,
+both as in source/mine_bitexts.py of LASER.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from use_st5.search.exact import exact_search
 def mine_bitext(
     first: np.ndarray, second: np.ndarray, *, k: int = 4
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs rows one to one, those with the largest margins first.
+    """Pairs rows one to one, starting with the largest margins.
 
-    The margin of two vectors is their cosine, divided by the mean of two means: that of each one's
-    cosines with its `k` nearest neighbours on the other side. Each row proposes the neighbour with
-    which its margin is largest. The proposals of both sides are taken by falling margin unless one
-    of their rows has been; of equal ones those of the first rows, and the lower rows, come first.
+    The margin of two vectors is their cosine divided by the mean of two means: the mean cosines of
+    each vector with its `k` nearest neighbours on the other side. Each row proposes the neighbour
+    with the largest margin. The proposals of both sides are accepted in descending order of their
+    margins, if neither row was paired before. For equal margins, proposals of the first rows come
+    first, then lower rows.
 
     Args:
         first: Embeddings `[first, dim]` of distinct sentences.
         second: Embeddings `[second, dim]` of distinct sentences.
-        k: How many neighbours are considered, all where there are fewer.
+        k: Number of neighbours; all, if there are fewer.
 
     Returns:
-        The rows, first and second, int64 `[pairs, 2]`, and their margins, float64 `[pairs]`,
-        which fall; only those above 0.
+        The rows, first and second, int64 `[pairs, 2]`, and their margins, float64 `[pairs]`, in
+        descending order; only margins above 0.
     """
     first, second = unit_rows(first), unit_rows(second)
     forth, second_rows = exact_search(first, second, k=min(k, len(second)))

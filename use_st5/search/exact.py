@@ -26,30 +26,31 @@ def exact_search(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds the `k` rows of `corpus` with the largest inner products with each query.
 
-    Give rows of length 1 to search by cosine. Beside its arguments and its result it needs the
-    memory of some blocks, whatever the sizes, and it reads the corpus once: an array that lies on
-    the disk (`numpy.load(file, mmap_mode="r")`) need not fit into memory.
+    Use rows of length 1 to search by cosine. The search needs memory for the arguments, the result
+    and a few blocks. It reads the corpus once, so a memory map (`numpy.load(file, mmap_mode="r")`)
+    may be larger than the memory.
 
-    Inner products are summed in float64 and rounded to float32. In float32 alone the sum of the
-    same two rows depends on where in a block they stand, so that equal rows would not tie; so
-    neither ties nor the result depend on the blocks. float32 only rules out, by its error bound,
-    what cannot be among the best.
+    Inner products are summed in float64 and rounded to float32. In float32 alone, the sum would
+    depend on the position of a row in its block, and equal rows would not tie. With float64, the
+    result does not depend on the blocks. float32 products only exclude rows that cannot be among
+    the best, by their error bound.
 
     Args:
         queries: `[queries, dim]`, finite.
         corpus: `[rows, dim]`, finite.
-        k: How many rows to find for each query.
-        longest: What no row of the corpus is longer than, 1 for rows of length 1, where it is
-            known: it spares a look at each number, which counts where queries are few.
-        block: How many queries are multiplied with how many rows at a time. None: 4 million.
+        k: Number of rows to find for each query.
+        longest: Upper bound of the length of the corpus rows, if known; 1 for rows of length 1. It
+            saves a pass over the numbers, which is faster for few queries.
+        block: Number of queries and number of rows whose products are computed at a time. None:
+            blocks of 4 million products.
 
     Returns:
-        The inner products, float32 `[queries, k]`, the largest first, and the rows that they
-        belong to, int64 `[queries, k]`. Of equal ones the lower row comes first.
+        The inner products, float32 `[queries, k]`, the largest first, and their rows, int64
+        `[queries, k]`. For equal products, the lower row comes first.
 
     Raises:
-        ValueError: The shapes do not fit, numbers are not finite, or `k` or `block` is too small
-            or too large.
+        ValueError: The shapes do not fit, numbers are not finite, or `k` or `block` is too small or
+            too large.
     """
     queries, corpus = np.asarray(queries), np.asarray(corpus)
     block = block or (_BLOCK_OF_FEW if len(queries) <= _BLOCK_OF_FEW[0] else _BLOCK)
@@ -67,16 +68,16 @@ def exact_search(
 def rescored(
     queries: np.ndarray, vectors: np.ndarray, candidates: np.ndarray, *, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best of some rows for each query, by the products that `exact_search` gives.
+    """The best candidates for each query, by the products of `exact_search`.
 
     Args:
         queries: `[queries, dim]`, finite.
         vectors: `[rows, dim]`, finite; only the candidates are read.
-        candidates: Rows for each query, int64 `[queries, c]` with c at least `k`; −1 is none.
-        k: How many of them to find.
+        candidates: Rows for each query, int64 `[queries, c]` with c at least `k`; −1 means none.
+        k: Number of candidates to return.
 
     Returns:
-        As `exact_search`; −inf and −1 where a query has fewer than `k` candidates.
+        As `exact_search`; −inf and −1 if a query has fewer than `k` candidates.
     """
     candidates = np.sort(candidates, axis=1)
     known = candidates >= 0

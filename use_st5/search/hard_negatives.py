@@ -1,4 +1,4 @@
-"""Negatives that an encoder finds hard: near an anchor, but not so near that they may be right."""
+"""Hard negatives: texts near an anchor, but not so near that they may be unlabelled positives."""
 
 from __future__ import annotations
 
@@ -28,35 +28,36 @@ def mine_hard_negatives(
     margin: float = 0.0,
     relative_margin: float = 0.05,
 ) -> list[Triplet]:
-    """For each pair the texts of the corpus nearest to its anchor that are no positives of it.
+    """Finds the corpus texts that are nearest to each anchor and are not its positives.
 
-    A text is left out where it equals the anchor or any positive that `pairs` give this anchor,
-    but for case and white space, and where its cosine with the anchor is greater than
-    `c − max(margin, relative_margin · |c|)`, with c the cosine of the anchor and the pair's own
-    positive: so near, it may well be a positive that nobody marked. The default is TopK-PercPos
-    with 95 %, of NV-Retriever (arXiv 2407.15831).
+    A text is excluded if it equals the anchor or one of the anchor's positives in `pairs` (ignoring
+    case and white space). It is also excluded if its cosine with the anchor is greater than `c −
+    max(margin, relative_margin · |c|)`, where c is the cosine of the anchor and the pair's
+    positive: such a text may be an unlabelled positive. The default is TopK-PercPos with 95 %, of
+    NV-Retriever (arXiv 2407.15831).
 
-    Every distinct text is encoded once. Beside `encode` it needs memory for the vectors twice and
-    for one block of the search, whatever the number of pairs.
+    Each distinct text is encoded once. The memory is that of `encode`, twice the vectors, and one
+    block of the search, for any number of pairs.
 
     Args:
-        encode: Sentences → embeddings `[sentences, dim]`; a `VectorCache` is used as it is.
-        pairs: Anchor and positive, each pair once for every positive of an anchor.
-        corpus: Where negatives come from; by default all positives.
-        per_pair: The most negatives that a pair gets.
-        rank_from: The first place, from 1, that counts among the nearest texts that are no
-            positives; a later one passes over false negatives, whatever their cosine.
-        rank_to: The last place that counts.
-        margin: How far below the positive's cosine a negative's has to be, in `[0, 2]`.
-        relative_margin: The same as a share of that cosine, in `[0, 1]`; the larger one counts.
+        encode: Sentences → embeddings `[sentences, dim]`; a `VectorCache` is used directly.
+        pairs: Anchor and positive; an anchor with several positives has several pairs.
+        corpus: The texts to search for negatives; by default all positives.
+        per_pair: Maximum number of negatives of a pair.
+        rank_from: The first rank, from 1, among the nearest texts that are not positives. A higher
+            number skips possible false negatives.
+        rank_to: The last rank.
+        margin: Minimum difference between the positive's cosine and the negative's, in `[0, 2]`.
+        relative_margin: The same as a fraction of the positive's cosine, in `[0, 1]`; the larger
+            difference is used.
 
     Returns:
-        Anchor, positive, negative: by pair, in the order of `pairs`, and the nearest first. A pair
-        with too few negatives within the ranks and the margins has fewer, or none. Of texts that
-        are equally near the earlier one in the corpus comes first.
+        Anchor, positive, negative: in the order of `pairs`, and the nearest negative first. A pair
+        has fewer negatives, or none, if too few are within the ranks and margins. For equal
+        cosines, the earlier text of the corpus comes first.
 
     Raises:
-        ValueError: There is nothing to mine, or an option is out of its range.
+        ValueError: There is nothing to mine, or an option is out of range.
     """
     _check_options(per_pair, rank_from, rank_to, margin, relative_margin)
     pairs = _checked_pairs(pairs)

@@ -1,4 +1,4 @@
-"""Vectors of one model in a folder, to be searched: exactly, or by a graph of near vectors."""
+"""An index: vectors of one model in a folder, for exact search or for search with FAISS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROBES, _SAME = 16, 0.999
 
 
 class Encoder(Protocol):
-    """What `use_st5.load` gives, or what says the same of itself."""
+    """An object with these attributes, such as a model from `use_st5.load`."""
 
     @property
     def name(self) -> str:
@@ -33,7 +33,7 @@ class Encoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """A text that changes with the content of the model's files."""
+        """A hash of the content of the model's files."""
 
     @property
     def encode(self) -> Any:
@@ -41,30 +41,30 @@ class Encoder(Protocol):
 
 
 class VectorIndex:
-    """Vectors of texts, all of one model, in a folder.
+    """Vectors of texts in a folder, all from one model.
 
-    It names the model that made them and takes texts of no other. The files are mapped, not read:
-    a search needs the memory of some blocks, beside what the system keeps of the files while
-    nobody else wants the space. Of the kind "hnsw" the graph is in memory.
+    The index stores the name and hash of its model, and refuses other models. The files are memory
+    maps: a search needs memory for a few blocks, beside the system's file cache. For the kind
+    "hnsw", the graph is in memory.
 
-    Hashes of all files are kept. What is read is held against them once: files that are read whole
-    when the index is opened, a block of the vectors and the texts when it is first needed.
+    The index stores hashes of all files, and checks each part once: small files when the index is
+    opened, a block of vectors or texts when it is first needed.
 
     Args:
-        folder: What `build` has written.
+        folder: A folder that `build` wrote.
 
     Attributes:
         folder: The same.
-        kind: "exact", or "hnsw", a graph (extra `search`), whose finds are scored with the
-            vectors. The kinds "int8" and "binary" of use_st5 0.2 are searched exactly.
+        kind: "exact", or "hnsw", a graph (extra `search`) whose results are scored again with the
+            vectors. Indexes of the kinds "int8" and "binary" of use_st5 0.2 are searched exactly.
         model: The name of the model.
-        model_hash: Its `identity`.
-        dimension: Numbers in a vector.
+        model_hash: The `identity` of the model.
+        dimension: The dimension of the vectors.
 
     Raises:
-        FileNotFoundError: The folder holds no index.
+        FileNotFoundError: The folder contains no index.
         ValueError: The index is damaged.
-        ImportError: It is a graph, and FAISS is not installed.
+        ImportError: The index is a graph, and FAISS is not installed.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -85,22 +85,23 @@ class VectorIndex:
         texts: Sequence[str] | None = None,
         kind: Kind = "exact",
     ) -> VectorIndex:
-        """Writes an index into a new folder; an older index there is replaced in one step.
+        """Writes an index to a folder; an existing index there is replaced in one step.
 
         Args:
             folder: The folder to write.
-            vectors: `[rows, dim]`, read a block at a time, so that they may lie on the disk; they
-                are scaled to length 1.
-            encoder: The model that made them.
-            texts: What they are of. They are kept, and some are encoded again, to see that the
-                vectors are theirs. None: nothing but the encoder's word says whose they are.
-            kind: How it is to be searched.
+            vectors: `[rows, dim]`, read in blocks, so it may be a memory map. They are scaled to
+                length 1.
+            encoder: The model that computed the vectors.
+            texts: The texts of the vectors. They are stored, and some are encoded again to check
+                that the
+                vectors belong to them. None: the origin of the vectors is not checked.
+            kind: "exact" or "hnsw".
 
         Raises:
-            FileExistsError: The folder holds anything but an index.
-            BlockingIOError: Another process is writing it.
-            ValueError: There are no vectors, or they are not finite or not the model's.
-            ImportError: It shall be a graph, and FAISS is not installed.
+            FileExistsError: `folder` exists and is not an index.
+            BlockingIOError: Another process is writing the folder.
+            ValueError: There are no vectors, or they are not finite, or not from the model.
+            ImportError: The kind is "hnsw", and FAISS is not installed.
         """
         if kind not in get_args(Kind):
             raise ValueError(
@@ -139,15 +140,15 @@ class VectorIndex:
 
     @property
     def has_texts(self) -> bool:
-        """Whether the texts are kept beside the vectors."""
+        """Whether the index stores the texts."""
         return self._files.has_texts
 
     def text(self, row: int) -> str:
         """The text of a row.
 
         Raises:
-            ValueError: The index was built without texts, or they are damaged.
-            IndexError: There is no such row.
+            ValueError: The index has no texts, or they are damaged.
+            IndexError: The row does not exist.
         """
         if not self.has_texts:
             raise ValueError(f"{self.folder} was built without texts. Build it with texts=….")
@@ -156,10 +157,10 @@ class VectorIndex:
         return self._files.text(row)
 
     def verify(self) -> None:
-        """Reads the whole index and checks every byte, which a search does of what it reads.
+        """Reads and checks the whole index; a search checks only the parts that it reads.
 
-        An index that use_st5 0.2 wrote has no hashes: of it orders and ranges are checked, and a
-        vector that became another of length 1 is not noticed.
+        An index of use_st5 0.2 has no hashes. For it, only orders and ranges are checked, so a
+        vector that was replaced by another vector of length 1 is not found.
 
         Raises:
             ValueError: A file is damaged; the message names it.
@@ -167,10 +168,10 @@ class VectorIndex:
         self._files.check()
 
     def check_model(self, encoder: Encoder) -> None:
-        """Checks that an encoder is the one that made the vectors.
+        """Checks that an encoder is the model of the index.
 
         Raises:
-            ValueError: It is another.
+            ValueError: It is another model.
         """
         if encoder.identity != self.model_hash:
             raise ValueError(
@@ -183,10 +184,10 @@ class VectorIndex:
     def search(
         self, encoder: Encoder, texts: Iterable[str], *, k: int = 10, breadth: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the rows nearest to texts, as `search_vectors`.
+        """Finds the rows nearest to texts; see `search_vectors`.
 
         Raises:
-            ValueError: The encoder is not the one that made the vectors, or as `search_vectors`.
+            ValueError: The encoder is not the model of the index, or see `search_vectors`.
         """
         self.check_model(encoder)
         return self.search_vectors(encoder.encode(list(texts)), k=k, breadth=breadth)
@@ -197,14 +198,17 @@ class VectorIndex:
         """Finds the rows with the largest cosines.
 
         Args:
-            queries: `[queries, dim]`, finite, of the index's model, which nothing here can check.
-            k: How many to find for each query; all where there are fewer.
-            breadth: How many times `k` rows the graph of an index of the kind "hnsw" gives, which
-                are then scored with the vectors; more finds more of the true ones. None: 16.
+            queries: `[queries, dim]`, finite. They must come from the model of the index, which
+                this method cannot check.
+            k: Number of rows to find for each query; all, if there are fewer.
+            breadth: Only for the kind "hnsw": the graph returns `breadth · k` rows, which are then
+                scored
+                with the vectors. A larger number finds more of the true neighbours. None: 16.
 
         Returns:
-            Cosines, float32 `[queries, k]`, the largest first, and rows, int64 `[queries, k]`, of
-            equal ones the lower first. A graph that finds fewer gives −inf and −1.
+            Cosines, float32 `[queries, k]`, the largest first, and rows, int64 `[queries, k]`. For
+            equal cosines, the lower row comes first. If a graph finds fewer rows, the rest is −inf
+            and −1.
 
         Raises:
             ValueError: The shape does not fit, numbers are not finite, `k` or `breadth` is below 1,
