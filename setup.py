@@ -19,8 +19,8 @@ EXTRAS = {
     "hub": ["tensorflow-hub>=0.16.1", "tf-keras>=2.20,<2.22", PKG_RESOURCES],
     # It requires the TensorFlow of its own minor version, so that the pair always fits.
     "text": [f"tensorflow-text>=2.20,<2.22; {NOT_WINDOWS}"],
-    # Its downloads need importlib-resources, which it does not declare; pyarrow reads parquet.
-    "data": ["tensorflow-datasets>=4.9.9", "importlib-resources>=6", "pyarrow>=16"],
+    # Its downloads need importlib-resources, which it does not declare.
+    "data": ["tensorflow-datasets>=4.9.9", "importlib-resources>=6"],
     # Brings TensorFlow 2.20, whatever is installed. pip 23 or older builds its seqeval alone with
     # --use-pep517.
     "tfmodels": [f"tf-models-official>=2.20,<2.21; {NOT_WINDOWS}", PKG_RESOURCES],
@@ -34,8 +34,8 @@ EXTRAS = {
     "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],
     # Graphs of near vectors (`use-st5 index --kind hnsw`).
     "search": ["faiss-cpu>=1.9"],
-    # Corpora on many machines (`use-st5 embed --runner`); pyarrow writes the vectors.
-    "beam": ["apache-beam>=2.77,<3", "pyarrow>=16"],
+    # Corpora on many machines (`use-st5 embed --runner`).
+    "beam": ["apache-beam>=2.77,<3"],
     # The recipe `transfer_tables`: skip-gram vectors and the search for hyper-parameters. Transfer
     # models themselves, and files of word vectors, need neither.
     "transfer": ["gensim>=4.4", "keras-tuner>=1.4.7"],
@@ -138,6 +138,7 @@ setup(
         "scipy>=1.15",  # `stats.bootstrap(rng=…)`
         # `use-st5 doctor` compares the installed versions with this list.
         "packaging>=24",
+        "pyarrow>=16",  # Reads tables of rows, and writes the vectors of corpora.
         "typer>=0.15",
         "rich>=13.8",
     ],

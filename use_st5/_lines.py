@@ -18,7 +18,11 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LONGEST_DOCUMENT = 2**26
 _LONGEST_SENTENCE = 1_000_000
 # Bytes of a line that is too long: how many are read at once to reach its end, and how many remain.
-_SKIPPED, _SHOWN = 2**20, 2**16
+_SKIPPED, LONG_LINE = 2**20, 2**16
+
+
+# What `gzip` raises for a file that is damaged.
+GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class LongLine(bytes):
@@ -140,16 +144,22 @@ def lines_of(
     """The same of a file that is open and unpacked; errors call it `where`."""
     number = 0
     try:
-        for number, line in numbered(_bounded(file, where, longest, skip_long)):
+        for number, line in numbered(bounded_lines(file, where, longest, skip_long)):
             yield number, line
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(
-            f"{where}: the gzip file is damaged or cut off after line {number} ({error}). "
-            "Fetch it again."
-        ) from error
+    except GZIP_DAMAGE as error:
+        raise damaged_gzip(where, number, error) from error
 
 
-def _bounded(file: BinaryIO, where: str, longest: int, skip_long: bool) -> Iterator[bytes]:
+def damaged_gzip(where: str, number: int, error: Exception) -> ValueError:
+    """What is raised for a damaged file, of which so many lines were read."""
+    return ValueError(
+        f"{where}: the gzip file is damaged or cut off after line {number} ({error}). "
+        "Fetch it again."
+    )
+
+
+def bounded_lines(file: BinaryIO, where: str, longest: int, skip_long: bool) -> Iterator[bytes]:
+    """The lines of an open file with their line feeds, long ones as `read_lines` has them."""
     for number, line in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
         if len(line) > longest:
             if not skip_long:
@@ -157,16 +167,16 @@ def _bounded(file: BinaryIO, where: str, longest: int, skip_long: bool) -> Itera
                     f"{where}:{number}: expected a line of text, received one of more than "
                     f"{longest:,} bytes. Download the file again."
                 )
-            line = _skipped(file, line)
+            line = skipped(file, line)
         yield line
 
 
-def _skipped(file: BinaryIO, start: bytes) -> LongLine:
+def skipped(file: BinaryIO, start: bytes) -> LongLine:
     """Reads on to the end of a line, and gives what it starts with."""
     rest = start
     while rest and not rest.endswith(b"\n"):
         rest = file.readline(_SKIPPED)
-    return LongLine(start[:_SHOWN])
+    return LongLine(start[:LONG_LINE])
 
 
 def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:

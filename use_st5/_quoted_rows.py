@@ -7,19 +7,24 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 # A row over more lines than this is taken for a quote that nobody closed, and not for a text.
-_MOST_LINES = 1000
+MOST_LINES = 1000
 # Lines of a quoted text that have as many commas as a row each, and so many together, are rows.
-_LIKE_ROWS, _COMMAS_OF_ROWS = 0.9, 20
+_LIKE_ROWS, COMMAS_OF_ROWS = 0.9, 20
 # A broken row over no more lines than this is a malformed row, and nothing worse.
 _FEW_LINES = 10
 
 
-def quoted_rows(lines: Iterable[str], *, where: str) -> Iterator[tuple[int, list[str] | csv.Error]]:
+def quoted_rows(
+    lines: Iterable[str], *, where: str, first: int = 1, width: int = 0, enough: int | None = None
+) -> Iterator[tuple[int, list[str] | csv.Error]]:
     """Rows as RFC 4180 has them: a quoted field may go on over several lines.
 
     Args:
         lines: With their line feeds.
         where: The file, for messages.
+        first: The number of the first line.
+        width: Fields of a row; 0: those of the first one.
+        enough: Lines behind which no further row begins; None: all are read.
 
     Yields:
         The number of a row's first line, from 1, and its fields. Where a row is broken, each of
@@ -30,9 +35,10 @@ def quoted_rows(lines: Iterable[str], *, where: str) -> Iterator[tuple[int, list
             lines, lines that are themselves rows, or more characters on several lines than
             `csv.field_size_limit()`; or it is broken after more than 10 lines.
     """
-    counted = _Lines(lines, where)
+    counted = _Lines(lines, where, first - 1, width)
     reader = csv.reader(counted, strict=True)
-    while True:
+    last = None if enough is None else first - 1 + enough
+    while last is None or counted.number < last:
         first = counted.begin_row()
         try:
             fields = next(reader)
@@ -57,9 +63,9 @@ class _Lines:
         width: The fields of a row; 0 before the first one.
     """
 
-    def __init__(self, lines: Iterable[str], where: str) -> None:
-        self.number = 0
-        self.width = 0
+    def __init__(self, lines: Iterable[str], where: str, number: int, width: int) -> None:
+        self.number = number
+        self.width = width
         self._lines = iter(lines)
         self._where = where
         self._first = 1
@@ -83,11 +89,11 @@ class _Lines:
         if "," in line and line.count(",") == self.width - 1:
             self._like_rows += 1
         inside = self.number - self._first
-        like = self._like_rows * (self.width - 1) >= _COMMAS_OF_ROWS
+        like = self._like_rows * (self.width - 1) >= COMMAS_OF_ROWS
         if like and self._like_rows >= _LIKE_ROWS * inside:
             self._refuse_open("the lines behind it are rows themselves", line)
-        if inside > _MOST_LINES:
-            self._refuse_open(f"not within {_MOST_LINES:,} lines", line)
+        if inside > MOST_LINES:
+            self._refuse_open(f"not within {MOST_LINES:,} lines", line)
         if self._size > csv.field_size_limit():
             self._refuse_open(f"not within {csv.field_size_limit():,} characters", line)
 

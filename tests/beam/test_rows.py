@@ -18,7 +18,7 @@ TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" an
 
 def parquet_bytes(columns: dict[str, list[Any]]) -> bytes:
     """A file of Parquet with two rows in a group."""
-    pa = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     file = io.BytesIO()
@@ -185,7 +185,6 @@ def test_a_file_that_breaks_off_ends_with_a_bad_row(
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.txt", "t.tfrecord"])
 def test_a_file_of_another_kind_is_one_bad_row(name: str) -> None:
-    pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
     (bad,) = read(b"\xff\xfeno such thing at all", name)
     assert isinstance(bad, BadRow)
     assert (bad.id, bad.content) == (name, "")

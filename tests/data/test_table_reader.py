@@ -87,7 +87,7 @@ def test_a_column_that_is_not_read_may_stand_there_twice(tmp_path: Path) -> None
 
 
 def test_a_column_of_parquet_stands_there_once(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    import pyarrow
     from pyarrow import parquet
 
     path = tmp_path / "a.parquet"
@@ -151,7 +151,7 @@ def test_what_is_too_long_is_malformed(tmp_path: Path, monkeypatch: pytest.Monke
         assert list(reader) == [{"q": "c", "a": "d"}]
         reason = f"{reader.paths[0]}:{line}: a line of more than 1,000 bytes"
         assert reader.report.offences == [reason]
-    pyarrow = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    import pyarrow
     from pyarrow import parquet
 
     parquet.write_table(pyarrow.table({"q": [long, "c"]}), tmp_path / "a.parquet")

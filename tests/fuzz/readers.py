@@ -154,7 +154,7 @@ def _own_tables() -> dict[str, Reader]:
         "own_csv": Reader(_csv("own.csv", head, *rows), read("own.csv")),
         "own_tsv": Reader(_table("own.tsv", head, *rows), read("own.tsv")),
         "own_jsonl": Reader(_jsonl("own.jsonl", *objects), read("own.jsonl")),
-        "own_parquet": Reader(parquet, read("own.parquet"), needs="pyarrow"),
+        "own_parquet": Reader(parquet, read("own.parquet")),
     }
 
 

@@ -38,15 +38,12 @@ def attacked_tables(root: Path, *, seed: int | None = None) -> int:
 
 
 def test_no_row_of_an_attacked_table_is_lost_unsaid(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
     assert attacked_tables(tmp_path) > 1
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_every_attack_on_every_format(kind: str, suffix: str, tmp_path: Path) -> None:
-    if suffix == "parquet":
-        pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
     for row, other, quoted in ((5, 90, False), (5, 90, True), (100, 112, False)):
         path = tmp_path / f"table.{suffix}"
         write_table(path, Attack(kind, suffix, row, other, quoted))

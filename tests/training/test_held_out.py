@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.training.words import Words
@@ -54,11 +55,11 @@ def test_rows_of_the_development_file_are_left_out(table: Callable[..., Source])
 
 
 def test_rows_are_spread_over_a_file() -> None:
-    rows = [{"n": n} for n in range(100)]
+    rows = pa.table({"n": range(100)})
     few = [row["n"] for row in spread(rows, 100, 10)]
     assert len(few) in (9, 10)
     assert np.ptp(np.diff(few)) == 0
-    assert spread(rows, 100, 1000) == rows
+    assert spread(rows, 100, 1000) == rows.to_pylist()
 
 
 def test_rows_that_are_held_out_validate_and_test(table: Callable[..., Source]) -> None:

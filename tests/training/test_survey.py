@@ -33,7 +33,7 @@ def test_a_hard_negative_that_is_a_positive_elsewhere(table: Callable[..., Sourc
     found = survey(table("triplets", "anchor positive negative", rows), Words())
     assert found.false_negatives == 1
     assert any("1 hard negatives are positives of the same text" in s for s in found.lines(9))
-    assert not survey(table("pairs", "anchor positive", [("a", "b")]), Words()).positives
+    assert not survey(table("pairs", "anchor positive", [("a", "b")]), Words()).false_negatives
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+from pyarrow import parquet
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
@@ -27,7 +28,6 @@ from use_st5.beam.transforms import Counted, VectorSink, beam, summed, vector_sc
 from use_st5.beam.vectors import REPORT
 
 _files: Any = require("apache_beam.io.filesystems", "beam").FileSystems
-_parquet: Any = require("pyarrow.parquet", "beam")
 
 _TALLY = "tally.json"
 _WRITTEN = r"vectors-\d+-of-\d+\.parquet|bad-\d+-of-\d+\.jsonl|embeddings\.json|tally\.json"
@@ -141,7 +141,7 @@ class CorpusFolder:
         for name in self._names(self._run):
             if name.endswith(".parquet"):
                 with _files.open(self._new(name)) as file:
-                    total += _parquet.read_metadata(file).num_rows
+                    total += parquet.read_metadata(file).num_rows
         return total
 
     def finish(self, report: str) -> None:

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal, NamedTuple, get_args
 
-from use_st5._imports import require
+from pyarrow import parquet
+
 from use_st5._lines import LongLine, is_gzip, lines_of
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import json_object
@@ -129,7 +130,6 @@ class RowReader:
                 yield number, self._row(f"{name}:{number}", text, own, line)
 
     def _parquet(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
-        parquet: Any = require("pyarrow.parquet", "beam")
         columns = [self.text] if self.id is None else [self.text, self.id]
         number = 0
         with parquet.ParquetFile(file) as opened:

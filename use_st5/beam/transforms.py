@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from use_st5._imports import require
 from use_st5._sentences import check_batch_size
@@ -17,11 +19,9 @@ from use_st5.beam.model import ModelSource
 from use_st5.beam.rows import BadRow, RowReader, TextRow, fault
 
 beam: Any = require("apache_beam", "beam")
-pa: Any = require("pyarrow", "beam")
 _files: Any = require("apache_beam.io.filesystems", "beam").FileSystems
 _PLAIN: Any = require("apache_beam.io.filesystem", "beam").CompressionTypes.UNCOMPRESSED
 _sink: Any = require("apache_beam.io.filebasedsink", "beam")
-_parquet: Any = require("pyarrow.parquet", "beam")
 
 _DoFn: Any = beam.DoFn
 _PTransform: Any = beam.PTransform
@@ -140,7 +140,7 @@ class VectorSink(_FileBasedSink):
         """A file, and what writes tables into it."""
         file = super().open(temp_path)
         # A dictionary of numbers that all differ costs a third of the processor time of writing.
-        writer = _parquet.ParquetWriter(
+        writer = parquet.ParquetWriter(
             file, self._schema, compression="snappy", use_dictionary=False
         )
         return file, writer

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-
-from use_st5._imports import require
+from pyarrow import parquet
 
 REPORT = "embeddings.json"
 
@@ -26,13 +24,11 @@ def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], 
     Raises:
         FileNotFoundError: The folder holds no vectors, or not all of them.
         ValueError: The files are of several models.
-        ImportError: pyarrow is not installed.
 
     Example:
         >>> ids, texts, vectors = read_vectors("vectors")
         >>> faiss_index.add(vectors)
     """
-    parquet: Any = require("pyarrow.parquet", "beam")
     place = Path(folder)
     if not (place / REPORT).is_file():
         raise FileNotFoundError(

@@ -69,9 +69,19 @@ class Reader(ABC):
         report = self.report = ReadReport()
         for path in self.paths:
             before = _seen(report)
-            yield from self._read(path, report)
-            if _seen(report) == before:
-                raise ValueError(f"{path}: the file has no rows. Expected {self.expects}.")
+            for line, row in self._rows(path):
+                yield from self._taken(path, line, row)
+            self._check_seen(path, before)
+        self._check_report()
+
+    def _check_seen(self, path: Path, before: int = 0) -> None:
+        """Refuses a file without rows; so many were seen before it."""
+        if _seen(self.report) == before:
+            raise ValueError(f"{path}: the file has no rows. Expected {self.expects}.")
+
+    def _check_report(self) -> None:
+        """Refuses a pass with too many malformed rows or without any good one."""
+        report = self.report
         self._check_share(report)
         if report.malformed_rows and self.warns:
             _log.warning("%s: left out malformed rows\n%s", self._names(), report)
@@ -88,20 +98,22 @@ class Reader(ABC):
     def _examples(self, row: Any) -> list[dict[str, Any]]:
         """Turns a row into examples; raises MalformedRowError or SkippedRowError."""
 
-    def _read(self, path: Path, report: ReadReport) -> Iterator[dict[str, Any]]:
-        for line, row in self._rows(path):
-            try:
-                if isinstance(row, MalformedRowError | SkippedRowError):
-                    raise row
-                examples = self._examples(row)
-            except SkippedRowError as reason:
-                report.skipped[str(reason)] += 1
-            except MalformedRowError as reason:
-                self._refuse(path, line, str(reason), report)
-            else:
-                report.rows += 1
-                report.examples += len(examples)
-                yield from examples
+    def _taken(self, path: Path, line: int, row: Any) -> list[dict[str, Any]]:
+        """The examples of a raw row; it is counted, whether it is good or not."""
+        report = self.report
+        try:
+            if isinstance(row, MalformedRowError | SkippedRowError):
+                raise row
+            examples = self._examples(row)
+        except SkippedRowError as reason:
+            report.skipped[str(reason)] += 1
+        except MalformedRowError as reason:
+            self._refuse(path, line, str(reason), report)
+        else:
+            report.rows += 1
+            report.examples += len(examples)
+            return examples
+        return []
 
     def _refuse(self, path: Path, line: int, reason: str, report: ReadReport) -> None:
         report.add_malformed(path, line, reason)

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from use_st5._imports import require
+import pyarrow as pa
+from pyarrow import parquet
+
 from use_st5._lines import LongLine, check_file, read_lines
 from use_st5._quoted_rows import quoted_rows
 from use_st5.data._reader import MalformedRowError, SkippedRowError
@@ -61,7 +63,7 @@ def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterato
     if file_format == "jsonl":
         return _line_records(path, encoding, json_object)
     if file_format == "tsv":
-        return _line_records(path, encoding, _tab_separated)
+        return _line_records(path, encoding, tab_separated)
     if file_format == "csv":
         return _csv(path, encoding)
     if file_format == "parquet":
@@ -72,13 +74,28 @@ def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterato
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
-    parquet = require("pyarrow.parquet", "data")
+    rows = (row for batch in parquet_batches(path) for row in batch.to_pylist())
+    yield from enumerate(rows, start=1)
+
+
+def parquet_batches(
+    path: Path, choose: Callable[[list[str]], list[str]] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a parquet file, some ten thousand at a time.
+
+    Args:
+        path: The file.
+        choose: Names of the columns → those to read; None: all.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is damaged, or two columns have one name.
+    """
     check_file(path)
     with _named_damage(path), parquet.ParquetFile(path) as file:
         names = file.schema_arrow.names
         if len({*names}) == len(names):
-            rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
-            yield from enumerate(rows, start=1)
+            yield from file.iter_batches(columns=choose(names) if choose else None)
             return
     raise ValueError(
         f"{path}: expected columns of different names, found {_repeated(names)!r} twice. Rename or "
@@ -121,13 +138,15 @@ def _line_records(
 ) -> Iterator[tuple[int, Row]]:
     """Records of a format in which every line is one."""
     for number, line in read_lines(path, longest=LONGEST_ROW, skip_long=True):
-        text = _decode(line, encoding)
-        if isinstance(text, MalformedRowError):
-            yield number, text
-        elif not text.strip():
-            yield number, SkippedRowError("blank")
-        else:
-            yield number, parse(text)
+        yield number, line_record(line, parse, encoding)
+
+
+def line_record(line: bytes, parse: Callable[[str], Row], encoding: str = "utf-8") -> Row:
+    """The record that a line is, by what parses its text."""
+    text = _decode(line, encoding)
+    if isinstance(text, MalformedRowError):
+        return text
+    return parse(text) if text.strip() else SkippedRowError("blank")
 
 
 def json_object(text: str) -> dict[str, Any] | MalformedRowError:
@@ -169,20 +188,20 @@ def _is_text(value: Any) -> bool:
     return True
 
 
-def _tab_separated(text: str) -> list[str]:
+def tab_separated(text: str) -> list[str]:
     return text.split("\t")
 
 
 class _DecodedLines:
     """The lines of a csv file, remembering what was wrong with one since the last record."""
 
-    def __init__(self, path: Path, encoding: str) -> None:
+    def __init__(self, lines: Iterable[bytes], encoding: str) -> None:
         self.wrong: MalformedRowError | None = None
-        self._lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
+        self._lines = lines
         self._encoding = encoding
 
     def __iter__(self) -> Iterator[str]:
-        for _, line in self._lines:
+        for line in self._lines:
             text = _decode(line, self._encoding)
             if isinstance(text, MalformedRowError):
                 self.wrong = text
@@ -191,9 +210,37 @@ class _DecodedLines:
 
 
 def _csv(path: Path, encoding: str) -> Iterator[tuple[int, Row]]:
-    lines = _DecodedLines(path, encoding)
-    for number, fields in quoted_rows(lines, where=str(path)):
-        wrong, lines.wrong = lines.wrong, None
+    lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
+    return csv_records((line for _, line in lines), where=str(path), encoding=encoding)
+
+
+def csv_records(
+    lines: Iterable[bytes],
+    *,
+    where: str,
+    encoding: str = "utf-8",
+    first: int = 1,
+    width: int = 0,
+    enough: int | None = None,
+) -> Iterator[tuple[int, Row]]:
+    """The records of lines of csv.
+
+    Args:
+        lines: Without their line feeds.
+        where: The file, for messages.
+        encoding: Name of a codec.
+        first: As for `quoted_rows`.
+        width: As for `quoted_rows`.
+        enough: As for `quoted_rows`.
+
+    Raises:
+        ValueError: What `quoted_rows` raises.
+    """
+    decoded = _DecodedLines(lines, encoding)
+    for number, fields in quoted_rows(
+        decoded, where=where, first=first, width=width, enough=enough
+    ):
+        wrong, decoded.wrong = decoded.wrong, None
         if wrong is not None:
             yield number, wrong
         elif isinstance(fields, csv.Error):

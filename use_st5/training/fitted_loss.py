@@ -13,7 +13,7 @@ from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.fitted_layers import fit_layers
-from use_st5.training.held_out import spread, training_rows
+from use_st5.training.held_out import spread, training_table
 from use_st5.training.survey import Survey
 from use_st5.training.validation import DevelopmentSet
 
@@ -50,7 +50,7 @@ class FittedLoss:
 
     def fit(self) -> None:
         """Fits the layers to the encoder's vectors as they are."""
-        rows = spread(training_rows(self._found, self._sets), self._found.kept, FITTED_ROWS)
+        rows = spread(training_table(self._found, self._sets), self._found.kept, FITTED_ROWS)
         numbers = self._found.label_numbers
         labels = np.array([numbers[row["label"]] for row in rows])
         keys = self._found.source.kind.texts

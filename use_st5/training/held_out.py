@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from use_st5.training.sources import Row
-from use_st5.training.survey import Survey, hard_negatives, text_hash
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from use_st5.data.text_hashes import text_hash
+from use_st5.training.sources import Row, Source, rows_of
+from use_st5.training.survey import Survey, false_negatives
 from use_st5.training.tasks import NEIGHBOURS, TaskSpec
 from use_st5.training.validation import DevelopmentSet
 
@@ -40,12 +43,12 @@ def held_out_rows(found: Survey, *, tested: bool = True) -> tuple[list[Row], lis
     share = min(share, (1 + tested) * MOST_DEVELOPMENT_ROWS / found.rows)
     kind, wanted = found.source.kind, max(2, round(share * found.rows))
     if kind is NEIGHBOURS:  # In one piece: what is near has the same sentences.
-        rows = list(itertools.islice(found.source, max(0, found.rows - wanted), None))
+        rows = found.source.table.slice(max(0, found.rows - wanted)).to_pylist()
         groups = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     else:
-        groups = _groups(found, wanted, lambda row: text_hash(row[kind.texts[0]]))
+        groups = _groups(found, wanted, found.source.hashes[kind.texts[0]])
         # Few texts that begin many rows each cannot be kept apart.
-        groups = groups or _groups(found, wanted, lambda row: pair_key(row, kind))
+        groups = groups or _groups(found, wanted, found.source.pair_keys)
     if sum(map(len, groups)) < 2:
         raise ValueError(
             f"{found.source.name}: expected rows enough to set some aside for validation, found "
@@ -59,19 +62,30 @@ def held_out_rows(found: Survey, *, tested: bool = True) -> tuple[list[Row], lis
     return parts[0], parts[1]
 
 
-def _groups(found: Survey, wanted: int, group: Callable[[Row], int]) -> list[list[Row]]:
-    """Whole groups of rows, about as many as are wanted, chosen by the hashes of the groups."""
-    counts = Counter(group(row) for row in found.source.watched(found.rows))
-    chosen: dict[int, list[Row]] = {}
+def _groups(found: Survey, wanted: int, groups: np.ndarray) -> list[list[Row]]:
+    """Whole groups of rows, about as many as are wanted, chosen by the hashes of the groups.
+
+    Args:
+        found: The source.
+        wanted: How many rows.
+        groups: The hash of each row's group, int `[rows]`.
+    """
+    keys, counts = np.unique(groups, return_counts=True)
+    chosen: list[int] = []
     count = 0
-    for key in sorted(counts):
-        if count < wanted and count + counts[key] <= 2 * wanted:
-            chosen[key] = []
-            count += counts[key]
-    for row in found.source.watched(found.rows):
-        if (key := group(row)) in chosen:
-            chosen[key].append(row)
-    return [*chosen.values()] if count >= 2 else []
+    for key, size in zip(keys, counts.tolist(), strict=True):
+        if count >= wanted:
+            break
+        if count + size <= 2 * wanted:
+            chosen.append(key)
+            count += size
+    if count < 2:
+        return []
+    places = np.flatnonzero(np.isin(groups, chosen))
+    rows: dict[int, list[Row]] = {key: [] for key in chosen}
+    for place, row in zip(places, found.source.table.take(places).to_pylist(), strict=True):
+        rows[groups[place]].append(row)
+    return [*rows.values()]
 
 
 def _divided(groups: Iterable[list[Row]]) -> list[list[Row]]:
@@ -94,10 +108,10 @@ def development_set(
         others: Further rows that do not train.
     """
     kind = found.source.kind
-    held = {pair_key(row, kind) for row in (*rows, *others)}
     examples: list[Row] = []
     if kind.label is not None:
-        training = (row for row in found.source if pair_key(row, kind) not in held)
+        held = {pair_key(row, kind) for row in (*rows, *others)}
+        training = found.source.table.filter(~np.isin(found.source.pair_keys, [*held]))
         examples = spread(training, found.rows - len(held), _FITTED)
     return DevelopmentSet(name, kind, rows, examples, labels_of=found.source.name)
 
@@ -116,47 +130,51 @@ def without_rows_of(one: DevelopmentSet, others: Sequence[DevelopmentSet]) -> De
 
 def without_held_out(found: Survey, sets: Sequence[DevelopmentSet]) -> Survey:
     """The same with the rows that a set holds left out, and the others looked at."""
+    source = found.source
     texts_of = {key for each in sets for row in each.rows for key in _text_keys(row, each.kind)}
-    kind = found.source.kind
-    held = _held(kind, sets)
-    left_out = shared = 0
-    for row in found.source.watched(found.rows):
-        if pair_key(row, kind) in held:
-            left_out += 1
-        elif not texts_of.isdisjoint(_text_keys(row, kind)):
-            shared += 1
+    held = _is_held(source, sets)
+    left_out = np.count_nonzero(held)
+    shares = [np.isin(hashes, _uint64(texts_of)) for hashes in source.hashes.values()]
+    shared = np.count_nonzero(np.any(shares, axis=0) & ~held)
     if left_out == found.rows:
         raise ValueError(
             f"{found.source.name}: all its rows stand in the files of --dev or --test, too. Give "
             "other rows."
         )
-    return dataclasses.replace(found, left_out=left_out, shared=shared)
+    return dataclasses.replace(found, left_out=int(left_out), shared=int(shared))
 
 
-def training_rows(found: Survey, sets: Collection[DevelopmentSet]) -> Iterator[Row]:
+def training_table(found: Survey, sets: Collection[DevelopmentSet]) -> pa.Table:
     """The rows of a source, without those of the sets.
 
     In place of a hard negative that another row has as a positive of the same text stands the
     row's own positive, which the loss does not take for a negative.
     """
-    kind = found.source.kind
-    held = _held(kind, sets)
-    for row in found.source.watched(found.rows):
-        if pair_key(row, kind) not in held:
-            false = [key for key, pair in hard_negatives(row, kind) if pair in found.positives]
-            yield row | {key: row["positive"] for key in false}
+    source, table = found.source, found.source.table
+    for key, false in false_negatives(source).items():
+        positive = table[source.kind.needed[1]]
+        replaced = pc.if_else(pa.array(false), positive, table[key])
+        table = table.set_column(table.column_names.index(key), key, replaced)
+    return table.filter(~_is_held(source, sets))
 
 
-def spread(rows: Iterable[Row], count: int, most: int) -> list[Row]:
-    """At most so many of `count` rows, evenly spread over them: a file may be sorted."""
+def training_rows(found: Survey, sets: Collection[DevelopmentSet]) -> Iterator[Row]:
+    """The rows of `training_table` one by one."""
+    return rows_of(training_table(found, sets))
+
+
+def spread(table: pa.Table, count: int, most: int) -> list[Row]:
+    """At most so many of about `count` rows, evenly spread over them: a file may be sorted."""
     every = max(1.0, count / most)
-    return [row for place, row in enumerate(rows) if int(place / every) != int((place - 1) / every)]
+    places = np.arange(table.num_rows)
+    chosen = np.trunc(places / every) != np.trunc((places - 1) / every)
+    return table.filter(chosen).to_pylist()
 
 
 def pair_key(row: Row, kind: TaskSpec) -> int:
     """The same for rows of the same texts in any order, whatever label, score or negatives."""
     if kind is NEIGHBOURS:
-        return text_hash(row["text"])
+        return int(np.uint64(text_hash(row["text"])).astype(np.int64))
     texts = (row[key] for key in kind.texts if key not in kind.optional)
     return hash(tuple(sorted(map(text_hash, texts))))
 
@@ -164,6 +182,15 @@ def pair_key(row: Row, kind: TaskSpec) -> int:
 def _text_keys(row: Row, kind: TaskSpec) -> set[int]:
     """One number for each text of a row."""
     return {text_hash(row[key]) for key in kind.texts if key in row}
+
+
+def _is_held(source: Source, sets: Iterable[DevelopmentSet]) -> np.ndarray:
+    """Whether each row of a source stands in a set, bool `[rows]`."""
+    return np.isin(source.pair_keys, [*_held(source.kind, sets)])
+
+
+def _uint64(keys: Collection[int]) -> np.ndarray:
+    return np.fromiter(keys, np.uint64, len(keys))
 
 
 def _held(kind: TaskSpec, sets: Iterable[DevelopmentSet]) -> set[int]:

@@ -91,7 +91,7 @@ def _of_files(
     sets = []
     for source, name in zip(sources, short_names(sources), strict=True):
         own = survey(source, vectorizer)
-        rows = spread(source, own.rows, _MOST_MEASURED)
+        rows = spread(source.table, own.rows, _MOST_MEASURED)
         if source.kind.label is None:
             sets.append(DevelopmentSet(name, source.kind, rows))
             continue

@@ -159,7 +159,7 @@ def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: Settings)
 
 def _texts(sources: Sequence[Source]) -> Iterable[str]:
     for source in sources:
-        for row in source.watched():
+        for row in source:
             yield from (row[key] for key in source.kind.texts if key in row)
 
 

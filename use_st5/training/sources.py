@@ -11,21 +11,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from use_st5._files import file_sha256
 from use_st5._lines import read_lines
-from use_st5._progress import watched
+from use_st5._progress import waiting
 from use_st5._remote_files import as_written, brought, remote_path
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import LONGEST_ROW, format_of, records
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
+from use_st5.data.tables import DataSet, Table, table_of
+from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
-from use_st5.training.task_rows import DataSet, Table, TextFile, data_set
-from use_st5.training.task_rows import Row as Row
 from use_st5.training.tasks import NEIGHBOURS, TEXTS, TaskSpec, task_of
 
 _TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
 _TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
+Row = dict[str, Any]
+
+# Rows of a table that become objects of Python at once.
+_AT_ONCE = 2048
 # Rows that are looked at for the names of the columns, and for whether text runs on.
 _SAMPLE = 200
 # Sentences of a paragraph on average, from which on a text is one that runs.
@@ -34,7 +41,7 @@ _RUNNING = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One file, or one TensorFlow data set, and what it teaches.
+    """One file, or one TensorFlow data set, and its task.
 
     Attributes:
         name: As it was given; it may lie elsewhere (gs:// and the like).
@@ -51,15 +58,6 @@ class Source:
     asked: bool = False
 
     @cached_property
-    def reader(self) -> Iterable[Row]:
-        """What reads it anew in each pass."""
-        if self.is_text:
-            return TextFile(self.path, running=self.kind is NEIGHBOURS)
-        if not self.path.exists():
-            return DataSet(self.name, self.kind, self.columns)
-        return Table(self.path, self.kind, self.columns)
-
-    @cached_property
     def path(self) -> Path:
         """Where it is read: of a file elsewhere, a copy. There is nothing of a data set's name."""
         return brought(self.name)
@@ -70,51 +68,102 @@ class Source:
         return _is_text(self.path)
 
     @property
-    def report(self) -> ReadReport:
-        """Of the latest pass."""
-        return self.reader.report  # type: ignore[attr-defined]
+    def table(self) -> pa.Table:
+        """The good rows: texts and labels as strings, scores as floats. The file is read once.
 
-    def __iter__(self) -> Iterator[Row]:
-        """Rows: texts and labels as strings, scores as floats.
-
-        Of running text "previous", "text" and "next".
+        Of running text the columns are "previous", "text" and "next".
 
         Raises:
-            ValueError: The file has changed since the first pass.
+            ValueError: Too many rows are malformed, none is good, or the file changed meanwhile.
         """
-        self._check_unchanged()
-        if self.kind is NEIGHBOURS and not self.is_text:
-            yield from itertools.chain.from_iterable(map(_neighbours, self.reader))
-        else:
-            yield from self.reader
-        self._check_unchanged()
+        return self._content[0]
+
+    @property
+    def report(self) -> ReadReport:
+        """What was met in the file."""
+        return self._content[1]
+
+    def identity(self) -> str:
+        """What tells it from one with other content: its sha256, or its name."""
+        return self._content[2]
+
+    def __iter__(self) -> Iterator[Row]:
+        """The rows of the table one by one."""
+        return rows_of(self.table)
 
     @cached_property
-    def _state(self) -> tuple[int, int]:
-        """As the file was when it was first read."""
-        return _state_of(self.path)
+    def hashes(self) -> dict[str, np.ndarray]:
+        """Key → `text_hash` of each row's text, uint64 `[rows]`."""
+        return {key: text_hashes(self.table[key]) for key in self.kind.texts if key in self.columns}
 
-    def _check_unchanged(self) -> None:
-        """Refuses a file that is not as it was when it was first read."""
-        before, now = self._state, _state_of(self.path)
-        if now != before:
+    @cached_property
+    def pair_keys(self) -> np.ndarray:
+        """`pair_key` of each row, int64 `[rows]`."""
+        if self.kind is NEIGHBOURS:
+            return self.hashes["text"].view(np.int64)
+        needed = [self.hashes[key] for key in self.kind.texts if key not in self.kind.optional]
+        rows = zip(*np.sort(np.stack(needed), axis=0).tolist(), strict=True)
+        return np.fromiter(map(hash, rows), np.int64, self.table.num_rows)
+
+    @cached_property
+    def _content(self) -> tuple[pa.Table, ReadReport, str]:
+        """The table, the report and the identity.
+
+        Raises:
+            ValueError: The file changed since it was opened.
+        """
+        before = self._state
+        with waiting(f"reading {Path(self.name).name}"):
+            content = self._read()
+        if (now := _state_of(self.path)) != before:
             raise ValueError(
                 f"{self.name}: the file changed while it was read: expected {before[0]:,} bytes as "
                 f"at first, found {now[0]:,}, or they are newer. Start again when nothing writes "
                 "to it any more."
             )
+        return content
 
-    def watched(self, total: int | None = None) -> Iterator[Row]:
-        """The rows, with a bar while they are read: a pass over a large file takes minutes.
+    def _read(self) -> tuple[pa.Table, ReadReport, str]:
+        running = self.kind is NEIGHBOURS
+        columns = ("previous", "text", "next") if running else (*self.columns,)
+        if self.is_text:
+            reader = TextReader(self.path)
+            triples = ((each["previous"], each["sentence"], each["next"]) for each in reader)
+            texts = triples if running else ((each,) for each in reader.sentences())
+            rows = (dict(zip(columns, each, strict=True)) for each in texts)
+            return table_of(rows, columns), reader.report, file_sha256(self.path)
+        file = self._file()
+        table, report = file.read(), file.report
+        identity = file.sha256 if isinstance(file, Table) else self.name
+        if running:
+            neighbours = itertools.chain.from_iterable(map(_neighbours, rows_of(table)))
+            table = table_of(neighbours, columns)
+        return table, report, identity
 
-        Args:
-            total: How many they are, where that is known.
-        """
-        return watched(self, f"Reading {Path(self.name).name}", total, transient=True)
+    def _file(self) -> Table | DataSet:
+        """What reads it, if it is a table."""
+        kind = self.kind
+        if self.path.exists():
+            return Table(self.path, self.columns, label=kind.label, score=kind.score)
+        return DataSet(self.name, self.columns, label=kind.label, score=kind.score)
 
-    def identity(self) -> str:
-        """What tells it from one with other content: its sha256, or its name."""
-        return file_sha256(self.path) if self.path.is_file() else self.name
+    def runs_on(self) -> bool:
+        """Whether the first texts of a table hold several sentences each."""
+        texts = [row["text"] for row in itertools.islice(self._file(), _SAMPLE)]
+        return sum(len(split_sentences(text)) for text in texts) >= _RUNNING * len(texts)
+
+    def __post_init__(self) -> None:
+        self._state  # noqa: B018 - The file as it is when its columns were looked at.
+
+    @cached_property
+    def _state(self) -> tuple[int, int]:
+        return _state_of(self.path)
+
+
+def rows_of(table: pa.Table) -> Iterator[Row]:
+    """The rows of a table one by one."""
+    for batch in table.to_batches(_AT_ONCE):
+        yield from batch.to_pylist()
 
 
 def _state_of(path: Path) -> tuple[int, int]:
@@ -155,7 +204,7 @@ def open_source(
     kind = task_of([*renamed], name, task)
     found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
     source = Source(name, kind, found, rate, task is not None)
-    if kind is NEIGHBOURS and task is None and not _rows_run_on(source):
+    if kind is NEIGHBOURS and task is None and not source.runs_on():
         return dataclasses.replace(source, kind=TEXTS)
     return source
 
@@ -215,7 +264,7 @@ def _column_names(name: str, path: Path) -> list[str]:
                 f"{name}: expected a file (.tsv, .csv, .jsonl, .parquet, .txt) or the name of a "
                 "TensorFlow data set, found neither."
             )
-        return [*data_set(name).columns]
+        return [*DataSet.open(name).columns]
     sample, malformed = _sample(path)
     if sample and isinstance(sample[0], list):
         return sample[0]
@@ -248,11 +297,6 @@ def _runs_on(reader: TextReader) -> bool:
     """Whether the paragraphs of a file hold several sentences each, or a line is but a sentence."""
     sentences = sum(1 for _ in itertools.islice(reader.sentences(), _SAMPLE * 10))
     return sentences >= _RUNNING * max(1, reader.report.rows)
-
-
-def _rows_run_on(source: Source) -> bool:
-    texts = [row["text"] for row in itertools.islice(source.reader, _SAMPLE)]
-    return sum(len(split_sentences(text)) for text in texts) >= _RUNNING * len(texts)
 
 
 def _neighbours(row: Row) -> Iterator[Row]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from use_st5._streams import batched
-from use_st5.data.held_out import normalized
 from use_st5.training.class_record import record_text
 from use_st5.training.score_range import ScoreRange, score_range
 from use_st5.training.sources import Row, Source
-from use_st5.training.task_rows import KnownLabels
-from use_st5.training.tasks import INFERENCE, NEIGHBOURS, TEXTS, TaskSpec
+from use_st5.training.tasks import INFERENCE, NEIGHBOURS, TEXTS
 
-_AT_ONCE = 2048
+# Texts whose tokens are counted at once.
+_AT_ONCE = 8192
+# Any odd number: multiplied by it, no hash becomes that of another.
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 _MOST_CLASSES = 1000
 _INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
 _LINE = 110
@@ -39,7 +40,6 @@ class Survey:
         otherwise: Those of them that have another label or score than before.
         first: The first rows, to be shown.
         scores: The range of the scores; None where there are none.
-        positives: Of pairs with hard negatives the hash of each pair, as `hard_negatives` gives it.
         false_negatives: Hard negatives that another row has as a positive of the same text.
         left_out: Rows that validate or test.
         shared: Further rows that share a text with those.
@@ -55,7 +55,6 @@ class Survey:
     otherwise: int
     first: Sequence[Row]
     scores: ScoreRange | None = None
-    positives: frozenset[int] = frozenset()
     false_negatives: int = 0
     left_out: int = 0
     shared: int = 0
@@ -72,7 +71,7 @@ class Survey:
         ordered = sorted(self.classes)
         if self.source.kind is INFERENCE and {*names} == {*_INFERENCE_LABELS}:
             ordered = [names[name] for name in _INFERENCE_LABELS]
-        return KnownLabels({name: number for number, name in enumerate(ordered)})
+        return {name: number for number, name in enumerate(ordered)}
 
     def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
         """What is to be shown: what was found, and what the encoder will not read.
@@ -127,7 +126,7 @@ class Survey:
 
 
 def survey(source: Source, vectorizer: Any, *, scores: Sequence[float] | None = None) -> Survey:
-    """Reads a source once.
+    """Reads a source, and computes its statistics.
 
     Args:
         source: What to read.
@@ -137,118 +136,92 @@ def survey(source: Source, vectorizer: Any, *, scores: Sequence[float] | None = 
     Raises:
         ValueError: There is no usable row, or its labels or scores say nothing.
     """
-    kind = source.kind
-    classes: Counter[str] = Counter()
-    lengths: list[np.ndarray] = []
-    golds, pairs = _Golds(), _Pairs()
-    extremes: list[float] = []
-    first: list[Row] = []
-    rows = 0
-    for chunk in batched(source.watched(), _AT_ONCE):
-        first = first or chunk[:2]
-        rows += len(chunk)
-        golds.add(chunk, kind)
-        pairs.add(chunk, kind)
-        texts = [row[key] for row in chunk for key in kind.texts if key in row]
-        lengths.append(np.asarray(vectorizer.token_counts(texts)))
-        if kind.label is not None:
-            classes.update(row[kind.label] for row in chunk)
-        if kind.score is not None:
-            found = [row[kind.score] for row in chunk]
-            extremes += [min(found), max(found)]
-    if not rows:
+    kind, table = source.kind, source.table
+    if not table.num_rows:
         raise ValueError(f"{source.name}: expected rows, found none that can be used.")
-    golds.check(source, rows)
-    _check_labels(source, classes)
-    lowest, highest = min(extremes, default=0.0), max(extremes, default=1.0)
+    repeated, otherwise = _repeated(source)
+    classes: Counter[str] = Counter()
+    if kind.label is not None:
+        counts = pc.value_counts(table[kind.label]).flatten()
+        classes.update(dict(zip(*(each.to_pylist() for each in counts), strict=True)))
+        _check_labels(source, classes)
+    lowest, highest = 0.0, 1.0
+    if kind.score is not None:
+        lowest, highest = pc.min_max(table[kind.score]).as_py().values()
     if lowest == highest:
         raise ValueError(f"{source.name}: expected different scores, all of them are {lowest:g}.")
+    texts = [table[key] for key in kind.texts if key in source.columns]
     return Survey(
         source=source,
-        rows=rows,
-        lengths=np.concatenate(lengths),
+        rows=table.num_rows,
+        lengths=np.concatenate([_token_counts(each, vectorizer) for each in texts]),
         classes=classes,
         lowest=lowest,
         highest=highest,
-        repeated=rows - len(golds.first),
-        otherwise=golds.otherwise,
-        first=first,
-        scores=score_range(source.name, lowest, highest, scores) if extremes else None,
-        positives=frozenset(pairs.positives) if pairs.negatives else frozenset(),
-        false_negatives=sum(n for key, n in pairs.negatives.items() if key in pairs.positives),
+        repeated=repeated,
+        otherwise=otherwise,
+        first=table.slice(0, 2).to_pylist(),
+        scores=score_range(source.name, lowest, highest, scores) if kind.score else None,
+        false_negatives=int(sum(map(np.count_nonzero, false_negatives(source).values()))),
     )
 
 
-class _Golds:
-    """The label or score that each row's words had first, and the rows that say otherwise."""
-
-    def __init__(self) -> None:
-        self.first: dict[int, Any] = {}
-        self.otherwise = 0
-        self._example = ""
-
-    def add(self, rows: Iterable[Row], kind: TaskSpec) -> None:
-        for row in rows:
-            gold = row[kind.gold] if kind.gold else None
-            before = self.first.setdefault(_words_hash(row, kind), gold)
-            if before != gold:
-                self.otherwise += 1
-                words = " | ".join(_short(row[key]) for key in kind.texts if key in row)
-                self._example = self._example or f"{words}: {before}, then {gold}"
-
-    def check(self, source: Source, rows: int) -> None:
-        """Refuses a file that says the contrary of what it says."""
-        gold = source.kind.gold
-        if gold is not None and 2 * self.otherwise > rows:
-            raise ValueError(
-                f"{source.name}: expected one {gold} for the same words, found "
-                f"{self.otherwise:,} of {rows:,} rows with another one than before ("
-                f"{self._example}). Is {source.columns[gold]!r} the right column?"
-            )
+def _token_counts(texts: pa.ChunkedArray, vectorizer: Any) -> np.ndarray:
+    """The tokens of each text of a column, int `[texts]`."""
+    parts = (texts.slice(start, _AT_ONCE) for start in range(0, len(texts), _AT_ONCE))
+    return np.concatenate([np.asarray(vectorizer.token_counts(part.to_pylist())) for part in parts])
 
 
-class _Pairs:
-    """The pairs that belong together, and those that are said not to, of a file with negatives."""
+def _repeated(source: Source) -> tuple[int, int]:
+    """How many rows have the texts of an earlier row, and how many of these another label or score.
 
-    def __init__(self) -> None:
-        self.positives: set[int] = set()
-        self.negatives: Counter[int] = Counter()
-
-    def add(self, rows: Iterable[Row], kind: TaskSpec) -> None:
-        for row in rows:
-            negatives = [pair for _, pair in hard_negatives(row, kind)]
-            if negatives:
-                self.positives.add(_pair_hash(row["anchor"], row["positive"]))
-                self.negatives.update(negatives)
-
-
-def hard_negatives(row: Row, kind: TaskSpec) -> Iterator[tuple[str, int]]:
-    """Key of each hard negative of a row, and the hash of its pair with the anchor."""
-    for key in kind.optional:
-        if key in row:
-            yield key, _pair_hash(row["anchor"], row[key])
-
-
-def text_hash(text: str) -> int:
-    """The same for texts that differ in case, blanks and punctuation alone."""
-    digest = hashlib.blake2b(normalized(text).encode("utf-8", "surrogatepass"), digest_size=8)
-    return int.from_bytes(digest.digest(), "big")
-
-
-def _pair_hash(anchor: str, other: str) -> int:
-    return hash((text_hash(anchor), text_hash(other)))
+    Raises:
+        ValueError: Most rows have another one.
+    """
+    _, first, group = np.unique(
+        combined([*source.hashes.values()]), return_index=True, return_inverse=True
+    )
+    rows, gold = len(group), source.kind.gold
+    if gold is None:
+        return rows - len(first), 0
+    values = source.table[gold].combine_chunks()
+    if source.kind.label is not None:
+        values = values.dictionary_encode().indices
+    found = values.to_numpy(zero_copy_only=False)
+    differs = found[first[group]] != found
+    otherwise = int(np.count_nonzero(differs))
+    if 2 * otherwise > rows:
+        place = int(differs.argmax())
+        before, row = source.table.take([int(first[group[place]]), place]).to_pylist()
+        words = " | ".join(_short(row[key]) for key in source.hashes)
+        raise ValueError(
+            f"{source.name}: expected one {gold} for the same words, found {otherwise:,} of "
+            f"{rows:,} rows with another one than before ({words}: {before[gold]}, then "
+            f"{row[gold]}). Is {source.columns[gold]!r} the right column?"
+        )
+    return rows - len(first), otherwise
 
 
-def _words_hash(row: Row, kind: TaskSpec) -> int:
-    """The same for rows of the same words in the same columns, whatever their label or score."""
-    if kind is NEIGHBOURS:
-        return text_hash(row["text"])
-    return text_hash("\n".join(normalized(row[key]) for key in kind.texts if key in row))
+def false_negatives(source: Source) -> dict[str, np.ndarray]:
+    """Key of hard negatives → which of them are positives of the same text in another row, bool."""
+    hashes = source.hashes
+    negatives = [key for key in source.kind.optional if key in hashes]
+    if not negatives:
+        return {}
+    anchor, positive = (hashes[key] for key in source.kind.needed[:2])
+    positives = combined([anchor, positive])
+    return {key: np.isin(combined([anchor, hashes[key]]), positives) for key in negatives}
+
+
+def combined(hashes: Sequence[np.ndarray]) -> np.ndarray:
+    """One hash of several, in their order: uint64 `[rows]` each."""
+    result = hashes[0]
+    for each in hashes[1:]:
+        result = result * _ODD + (each ^ (result >> np.uint64(32)))
+    return result
 
 
 def _check_labels(source: Source, classes: Counter[str]) -> None:
-    if source.kind.label is None:
-        return
     if not 2 <= len(classes) <= _MOST_CLASSES:
         raise ValueError(
             f"{source.name}: expected 2 to {_MOST_CLASSES:,} different labels, found "

@@ -1,0 +1,62 @@
+"""Time and memory from a large file of pairs to the first training step.
+
+    python benchmarks/table_reading.py --rows 1000000
+
+The file is trained on for one step, and a file of 1,000 rows before it: the difference between the
+two is what reading, statistics, held-out rows and arrays of the large one take. The peak memory is
+that of the whole process, with TensorFlow and the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import use_st5
+
+_FEW = 1000
+
+
+def write_pairs(path: Path, rows: int) -> None:
+    """Writes questions and answers of 4 to 20 words, of a vocabulary of 20,000."""
+    drawn = random.Random(0)
+    words = ["".join(drawn.choices("abcdefghijklmnoprstuvwy", k=2 + n % 8)) for n in range(20_000)]
+    with path.open("w", encoding="utf-8") as file:
+        file.write("anchor\tpositive\n")
+        for _ in range(rows):
+            texts = (" ".join(drawn.choices(words, k=drawn.randint(4, 20))) for _ in range(2))
+            file.write("\t".join(f"{text.capitalize()}?" for text in texts) + "\n")
+
+
+def seconds_of_one_step(path: Path, to: Path, model: str) -> float:
+    """Trains for one step, and returns the time that the whole call took."""
+    began = time.monotonic()
+    use_st5.train(model, path, to, steps=1)
+    return time.monotonic() - began
+
+
+def main() -> None:
+    """Prints time and memory."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the large file")
+    parser.add_argument("--model", default="use_dan_en")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = {}
+        for rows in (_FEW, arguments.rows):
+            path = Path(folder) / f"pairs_{rows}.tsv"
+            write_pairs(path, rows)
+            seconds[rows] = seconds_of_one_step(
+                path, Path(folder) / f"model_{rows}", arguments.model
+            )
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            print(f"{rows:,} rows: {seconds[rows]:.1f} s, peak {peak:.2f} GB", flush=True)
+        print(f"the large file alone: {seconds[arguments.rows] - seconds[_FEW]:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Tables that Arrow reads whole are those that are read row by row, with the same report."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from use_st5.data import _blocks
+from use_st5.data.tables import Table
+
+_KEYS = ("sentence1", "sentence2", "score")
+_TEXTS = (
+    "a dog",
+    "é",
+    "日本",
+    ' "',
+    'x"y',
+    '"q"',
+    "\t",
+    ",",
+    "\r",
+    "\x00",
+    "\u2028",
+    "\ufeff",
+    " ",
+)
+_SCORES = ("1", "2.5", "-1e2", "9" * 400, "nan", " 3 ", "+4", "1_0", "x", "", ".5", "5.")
+_OBJECTS = (
+    *('{"sentence1": "a", "sentence2": "b", "score": 1}', '{"sentence1": 1}', "[]", " ", "{"),
+    *('{"sentence1": "a", "Sentence1": "b", "sentence2": "c", "score": 1}', '{"x": 1} {"x": 1}'),
+    *('{"sentence1": "a", "sentence1": "b"}', '{"SENTENCE1": "a", "sentence2": "b", "score": "2"}'),
+    *('{"sentence1": "\\ud83d", "sentence2": "b", "score": 1}', '{"score": NaN}', "1"),
+    '{"sentence1": "\\ud83d\\ude00", "sentence2": "b", "score": ' + "9" * 400 + "}",
+)
+
+
+def _line(drawn: random.Random, suffix: str) -> str:
+    if suffix == "jsonl":
+        return drawn.choice(_OBJECTS if drawn.random() < 0.3 else _OBJECTS[:1])
+    cells = [
+        "".join(drawn.choices(_TEXTS, k=2)) if drawn.random() < 0.3 else f"text {drawn.random()}"
+        for _ in range(2)
+    ]
+    if suffix == "csv" and drawn.random() < 0.9:
+        cells = [f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in cells]
+    cells.append(drawn.choice(_SCORES) if drawn.random() < 0.2 else "0.5")
+    return ("\t" if suffix == "tsv" else ",").join(cells[: drawn.choice((3, 3, 3, 3, 2))])
+
+
+def _content(seed: int, suffix: str) -> bytes:
+    """A table with faults of all kinds."""
+    drawn = random.Random(f"{seed} {suffix}")
+    head = [] if suffix == "jsonl" else [("\t" if suffix == "tsv" else ",").join(_KEYS)]
+    ends = drawn.choice(("\n", "\r\n", "\n\n"))
+    text = ends.join([*head, *(_line(drawn, suffix) for _ in range(drawn.randint(1, 40)))])
+    content = text.encode() + drawn.choice((b"", b"\n", b"\xff\n"))
+    return drawn.choice((b"", b"\xef\xbb\xbf")) + content
+
+
+@pytest.mark.parametrize("block", [64, 2**23])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_rows_and_report_are_those_of_row_by_row(
+    suffix: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_blocks, "_BLOCK", block)
+    path = tmp_path / f"table.{suffix}"
+    outcomes = Counter[bool]()
+    for seed in range(30):
+        path.write_bytes(_content(seed, suffix))
+        whole, single = (
+            Table(path, dict(zip(_KEYS, _KEYS, strict=True)), score="score", max_malformed=1)
+            for _ in range(2)
+        )
+        try:
+            expected = [*single]
+        except ValueError as error:
+            with pytest.raises(ValueError, match=str(error).split("\n")[0].split(".")[0][:20]):
+                whole.read()
+            outcomes[False] += 1
+            continue
+        assert whole.read().to_pylist() == expected
+        assert whole.report == single.report
+        assert whole.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+        outcomes[True] += 1
+    assert outcomes[True] > 10
+
+
+def test_a_packed_file_and_its_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(gzip.compress(b"".join([b"text\n", *(b"line %d\n" % n for n in range(999))])))
+    table = Table(path, {"text": "text"})
+    assert table.read().num_rows == 999
+    assert table.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"a\.tsv\.gz: the gzip file is damaged or cut off"):
+        Table(path, {"text": "text"}).read()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_a_line_without_an_end_is_one_bad_row(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_blocks, "_BLOCK", 512)
+    monkeypatch.setattr("use_st5.data._records.LONGEST_ROW", 1000)
+    path, long = tmp_path / f"a.{suffix}", "x" * 5000
+    lines = ["text", *(f"line {n}" for n in range(30)), long, "last"]
+    if suffix == "jsonl":
+        lines = [f'{{"text": "{line}"}}' for line in lines[1:]]
+    path.write_text("\n".join(lines))
+    table = Table(path, {"text": "text"})
+    assert table.read()["text"].to_pylist() == [*(f"line {n}" for n in range(30)), "last"]
+    number = 31 if suffix == "jsonl" else 32
+    assert table.report.offences == [f"{path}:{number}: a line of more than 1,000 bytes"]
+
+
+def test_labels_may_be_whole_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text": "t {n}", "label": {n % 3}}}\n' for n in range(99)))
+    labels = Table(path, {"text": "text", "label": "label"}, label="label").read()["label"]
+    assert labels.to_pylist() == [str(n % 3) for n in range(99)]

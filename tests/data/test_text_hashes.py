@@ -1,0 +1,30 @@
+"""One hash for texts of the same words."""
+
+from __future__ import annotations
+
+import hashlib
+
+import hypothesis
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from use_st5.data.held_out import normalized
+from use_st5.data.text_hashes import text_hash, text_hashes
+
+
+def test_case_blanks_and_punctuation_do_not_count() -> None:
+    assert text_hash("It's  a DOG.") == text_hash("it s a dog") != text_hash("its a dog")
+
+
+@hypothesis.settings(derandomize=True, max_examples=200, deadline=None)
+@hypothesis.given(
+    st.lists(st.text(st.sampled_from(" aB_.1-\tÉß\u0130\u3000日\u0301\u00b2"), max_size=6))
+)
+def test_a_column_has_the_hashes_of_its_texts(texts: list[str]) -> None:
+    """Those of 0.2: which rows are held out hangs on their order."""
+    column = pa.chunked_array([pa.array(["x", *texts], pa.large_string())]).slice(1)
+    digests = [hashlib.blake2b(normalized(t).encode(), digest_size=8).digest() for t in texts]
+    expected = [int.from_bytes(digest, "big") for digest in digests]
+    assert text_hashes(column).tolist() == [text_hash(t) for t in texts] == expected
+    assert text_hashes(column).dtype == np.uint64

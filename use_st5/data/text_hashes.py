@@ -1,0 +1,65 @@
+"""Hashes of texts that are the same whatever their case, blanks and punctuation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from use_st5.data.held_out import normalized
+
+# Texts that are hashed at once.
+_AT_ONCE = 100_000
+_SPACE = ord(" ")
+# What `normalized` makes of each character of ASCII, with all spaces kept.
+_WORDS = "".join(normalized(chr(code)) or " " for code in range(128)).encode() + bytes(
+    range(128, 256)
+)
+
+
+def text_hash(text: str) -> int:
+    """The same for texts that differ in case, blanks and punctuation alone."""
+    return int(_hashed([normalized(text).encode("utf-8", "surrogatepass")])[0])
+
+
+def text_hashes(texts: pa.ChunkedArray) -> np.ndarray:
+    """`text_hash` of each text of a column of large_string, uint64 `[texts]`."""
+    found = np.zeros(len(texts), np.uint64)
+    for start in range(0, len(texts), _AT_ONCE):
+        part = texts.slice(start, _AT_ONCE).combine_chunks()
+        plain = pc.string_is_ascii(part).to_numpy(zero_copy_only=False)
+        mine = found[start : start + len(part)]
+        mine[plain] = _hashed(_ascii_words(part.filter(pa.array(plain))))
+        others = part.filter(pa.array(~plain)).to_pylist()
+        mine[~plain] = _hashed(normalized(each).encode() for each in others)
+    return found
+
+
+def _hashed(words: Iterable[bytes]) -> np.ndarray:
+    digests = b"".join([hashlib.blake2b(each, digest_size=8).digest() for each in words])
+    return np.frombuffer(digests, ">u8").astype(np.uint64)
+
+
+def _ascii_words(texts: pa.Array) -> list[bytes]:
+    """`normalized` of texts that are all ASCII."""
+    if not len(texts):
+        return []
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+    data = texts.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]).to_pybytes()
+    bounds = offsets - offsets[0]
+    characters = np.frombuffer(data.translate(_WORDS), np.uint8)
+    spaces = characters == _SPACE
+    # Of several spaces the first is kept, and none in front of a text or behind it.
+    behind_space = np.concatenate([[True], spaces])[:-1]
+    behind_space[bounds[bounds < len(characters)]] = True
+    kept = ~(spaces & behind_space)
+    words = characters[kept]
+    bounds = np.concatenate([[0], np.cumsum(kept)])[bounds]
+    starts, ends = bounds[:-1], bounds[1:]
+    ends = ends - ((ends > starts) & (np.append(words, 0)[ends - 1] == _SPACE))
+    content = words.tobytes()
+    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+    return [content[start:end] for start, end in spans]
