@@ -1,21 +1,17 @@
-"""`python -m use_st5` is the `use-st5` command, whose script comes here, too."""
+"""`python -m use_st5` is the command `use-st5`; its script calls `main` as well."""
 
-from use_st5.cli.interrupts import end_interrupted, hear_every_interrupt, interrupted
+import sys
 
 
 def main() -> None:
-    """Runs the command line; a Ctrl-C is heard before it is imported, which takes a while."""
+    """Runs the command line; a Ctrl-C while it is imported is one line, too."""
     try:
-        hear_every_interrupt()
         from use_st5.cli.main import main as run
 
         run()
-    except SystemExit:  # All has been said.
-        raise
-    except BaseException:  # Whatever an import made of a Ctrl-C.
-        if interrupted():
-            end_interrupted()
-        raise
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,15 @@ from typing import Any, NamedTuple
 from tests.evaluation.report import records as report_records
 from tests.footprint.records import write_folder
 from tests.fuzz.strings import SENTENCES
-from use_st5.cli.native_stderr import LOG_LINE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 _TIMEOUT, _PATIENCE = 300, 60
-_UNEXPECTED = re.compile(rf"Traceback|Exception ignored|WARNING:tensorflow|{LOG_LINE.pattern}")
+# Log lines of TensorFlow's native code have the last three forms.
+_UNEXPECTED = re.compile(
+    r"Traceback|Exception ignored|WARNING:tensorflow|[IWE]\d{4} \d\d:\d\d:[\d.]+ "
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:[\d.]+: [IWE] |WARNING: All log messages before absl"
+)
 # Said to the second of two writers, while the first is at work or when it has ended.
 _REFUSED = re.compile(r"error: .* (is being written by process \d+|exists; give --overwrite).*\n")
 

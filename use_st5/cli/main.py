@@ -6,7 +6,8 @@ needs it.
 
 from __future__ import annotations
 
-import contextlib
+import os
+import signal
 import sys
 from typing import Annotated
 
@@ -34,14 +35,14 @@ from use_st5.cli import (
     similarity,
     train,
 )
-from use_st5.cli.interrupts import (
-    end_interrupted,
-    hear_every_interrupt,
-    hear_no_more_interrupts,
-)
-from use_st5.cli.native_stderr import native_stderr_unheard
-from use_st5.cli.one_line_errors import OneLineErrors, debug_first, open_standard_streams
 from use_st5.cli.output import manual
+from use_st5.cli.terminal import (
+    OneLineErrors,
+    debug_first,
+    end_interrupted,
+    note_interrupts,
+    open_standard_streams,
+)
 
 _HELP = manual(
     """Universal sentence encoders: embed, compare, evaluate, train, export.
@@ -109,17 +110,18 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line; `use_st5.__main__` is how it is begun."""
+    """Runs the command line; `use_st5.__main__` calls it."""
+    open_standard_streams()
+    note_interrupts()
+    if debug_first(sys.argv[1:])[1]:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "0")
+    name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
-        open_standard_streams()
-        hear_every_interrupt()
-        _, debug = debug_first(sys.argv[1:])
-        with contextlib.nullcontext() if debug else native_stderr_unheard():
-            name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-            # Whatever says nothing of itself for ten seconds is known to be at work.
-            with progress_lines(lambda: f"use-st5 {name} is at work"):
-                app(prog_name="use-st5")
+        # A command that prints nothing for ten seconds is shown to be at work.
+        with progress_lines(lambda: f"use-st5 {name} is at work"):
+            app(prog_name="use-st5")
     except KeyboardInterrupt:  # Before the command began, or after its end.
         end_interrupted()
-    finally:
-        hear_no_more_interrupts()
+    finally:  # A Ctrl-C from here on ends the process without a traceback.
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)

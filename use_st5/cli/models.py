@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,9 +35,10 @@ def start_tensorflow() -> None:
     """
     if "tensorflow" in sys.modules:
         return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    silent = _native_errors_dropped() if level == "3" else contextlib.nullcontext()
     try:
-        with waiting("starting TensorFlow"):
+        with silent, waiting("starting TensorFlow"):
             tensorflow = importlib.import_module("tensorflow")
     except Exception as error:
         raise ImportError(
@@ -43,6 +46,23 @@ def start_tensorflow() -> None:
             "`use-st5 doctor` says what to do"
         ) from error
     tensorflow.get_logger().setLevel("ERROR")  # What its Python code logs is not for the user.
+
+
+@contextlib.contextmanager
+def _native_errors_dropped() -> Iterator[None]:
+    """Drops what native code writes to standard error; Python's own lines are written.
+
+    For the import of TensorFlow, which logs before it reads its settings.
+    """
+    with os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace") as heard:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 2)
+        os.close(null)
+        try:
+            with contextlib.redirect_stderr(heard):
+                yield
+        finally:
+            os.dup2(heard.fileno(), 2)
 
 
 def check_keras(command: str) -> None:
