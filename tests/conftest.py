@@ -36,8 +36,9 @@ os.environ.setdefault(
 # Without bytecode every `import tensorflow` of a fresh process takes half a minute.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# The pool of TensorFlow's tensors doubles whenever it is full, and gives nothing back. Of all tests
-# the page on training uses most of it, 2.1 GB.
+# Where TensorFlow uses oneDNN (processors with AVX-512 and newer), the pool of its tensors doubles
+# whenever it is full, and gives nothing back. Of all tests the page on training uses most of it,
+# 2.1 GB. Elsewhere this changes nothing.
 os.environ.setdefault("TF_MKL_ALLOC_MAX_BYTES", "3500000000")
 # Of the graphs that TensorFlow builds, Python would else look through millions of objects for
 # garbage, again and again: a seventh of the time of all tests.
