@@ -36,8 +36,7 @@ OPTIONAL = (
 )
 # Modules that are made of an optional package: importing them says which line installs it.
 MADE_OF_OPTIONAL = {
-    "use_st5.beam.output": "beam",
-    "use_st5.beam.transforms": "beam",
+    "use_st5.beam.pipeline": "beam",
     "use_st5.sklearn": "evaluation",
 }
 # What `without_tensorflow.py` runs under JAX, and the modules that it imports in functions.

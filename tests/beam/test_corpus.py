@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import use_st5
 from tests.beam.test_rows import tfrecord_bytes
 from tests.beam.toy_file_system import ToyFileSystem
-from use_st5.beam import CorpusReport, embed_corpus, output, transforms
+from use_st5.beam import CorpusReport, embed_corpus, pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
 _WORKER = "apache_beam.runners.worker.sdk_worker_main"
@@ -77,10 +77,10 @@ def test_all_formats_become_one(corpus: Path, tmp_path: Path) -> None:
     assert [(row["id"], row["reason"]) for row in bad(tmp_path / "vectors")] == expected
     characters = sum(map(len, texts.values()))
     assert report == CorpusReport(encoder.name, encoder.identity, 4, 8, 3, 0, characters)
-    written = json.loads((tmp_path / "vectors" / output.REPORT).read_text())
+    written = json.loads((tmp_path / "vectors" / pipeline.REPORT).read_text())
     assert CorpusReport(**written) == report
     names = {path.name.partition("-")[0] for path in (tmp_path / "vectors").iterdir()}
-    assert names == {"vectors", "bad", output.REPORT}
+    assert names == {"vectors", "bad", pipeline.REPORT}
 
 
 def test_fields_and_formats_are_named(fake: Any, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_older_vectors_stay_where_a_run_fails(
     before = everything(folder)
     (tmp_path / "a.txt").write_text("three\n")
     with monkeypatch.context() as patch:
-        patch.setattr(output.CorpusFolder, "_rows", lambda _: 3)
+        patch.setattr(pipeline.CorpusFolder, "_rows", lambda _: 3)
         with pytest.raises(RuntimeError, match="Expected 1 rows"):
             embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
     assert before.items() <= everything(folder).items()
@@ -157,11 +157,11 @@ def test_the_next_run_ends_what_a_killed_one_began_to_replace(
     embed_corpus(str(tmp_path / "*.txt"), folder)
     (tmp_path / "a.txt").write_text("three\n")
     (tmp_path / "b.txt").unlink()
-    systems = output._files
+    systems = pipeline._files
     rename = systems.rename
 
     def killed(sources: list[str], targets: list[str]) -> None:
-        if output.REPORT in targets[-1] and ".use_st5" in sources[-1]:
+        if pipeline.REPORT in targets[-1] and ".use_st5" in sources[-1]:
             raise KeyboardInterrupt
         rename(sources, targets)
 
@@ -169,11 +169,11 @@ def test_the_next_run_ends_what_a_killed_one_began_to_replace(
         patch.setattr(systems, "rename", staticmethod(killed))
         with pytest.raises(KeyboardInterrupt):
             embed_corpus(str(tmp_path / "*.txt"), folder, overwrite=True)
-    assert not (local / output.REPORT).exists()
+    assert not (local / pipeline.REPORT).exists()
     with pytest.raises(FileExistsError, match="Expected a folder without vectors"):
         embed_corpus(str(tmp_path / "*.txt"), folder)
     assert [row["text"] for row in read(local).values()] == ["three"]
-    assert json.loads((local / output.REPORT).read_text())["rows"] == 1
+    assert json.loads((local / pipeline.REPORT).read_text())["rows"] == 1
     assert not [*local.glob(".use_st5.new.json")]
 
 
@@ -194,16 +194,16 @@ def test_nothing_is_lost_or_added_unseen(
     fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
-    monkeypatch.setattr(output.CorpusFolder, "_rows", lambda _: 3)
+    monkeypatch.setattr(pipeline.CorpusFolder, "_rows", lambda _: 3)
     with pytest.raises(RuntimeError, match="Expected 2 rows in .*, as many as were embedded"):
         embed_corpus(str(tmp_path / "a.txt"), tmp_path / "vectors")
-    assert not (tmp_path / "vectors" / output.REPORT).exists()
+    assert not (tmp_path / "vectors" / pipeline.REPORT).exists()
 
 
 def test_a_bundle_that_is_retried_writes_each_row_once(
     fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transforms, "_BLOCK_ROWS", 10)
+    monkeypatch.setattr(pipeline, "_BLOCK_ROWS", 10)
     for name in "abc":
         lines = "".join(f"{name} {number}\n" for number in range(45))
         (tmp_path / f"{name}.txt").write_text(lines)
@@ -224,7 +224,7 @@ def test_other_file_systems_serve_corpus_and_vectors(
     (tmp_path / "corpus" / "b.tfrecord").write_bytes(tfrecord_bytes(tmp_path, [{"text": "three"}]))
     report = embed_corpus("toy://corpus/*", "toy://vectors/of/them")
     assert set(read(tmp_path / "vectors" / "of" / "them")) == {"a.txt:1", "a.txt:2", "b.tfrecord:1"}
-    written = (tmp_path / "vectors" / "of" / "them" / output.REPORT).read_text()
+    written = (tmp_path / "vectors" / "of" / "them" / pipeline.REPORT).read_text()
     assert json.loads(written)["rows"] == report.rows == 3
     with pytest.raises(FileExistsError):
         embed_corpus("toy://corpus/*", "toy://vectors/of/them")
@@ -252,7 +252,7 @@ def test_a_worker_that_is_killed_costs_no_row_and_adds_none(tmp_path: Path) -> N
     assert "A worker process was lost" in news
     assert {name: row["text"] for name, row in read(folder).items()} == texts
     names = {path.name.partition("-")[0] for path in folder.iterdir()}
-    assert names == {"vectors", output.REPORT}
+    assert names == {"vectors", pipeline.REPORT}
 
 
 def _worker_at_work(parent: int, folder: Path, *, patience: float = 300.0) -> int:

@@ -20,7 +20,7 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
 
-from use_st5.beam.runner_options import check_runner, parsed_options
+from use_st5.beam.corpus import check_runner, parsed_options
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "beam.md"
 

@@ -1,7 +1,9 @@
-"""A corpus to vectors: the whole way from files to Parquet, and its step for own pipelines."""
+"""A corpus to vectors: from files to Parquet, the step for pipelines of your own, and back."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import logging
 import os
@@ -10,19 +12,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from pyarrow import parquet
+
 from use_st5._imports import require
 from use_st5.beam.model import ModelSource
 from use_st5.beam.rows import FileFormat, RowReader
-from use_st5.beam.runner_options import check_runner, parsed_options
 
 if TYPE_CHECKING:
-    from use_st5.beam.output import CorpusFolder
-    from use_st5.beam.transforms import EmbedTexts
+    from use_st5.beam.pipeline import CorpusFolder, EmbedTexts
 
 _log = logging.getLogger(__name__)
 # What this machine's runner says when a process that it started is gone.
 _LOST = "Channel closed prematurely"
 _ATTEMPTS = 3
+REPORT = "embeddings.json"
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def embed_texts(
         ...     rows = embedded.vectors | apache_beam.FlatMap(lambda table: table.to_pylist())
     """
     require("apache_beam", "beam")
-    from use_st5.beam.transforms import EmbedTexts
+    from use_st5.beam.pipeline import EmbedTexts
 
     return EmbedTexts(ModelSource.of(os.fspath(model)), batch_size)
 
@@ -125,17 +129,17 @@ def embed_corpus(
     """
     parsed = parsed_options(runner, options)
     check_runner(runner)
-    from use_st5.beam import output, transforms
+    from use_st5.beam import pipeline as steps
 
     source = ModelSource.of(os.fspath(model))
     pattern, place = _anywhere(pattern), _anywhere(os.fspath(folder))
-    transforms.matched(pattern)  # Rather an error here than on a worker in some minutes.
+    steps.matched(pattern)  # Rather an error here than on a worker in some minutes.
     reader = RowReader(text_field, id_field, file_format)
-    target = output.CorpusFolder(place)
+    target = steps.CorpusFolder(place)
 
     def build(pipeline: Any) -> None:
-        read = pipeline | transforms.ReadBlocks(pattern, reader)
-        target.write(read, read.made | transforms.EmbedBlocks(source, batch_size), source)
+        read = pipeline | steps.ReadBlocks(pattern, reader)
+        target.write(read, read.made | steps.EmbedBlocks(source, batch_size), source)
 
     with target.sole_writer():
         target.make_room(overwrite=overwrite)
@@ -169,3 +173,99 @@ def _run(options: Any, build: Callable[[Any], None], target: CorpusFolder) -> No
         if state != "DONE":
             raise RuntimeError(f"Expected the runner to end with DONE, received {state}.")
         return
+
+
+def parsed_options(runner: str, flags: Sequence[str]) -> Any:
+    """Beam's `PipelineOptions` of a runner.
+
+    Beam itself passes over what it does not know; a misspelt option of a job that costs money is
+    refused here.
+
+    Args:
+        runner: The name of a runner, such as "DirectRunner", or the full name of a class.
+        flags: Words of a command line, such as `--project`, `my-project`.
+
+    Raises:
+        ImportError: Beam is not installed.
+        ValueError: A word is no option, or no value of one.
+    """
+    options: Any = require("apache_beam.options.pipeline_options", "beam")
+    given = options.PipelineOptions(["--runner", runner, *flags])
+    parser = options._BeamArgumentParser(allow_abbrev=False)
+    for kind in {str(kind): kind for kind in options.PipelineOptions.__subclasses__()}.values():
+        kind._add_argparse_args(parser)
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            _, unknown = parser.parse_known_args([*flags])
+    except SystemExit:
+        raise ValueError(
+            f"Expected options of Beam: {complaint.getvalue().strip().splitlines()[-1]}"
+        ) from None
+    if unknown:
+        raise ValueError(
+            f"Expected options that Beam knows, received {' '.join(unknown)}. Beam's page of "
+            "pipeline options lists them: https://beam.apache.org/documentation/"
+        )
+    return given
+
+
+def check_runner(runner: str) -> None:
+    """Checks that Beam has a runner.
+
+    Raises:
+        ImportError: Beam is not installed with what the runner needs.
+        ValueError: There is none of this name.
+    """
+    runners: Any = require("apache_beam.runners.runner", "beam")
+    try:
+        runners.create_runner(runner)
+    except (ImportError, AttributeError) as error:
+        raise ImportError(
+            f"The runner {runner} does not load ({error}). Check its name; DataflowRunner needs: "
+            'pip install "apache-beam[gcp]"'
+        ) from error
+
+
+def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], np.ndarray]:
+    """What `embed_corpus` has written into a folder of this machine.
+
+    Args:
+        folder: It holds `embeddings.json`, without which it is not whole.
+
+    Returns:
+        Ids, texts, and vectors float32 `[rows, dimension]`, rows in the same order, which is that
+        of the files.
+
+    Raises:
+        FileNotFoundError: The folder holds no vectors, or not all of them.
+        ValueError: The files are of several models.
+
+    Example:
+        >>> ids, texts, vectors = read_vectors("vectors")
+        >>> faiss_index.add(vectors)
+    """
+    place = Path(folder)
+    if not (place / REPORT).is_file():
+        raise FileNotFoundError(
+            f"Expected {REPORT} in {place}, which is written when all vectors are there, found "
+            "none. Embed the corpus again."
+        )
+    files = [parquet.ParquetFile(path) for path in sorted(place.glob("vectors-*-of-*.parquet"))]
+    models = {file.schema_arrow.metadata[b"model_hash"] for file in files}
+    if len(models) > 1:
+        raise ValueError(f"{place}: expected vectors of one model, found those of {len(models)}.")
+    ids: list[str] = []
+    texts: list[str] = []
+    vectors: np.ndarray | None = None
+    total = sum(file.metadata.num_rows for file in files)
+    for batch in (each for file in files for each in file.iter_batches()):
+        numbers = batch.column("embedding").flatten().to_numpy().reshape(len(batch), -1)
+        if vectors is None:
+            vectors = np.empty((total, numbers.shape[1]), np.float32)
+        vectors[len(ids) : len(ids) + len(batch)] = numbers
+        ids += batch.column("id").to_pylist()
+        texts += batch.column("text").to_pylist()
+    for file in files:
+        file.close()
+    return ids, texts, np.empty((0, 0), np.float32) if vectors is None else vectors

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import use_st5
-from use_st5.beam import embed_texts, transforms
+from use_st5.beam import embed_texts
+from use_st5.beam import pipeline as steps
 from use_st5.beam.model import ModelSource
 from use_st5.beam.rows import BadRow, RowReader
 
@@ -28,7 +29,7 @@ def written(pairs: list[Any], folder: Path, *, runner: str = "DirectRunner") -> 
     """Rows and bad rows of a pipeline that writes both."""
     with beam.Pipeline(runner=runner) as pipeline:
         embedded = pipeline | beam.Create(pairs, reshuffle=False) | embed_texts("use_dan_en")
-        sink = transforms.VectorSink(str(folder / "v"), transforms.vector_schema(_source()))
+        sink = steps.VectorSink(str(folder / "v"), steps.vector_schema(_source()))
         _ = embedded.vectors | beam.io.Write(sink)
         _ = embedded.bad | beam.Map(BadRow.as_json) | beam.io.WriteToText(str(folder / "bad"))
     lines = [line for path in folder.glob("bad*") for line in path.read_text().splitlines()]
@@ -67,7 +68,7 @@ def test_a_bundle_that_fails_and_is_retried_gives_each_row_once(
     fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: set[int]
 ) -> None:
     # Ten rows in a block: a bundle has several, and the first are done when a later one fails.
-    monkeypatch.setattr(transforms, "_BLOCK_CHARACTERS", 10 * (transforms._ROW + 3))
+    monkeypatch.setattr(steps, "_BLOCK_CHARACTERS", 10 * (steps._ROW + 3))
     fake.failing_calls = failing
     pairs = [(f"row {number}", f"{number:03}") for number in range(95)]
     table, bad = written(pairs, tmp_path, runner=RETRYING)
@@ -111,12 +112,12 @@ def test_threads_of_a_process_share_one_model(
 
 
 def test_the_model_gets_blocks(fake: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(transforms, "_BLOCK_ROWS", 7)
+    monkeypatch.setattr(steps, "_BLOCK_ROWS", 7)
     (tmp_path / "a.txt").write_text("".join(f"{number}\n" for number in range(30)))
     with beam.Pipeline() as pipeline:
-        reading = transforms.ReadBlocks(str(tmp_path / "*.txt"), RowReader())
+        reading = steps.ReadBlocks(str(tmp_path / "*.txt"), RowReader())
         read = pipeline | reading
-        _ = read.made | transforms.EmbedBlocks(_source(), None)
+        _ = read.made | steps.EmbedBlocks(_source(), None)
     assert sorted(map(len, fake.calls)) == [2, 7, 7, 7, 7]
     assert sorted(text for call in fake.calls for text in call) == sorted(map(str, range(30)))
 
@@ -125,17 +126,17 @@ def test_ids_name_files_below_the_fixed_folders(tmp_path: Path) -> None:
     for name in ("x/a.txt", "x/y/a.txt", "x/b.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("text\n")
-    found = transforms.matched(f"{tmp_path}/x/**.txt")
+    found = steps.matched(f"{tmp_path}/x/**.txt")
     assert [name for _, name in found] == ["a.txt", "y/a.txt"]
-    (alone,) = transforms.matched(f"{tmp_path}/x/y/a.txt")
+    (alone,) = steps.matched(f"{tmp_path}/x/y/a.txt")
     assert alone == (f"{tmp_path}/x/y/a.txt", "a.txt")
     with pytest.raises(FileNotFoundError, match=r"found none for .*/none/\*"):
-        transforms.matched(f"{tmp_path}/none/*")
+        steps.matched(f"{tmp_path}/none/*")
 
 
 def test_a_table_holds_its_vectors() -> None:
     vectors = np.arange(6, dtype=np.float32).reshape(2, 3)
-    schema = transforms.vector_schema(_source())
-    table = transforms.as_table(["a", "b"], ["one", "two"], vectors, schema)
+    schema = steps.vector_schema(_source())
+    table = steps.as_table(["a", "b"], ["one", "two"], vectors, schema)
     assert table.schema == schema
     np.testing.assert_array_equal(np.stack(table.column("embedding").to_pylist()), vectors)
