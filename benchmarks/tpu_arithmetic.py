@@ -165,7 +165,7 @@ def step_on(chip: Chip, config: T5Config, course: Course, *, chips: int, length:
 
 def published_courses() -> list[Course]:
     """The stages of the recipe: pairs of questions and answers, then triplets."""
-    from use_st5.recipes.sentence_t5 import PUBLISHED
+    from experiments.sentence_t5.two_stage import PUBLISHED
 
     return [
         Course(name=stage.name, steps=stage.steps, batch=stage.tasks[0].batch_size, texts=texts)

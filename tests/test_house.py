@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import re
 import shutil
 import subprocess
@@ -56,10 +57,15 @@ HELD_ELSEWHERE = {
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
     "use_st5/training/model_loading.py": "tests/training/test_train.py",
     "use_st5/training/plan.py": "tests/training/test_train.py",
-    "use_st5/recipes/_combination.py": "tests/recipes/test_sbert_defsent.py",
-    "use_st5/recipes/_comparison_results.py": "tests/recipes/test_sbert_defsent_comparison.py",
-    "use_st5/recipes/_learner_starts.py": "tests/recipes/test_trans_encoder.py",
-    "use_st5/recipes/_pair_distillation.py": "tests/recipes/test_trans_encoder.py",
+    **{
+        f"experiments/{source}.py": f"tests/experiments/{test}.py"
+        for source, test in {
+            "sbert_defsent/combination": "sbert_defsent/test_train",
+            "sbert_defsent/comparison_results": "sbert_defsent/test_comparison",
+            "trans_encoder/starts": "trans_encoder/test_train",
+            "trans_encoder/pair_distillation": "trans_encoder/test_train",
+        }.items()
+    },
     "use_st5/models/inference.py": "tests/test_trainable_encoder.py",
     "use_st5/training/pair_scores.py": "tests/training/test_teaching.py",
     "use_st5/training/trans_encoder.py": "tests/training/test_teaching.py",
@@ -70,7 +76,7 @@ HELD_ELSEWHERE = {
     "use_st5/training/reporter.py": "tests/training/test_trainer.py",
     "use_st5/training/run_checks.py": "tests/training/test_trainer.py",
     "use_st5/training/task_stream.py": "tests/training/test_array_data.py",
-    "use_st5/transfer/tables.py": "tests/recipes/test_transfer_tables.py",
+    "use_st5/transfer/tables.py": "tests/experiments/use/test_transfer_tables.py",
 }
 
 
@@ -168,7 +174,7 @@ def test_build_holds_every_source_once(targets: dict[str, dict]) -> None:
     libraries = [rule for rule in targets.values() if rule["rule"] == "py_library"]
     sources = [source for rule in libraries for source in rule["srcs"]]
     assert len(sources) == len(set(sources)), "a file stands in two libraries"
-    on_disk = python_files("use_st5", "benchmarks", "tools", "tests")
+    on_disk = python_files("use_st5", "experiments", "benchmarks", "tools", "tests")
     on_disk -= {name for name in on_disk if Path(name).name.startswith("test_")}
     assert set(sources) == on_disk, "ROOMS in BUILD lists the rooms"
 
@@ -217,14 +223,15 @@ def sources_with_code() -> set[str]:
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     return {
         source
-        for source in python_files("use_st5")
+        for source in python_files("use_st5", "experiments")
         if any(isinstance(node, kinds) for node in ast.walk(ast.parse((ROOT / source).read_text())))
     }
 
 
 def own_test(source: str) -> str:
     """Where the test of a source stands: its path, without the underscores of private names."""
-    room = [part.removeprefix("_") for part in Path(source).parts[1:]]
+    parts = Path(source).parts
+    room = [part.removeprefix("_") for part in parts[parts[0] == "use_st5" :]]
     return Path("tests", *room[:-1], f"test_{room[-1]}").as_posix()
 
 
@@ -239,7 +246,8 @@ def named_modules(file: str) -> frozenset[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             names |= {node.value} & {".".join(re.findall(r"\w+", node.value))}
-    stems = {name.replace(".", "/") for name in names if name.startswith(("use_st5", "tests."))}
+    ours = ("use_st5", "experiments.", "tests.")
+    stems = {name.replace(".", "/") for name in names if name.startswith(ours)}
     ends = (".py", "/__init__.py")
     return frozenset(
         stem + end for stem in stems for end in ends if (ROOT / (stem + end)).is_file()
@@ -324,13 +332,102 @@ def labels(rule: ElementTree.Element, attribute: str) -> list[str]:
     return sorted(label.get("value").removeprefix("//:") for label in found)
 
 
-@pytest.mark.parametrize("source", sorted(python_files("use_st5", "tools", "benchmarks")))
+@pytest.mark.parametrize(
+    "source", sorted(python_files("use_st5", "experiments", "tools", "benchmarks"))
+)
 def test_functions_stay_short(source: str) -> None:
     text = (ROOT / source).read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = node.end_lineno - node.lineno + 1
             assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
+
+
+# What experiments import beside public names. Files and records; what reads the papers' corpora and
+# sets; and the framework that the scripts have until each is written over `Trainer`.
+NOT_PUBLIC = {
+    f"use_st5.{name}"
+    for name in [
+        "_files",
+        "_lines",
+        "_model_manifest",
+        "_records",
+        "_remote_files",
+        "_vectors",
+        "convert.sentencepiece_model",
+        "data.corpora",
+        "data.data_folder",
+        "data.defined_words",
+        "data.held_out",
+        "data.paper_corpora",
+        "data.pretraining_text",
+        "data.published_corpus",
+        "data.skip_gram",
+        "data.word_vocabulary",
+        "distillation.mined_pairs",
+        "distillation.minilm",
+        "distillation.student",
+        "distillation.taught_tasks",
+        "distillation.teacher_text",
+        "evaluation.classification",
+        "evaluation.held_out",
+        "evaluation.pairs",
+        "evaluation.registry",
+        "evaluation.report.charts",
+        "evaluation.senteval_classifier",
+        "evaluation.sts",
+        "models.bert.model",
+        "models.ensemble.ensemble",
+        "models.lora",
+        "models.t5.checkpoint",
+        "models.t5.model",
+        "models.t5.sentence_t5",
+        "models.use_dan.model",
+        "models.use_transformer.model",
+        "text.ngram_vocabulary",
+        "training.backend_trainer",
+        "training.checkpoints",
+        "training.device",
+        "training.frozen_parts",
+        "training.optimizers",
+        "training.pair_scores",
+        "training.recipe",
+        "training.recipe_run",
+        "training.run_checks",
+        "training.teaching",
+        "training.trans_encoder",
+        "transfer.cells",
+        "transfer.rows",
+        "transfer.splits",
+        "transfer.tables",
+        "vector_store",
+    ]
+}
+
+
+def test_experiments_import_public_names() -> None:
+    imports = {
+        (source, *module_and_name(node.module, alias.name))
+        for source in python_files("experiments")
+        for node in ast.walk(ast.parse((ROOT / source).read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("use_st5")
+        for alias in node.names
+    }
+    private = {each for each in imports if not is_public(each[1], each[2])}
+    against = {each for each in private if each[1] not in NOT_PUBLIC}
+    assert not against, "import the public name, or list the module in NOT_PUBLIC"
+    assert {module for _, module, _ in private} == NOT_PUBLIC
+
+
+def module_and_name(module: str, name: str) -> tuple[str, str]:
+    """Where a name comes from; of a module that is imported from its package, the module."""
+    file = ROOT / f"{module.replace('.', '/')}/{name}.py"
+    return (f"{module}.{name}", "") if file.is_file() else (module, name)
+
+
+def is_public(module: str, name: str) -> bool:
+    """Whether a package offers the name."""
+    return name in getattr(importlib.import_module(module), "__all__", ())
 
 
 def test_version_is_the_same_everywhere() -> None:

@@ -41,8 +41,8 @@ MADE_OF_OPTIONAL = {
 }
 # What `without_tensorflow.py` runs under JAX, and the modules that it imports in functions.
 UNDER_JAX = (
-    "tests/recipes/jax_recipe_run.py",
-    "tests/recipes/small_trans_encoder.py",
+    "tests/experiments/sentence_t5/jax_run.py",
+    "tests/experiments/trans_encoder/small.py",
     "tests/training/devices_run.py",
     "tests/training/jax_run.py",
     "tests/training/sharded_run.py",

@@ -12,7 +12,7 @@ import pytest
 
 import use_st5
 from tests.evaluation.toys import BagOfWords, words_task
-from use_st5.cli import convert, export, models, reproduce
+from use_st5.cli import convert, export, models
 from use_st5.evaluation.runner import evaluate
 
 WRITERS = [
@@ -20,7 +20,6 @@ WRITERS = [
     ("evaluate", "use_dan_en", "--tasks", "weat", "--out", "target"),
     ("convert", "texts.txt", "--to", "target", "--overwrite"),
     ("export", "use_dan_en", "--to", "target", "--overwrite"),
-    ("reproduce", "use_dan_en", "--data", ".", "--out", "folder"),
     ("benchmark", "use_dan_en", "--out", "folder", "--no-plots"),
     ("report", "record.json", "--out", "folder"),
 ]
@@ -36,7 +35,7 @@ def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def work(*_: Any, **__: Any) -> None:
         raise AssertionError("the command began to work")
 
-    for module in (models, export, reproduce):
+    for module in (models, export):
         monkeypatch.setattr(module, "start_tensorflow", work)
     for module in (convert, export):
         monkeypatch.setattr(module, "start_keras", work)

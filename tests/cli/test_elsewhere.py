@@ -164,7 +164,7 @@ def test_cycles_are_refused_what_they_do_not_have(
 @pytest.fixture
 def toy_bert_pairs(tmp_path: Path) -> tuple[str, ...]:
     """A training by pairs without a score."""
-    from tests.recipes.tiny_bert import write_tiny_bert
+    from tests.tiny_bert import write_tiny_bert
 
     rows = [f"{a}\t{b}" for a, b in itertools.pairwise(SENTENCES)]
     (tmp_path / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2", *rows]) + "\n")
@@ -179,7 +179,7 @@ def toy_bert_pairs(tmp_path: Path) -> tuple[str, ...]:
 def test_a_model_is_exported_packed_and_converted(
     use: Callable, base: str, start: str, tmp_path: Path
 ) -> None:
-    from tests.recipes.tiny_bert import write_tiny_bert
+    from tests.tiny_bert import write_tiny_bert
 
     carry(brought(start), f"{base}/run/model")
     result = use("export", f"{base}/run", "--to", f"{base}/small", "--precision", "int8")
@@ -220,9 +220,6 @@ LOCAL = [
     ("index", "texts.txt", "--to", "ram://x/y"),
     ("similarity", "a", "b", "--heatmap", "ram://x/y.png"),
     ("report", "record.json", "--out", "ram://x/y"),
-    ("reproduce", "use_dan_en", "--data", ".", "--out", "ram://x/y"),
-    ("reproduce", "use_dan_ablation", "--data", ".", "--out", "ram://x/y"),
-    ("reproduce", "trans_encoder", "--data", ".", "--out", "ram://x/y"),
 ]
 
 

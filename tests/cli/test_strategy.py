@@ -114,8 +114,6 @@ def test_what_cannot_be_is_refused_in_one_line(
     [
         (("train", "m", "--train", "pairs.tsv", "--to", "m2"), "train"),
         (("convert", "t5", "--to", "m"), "convert"),
-        (("reproduce", "sentence_t5"), "reproduce"),
-        (("reproduce", "sentence_t5", "--part", "export"), "reproduce --part export"),
     ],
 )
 def test_another_backend_of_keras_is_refused_before_anything_is_read(

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.recipes.small_recipes import fake_teacher
+from experiments.bundled_models import use_dan_en, use_transformer_en
+from tests.experiments.bundled_models.small_recipes import fake_teacher
 from use_st5.data.held_out import normalized
 from use_st5.data.word_vocabulary import VocabularySettings
 from use_st5.distillation.minilm import HINT_LAYER, read_questions
 from use_st5.distillation.teacher_text import Hints, TaughtText, TeacherText, teacher_sentences
 from use_st5.evaluation.held_out import held_out_sentences
-from use_st5.recipes import use_dan_en, use_transformer_en
 from use_st5.vector_store import VectorStore
 
 TEXT = TeacherText(

@@ -16,7 +16,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,13 +84,10 @@ def toy_tasks() -> None:
     vector_store._CHUNK = 8
 
 
-def toy_recipe() -> None:
-    """A recipe that trains a toy encoder with the library's own trainer."""
+def toy_experiment() -> None:
+    """An experiment, in place of a command, trains a toy encoder with the library's own trainer."""
     tensorflow()
-    from tests.training import toy  # noqa: F401
-    from use_st5 import recipes
-
-    recipes.__path__.append(str(Path(__file__).with_name("recipe")))
+    from tests.fuzz import toy_training  # noqa: F401
 
 
 def toy_measurements() -> None:
@@ -103,7 +99,7 @@ def toy_measurements() -> None:
 
 SETUPS: dict[str, Callable[[], None]] = {
     setup.__name__: setup
-    for setup in (nothing, tensorflow, toy_encoder, toy_tasks, toy_recipe, toy_measurements)
+    for setup in (nothing, tensorflow, toy_encoder, toy_tasks, toy_experiment, toy_measurements)
 }
 
 
@@ -124,6 +120,13 @@ def native_code_unheard() -> Iterator[None]:
         os.close(nowhere)
 
 
+def _run_toy_experiment() -> None:
+    from experiments.command import main as run
+    from tests.fuzz import toy_training
+
+    run(toy_training.run)
+
+
 def main(arguments: list[str]) -> None:
     """Sets up and runs the command."""
     # A process started in the background ignores the signal.
@@ -132,12 +135,13 @@ def main(arguments: list[str]) -> None:
         SETUPS[arguments[0]]()
     from use_st5.cli.main import main as use_st5_main
 
+    command = use_st5_main if arguments[0] != "toy_experiment" else _run_toy_experiment
     sys.argv = ["use-st5", *arguments[1:]]
     ready, go = map(int, os.environ["FUZZ_GATE"].split(","))
     try:
         os.write(ready, b"!")
         os.read(go, 1)
-        use_st5_main()
+        command()
     except KeyboardInterrupt as interrupt:
         if interrupt.__traceback__.tb_next is not None:  # In the command, which lets none out.
             raise

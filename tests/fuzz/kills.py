@@ -57,7 +57,7 @@ class Command(NamedTuple):
     @property
     def uses_tensorflow(self) -> bool:
         """Whether its process takes long to start."""
-        return self.setup in ("tensorflow", "toy_recipe")
+        return self.setup in ("tensorflow", "toy_experiment")
 
 
 def _texts(folder: Path) -> None:
@@ -217,9 +217,9 @@ COMMANDS = {
         _figures,
         is_part=_first_visits,
     ),
-    "reproduce": Command(
-        "toy_recipe",
-        ("reproduce", "toy_training", "--data", ".", "--out", "run"),
+    "experiment": Command(
+        "toy_experiment",
+        ("--data", ".", "--out", "run"),
         lambda folder: None,
         "run",
         _bytes("run/digest.txt"),
@@ -315,11 +315,15 @@ def run_to_end(command: Command, folder: Path) -> None:
 def _run_here(command: Command, folder: Path) -> None:
     from typer.testing import CliRunner
 
+    from tests.fuzz import toy_training
     from tests.fuzz.command import SETUPS
     from use_st5.cli.main import app
 
     SETUPS[command.setup]()
     with contextlib.chdir(folder):
+        if command.setup == "toy_experiment":
+            toy_training.run(Path(), Path("run"))
+            return
         done = CliRunner().invoke(app, [*command.arguments])
     assert done.exit_code == 0, f"exit code {done.exit_code}: {done.output}"
 

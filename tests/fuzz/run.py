@@ -39,11 +39,11 @@ GROUPS = (
     ("similarity",),
     ("report",),
     ("benchmark",),
-    ("reproduce",),
+    ("experiment",),
     ("convert",),
     ("export copy", "export int8"),
 )
-TWO_WRITERS = ("embed npy", "evaluate", "reproduce", "convert", "export copy", "export int8")
+TWO_WRITERS = ("embed npy", "evaluate", "convert", "export copy", "export int8")
 # A stage that makes one long text of a batch, and reads it in every way.
 _LONG_TEXTS_EVERY = 8
 # A part that fails again and again says nothing new; a process that dies is started again.

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.recipes.tiny_bert import write_tiny_bert
+from tests.tiny_bert import write_tiny_bert
 from tests.toy_encoders import Toy
 from tests.training.test_train import SENTENCES, scored, write
 from use_st5.training.pair_cycles import course_of

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.bundled_models import use_dan_en
 from use_st5.data.prepared_column import PreparedColumn
-from use_st5.recipes import use_dan_en
 from use_st5.training.recipe import Examples, Run
 
 RECIPE = use_dan_en.RECIPE

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +12,9 @@ import keras
 import numpy as np
 import pytest
 
-from use_st5 import _progress, recipes
+from use_st5 import _progress
 from use_st5.data import prepared
 from use_st5.data.prepared_column import PreparedColumn
-from use_st5.distillation import minilm
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.training import recipe_run
 from use_st5.training.array_data import ArrayData
@@ -25,7 +23,6 @@ from use_st5.training.recipe import Examples, RecipeTask, Run
 from use_st5.training.recipe_run import built_tasks, checkpoints_folder, parts_to_run
 from use_st5.training.train import train
 
-RECIPES = sorted(path.stem for path in Path(recipes.__file__).parent.glob("[!_]*.py"))
 PARTS = ("prepare", "train", "export")
 
 
@@ -61,19 +58,6 @@ def test_parts_that_do_not(
     monkeypatch.setattr(keras.config, "backend", lambda: backend)
     with pytest.raises(ValueError, match=message):
         parts_to_run(part, PARTS)
-
-
-@pytest.mark.process
-def test_no_recipe_runs_where_another_process_writes(
-    tmp_path: Path, written_elsewhere: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Whether MiniLM is installed is looked at before.
-    monkeypatch.setattr(minilm, "_installed", lambda: tmp_path)
-    written_elsewhere(tmp_path / "run", inside=True)
-    for name in RECIPES:
-        module = importlib.import_module(f"use_st5.recipes.{name}")
-        with pytest.raises(BlockingIOError, match="is being written by process"):
-            vars(module).get("RECIPE", module).run(tmp_path, tmp_path / "run")
 
 
 def test_what_the_export_would_replace_is_looked_at_first(tmp_path: Path) -> None:

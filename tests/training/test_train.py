@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.recipes.tiny_bert import write_tiny_bert
+from tests.tiny_bert import write_tiny_bert
 from tests.toy_encoders import WORDS, Toy, ToyT5
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]

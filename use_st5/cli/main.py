@@ -79,7 +79,7 @@ app.command("train", help=train.HELP)(train.train)
 app.command("classify", help=classify.HELP)(classify.classify)
 app.command("mine", help=mine.HELP)(mine.mine)
 app.command("bitext", help=bitext.HELP)(bitext.bitext)
-app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT)(
+app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT, hidden=True)(
     reproduce.reproduce
 )
 app.command("export", help=export.HELP)(export.export)

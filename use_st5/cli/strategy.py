@@ -1,4 +1,4 @@
-"""Where a command trains: `--strategy` and `--tpu`."""
+"""Where `train` trains: `--strategy` and `--tpu`."""
 
 from __future__ import annotations
 
@@ -9,37 +9,23 @@ import typer
 
 
 class Strategy(StrEnum):
-    """The strategies that `--strategy` of `reproduce` takes."""
+    """The strategies of one machine."""
 
     ONE = "one"
     MIRRORED = "mirrored"
-    MULTI_WORKER = "multi_worker"
     TPU = "tpu"
 
 
-class OneMachine(StrEnum):
-    """Those of one machine, which `--strategy` of `train` takes."""
-
-    ONE = Strategy.ONE.value
-    MIRRORED = Strategy.MIRRORED.value
-    TPU = Strategy.TPU.value
-
-
-_HELP = "Where to train. Default: the first GPU, or the CPU."
 StrategyOption = Annotated[
     Strategy | None,
-    typer.Option("--strategy", help=_HELP),
-]
-OneMachineOption = Annotated[
-    OneMachine | None,
-    typer.Option("--strategy", help=_HELP),
+    typer.Option("--strategy", help="Where to train. Default: the first GPU, or the CPU."),
 ]
 TpuOption = Annotated[
     str | None, typer.Option("--tpu", metavar="NAME", help="The TPU's name or address.")
 ]
 
 
-def strategy_name(strategy: Strategy | OneMachine | None, tpu: str | None) -> str | None:
+def strategy_name(strategy: Strategy | None, tpu: str | None) -> str | None:
     """What the library takes: a strategy's name, with the TPU's behind it.
 
     Raises:
@@ -47,6 +33,6 @@ def strategy_name(strategy: Strategy | OneMachine | None, tpu: str | None) -> st
     """
     if tpu is None:
         return None if strategy is None else strategy.value
-    if strategy not in (None, Strategy.TPU, OneMachine.TPU):
+    if strategy not in (None, Strategy.TPU):
         raise typer.BadParameter(f"does not go with --strategy {strategy}.", param_hint="--tpu")
     return f"{Strategy.TPU.value}:{tpu}"

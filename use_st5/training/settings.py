@@ -143,7 +143,7 @@ class Settings:
 
 
 # The papers' own, as far as they are settings of a training; what their corpora and their numbers
-# of steps were, the recipes know (`use-st5 reproduce`).
+# of steps were, the recipes know (`experiments/`).
 NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Ni et al. 2021, section 4.3: stage two, on triplets.
     "sentence_t5": {

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from tests.models.bert import huggingface_folder as hf
 from tests.models.bert.huggingface_folder import CONFIG, WORDS, assert_weights
-from tests.recipes.tiny_bert import write_tiny_bert
+from tests.tiny_bert import write_tiny_bert
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.convert.weights import WeightSource
 from use_st5.models.bert import names as bert_names

@@ -1,0 +1,111 @@
+"""Several recipes, each trained with several seeds: the rows of a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.seed_table import FURTHER, seed_means, seed_scores, seed_table
+from use_st5._files import atomic_path, sole_writer
+from use_st5.training import Recipe
+from use_st5.training.recipe import Scores, StrategyName
+from use_st5.training.recipe_run import write_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Ablation:
+    """A table of recipes.
+
+    Attributes:
+        rows: The recipes by name.
+        steps: Optimizer steps of each stage; None: those of the recipes.
+        seeds: How many trainings of each row.
+        further: Data folder and exported encoder → scores by what is not looked at in training,
+            which stand beside the recipes' own; None: there are none.
+    """
+
+    rows: Mapping[str, Recipe]
+    steps: int | None = None
+    seeds: int = 3
+    further: Callable[[Path, Path], Scores] | None = None
+
+    def run(
+        self,
+        data: Path,
+        output: Path,
+        *,
+        seed: int = 0,
+        steps: int | None = None,
+        resume: bool = True,
+        strategy: StrategyName | None = None,
+        teacher: Path | None = None,
+        pretrained: Path | None = None,
+        prepared: Path | None = None,
+        seeds: int | None = None,
+        rows: Sequence[str] = (),
+    ) -> Scores:
+        """Trains rows with each seed, all rows with the first before the second.
+
+        After each training `table.md` is written, of all that is complete with so many steps.
+
+        Args:
+            data: Folder of the corpora.
+            output: Folder of the runs and the table.
+            seed: The first of the seeds.
+            steps: Optimizer steps of each stage; the table's own by default.
+            resume: Whether runs that are complete or interrupted are kept.
+            strategy: As in `Recipe.run`, on one machine.
+            teacher: As in `Recipe.run`; for all runs `teacher` in `output` by default.
+            pretrained: As in `Recipe.run`; by default what a run in `output` would start from.
+            prepared: As in `Recipe.run`; for all runs `prepared` in `output` by default.
+            seeds: How many; the table's own by default.
+            rows: Names of those to train; none: all.
+
+        Returns:
+            Mean score by "row/score", of all that is complete.
+
+        Raises:
+            ValueError: There is no such row.
+        """
+        names, steps = self._names(rows), steps or self.steps
+        options: dict[str, Any] = {"steps": steps, "resume": resume, "strategy": strategy}
+        options["prepared"] = prepared or output / "prepared"
+        folders = {
+            "teacher": teacher or output / "teacher",
+            "pretrained": pretrained or output.parent / "pretrain_t5",
+        }
+        with sole_writer(output, inside=True):
+            for each in range(seed, seed + (seeds or self.seeds)):
+                for name in names:
+                    recipe, folder = self.rows[name], output / f"{_stem(name, steps)}_{each}"
+                    if not (resume and (folder / "scores.json").exists()):
+                        own = {str(key): folders[key] for key in recipe.folders}
+                        (folder / FURTHER).unlink(missing_ok=True)
+                        recipe.run(data, folder, seed=each, **options | own)
+                    if self.further and not (folder / FURTHER).exists():
+                        write_json(folder / FURTHER, self.further(data, folder / "model"))
+                    self._write_table(output, steps)
+        return seed_means(self._complete(output, steps))
+
+    def _names(self, rows: Sequence[str]) -> list[str]:
+        if unknown := [name for name in rows if name not in self.rows]:
+            known = ", ".join(self.rows)
+            raise ValueError(f"rows: expected some of {known}, received {', '.join(unknown)}.")
+        return [*(rows or self.rows)]
+
+    def _complete(self, output: Path, steps: int | None) -> dict[str, list[Scores]]:
+        """The scores of all complete runs: row → for each seed its scores."""
+        found = {name: seed_scores(output, _stem(name, steps)) for name in self.rows}
+        return {name: runs for name, runs in found.items() if runs}
+
+    def _write_table(self, output: Path, steps: int | None) -> None:
+        title = f"After {steps} steps" if steps else "As the recipes are"
+        with atomic_path(output / "table.md") as temporary:
+            temporary.write_text(seed_table(title, self._complete(output, steps)), encoding="utf-8")
+
+
+def _stem(name: str, steps: int | None) -> str:
+    """What the folders of a row's runs begin with, before the seed."""
+    return f"{name}_{steps}" if steps else name

@@ -1,0 +1,95 @@
+"""m-ST5's pipeline from text to table at a size that any machine runs; its scores mean nothing.
+
+    python -m experiments.multilingual_st5.reduced --data DATA --out runs/multilingual_st5_reduced
+
+The data at hand hold neither mT5's weights nor XNLI's training set. What is left shows that the
+steps of `multilingual_st5` fit together: triplets of XNLI's development set in 15 languages, no two
+sentences of a triplet in one; mT5's real pieces with their real ids, as far as there are any; an
+encoder of mT5's shape with random weights, 2 layers of width 32; adapters on all linear layers,
+merged, exported and evaluated through the same tasks. Random weights that adapters of rank 8 may
+turn a little are near chance: expect Tatoeba below 2 %, and correlations that words shared between
+the two sentences explain.
+
+DATA holds XTREME's `xnli/dev-XX.tsv`, `vocab/mt5-cn-subset/` (`sentencepiece_cn.model` and
+`sentencepiece_cn_keep_tokens.json` of bojone/t5_in_bert4keras) and the evaluation sets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import keras
+
+from experiments.command import main
+from experiments.multilingual_st5 import train as multilingual_st5
+from experiments.multilingual_st5.train import LoRA, training
+from use_st5._records import Count, read_record
+from use_st5.data import read_xnli
+from use_st5.data.published_corpus import Example
+from use_st5.models import SentenceT5
+from use_st5.text import SentencePieceVectorizer
+from use_st5.training import Run
+
+
+def dev_files(run: Run) -> dict[str, Path]:
+    """XTREME's development files of XNLI by language.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    files = {path.stem.removeprefix("dev-"): path for path in run.data.glob("xnli/dev-*.tsv")}
+    if not files:
+        raise FileNotFoundError(f"Expected xnli/dev-XX.tsv below {run.data}. Found none.")
+    return dict(sorted(files.items()))
+
+
+def subset_vectorizer(run: Run) -> SentencePieceVectorizer:
+    """The part of mT5's vocabulary in the data folder, its pieces with their ids in the whole.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+    """
+    folder = run.data / "vocab" / "mt5-cn-subset"
+    path = folder / "sentencepiece_cn_keep_tokens.json"
+    kept = read_record(path, list[Count], remedy="Fetch it again.", limit=2**24)
+    return SentencePieceVectorizer(folder / "sentencepiece_cn.model", piece_ids=kept)
+
+
+def random_mt5(run: Run, dtype: str) -> SentenceT5:
+    """An encoder of mT5's kind, all its rows of the table, and little else."""
+    keras.utils.set_random_seed(run.seed)
+    model = SentenceT5.from_preset(
+        "mt5_small",
+        projection_dim=None,
+        normalize=False,
+        dtype=dtype,
+        num_layers=2,
+        hidden_dim=32,
+        intermediate_dim=64,
+        num_heads=2,
+        key_value_dim=16,
+    )
+    model.build()
+    return model
+
+
+def triplets(run: Run) -> Iterator[Example]:
+    """Triplets of three different languages."""
+    return read_xnli(dev_files(run)).examples(seed=run.seed)
+
+
+RECIPE = dataclasses.replace(
+    multilingual_st5.RECIPE,
+    name="multilingual_st5_reduced",
+    material=LoRA(base=random_mt5, targets="all_linear").opened,
+    vectorizer=subset_vectorizer,
+    check=dev_files,
+    stages=(training(triplets, learning_rate=1e-2, pieces=1),),
+    metadata={"note": "random base, for show"},
+)
+
+
+if __name__ == "__main__":
+    main(RECIPE)

@@ -1,0 +1,1 @@
+"""SBERT, DefSent and their combinations (Tsukagoshi, Sasano and Takeda 2022)."""

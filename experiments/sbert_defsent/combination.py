@@ -1,0 +1,88 @@
+"""One encoder of two that recipes train apart: Average and Concat of SBERT and DefSent."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from use_st5 import TrainableEncoder
+from use_st5._files import sole_writer
+from use_st5.evaluation.sts import stsb_development
+from use_st5.models import Ensemble
+from use_st5.models.ensemble.ensemble import Mode
+from use_st5.training import Recipe
+from use_st5.training.recipe import Scores, StrategyName
+from use_st5.training.recipe_run import write_json
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Combination:
+    """One encoder of two that were trained apart.
+
+    Attributes:
+        name: Of the exported encoder.
+        mode: What becomes of the two vectors, as in `Ensemble`.
+        sbert: One of the two trainings.
+        defsent: The other.
+        expected: As in `Recipe`.
+    """
+
+    name: str
+    mode: Mode
+    sbert: Recipe
+    defsent: Recipe
+    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def run(
+        self,
+        data: Path,
+        output: Path,
+        *,
+        seed: int = 0,
+        steps: int | None = None,
+        resume: bool = True,
+        strategy: StrategyName | None = None,
+        pretrained: Path | None = None,
+        prepared: Path | None = None,
+        sbert: Path | None = None,
+        defsent: Path | None = None,
+    ) -> Scores:
+        """Trains what is not there yet, puts the two together, exports and scores.
+
+        Args:
+            data: As in `Recipe.run`, and so are the others.
+            output: Folder of the encoder, and of the trainings where they have none of their own.
+            seed: Of both trainings.
+            steps: Optimizer steps of each training; the recipes' own by default.
+            resume: Whether what is complete or interrupted is kept.
+            strategy: As in `Recipe.run`, on one machine.
+            pretrained: The checkpoint that both start from.
+            prepared: Folder of arrays; `prepared` in `output` by default.
+            sbert: Output folder of a run of the first; by default `sbert` in `output`.
+            defsent: Output folder of a run of the second; by default `defsent` in `output`.
+        """
+        with sole_writer(output, inside=True):
+            encoders = []
+            for recipe, folder in (
+                (self.sbert, sbert or output / "sbert"),
+                (self.defsent, defsent or output / "defsent"),
+            ):
+                if not (resume and (folder / "scores.json").exists()):
+                    recipe.run(
+                        data, folder, seed=seed, steps=steps, resume=resume, strategy=strategy,
+                        pretrained=pretrained, prepared=prepared or output / "prepared",
+                    )  # fmt: skip
+                encoders.append(TrainableEncoder.load(folder / "model"))
+            combined = TrainableEncoder(
+                Ensemble.of_encoders(encoders, mode=self.mode),
+                encoders[0].vectorizer,
+                name=self.name,
+                max_length=encoders[0].max_length,
+                metadata={**encoders[0].metadata, "combination": self.mode},
+            )
+            combined.model.build()
+            combined.export(output / "model")
+            scores = stsb_development(data)(combined.encode)
+            write_json(output / "scores.json", scores)
+        return scores

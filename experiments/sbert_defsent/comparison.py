@@ -1,0 +1,185 @@
+"""SBERT, DefSent and their five combinations side by side: STS, transfer and probing.
+
+    python -m experiments.sbert_defsent.comparison --data DATA --out runs/comparison
+    python -m experiments.sbert_defsent.comparison --pretrained FOLDER --model bert_base --data DATA
+
+The experiment of Tsukagoshi, Sasano and Takeda (*SEM 2022) on one pre-trained model: each method
+of `sbert_defsent`, and the model without fine-tuning, with three seeds; then the correlations of
+STS12 to SICK-R (the paper's Table 3), by the source of the sentences (Figure 2) and by the words
+that the two of a pair share (Figure 3), the transfer tasks (Table 4) and the probing tasks (Figure
+5), as far as their files are in DATA. The transfer tasks take SentEval's quick settings (five
+folds, RMSProp, batches of 128), which its authors keep for prototypes; with `--classifier full`
+they take those of the paper (ten folds, Adam, batches of 64, epoch size 4), as probing always does.
+
+The seeds come one after the other, all methods of the first before the second, trained and scored
+on STS; then the transfer and probing tasks, which take longer, in the same order. What is complete
+is not repeated, and the same command goes on where it was interrupted. `tables.md` and the plots
+are written after each method, with mean and standard deviation over the seeds that are there.
+
+`--seeds N` is their number, `--methods sbert,s_d` names some rows, `--model` trains with the
+paper's settings for a model instead of those for two cores. No test set is looked at in training.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from experiments.command import main
+from experiments.sbert_defsent.combination import Combination
+from experiments.sbert_defsent.comparison_results import (
+    NAMES,
+    STS,
+    TRANSFER,
+    main_scores,
+    records_of,
+    write_results,
+)
+from experiments.sbert_defsent.train import METHODS, Method, published
+from use_st5 import SentenceEncoder
+from use_st5._files import atomic_path, sole_writer
+from use_st5.data import DataFolder
+from use_st5.data.data_folder import MissingDataError
+from use_st5.evaluation import EvaluationRecord, EvaluationTask, evaluate, select_tasks
+from use_st5.evaluation.classification import DATASETS, transfer_task
+from use_st5.evaluation.registry import groups, with_data
+from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.training import Recipe
+from use_st5.training.recipe import Scores, StrategyName
+
+# The README of SentEval: "for prototyping", and comparable with the literature, as the paper has it
+# (section 3.3).
+QUICK = SentEvalClassifier(folds=5, optimizer="rmsprop", batch_size=128, tenacity=3, epoch_size=2)
+CLASSIFIERS = {"quick": QUICK, "full": SentEvalClassifier()}
+
+
+def run(
+    data: Path,
+    output: Path,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    resume: bool = True,
+    strategy: StrategyName | None = None,
+    pretrained: Path | None = None,
+    seeds: int = 3,
+    methods: Sequence[str] = tuple(NAMES),
+    model: Literal["bert_base", "bert_large", "roberta_base", "roberta_large"] | None = None,
+    classifier: Literal["quick", "full"] = "quick",
+) -> Scores:
+    """Trains and scores every method with every seed.
+
+    Args:
+        data: Folder of the corpora and the evaluation sets.
+        output: Folder of the runs, the tables and the plots.
+        seed: The first of the seeds.
+        steps: Optimizer steps of each stage; those of the methods by default.
+        resume: Whether runs that are complete or interrupted are kept.
+        strategy: As in `Recipe.run`, on one machine.
+        pretrained: As for `sbert_defsent`.
+        seeds: How many.
+        methods: Names of rows, in the order of training.
+        model: Whose settings of the paper to train with; None: those for two cores.
+        classifier: SentEval's quick settings for the transfer tasks, or its usual ones.
+
+    Returns:
+        Mean of the main scores by "row/task".
+
+    Raises:
+        ValueError: There is no such row.
+        MissingDataError: No evaluation set is in the folder.
+    """
+    if unknown := [name for name in methods if name not in NAMES]:
+        raise ValueError(f"methods: expected some of {', '.join(NAMES)}, received {unknown}.")
+    with sole_writer(output, inside=True):
+        tasks = tasks_at_hand(data, CLASSIFIERS[classifier])
+        known = METHODS if model is None else published(model)
+        options = {"steps": steps, "resume": resume, "strategy": strategy, "pretrained": pretrained}
+        runs = [(name, each) for each in range(seed, seed + seeds) for name in methods]
+        for name, each in runs:
+            folder = _folder(output, name, each)
+            if not (resume and (folder / "scores.json").exists()):
+                (folder / "evaluation.json").unlink(missing_ok=True)
+                _train(name, known[name], data, output, each, options)
+            _evaluate(folder, [task for task in tasks if task.group == "sts"], data)
+        for name, each in runs:
+            _evaluate(_folder(output, name, each), tasks, data)
+        write_results(output)
+    return {
+        f"{name}/{task}": float(np.mean([scores[task] for scores in runs]))
+        for name, runs in main_scores(records_of(output)).items()
+        for task in runs[0]
+    }
+
+
+def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[EvaluationTask]:
+    """The tasks of the comparison whose data is in a folder.
+
+    Args:
+        data: The folder.
+        classifier: Of the transfer tasks.
+
+    Raises:
+        MissingDataError: There is none.
+    """
+    probing = [task.name for task in groups()["probing"]]
+    wanted = select_tasks(",".join([*STS, "sts_sources", "sts_dice", *TRANSFER, *probing]))
+    transfer = {task.name: task for task in (transfer_task(d, classifier) for d in DATASETS)}
+    found = [transfer.get(task.name, task) for task in with_data(wanted, DataFolder(data))]
+    if not found:
+        raise MissingDataError(f"{data}: expected the STS sets or others to compare on, found none")
+    return found
+
+
+def _evaluate(folder: Path, tasks: Sequence[EvaluationTask], data: Path) -> None:
+    """Scores a run on tasks, and the tables follow, unless its record has them all, as set."""
+    record = folder / "evaluation.json"
+    tasks_of_record = EvaluationRecord.read(record).tasks if record.exists() else {}
+    known = {name: each["options"] for name, each in tasks_of_record.items()}
+    if any(known.get(task.name) != json.loads(json.dumps(dict(task.options))) for task in tasks):
+        encoder, command = SentenceEncoder(folder / "model"), " ".join(sys.argv)
+        evaluate(encoder, tasks, data, cache=folder / "cache", command=command).write(record)
+        write_results(folder.parent)
+
+
+def _folder(output: Path, name: str, seed: int) -> Path:
+    # No seed enters where nothing is trained.
+    return output / (name if name == "untuned" else f"{name}_{seed}")
+
+
+def _train(
+    name: str,
+    method: Method,
+    data: Path,
+    output: Path,
+    seed: int,
+    options: Mapping[str, Any],
+) -> None:
+    folder = _folder(output, name, seed)
+    given: dict[str, Any] = {**options, "seed": seed, "prepared": output / "prepared"}
+    singles = {each: _folder(output, each, seed) for each in ("sbert", "defsent")}
+    if isinstance(method, Combination):
+        method.run(data, folder, sbert=singles["sbert"], defsent=singles["defsent"], **given)
+        return
+    _begin_with_singles(method, folder, singles)
+    method.run(data, folder, **given)
+
+
+def _begin_with_singles(method: Recipe, folder: Path, singles: Mapping[str, Path]) -> None:
+    """Takes over a first stage that is a finished run of its own: it would come out the same."""
+    first = method.stages[0].name if len(method.stages) > 1 else ""
+    done = singles.get(first, Path()) / "checkpoints" / first
+    own = folder / "checkpoints" / first
+    if first and done.is_dir() and not (folder / "checkpoints").exists():
+        with atomic_path(own) as temporary:
+            shutil.copytree(done, temporary, ignore=shutil.ignore_patterns("logs"))
+
+
+if __name__ == "__main__":
+    main(run)

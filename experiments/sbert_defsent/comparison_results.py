@@ -1,0 +1,163 @@
+"""The tables and plots of `sbert_defsent_comparison`, out of the records of its runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from experiments.seed_table import seed_table
+from use_st5._files import atomic_path
+from use_st5.evaluation import EvaluationRecord
+from use_st5.evaluation.report import charts
+from use_st5.evaluation.report.charts import LIGHT, Axis, Series
+
+# What the rows are called in the paper.
+NAMES = {
+    "untuned": "w/o FT", "sbert": "SBERT", "defsent": "DefSent", "s_d": "S+D", "d_s": "D+S",
+    "multi": "Multi", "average": "Average", "concat": "Concat",
+}  # fmt: skip
+STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+TRANSFER = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+# Of the plots: the rows of the paper's figures, and the combination that it finds best.
+_FIGURES = ("untuned", "sbert", "defsent", "s_d")
+Values = Mapping[str, float]
+
+
+def records_of(output: Path) -> dict[str, list[EvaluationRecord]]:
+    """Row → the records of its seeds, in the order of the paper's tables."""
+    found = {
+        name: [EvaluationRecord.read(path) for path in sorted(_record_files(output, name))]
+        for name in NAMES
+    }
+    return {name: records for name, records in found.items() if records}
+
+
+def _record_files(output: Path, name: str) -> Iterator[Path]:
+    pattern = name if name == "untuned" else f"{name}_[0-9]*"
+    return output.glob(f"{pattern}/evaluation.json")
+
+
+def main_scores(records: Mapping[str, Sequence[EvaluationRecord]]) -> dict[str, list[Values]]:
+    """Row → for each seed task → its main score."""
+    return {
+        name: [
+            {task: _number(found["scores"][found["main"]]) for task, found in each.tasks.items()}
+            for each in runs
+        ]
+        for name, runs in records.items()
+    }
+
+
+def _parts(
+    records: Mapping[str, Sequence[EvaluationRecord]], task: str, key: str
+) -> dict[str, list[Values]]:
+    """Row → for each seed part of a task → Spearman's correlation there."""
+    found = {
+        name: [each.tasks[task]["details"][key] for each in runs if task in each.tasks]
+        for name, runs in records.items()
+    }
+    return {
+        name: [
+            {part: _number(values["spearman"]) for part, values in _named(each).items()}
+            for each in runs
+        ]
+        for name, runs in found.items()
+        if runs
+    }
+
+
+def _named(parts: Mapping[str, Values] | Sequence[Values]) -> Mapping[str, Values]:
+    """Parts by name; quintiles, which have none, by where they begin and end."""
+    if isinstance(parts, Mapping):
+        return parts
+    return {f"{each['dice_from']:.2f} to {each['dice_to']:.2f}": each for each in parts}
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def write_results(output: Path) -> None:
+    """Writes `tables.md` and the plots of all records in the folder, those of earlier runs too."""
+    records = records_of(output)
+    scores = main_scores(records)
+    sources, dice = (
+        _parts(records, "sts_sources", "sources"),
+        _parts(records, "sts_dice", "quintiles"),
+    )
+    probing = [task for task in [*scores.values()][0][0] if task.startswith("probing_")]
+    tables = (
+        ("STS, Spearman's correlation over all pairs of a set", _only(scores, STS), True),
+        ("STS by source, Spearman's correlation", sources, False),
+        ("STS-B by the words that a pair shares (Dice coefficient), Spearman's", dice, False),
+        ("Transfer, accuracy", _only(scores, TRANSFER), True),
+        ("Probing, accuracy", _only(scores, probing), True),
+    )
+    text = "\n".join(
+        seed_table(title, _as_published(rows), averaged) for title, rows, averaged in tables if rows
+    )
+    with atomic_path(output / "tables.md") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    _write_plots(output, sources, dice, _only(scores, TRANSFER))
+
+
+def _only(scores: Mapping[str, list[Values]], tasks: Sequence[str]) -> dict[str, list[Values]]:
+    """Of each row the runs that are scored on some of the tasks."""
+    chosen: dict[str, list[Values]] = {
+        name: [{task: each[task] for task in tasks if task in each} for each in runs]
+        for name, runs in scores.items()
+    }
+    return {name: scored for name, runs in chosen.items() if (scored := [*filter(None, runs)])}
+
+
+def _as_published(rows: Mapping[str, list[Values]]) -> dict[str, list[Values]]:
+    """The rows by what the paper calls them."""
+    return {NAMES.get(name, name): runs for name, runs in rows.items()}
+
+
+def _write_plots(
+    output: Path,
+    sources: Mapping[str, list[Values]],
+    dice: Mapping[str, list[Values]],
+    transfer: Mapping[str, list[Values]],
+) -> None:
+    axis = "Spearman correlation × 100"
+    if sources:
+        labels, series = _series(sources)
+        _save(output / "sts_sources.png", charts.dots(LIGHT, labels, series, Axis(axis)))
+    if dice:
+        labels, series = _series(dice)
+        ticks = {float(n): label.replace(" to ", " to\n") for n, label in enumerate(labels)}
+        lines = [
+            dataclasses.replace(one, x=tuple(ticks), y=one.x, spread=one.spread) for one in series
+        ]
+        words = Axis("Dice coefficient of the two sentences’ words", axis)
+        _save(output / "sts_dice.png", charts.lines(LIGHT, lines, words, ticks))
+    if transfer:
+        labels, series = _series(transfer)
+        figure = charts.bars(LIGHT, labels, series, Axis("Accuracy × 100", ends=(50, 100)))
+        _save(output / "transfer.png", figure)
+
+
+def _series(rows: Mapping[str, list[Values]]) -> tuple[list[str], list[Series]]:
+    """The labels, and a series for each row of the paper's figures, and for S+D."""
+    labels = [*dict.fromkeys(column for runs in rows.values() for column in runs[0])]
+    series = []
+    for position, name in enumerate(_FIGURES):
+        if name in rows:
+            values = 100 * np.array(
+                [[run.get(label, np.nan) for label in labels] for run in rows[name]]
+            )
+            mean, several = values.mean(axis=0), len(values) > 1
+            spread = values.std(axis=0, ddof=1) if several else np.zeros_like(mean)
+            ends = tuple(zip(mean - spread, mean + spread, strict=True)) if several else ()
+            series.append(Series(NAMES[name], tuple(mean), spread=ends, model=position))
+    return labels, series
+
+
+def _save(path: Path, figure: charts.Figure) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(charts.png(figure))

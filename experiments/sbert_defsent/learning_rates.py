@@ -1,0 +1,134 @@
+"""The learning rate of SBERT or DefSent on a pre-trained model: three seeds at each, STS-B dev.
+
+    python -m experiments.sbert_defsent.learning_rates --method defsent --data DATA --out runs/rates
+    python -m experiments.sbert_defsent.learning_rates --method sbert --model bert_base \
+        --pretrained FOLDER
+
+Tsukagoshi, Sasano and Takeda (*SEM 2022), appendix A: batches of 16, one epoch, and the learning
+rate with the highest mean score on a validation set over three seeds. Here the score is Spearman's
+correlation on STS-B dev. The learning rates are 2^(k/2)·1e-6, as those that DefSent's authors
+chose; k goes from 0 to 14.
+
+`table.md` has mean and standard deviation of each rate, `chosen.json` the best. `--model` trains
+with the paper's settings and data for a model, instead of few steps. What is complete is kept, and
+the same command goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from experiments.ablation import Ablation
+from experiments.command import main
+from experiments.sbert_defsent.train import (
+    BATCH_SIZE,
+    DEFSENT_STEPS,
+    PAIRS,
+    PAPER_PAIRS,
+    PAPER_WORDS,
+    SBERT_STEPS,
+    WORDS,
+    Pooling,
+    defsent,
+    initial_model,
+    sbert,
+)
+from experiments.sbert_defsent.train import RECIPE as BASE  # `RECIPE` would be this file's own.
+from use_st5.distillation.minilm import given_or_minilm
+from use_st5.training import Recipe, Stage
+from use_st5.training.recipe import Scores, StrategyName
+from use_st5.training.recipe_run import write_json
+
+Method = Literal["sbert", "defsent"]
+Model = Literal["bert_base", "bert_large", "roberta_base", "roberta_large"]
+LEARNING_RATES = tuple(2 ** (k / 2) * 1e-6 for k in range(15))
+CHOSEN_BY = "stsb_dev_spearman"
+
+
+def run(
+    data: Path,
+    output: Path,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    resume: bool = True,
+    strategy: StrategyName | None = None,
+    pretrained: Path | None = None,
+    method: Method = "defsent",
+    model: Model | None = None,
+    pooling: Pooling = "mean",
+    seeds: int = 3,
+    learning_rates: Sequence[float] = LEARNING_RATES,
+    batch_sizes: Sequence[int] = (BATCH_SIZE,),
+) -> Scores:
+    """Trains with every learning rate, batch size and seed, and writes which mean is the highest.
+
+    Args:
+        data: Folder of the corpora and of STS-B.
+        output: Folder of the runs, the table and the choice.
+        seed: The first of the seeds.
+        steps: Optimizer steps of each training; those of the method by default.
+        resume: Whether runs that are complete or interrupted are kept.
+        strategy: As in `Recipe.run`, on one machine.
+        pretrained: As for `sbert_defsent`.
+        method: What is trained.
+        model: Whose data and number of steps of the paper to train with; None: few steps.
+        pooling: Of the vectors.
+        seeds: How many.
+        learning_rates: Those to choose among.
+        batch_sizes: Those to choose among.
+
+    Returns:
+        Mean score by "learning rate_batch size/score".
+    """
+    grid = {
+        f"{rate:.3g}_{size}": (rate, size)
+        for rate, size in itertools.product(learning_rates, batch_sizes)
+    }
+    rows = {
+        name: _recipe(_stage(method, rate, published=model is not None), size, pooling)
+        for name, (rate, size) in grid.items()
+    }
+    means = Ablation(rows=rows).run(
+        data,
+        output,
+        seed=seed,
+        steps=steps,
+        resume=resume,
+        strategy=strategy,
+        pretrained=given_or_minilm(pretrained),
+        seeds=seeds,
+    )
+    best = max(rows, key=lambda name: means[f"{name}/{CHOSEN_BY}"])
+    rate, size = grid[best]
+    mean = means[f"{best}/{CHOSEN_BY}"]
+    write_json(output / "chosen.json", {"learning_rate": rate, "batch_size": size, CHOSEN_BY: mean})
+    return means
+
+
+def _stage(method: Method, rate: float, *, published: bool) -> Stage:
+    if method == "sbert":
+        pairs = PAPER_PAIRS if published else PAIRS
+        return sbert(None if published else SBERT_STEPS, rate, pairs=pairs)
+    words = PAPER_WORDS if published else WORDS
+    return defsent(None if published else DEFSENT_STEPS, rate, words=words)
+
+
+def _recipe(stage: Stage, batch_size: int, pooling: Pooling) -> Recipe:
+    tasks = tuple(dataclasses.replace(task, batch_size=batch_size) for task in stage.tasks)
+    return dataclasses.replace(
+        BASE,
+        name=stage.name,
+        model=partial(initial_model, pooling=pooling),
+        stages=(dataclasses.replace(stage, tasks=tasks),),
+        metadata={**BASE.metadata, "pooling": pooling},
+    )
+
+
+if __name__ == "__main__":
+    main(run)

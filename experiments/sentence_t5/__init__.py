@@ -1,0 +1,1 @@
+"""Sentence-T5 (Ni et al. 2021)."""

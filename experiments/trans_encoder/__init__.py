@@ -1,0 +1,1 @@
+"""Trans-Encoder (Liu et al. 2022)."""

@@ -1,0 +1,144 @@
+"""Trans-Encoder's variants side by side, with several seeds: what each gains over its start.
+
+    python -m experiments.trans_encoder.comparison --data DATA --out runs/trans_encoder
+    python -m experiments.trans_encoder.comparison --variants bi_bce,cross_mse,exchanged --data DATA
+    python -m experiments.trans_encoder.comparison --pretrained FOLDER --second FOLDER --data DATA
+
+Runs variants of `trans_encoder`, all of the first seed before the second, and writes `tables.md`
+after each: Spearman's correlation by set, and the area under the ROC curve, of the start, the best
+bi- and the best cross-encoder, mean and standard deviation over the seeds that are there, and what
+was gained over the start. What is complete is not repeated, and the same command goes on where it
+was interrupted. Each run's own `report.md` says which sets were among its pairs.
+
+`--seeds N` is the number of seeds, `--variants` names the variants; by default those of the paper's
+Tables 1 and 2: self- and mutual distillation, and both on pairs that are mined from text alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from experiments.command import main
+from experiments.sbert_defsent.comparison_results import Values
+from experiments.seed_table import seed_means, seed_scores, seed_table
+from experiments.trans_encoder import train as trans_encoder
+from experiments.trans_encoder.report import STS
+from use_st5._files import atomic_path, sole_writer
+from use_st5.training.recipe import Scores, StrategyName
+
+# Row → for each seed column → value.
+Rows = dict[str, list[dict[str, float]]]
+
+
+def run(
+    data: Path,
+    output: Path,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    resume: bool = True,
+    strategy: StrategyName | None = None,
+    pretrained: Path | None = None,
+    second: Path | None = None,
+    language_model: Path | None = None,
+    second_language_model: Path | None = None,
+    seeds: int = 3,
+    variants: Sequence[str] = ("self", "mutual", "inductive", "mutual_inductive"),
+) -> Scores:
+    """Trains and scores every variant with every seed.
+
+    Args:
+        data: As in `PairDistillation.run`.
+        output: Folder of the runs and of `tables.md`.
+        seed: The first of the seeds.
+        steps: As in `PairDistillation.run`, and so are `strategy`, `pretrained` and `second`.
+        resume: Whether runs that are complete or interrupted are kept.
+        strategy: As above.
+        pretrained: As above.
+        second: As above.
+        language_model: As above.
+        second_language_model: As above.
+        seeds: How many.
+        variants: Names of `trans_encoder`'s variants, in the order of training.
+
+    Returns:
+        Mean over the seeds by "variant: model/set".
+
+    Raises:
+        ValueError: There is no such variant.
+    """
+    known = trans_encoder.VARIANTS
+    if unknown := [name for name in variants if name not in known]:
+        raise ValueError(f"variants: expected some of {', '.join(known)}, received {unknown}.")
+    with sole_writer(output, inside=True):
+        for each in range(seed, seed + seeds):
+            for name in variants:
+                folder = output / f"{name}_{each}"
+                if not (resume and (folder / "scores.json").exists()):
+                    known[name].run(
+                        data, folder, seed=each, steps=steps, resume=resume, strategy=strategy,
+                        pretrained=pretrained, second=second, language_model=language_model,
+                        second_language_model=second_language_model,
+                    )  # fmt: skip
+                _write_tables(output)
+    return seed_means(rows_of(output))
+
+
+def rows_of(output: Path) -> Rows:
+    """The scores of all complete runs of a folder: "variant: model" → for each seed set → score."""
+    found: Rows = {}
+    for name in trans_encoder.VARIANTS:
+        for run in seed_scores(output, name):
+            for model, scores in _by_model(run).items():
+                found.setdefault(f"{name}: {model}", []).append(scores)
+    return found
+
+
+def gains_of(rows: Rows) -> Rows:
+    """What each model gained over the start of its learner, seed by seed."""
+    found: Rows = {}
+    for row, runs in rows.items():
+        start = re.sub("(bi|cross)$", "start", row)
+        if start != row:
+            found[row] = [
+                {column: value - before[column] for column, value in run.items()}
+                for run, before in zip(runs, rows[start], strict=True)
+            ]
+    return found
+
+
+def _by_model(scores: Mapping[str, float]) -> Mapping[str, dict[str, float]]:
+    models: dict[str, dict[str, float]] = {}
+    for name, value in scores.items():
+        model, _, task = name.partition("/")
+        models.setdefault(model, {})[task] = value
+    return models
+
+
+def _write_tables(output: Path) -> None:
+    rows = rows_of(output)
+    parts = []
+    for what, columns in (
+        ("STS, Spearman's correlation over all pairs of a set", STS),
+        ("Pair classification, area under the ROC curve", None),
+    ):
+        for title, given in (("", rows), (", gain over the start", gains_of(rows))):
+            chosen: dict[str, list[Values]] = {}
+            chosen |= {name: [_only(run, columns) for run in runs] for name, runs in given.items()}
+            if any(runs[0] for runs in chosen.values()):
+                parts.append(seed_table(f"{what}{title}", chosen, averaged=True))
+    with atomic_path(output / "tables.md") as temporary:
+        temporary.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _only(run: Mapping[str, float], columns: Sequence[str] | None) -> dict[str, float]:
+    """The STS sets in the paper's order; None: all others."""
+    if columns is None:
+        return {name: value for name, value in run.items() if name not in STS}
+    return {name: run[name] for name in columns if name in run}
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,215 @@
+"""Pairs of texts without a label: of the STS sets, of a user's file, or mined from running text."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from use_st5._lines import read_text
+from use_st5.data import CORPORA, DataFolder, DataSource, TextReader
+from use_st5.data.held_out import normalized, without_held_out
+from use_st5.distillation.mined_pairs import Pair, mined_pairs
+from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.evaluation.sts import read_sts
+
+# Texts → vectors `[texts, dimension]`.
+Embed = Callable[[list[str]], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class SetPool:
+    """The pairs of STS sets, whose scores are not looked at.
+
+    Each pair is there once, in whichever order. With `complete` it is as in Trans-Encoder's code,
+    whose pool has 37,081 pairs (Liu et al. 2022, Table 15): pairs that the organisers of STS15 and
+    STS16 never scored count too, and only a pair of the same strings in the same order is dropped.
+
+    Attributes:
+        sources: The sets.
+        without: Sets that are tested on: their pairs are left out, since the STS Benchmark and SICK
+            share pairs with others. Those that are not in the data folder are no matter.
+        limit: How many are drawn; None: all.
+        complete: Whether these are all pairs, as above.
+    """
+
+    sources: tuple[DataSource, ...]
+    without: tuple[DataSource, ...] = ()
+    limit: int | None = None
+    complete: bool = False
+
+    def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
+        """The pairs in the order of the sets.
+
+        Raises:
+            MissingDataError: A set is not in the folder.
+        """
+        del embed  # Nothing is searched.
+        folder = DataFolder(data)
+        tested = {
+            unordered(pair)
+            for source in self.without
+            if folder.has(source)
+            for pair in _pairs_of(folder, source)
+        }
+        found = itertools.chain(
+            *(_pairs_of(folder, source, unscored=self.complete) for source in self.sources)
+        )
+        left = (pair for pair in found if unordered(pair) not in tested)
+        pairs = [*(dict.fromkeys(left) if self.complete else distinct(left))]
+        if self.limit is None or self.limit >= len(pairs):
+            return pairs
+        drawn = np.random.default_rng(seed).choice(len(pairs), self.limit, replace=False)
+        return [pairs[i] for i in sorted(drawn)]
+
+
+@dataclasses.dataclass(frozen=True)
+class MinedPool:
+    """Pairs out of running text, without the sentences of the test sets.
+
+    Attributes:
+        corpora: Keys of `CORPORA`, each giving as many sentences, or as many as it has.
+        text: A file or folder of running text in place of the corpora; None: the corpora.
+        sentences: How many are drawn in all.
+        words: The fewest and the most words of a sentence.
+        neighbours: As in `mined_pairs`, by the start's vectors.
+        others: As in `mined_pairs`.
+    """
+
+    corpora: tuple[str, ...] = ("100_english_novels", "wikitext_2")
+    text: Path | None = None
+    sentences: int = 7_500
+    words: tuple[int, int] = (5, 30)
+    neighbours: int = 1
+    others: int = 1
+
+    def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
+        """The pairs in the order of the sentences that were drawn.
+
+        Raises:
+            FileNotFoundError: A corpus, or all STS sets are missing.
+        """
+        held_out, rng = held_out_sentences(data), np.random.default_rng(seed)
+        sources: list[Iterable] = (
+            [CORPORA[name].examples(data) for name in self.corpora]
+            if self.text is None
+            else [TextReader(self.text)]
+        )
+        drawn: list[str] = []
+        for source in sources:
+            examples = ({"sentence": each["sentence"]} for each in source)
+            known = [*dict.fromkeys(self._fitting(without_held_out(examples, held_out)))]
+            share = min(len(known), self.sentences // len(sources))
+            drawn += [known[i] for i in sorted(rng.choice(len(known), share, replace=False))]
+        return mined_pairs(
+            drawn, embed(drawn), neighbours=self.neighbours, others=self.others, seed=seed
+        )
+
+    def _fitting(self, examples: Iterable[dict[str, str]]) -> Iterator[str]:
+        fewest, most = self.words
+        for example in examples:
+            if fewest <= len(example["sentence"].split()) <= most:
+                yield example["sentence"]
+
+
+@dataclasses.dataclass(frozen=True)
+class FilePool:
+    """The pairs of a user's file: two texts a line with a tab between them.
+
+    Attributes:
+        path: UTF-8, plain or gzip.
+    """
+
+    path: Path
+
+    def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
+        """The pairs in the order of the lines, each once.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: A line is not two texts, or there is none.
+        """
+        del data, embed, seed
+        found = []
+        for number, line in read_text(self.path):
+            cells = [cell.strip() for cell in line.split("\t")]
+            if len(cells) != 2 or not all(cells):
+                raise ValueError(
+                    f"{self.path}:{number}: expected two texts with one tab between them, "
+                    f"received {len(cells) - 1} tabs: {line[:80]!r}."
+                )
+            found.append((cells[0], cells[1]))
+        if not found:
+            raise ValueError(f"{self.path}: expected pairs of texts, found none.")
+        return [*distinct(found)]
+
+
+Pool = SetPool | MinedPool | FilePool
+
+
+def given_pool(usual: Pool, pairs: Path | None, text: Path | None) -> Pool:
+    """The pool of a run: a file of pairs, running text, or the usual one.
+
+    Raises:
+        ValueError: Both are given.
+    """
+    if pairs is not None and text is not None:
+        raise ValueError("Expected --pairs or --text, received both.")
+    if pairs is not None:
+        return FilePool(pairs)
+    if text is None:
+        return usual
+    mined = usual if isinstance(usual, MinedPool) else MinedPool()
+    return dataclasses.replace(mined, text=text)
+
+
+@dataclasses.dataclass(frozen=True)
+class Overlap:
+    """How much of what is tested on was among the pairs that were learnt from.
+
+    Attributes:
+        pairs: Share of the test pairs, in whichever order, in 0 … 1.
+        sentences: Share of the distinct sentences.
+    """
+
+    pairs: float
+    sentences: float
+
+    def __str__(self) -> str:
+        """In words, for a table."""
+        if not self.sentences:
+            return "inductive"
+        return f"transductive: {self.pairs:.0%} of pairs, {self.sentences:.0%} of sentences"
+
+
+def overlap(tested: Sequence[Pair], pool: Iterable[Pair]) -> Overlap:
+    """How much of the tested pairs a pool has, by their words alone."""
+    learnt = {unordered(pair) for pair in pool}
+    texts = {text for pair in learnt for text in pair}
+    pairs = [unordered(pair) for pair in tested]
+    sentences = {text for pair in pairs for text in pair}
+    return Overlap(
+        sum(pair in learnt for pair in pairs) / len(pairs), len(sentences & texts) / len(sentences)
+    )
+
+
+def unordered(pair: Pair) -> frozenset[str]:
+    """What two copies of a pair share, in whichever order: their words."""
+    return frozenset(map(normalized, pair))
+
+
+def distinct(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """Each pair once, in whichever order."""
+    seen: set[frozenset[str]] = set()
+    for pair in pairs:
+        if (key := unordered(pair)) not in seen:
+            seen.add(key)
+            yield pair
+
+
+def _pairs_of(folder: DataFolder, source: DataSource, *, unscored: bool = False) -> Iterator[Pair]:
+    pairs = read_sts(folder, source, unscored=unscored).pairs
+    return ((pair.first, pair.second) for pair in pairs)

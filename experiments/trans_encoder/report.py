@@ -1,0 +1,183 @@
+"""How models of both kinds do on pairs, set by set, and the report that says so."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.trans_encoder.pairs import Overlap, overlap
+from use_st5 import TrainableEncoder
+from use_st5._vectors import cosine
+from use_st5.data import DataFolder
+from use_st5.data.data_folder import MissingDataError
+from use_st5.distillation.mined_pairs import Pair
+from use_st5.evaluation import select_tasks
+from use_st5.evaluation.pairs import similarity_auc
+from use_st5.evaluation.sts import score_similarities
+from use_st5.training.trans_encoder import Taught
+from use_st5.vector_store import VectorCache
+
+# First texts, second texts → how alike they are `[pairs]`.
+Similar = Callable[[list[str], list[str]], np.ndarray]
+# Set → similarities of its pairs.
+Said = Mapping[str, np.ndarray]
+# In the paper's order; choices are made on STS-B dev, which is no test.
+STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+_PAIRS = ("pairs_qqp", "pairs_qnli", "pairs_mrpc")
+
+
+@dataclasses.dataclass(frozen=True)
+class TestSet:
+    """One set that is tested on.
+
+    Attributes:
+        name: Of its task.
+        title: For people.
+        metric: "spearman_all" or "auc".
+        pairs: Its pairs.
+        score: Similarities `[pairs]` → the score.
+    """
+
+    name: str
+    title: str
+    metric: str
+    pairs: list[Pair]
+    score: Callable[[np.ndarray], float]
+
+
+def test_sets(data: Path) -> tuple[list[TestSet], list[str]]:
+    """The sets that a data folder holds, and the titles of those that it does not."""
+    folder, found, missing = DataFolder(data), [], []
+    for task in select_tasks(",".join([*STS, *_PAIRS])):
+        try:
+            found.append(_test_set(task, folder))
+        except MissingDataError:
+            missing.append(task.title)
+    return found, missing
+
+
+def _test_set(task: Any, folder: DataFolder) -> TestSet:
+    task.used_sources(folder)
+    read = task.read(folder)
+    if task.group == "sts":
+
+        def correlation(similarities: np.ndarray) -> float:
+            return score_similarities(read, similarities, metric="given").spearman["all"]
+
+        pairs = [(pair.first, pair.second) for pair in read.pairs]
+        return TestSet(task.name, task.title, "spearman_all", pairs, correlation)
+
+    def area(similarities: np.ndarray) -> float:
+        return similarity_auc(lambda: similarities, read)
+
+    pairs = [*zip(*read.columns, strict=True)]
+    return TestSet(task.name, task.title, "auc", pairs, area)
+
+
+def similar(encoder: TrainableEncoder, *, kind: str) -> Similar:
+    """What an encoder says of pairs: the cosine of a bi-encoder, a cross-encoder's score."""
+    if kind == "cross":
+
+        def score(first: list[str], second: list[str]) -> np.ndarray:
+            logits = encoder.encode(zip(first, second, strict=True))[:, 0]
+            # Of float32 high scores would tie.
+            return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
+
+        return score
+    embed = VectorCache(encoder.encode)
+    return lambda first, second: cosine(embed(first), embed(second))
+
+
+def said_of(sets: Sequence[TestSet], encoder: TrainableEncoder, *, kind: str) -> Said:
+    """What an encoder says of the pairs of each set."""
+    say = similar(encoder, kind=kind)
+    return {
+        each.name: say(*(list(texts) for texts in zip(*each.pairs, strict=True))) for each in sets
+    }
+
+
+def ensemble_said(members: Sequence[Said]) -> Said:
+    """The means of what several encoders of one kind say: the paper's ensembles."""
+    return {name: np.mean([each[name] for each in members], axis=0) for name in members[0]}
+
+
+def scores_of(sets: Sequence[TestSet], said: Said) -> dict[str, float]:
+    """Set → score."""
+    return {each.name: each.score(said[each.name]) for each in sets}
+
+
+def report(
+    title: str,
+    sets: Sequence[TestSet],
+    missing: Sequence[str],
+    pool: Sequence[Pair],
+    scores: Mapping[str, Mapping[str, float]],
+    taught: Sequence[Taught],
+) -> str:
+    """The report in Markdown.
+
+    Args:
+        title: Of the run.
+        sets: What was tested on.
+        missing: What was not, for want of data.
+        pool: The pairs that were learnt from.
+        scores: Column → set → score.
+        taught: All models of the course.
+    """
+    overlaps = {each.name: overlap(each.pairs, pool) for each in sets}
+    lines = [
+        f"# {title}",
+        "",
+        f"{len(pool):,} pairs without labels were learnt from. A set is transductive where its "
+        "sentences were among them, inductive where none was.",
+        "",
+    ]
+    for metric, what in (
+        ("spearman_all", "STS: Spearman's correlation over all pairs of a set, x 100"),
+        ("auc", "Pair classification: area under the ROC curve, x 100"),
+    ):
+        chosen = [each for each in sets if each.metric == metric]
+        if chosen:
+            lines += [f"## {what}", "", *_table(chosen, overlaps, scores), ""]
+    if missing:
+        lines += [f"Not in the data folder: {', '.join(missing)}.", ""]
+    return "\n".join([*lines, *_development(taught)]) + "\n"
+
+
+def _table(
+    sets: Sequence[TestSet],
+    overlaps: Mapping[str, Overlap],
+    scores: Mapping[str, Mapping[str, float]],
+) -> list[str]:
+    lines = ["| set | pairs | in the pool | " + " | ".join(scores) + " |"]
+    lines.append("|---" * (3 + len(scores)) + "|")
+    for each in sets:
+        cells = [each.title, f"{len(each.pairs):,}", str(overlaps[each.name])]
+        cells += [f"{100 * column[each.name]:.2f}" for column in scores.values()]
+        lines.append("| " + " | ".join(cells) + " |")
+    apart = [each for each in sets if not overlaps[each.name].pairs]
+    for what, those in (("mean", sets), ("mean of those without a pair in the pool", apart)):
+        if len(those) > 1:
+            means = [
+                100 * np.mean([column[each.name] for each in those]) for column in scores.values()
+            ]
+            cells = [what, "", "", *(f"{mean:.2f}" for mean in means)]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _development(taught: Sequence[Taught]) -> list[str]:
+    lines = [
+        "## The course: Spearman's correlation on STS-B dev, which chooses, x 100",
+        "",
+        "| cycle | model | STS-B dev | step |",
+        "|---|---|---|---|",
+    ]
+    for each in taught:
+        model = f"{each.learner}, {each.kind}"
+        lines.append(f"| {each.cycle} | {model} | {100 * each.spearman:.2f} | {each.step} |")
+    return lines

@@ -1,0 +1,285 @@
+"""What the learners of Trans-Encoder begin with: encoders at hand, or made so without a label."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import keras
+import numpy as np
+
+from use_st5._files import atomic_path
+from use_st5.losses import SimCSELoss
+from use_st5.models import CrossEncoderModel, SentenceBert
+from use_st5.models.bert.model import Pooler
+from use_st5.training import ArrayData, Learner, LinearWarmup, PairIds, Task
+from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.checkpoints import saving_quietly
+from use_st5.training.optimizers import adamw
+from use_st5.training.pair_scores import Kind
+from use_st5.training.teaching import strategy_scope
+from use_st5.training.trans_encoder import BI_LENGTH, CROSS_LENGTH
+
+if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
+    from use_st5 import TrainableEncoder
+
+Pairs = Sequence[tuple[str, str]]
+Base = Literal["pretrained", "second"]
+# The plain language model behind each, of which its cross-encoder is made.
+_LANGUAGE_MODELS: Mapping[Base, str] = {
+    "pretrained": "language_model",
+    "second": "second_language_model",
+}
+_BI, _CROSS, _POOLER, _WEIGHTS = "bi.keras", "cross.keras", "pooler.npz", "model.weights.h5"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unsupervised:
+    """A training without a label before the course: SimCSE's, or Mirror-BERT's.
+
+    Attributes:
+        steps: Optimizer steps over the sentences of the pairs.
+        learning_rate: Of AdamW, without a warm-up.
+        decay: Whether the rate falls in a line to 0.
+        weight_decay: As in `adamw`.
+        max_grad_norm: The norm that gradients are clipped to; None: they are not.
+        batch_size: Sentences of a step.
+        temperature: As in `SimCSELoss`.
+        all_views: As in `SimCSELoss`; Mirror-BERT's.
+        masked_span: As in `SimCSELoss`; more than 0 is Mirror-BERT's.
+    """
+
+    steps: int
+    learning_rate: float = 3e-5
+    decay: bool = True
+    weight_decay: float = 0.0
+    max_grad_norm: float | None = 1.0
+    batch_size: int = 64
+    temperature: float = 0.05
+    all_views: bool = False
+    masked_span: int = 0
+
+    def optimizer(self) -> keras.optimizers.Optimizer:
+        """AdamW with its schedule."""
+        rate = LinearWarmup(self.learning_rate, self.steps, warmup_share=0.0, decay=self.decay)
+        return adamw(rate, weight_decay=self.weight_decay, global_clipnorm=self.max_grad_norm)
+
+    def loss(self, mask_id: int | None, seed: int) -> SimCSELoss:
+        """The loss, with the id that stands for masked tokens."""
+        return SimCSELoss(
+            temperature=self.temperature,
+            all_views=self.all_views,
+            masked_span=self.masked_span,
+            mask_id=mask_id,
+            seed=seed,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Start:
+    """One of the learners: its bi-encoder, and the cross-encoder of its kind.
+
+    Attributes:
+        name: Short name in files and tables.
+        base: Which of the pre-trained BERTs that the run is given: "pretrained" or "second".
+        bi: A bundled model or a folder; None: that BERT.
+        cross: Whether a cross-encoder takes part, made of that BERT; else it learns from others'.
+        pooling: Of a checkpoint that does not say it; None: the family's usual one.
+        unsupervised: What the bi-encoder is trained by before the course.
+        bi_rate: As in `Learner`.
+    """
+
+    name: str
+    base: Base = "pretrained"
+    bi: str | None = None
+    cross: bool = True
+    pooling: str | None = None
+    unsupervised: Unsupervised | None = None
+    bi_rate: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """A start with its weights and text stages.
+
+    Attributes:
+        start: What was opened.
+        bi: The bi-encoder.
+        cross: The encoder below a cross-encoder's head, and what puts pairs into rows; None where
+            none takes part.
+    """
+
+    start: Start
+    bi: TrainableEncoder
+    cross: TrainableEncoder | None
+
+    @classmethod
+    def of(cls, start: Start, folders: Mapping[str, Path | None]) -> Opened:
+        """Loads what a start names.
+
+        Args:
+            start: Its settings.
+            folders: Base → the folder of a BERT or RoBERTa; None: MiniLM's. "language_model" and
+                "second_language_model" → that of the plain language model that the cross-encoder
+                of each is made of; None: the base.
+
+        Raises:
+            ValueError: A cross-encoder is to be made of what is no BERT or RoBERTa.
+        """
+        from use_st5 import TrainableEncoder
+        from use_st5.convert import open_checkpoint
+        from use_st5.distillation.minilm import given_or_minilm
+
+        bi = None if start.bi is None else TrainableEncoder.load(start.bi)
+        if bi is not None and not start.cross:
+            return cls(start, bi, None)
+        folder = given_or_minilm(folders[start.base])
+        checkpoint = open_checkpoint(folder)
+        pooling = start.pooling if checkpoint.modules is None else None
+        base = TrainableEncoder.of_checkpoint(checkpoint, pooling=pooling)
+        if not start.cross:
+            return cls(start, base, None)
+        plain = folders.get(_LANGUAGE_MODELS[start.base])
+        return cls(start, bi or base, _below(plain or folder, None if plain else base))
+
+    def begin(self, checkpoints: Path) -> None:
+        """Puts the weights into the bi-encoder that it began the course with."""
+        if self.start.unsupervised is not None:
+            self.bi.model.load_weights(_begun(checkpoints, self.start) / _WEIGHTS)
+
+    def taught(self, kind: Kind, weights: Path | None) -> TrainableEncoder:
+        """The encoder of a kind with other weights; None: those that it has."""
+        from use_st5 import TrainableEncoder
+
+        encoder = self.bi
+        if kind == "cross":
+            assert self.cross is not None
+            model = CrossEncoderModel(self.cross.model)
+            encoder = TrainableEncoder(
+                model, self.cross.vectorizer, metadata=dict(self.bi.metadata)
+            )
+        if weights is not None:
+            encoder.model.load_weights(weights)
+        return encoder
+
+
+def _below(folder: Path, opened: TrainableEncoder | None) -> TrainableEncoder:
+    """What is below a cross-encoder's head: a folder's BERT, if it is not opened already.
+
+    Raises:
+        ValueError: It is no BERT or RoBERTa.
+    """
+    from use_st5 import TrainableEncoder
+    from use_st5.convert import open_checkpoint
+
+    base = opened or TrainableEncoder.of_checkpoint(open_checkpoint(folder))
+    if not isinstance(base.model, SentenceBert):
+        raise ValueError(
+            f"{folder}: expected a BERT or RoBERTa, of which a cross-encoder can be made, "
+            f"found a {type(base.model).__name__}."
+        )
+    return TrainableEncoder(base.model.pooled("cls"), base.vectorizer)
+
+
+def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) -> None:
+    """Writes models and ids, so that training needs neither text nor TensorFlow."""
+    folder.mkdir()
+    with saving_quietly():
+        opened.bi.model.save(folder / _BI)
+        if opened.cross is not None:
+            opened.cross.model.save(folder / _CROSS)
+    pooler = None if opened.cross is None else opened.cross.model.pooler
+    if pooler is not None:
+        np.savez(folder / _POOLER, kernel=pooler.kernel, bias=pooler.bias)
+    for name, texts in (("pairs", pairs), ("development", development)):
+        first, second = (list(each) for each in zip(*texts, strict=True))
+        ids = PairIds.of_texts(
+            opened.bi.vectorizer,
+            first,
+            second,
+            max_tokens=BI_LENGTH,
+            max_pair_tokens=CROSS_LENGTH,
+            pair_vectorizer=None if opened.cross is None else opened.cross.vectorizer,
+        )
+        fields = (each.name for each in dataclasses.fields(ids))
+        np.savez(folder / f"{name}.npz", **{each: getattr(ids, each) for each in fields})
+    mask = getattr(opened.bi.vectorizer, "mask", None)
+    np.save(folder / "mask_id.npy", -1 if mask is None else mask)
+
+
+def learner_of(
+    start: Start, prepared: Path, checkpoints: Path, seed: int, options: Mapping[str, Any]
+) -> Learner:
+    """The learner of what `write_start` wrote, trained without labels first where that is asked."""
+    pairs, development = (
+        PairIds(**np.load(prepared / f"{name}.npz")) for name in ("pairs", "development")
+    )
+    weights = None
+    if start.unsupervised is not None:
+        weights = _begun(checkpoints, start) / _WEIGHTS
+        if not weights.exists():
+            _train_unsupervised(start, prepared, pairs, checkpoints, seed, options)
+    return Learner(
+        name=start.name,
+        bi=functools.partial(_bi, prepared, weights),
+        cross=functools.partial(_cross, prepared) if start.cross else None,
+        pairs=pairs,
+        development=development,
+        bi_rate=start.bi_rate,
+    )
+
+
+def _begun(checkpoints: Path, start: Start) -> Path:
+    return checkpoints / "starts" / start.name
+
+
+def _bi(prepared: Path, weights: Path | None) -> keras.Model:
+    model = keras.saving.load_model(prepared / _BI, compile=False)
+    if weights is not None:
+        model.load_weights(weights)
+    return model
+
+
+def _cross(prepared: Path) -> CrossEncoderModel:
+    encoder = keras.saving.load_model(prepared / _CROSS, compile=False)
+    if (prepared / _POOLER).exists():
+        encoder.pooler = Pooler(**np.load(prepared / _POOLER))
+    model = CrossEncoderModel(encoder)
+    model.build()
+    return model
+
+
+def _train_unsupervised(
+    start: Start,
+    prepared: Path,
+    pairs: PairIds,
+    checkpoints: Path,
+    seed: int,
+    options: Mapping[str, Any],
+) -> None:
+    settings = start.unsupervised
+    assert settings is not None
+    keras.utils.set_random_seed(seed)
+    with strategy_scope(options):
+        model, optimizer = _bi(prepared, None), settings.optimizer()
+    mask = int(np.load(prepared / "mask_id.npy"))
+    loss = settings.loss(None if mask < 0 else mask, seed)
+    sentences = np.unique(np.concatenate([pairs.first, pairs.second]), axis=0)
+    data = ArrayData({"sentence": sentences})
+    batch_size = min(settings.batch_size, len(data))
+    home = _begun(checkpoints, start)
+    backend_trainer(
+        model,
+        [Task("simcse", loss, data, batch_size=batch_size)],
+        optimizer,
+        folder=home.with_name(f"{home.name}_checkpoints"),
+        seed=seed,
+        checkpoint_every=min(settings.steps, 100),
+        **options,
+    ).run(settings.steps)
+    with atomic_path(home) as temporary:
+        temporary.mkdir()
+        model.save_weights(temporary / _WEIGHTS)

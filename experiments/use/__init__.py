@@ -1,0 +1,1 @@
+"""The Universal Sentence Encoder (Cer et al. 2018)."""

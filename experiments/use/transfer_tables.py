@@ -1,0 +1,181 @@
+"""Tables 2 and 3 of the USE paper: transfer from sentences, from words, and from both.
+
+    python -m experiments.use.transfer_tables --data DATA --out runs/transfer_tables
+    python -m experiments.use.transfer_tables --data DATA --tasks trec \
+        --rows use_dan_en,cnn_lrn --repeats 3
+
+Accuracy of transfer models (`use_st5.models.transfer`) on MR, CR, SUBJ, MPQA, TREC and binary SST,
+and on SST from 1,000 to 32,000 training phrases; tasks whose data is not in DATA are left out.
+
+Rows are named after their parts: a frozen sentence encoder (`use_dan_en`), a CNN or a DAN on words
+whose vectors are pretrained (`cnn_w2v`, `dan_w2v`) or learned on the task (`cnn_lrn`, `dan_lrn`),
+and each encoder with each of these side by side (`use_dan_en+cnn_w2v`). The pretrained vectors are
+skip-grams of the novels, trained here by gensim, or those of a file of word2vec or GloVe
+(`--vectors FILE`).
+
+Hyper-parameters are tuned on development texts alone by KerasTuner, for each row and task; then
+come the repeats, each with its own seed, and they alone are scored on test texts. Where a task has
+no development part, a tenth of its training texts is held back; where it has no test part either,
+the repeats are folds of a cross-validation of the rest (`use_st5.transfer.splits.split`).
+
+`cells/` keeps each finished row of a task with its hyper-parameters; the same command continues
+after the last one. `tables.md` and `results.json` are written after each, from all cells that the
+folder holds: rows and tasks may come from several commands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import rich.console
+
+from experiments.command import main
+from use_st5._files import atomic_path, sole_writer
+from use_st5._records import check_record, read_record
+from use_st5.data import DataFolder
+from use_st5.data.skip_gram import skip_gram_vectors
+from use_st5.text import WordVectors
+from use_st5.transfer.cells import TransferCell
+from use_st5.transfer.rows import Ingredients, transfer_rows
+from use_st5.transfer.splits import TASKS
+from use_st5.transfer.tables import tables
+
+# All of GloVe's smaller files, and the most frequent words of those with millions.
+_MOST_VECTORS = 400_000
+_OTHER_ROWS = " The rows of another encoder are known if --encoders names it."
+# Of a finished cell, what this file and the tables read.
+
+
+class _Cell(msgspec.Struct):
+    task: str
+    row: str
+    settings: dict[str, Any]
+    mean: float
+    std: float | None
+
+
+def run(
+    data: Path,
+    output: Path,
+    *,
+    seed: int = 0,
+    resume: bool = True,
+    tasks: Sequence[str] = (),
+    encoders: Sequence[str] = ("use_dan_en",),
+    rows: Sequence[str] = (),
+    vectors: Path | None = None,
+    repeats: int = 10,
+    trials: int = 7,
+    epochs: int = 10,
+) -> dict[str, float]:
+    """Fills the tables, cell by cell.
+
+    Args:
+        data: Folder of the evaluation sets, and of the novels.
+        output: Folder of the cells and the tables.
+        seed: The first of the repeats' seeds, and of the search.
+        resume: Whether finished cells are kept; skip-grams and sentence vectors always are.
+        tasks: Some of `TASKS`; none: all whose data is there.
+        encoders: Bundled sentence encoders, or folders of others.
+        rows: Names of rows; none: all.
+        vectors: A file of pretrained word vectors, of which the first 400,000 are read; None:
+            skip-grams of the novels.
+        repeats: Trainings of each cell.
+        trials: Hyper-parameters tried for each cell beside those of first choice; 0: the latter.
+        epochs: Passes over the training texts at most.
+
+    Returns:
+        Mean accuracy by "task/row", in 0 … 1.
+
+    Raises:
+        MissingDataError: The data of a task that is named is not there.
+        ValueError: A task or row is unknown, encoders share a name, or a cell cannot be kept.
+    """
+    folder = DataFolder(data)
+    known = transfer_rows(encoders)
+    chosen_tasks = _chosen("tasks", tasks, TASKS) or _at_hand(folder)
+    chosen_rows = _chosen("rows", rows, known, _OTHER_ROWS) or [*known]
+    settings: dict[str, Any] = dict(seed=seed, repeats=repeats, trials=trials, epochs=epochs)
+    settings["vectors"] = vectors.name if vectors else "skip-gram"
+    ingredients = Ingredients(
+        output / "vectors", lambda: _word_vectors(data, output, vectors, seed=seed)
+    )
+    console = rich.console.Console(stderr=True)
+    scores = {}
+    with sole_writer(output, inside=True):
+        for task, name in product(chosen_tasks, chosen_rows):
+            path = output / "cells" / f"{task}.{name}.json"
+            of_cell = settings | ingredients.settings(known[name])
+            cell = _finished(path, of_cell) if resume else None
+            if cell is None:
+                cell = {"task": task, "row": name, "settings": of_cell}
+                cell |= TransferCell(known[name], task, folder, ingredients, settings).run(console)
+                _write(path, json.dumps(cell, indent=1))
+            scores[f"{task}/{name}"] = cell["mean"]
+            _write_tables(output, [*known])
+    return scores
+
+
+def _word_vectors(data: Path, output: Path, file: Path | None, *, seed: int) -> WordVectors:
+    if file is None:
+        return skip_gram_vectors(data, output, seed=seed)
+    return WordVectors.load(file, limit=_MOST_VECTORS)
+
+
+def _chosen(option: str, names: Sequence[str], known: Iterable[str], advice: str = "") -> list[str]:
+    known = [*known]
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(
+            f"{option}: expected some of {', '.join(known)}, received {unknown}.{advice}"
+        )
+    return [*names]
+
+
+def _at_hand(folder: DataFolder) -> list[str]:
+    return [
+        name
+        for name, (dataset, _) in TASKS.items()
+        if all(folder.has(source) for source in dataset.sources)
+    ]
+
+
+def _finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    cell = _read_cell(path)
+    if cell["settings"] != settings:
+        raise ValueError(
+            f"{path}: expected a cell made with {settings}, found {cell['settings']}. Choose "
+            "another --out, or --no-resume to make it anew."
+        )
+    return cell
+
+
+def _read_cell(path: Path) -> dict[str, Any]:
+    remedy = "Remove the file: the same command makes the cell of the tables anew."
+    cell = read_record(path, dict[str, Any], remedy=remedy)
+    check_record(cell, _Cell, where=str(path), remedy=remedy)
+    return cell
+
+
+def _write_tables(output: Path, rows: list[str]) -> None:
+    """All finished cells of the folder, those of earlier commands among them."""
+    found = [_read_cell(path) for path in sorted(output.glob("cells/*.json"))]
+    cells = {(cell["task"], cell["row"]): cell for cell in found}
+    _write(output / "results.json", json.dumps(found, indent=1))
+    rows = [*dict.fromkeys([*rows, *(row for _, row in cells)])]
+    _write(output / "tables.md", tables(cells, rows))
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,81 @@
+"""The recipe of `st5_small_en`, end to end on a few sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.bundled_models import st5_small_en
+from tests.experiments.bundled_models.small_recipes import small_recipe
+from use_st5.distillation.teacher_text import TeacherText
+from use_st5.models.t5.model import T5_PRESETS
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+
+SMALL = small_recipe(
+    st5_small_en.RECIPE,
+    TeacherText(novels=10, dialogues=20, captions=40, spans=40, questions=30, related={(5, 9): 12}),
+    {"short": (1, 4, 9), "long": (5, 9, 16)},
+    batch_size=4,
+)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
+    names = "#Q In France, which animal eats food with Jane?\n^ dog\nA cat\nB dog\n"
+    (corpora / "qa/opentriviaqa/categories/names").write_text(names * 8, encoding="utf-8")
+    (corpora / "oewn_definitions.tsv").write_text(
+        "animal\tn\ta living thing\nfood\tn\twhat is eaten\n", encoding="utf-8"
+    )
+    # Three hypotheses of each kind: triplets, and enough of them for a batch.
+    pairs = [
+        {"premise": f"The man {verb}.", "hypothesis": f"{who} {verb}.", "label": label}
+        for verb in ("runs", "eats", "reads")
+        for who, label in (("He", "e"), ("Nobody", "c"), ("A person", "e"), ("No man", "c"))
+    ]
+    (corpora / "nli/semi_automatic_nli/data/sim_wiki/train.jsonl").write_text(
+        "".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8"
+    )
+    shape = dataclasses.replace(
+        T5_PRESETS["st5_small_en"], num_layers=1, hidden_dim=8, intermediate_dim=16, num_heads=1
+    )
+    monkeypatch.setitem(T5_PRESETS, "st5_small_en", shape)
+
+
+@pytest.mark.end_to_end
+def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
+    scores = SMALL.run(corpora, tmp_path / "run", steps=30)
+    assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
+    exported = tf.saved_model.load(tmp_path / "run/model")
+    vectors = exported(tf.constant(["A man runs.", ""]))
+    assert vectors.shape == (2, 768)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    facts = json.loads((tmp_path / "run/model/use_st5.json").read_text())
+    assert (facts["storage"], facts["max_length"]) == ("int8", 128)
+    # Complete: the same command finds everything done.
+    assert SMALL.run(corpora, tmp_path / "run", steps=30) == scores
+
+
+def test_the_settings() -> None:
+    (stage,) = st5_small_en.RECIPE.stages
+    answers, triplets, teacher, related = stage.tasks
+    for task in (answers, triplets):
+        assert (
+            task.loss().get_config().items()
+            >= {
+                "temperature": 0.05,
+                "bidirectional": True,
+                "hard_negatives": True,
+            }.items()
+        )
+        assert (task.rate, task.batch_size) == (0.03, 128)
+    assert (teacher.rate, related.rate) == (0.46, 0.48)
+    assert teacher.loss().hint_dim is None
+    assert related.loss().hint_dim == 384
+    assert float(stage.optimizer(3_500)._learning_rate(200)) == pytest.approx(2e-3)
+    assert (stage.steps, teacher.data.lowercase) == (3_500, 0.4)

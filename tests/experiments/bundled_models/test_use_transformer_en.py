@@ -1,0 +1,112 @@
+"""The recipe of `use_transformer_en`, end to end on a few sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.bundled_models import use_transformer_en
+from tests.experiments.bundled_models.small_recipes import small_recipe
+from use_st5.data.word_vocabulary import VocabularySettings
+from use_st5.distillation.minilm import DIMENSION
+from use_st5.distillation.teacher_text import TeacherText
+from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
+from use_st5.text.piece_vectorizer import PieceVectorizer
+
+TEXT = TeacherText(novels=10, dialogues=20, captions=40, spans=40, related={(5, 9): 12}, hints=True)
+VOCABULARY = VocabularySettings(60, 0, 5, pieces="pieces.txt")
+SMALL = small_recipe(
+    use_transformer_en.RECIPE,
+    TEXT,
+    {"short": (1, 4, 5), "long": (5, 9, 12)},
+    vectorizer=lambda run: PieceVectorizer(run.material.vocabulary(VOCABULARY)),
+)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
+    (corpora / "pieces.txt").write_text("[CLS]\nzebra\n##s\n##ing\né\n", encoding="utf-8")
+    shape = dataclasses.replace(
+        USE_TRANSFORMER_PRESETS["use_transformer_en"],
+        embedding_dim=8,
+        num_layers=3,
+        hidden_dim=16,
+        intermediate_dim=16,
+        num_heads=2,
+    )
+    monkeypatch.setitem(USE_TRANSFORMER_PRESETS, "use_transformer_en", shape)
+
+
+@pytest.mark.end_to_end
+def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
+    scores = SMALL.run(corpora, tmp_path / "run", steps=40)
+    assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
+    assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
+    exported = tf.saved_model.load(tmp_path / "run/model")
+    vectors = exported(tf.constant(["A man runs.", ""]))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    # Complete: the same command finds everything done.
+    assert SMALL.run(corpora, tmp_path / "run", steps=40) == scores
+
+
+@pytest.mark.end_to_end
+def test_untrained_vectors_are_near_the_words_of_the_teacher(corpora: Path, tmp_path: Path) -> None:
+    """The blocks begin as almost nothing: words that the teacher confuses, so does the model."""
+    vectors = {"dog": [1.0, 0.0], "cat": [1.0, 0.05], "guitar": [0.0, 1.0]}
+
+    def teacher(**_: object) -> object:
+        noise = np.random.default_rng(0)
+
+        def encode(sentences: list[str]) -> np.ndarray:
+            rows = noise.normal(scale=0.05, size=(len(sentences), DIMENSION))
+            for row, sentence in zip(rows, sentences, strict=True):
+                row[:2] += vectors.get(sentence, [0.5, 0.5])
+            return rows
+
+        return encode
+
+    text = dataclasses.replace(TEXT, teacher=teacher)
+    recipe = dataclasses.replace(SMALL, material=text.opened)
+    recipe.run(corpora, tmp_path / "run", tasks=())
+    exported = tf.saved_model.load(tmp_path / "run/model")
+    dog, cat, guitar = exported(tf.constant(["dog", "cat", "guitar"])).numpy()
+    assert dog @ cat > dog @ guitar + 0.1
+
+
+def test_the_settings_of_the_shipped_model() -> None:
+    (stage,) = use_transformer_en.RECIPE.stages
+    tasks = {task.name: (task.rate, task.batch_size) for task in stage.tasks}
+    assert tasks == {
+        "skip_thought": (0.01, 64),
+        "input_response": (0.02, 128),
+        "inference": (0.03, 128),
+        "teacher": (0.46, 512),
+        "related": (0.48, 512),
+    }
+    assert (stage.steps, stage.best, stage.options) == (6_800, False, {"jit_compile": False})
+    optimizer = stage.optimizer(stage.steps)
+    assert type(optimizer) is keras.optimizers.Adam
+    assert float(optimizer._learning_rate(200)) == pytest.approx(2e-3)
+    for task in stage.tasks[-2:]:
+        settings = task.loss().get_config()
+        wanted = {"temperature": 0.1, "hint_weight": 1.5, "similarity_weight": 10.0}
+        assert settings.items() >= wanted.items()
+
+
+def test_the_ablations_rows() -> None:
+    rows = use_transformer_en.ABLATION.rows
+    three = ["skip_thought", "input_response", "inference"]
+    assert {name: row.tasks for name, row in rows.items()} == {
+        "untrained": [],
+        "three_tasks": three,
+        "teacher": ["teacher"],
+        "with_teacher": [*three, "teacher"],
+        "with_related": [*three, "teacher", "related"],
+    }
+    assert use_transformer_en.ABLATION.steps == 120

@@ -1,0 +1,90 @@
+"""The pipeline of m-ST5 from text to table, on a few sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
+
+from experiments.multilingual_st5 import reduced as multilingual_st5_reduced  # noqa: E402
+from tests.experiments.multilingual_st5 import data as multilingual_data  # noqa: E402
+from tests.experiments.multilingual_st5.test_train import without_xla  # noqa: E402
+from use_st5.evaluation.record import EvaluationRecord  # noqa: E402
+from use_st5.models.lora import load_lora  # noqa: E402
+from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer  # noqa: E402
+from use_st5.training.recipe import Recipe, Run  # noqa: E402
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Three languages."""
+    root = tmp_path / "data"
+    for language in multilingual_data.WORDS:
+        multilingual_data.write_pairs(root / f"xnli/dev-{language}.tsv", language, count=12)
+    multilingual_data.write_evaluation_sets(root)
+    return root
+
+
+def small() -> Recipe:
+    """Small batches; T5's own vocabulary stands for mT5's."""
+    recipe = without_xla(multilingual_st5_reduced.RECIPE)
+    (stage,) = recipe.stages
+    tasks = (dataclasses.replace(stage.tasks[0], batch_size=6),)
+    return dataclasses.replace(
+        recipe,
+        stages=(dataclasses.replace(stage, tasks=tasks),),
+        vectorizer=lambda run: SentencePieceVectorizer(),
+    )
+
+
+@pytest.mark.end_to_end
+def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    scores = small().run(data, output, steps=4)
+    assert set(scores) == {"tatoeba", "jsts"}
+    record = EvaluationRecord.read(output / "record.json")
+    assert record.model["name"] == "multilingual_st5_reduced"
+    assert record.tasks["jsts"]["scores"]["spearman_all"] == scores["jsts"]
+    assert "| multilingual_st5_reduced |" in (output / "table.md").read_text(encoding="utf-8")
+    assert "encoder/block_1/feed_forward/linear" in (output / "adapters.txt").read_text()
+    # The model is the random base with the adapters, which have learnt something.
+    vectorizer = SentencePieceVectorizer()
+    ids = vectorizer.padded(["dog street", "water"])
+    run = Run(small(), data, output)
+    model = multilingual_st5_reduced.random_mt5(run, "float32")
+    untrained = np.asarray(model(ids))
+    load_lora(model, output / "adapters.safetensors")
+    exported = tf.saved_model.load(output / "model")(tf.constant(["dog street", "water"]))
+    np.testing.assert_allclose(exported, model(ids), atol=1e-5)
+    assert np.abs(exported - untrained).max() > 1e-3
+    manifest = json.loads((output / "model/use_st5.json").read_text())
+    assert manifest["metadata"]["note"] == "random base, for show"
+    # The same command finds the training done; another refuses to go on.
+    trained = (output / "adapters.safetensors").read_bytes()
+    small().run(data, output, steps=4, part="train")
+    assert (output / "adapters.safetensors").read_bytes() == trained
+    with pytest.raises(FileExistsError, match="let the run resume"):
+        small().run(data, output, resume=False)
+
+
+def test_data_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"xnli/dev-XX\.tsv"):
+        multilingual_st5_reduced.RECIPE.run(tmp_path, tmp_path / "run")
+
+
+def test_the_subset_of_mt5s_vocabulary(data_dir: Path, tmp_path: Path) -> None:
+    run = Run(multilingual_st5_reduced.RECIPE, data_dir, tmp_path)
+    # The seed that is set with the model ends what TensorFlow holds of a text stage like mT5's.
+    model = multilingual_st5_reduced.random_mt5(run, "float32")
+    vectorizer = run.vectorizer
+    assert vectorizer.vocabulary_size == 250_100
+    # Rows for all pieces, also those that the subset does not have.
+    assert model.config.vocabulary_size == 250_112
+    assert np.isfinite(model(vectorizer.padded(["我爱你", "", "Ж"]))).all()

@@ -1,0 +1,125 @@
+"""The comparison on few steps and small sets: what is trained, what continues, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.sbert_defsent import comparison as sbert_defsent_comparison
+from experiments.sbert_defsent.comparison import (
+    CLASSIFIERS,
+    QUICK,
+    _evaluate,
+    run,
+    tasks_at_hand,
+)
+from experiments.sbert_defsent.comparison_results import NAMES, _only
+from tests.evaluation.toys import BagOfWords, words_task
+from tests.experiments.sbert_defsent import test_train as test_sbert_defsent
+from tests.tiny_bert import write_tiny_bert
+from use_st5.data.data_folder import MissingDataError
+from use_st5.evaluation.record import EvaluationRecord
+
+data = test_sbert_defsent.data
+
+
+@pytest.fixture
+def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, float]]:
+    """The comparison of small methods, on STS-B and on one probing task's file."""
+    pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
+    sets = data / "stsbenchmark"
+    for split in ("train", "test"):
+        (sets / f"sts-{split}.csv").write_text((sets / "sts-dev.csv").read_text())
+    words = ("dog", "man", "cat", "child")
+    rows = [
+        f"{part}\t{label}\t{words[n % 4]} eats {words[n % 3]} {'now' * label}\n"
+        for part, count in (("tr", 40), ("va", 20), ("te", 20))
+        for n in range(count)
+        for label in (0, 1)
+    ]
+    (data / "probing").mkdir()
+    (data / "probing/past_present.txt").write_text(
+        "".join(rows).replace("\t0\t", "\tPAST\t").replace("\t1\t", "\tPRES\t")
+    )
+    monkeypatch.setattr(sbert_defsent_comparison, "METHODS", test_sbert_defsent.SMALL)
+    bert = write_tiny_bert(data.parent / "bert", head=True)
+    return lambda output, **given: run(data, output, pretrained=bert, **given)
+
+
+@pytest.mark.end_to_end
+def test_all_methods_come_into_one_table(
+    small: Callable[..., dict[str, float]], tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    scores = small(output, seeds=1)
+    assert {name.split("/")[0] for name in scores} == {*NAMES}
+    assert {name.split("/")[1] for name in scores} == {
+        *("stsb", "sts_dice", "probing_tense"),
+    }
+    text = (output / "tables.md").read_text()
+    assert text.count("| S+D | 1 |") == 3, "STS, by shared words, and probing"
+    assert (output / "sts_dice.png").read_bytes().startswith(b"\x89PNG")
+    # The first stage of S+D is the run of SBERT.
+    states = [
+        (output / run / "checkpoints/sbert/checkpoint-000000010/values.safetensors").read_bytes()
+        for run in ("sbert_0", "s_d_0")
+    ]
+    assert states[0] == states[1]
+    kept = {path: path.stat().st_mtime_ns for path in output.rglob("*.json")}
+    assert small(output, seeds=1) == scores
+    assert {path: path.stat().st_mtime_ns for path in output.rglob("*.json")} == kept
+    # One more seed; nothing that enters the model without fine-tuning is drawn.
+    scores = small(output, seed=1, seeds=1, methods=("untuned", "defsent"))
+    both = [EvaluationRecord.read(output / f"defsent_{n}/evaluation.json") for n in (0, 1)]
+    values = [record.tasks["stsb"]["scores"]["spearman_all"] for record in both]
+    assert scores["defsent/stsb"] == pytest.approx(np.mean(values))
+    assert values[0] != values[1]
+    assert "| DefSent | 2 |" in (output / "tables.md").read_text()
+    assert "| w/o FT | 1 |" in (output / "tables.md").read_text()
+
+
+def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
+    """SentEval's README: kfold 5, rmsprop, batches of 128, tenacity 3, epoch size 2."""
+    by_name = {task.name: task for task in tasks_at_hand(data_dir)}
+    assert by_name["mr"].classifier == QUICK
+    assert (QUICK.folds, QUICK.optimizer, QUICK.batch_size) == (5, "rmsprop", 128)
+    assert (QUICK.tenacity, QUICK.epoch_size) == (3, 2)
+    assert {"stsb", "sickr", "sts_sources", "sts_dice", "trec"} <= {*by_name}
+    full = {task.name: task for task in tasks_at_hand(data_dir, CLASSIFIERS["full"])}["mr"]
+    settings = full.classifier.settings()
+    names = ("folds", "optimizer", "batch_size", "tenacity", "epoch_size", "hidden_dim")
+    assert [settings[name] for name in names] == [10, "adam", 64, 5, 4, 0], "section 3.3"
+    assert "stsb_dev" not in by_name, "choices were made on it"
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="expected the STS sets"):
+        tasks_at_hand(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"methods: expected some of untuned.*received \['sbret'\]"
+    ):
+        run(tmp_path, tmp_path / "out", methods=["sbret"])
+
+
+def test_a_seed_that_is_not_scored_yet_is_no_seed() -> None:
+    scores = {"sbert": [{"stsb": 0.8, "mr": 0.7}, {"stsb": 0.9}], "defsent": [{"stsb": 0.7}]}
+    assert _only(scores, ["mr", "trec"]) == {"sbert": [{"mr": 0.7}]}
+
+
+def test_other_settings_of_a_task_are_scored_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of the quick settings is none of the usual ones; the same ones are kept."""
+    (tmp_path / "words.txt").write_text("a man\n")
+    encoders: list[BagOfWords] = []
+    made = lambda model: encoders.append(BagOfWords()) or encoders[-1]  # noqa: E731
+    monkeypatch.setattr(sbert_defsent_comparison, "SentenceEncoder", made)
+    monkeypatch.setattr(sbert_defsent_comparison, "write_results", lambda output: None)
+    for task in (words_task(), words_task(), words_task(factor=2.0)):
+        _evaluate(tmp_path / "run", [task], tmp_path)
+    assert len(encoders) == 2
+    record = EvaluationRecord.read(tmp_path / "run/evaluation.json")
+    assert record.tasks["words"]["options"] == {"factor": 2.0}

@@ -1,0 +1,85 @@
+"""The choice of a learning rate: the grid of the paper, and a choice at the size of a toy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.sbert_defsent import learning_rates as selection
+from experiments.sbert_defsent.train import PAPER_PAIRS, SBERT_STEPS, defsent_rate
+from tests.experiments.sbert_defsent import test_train as test_sbert_defsent
+from tests.tiny_bert import write_tiny_bert
+from use_st5.training.recipe import Recipe
+
+data = test_sbert_defsent.data
+
+
+class Scored:
+    """A training whose score is known: the second learning rate is the best over three seeds."""
+
+    folders = ("pretrained",)
+    of_seeds = {1e-6: (0.9, 0.1, 0.1), 2e-6: (0.6, 0.7, 0.8), 4e-6: (0.5, 0.5, 0.6)}
+
+    def __init__(self, rate: float, size: int) -> None:
+        self.rate, self.size = rate, size
+
+    def run(self, data: Path, output: Path, *, seed: int, **_: object) -> None:
+        output.mkdir(parents=True)
+        score = self.of_seeds[self.rate][seed] - self.size / 1000
+        (output / "scores.json").write_text(json.dumps({selection.CHOSEN_BY: score}))
+
+
+def test_the_highest_mean_over_three_seeds_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not the highest score; among batch sizes, too."""
+    monkeypatch.setattr(selection, "_stage", lambda method, rate, published: rate)
+    monkeypatch.setattr(selection, "_recipe", lambda rate, size, pooling: Scored(rate, size))
+    means = selection.run(
+        tmp_path,
+        tmp_path / "out",
+        pretrained=tmp_path,
+        learning_rates=[*Scored.of_seeds],
+        batch_sizes=(32, 16),
+    )
+    assert len(means) == 6
+    chosen = json.loads((tmp_path / "out/chosen.json").read_text())
+    score = pytest.approx(0.7 - 0.016)
+    assert chosen == {"learning_rate": 2e-6, "batch_size": 16, selection.CHOSEN_BY: score}
+
+
+def test_the_grid_holds_all_rates_that_defsents_authors_chose() -> None:
+    grid = np.array(selection.LEARNING_RATES)
+    assert len({f"{rate:.3g}" for rate in grid}) == len(grid), "each has a folder of its own"
+    for model, ks in test_sbert_defsent.DEFSENT_K.items():
+        for pooling in ks:
+            assert np.isclose(grid, defsent_rate(model, pooling)).any()
+
+
+@pytest.mark.parametrize(("published", "steps"), [(False, SBERT_STEPS), (True, None)])
+def test_the_settings_of_a_row(published: bool, steps: int | None) -> None:
+    stage = selection._stage("sbert", 5e-6, published=published)
+    row = selection._recipe(stage, 32, "cls")
+    assert isinstance(row, Recipe)
+    ((task,),) = [each.tasks for each in row.stages]
+    assert (task.batch_size, row.stages[0].steps) == (32, steps)
+    assert float(stage.optimizer(1_000)._learning_rate(100)) == pytest.approx(5e-6)
+    assert (task.data == PAPER_PAIRS.data) == published
+    assert row.metadata["pooling"] == "cls"
+
+
+@pytest.mark.end_to_end
+def test_a_choice_at_the_size_of_a_toy(data: Path, tmp_path: Path) -> None:
+    bert = write_tiny_bert(tmp_path / "bert", head=True)
+    scores = selection.run(
+        data, tmp_path / "out", steps=10, pretrained=bert, seeds=2, learning_rates=(1e-3, 1e-2),
+        batch_sizes=(4,),
+    )  # fmt: skip
+    chosen = json.loads((tmp_path / "out/chosen.json").read_text())
+    assert chosen[selection.CHOSEN_BY] == max(
+        score for name, score in scores.items() if name.endswith(selection.CHOSEN_BY)
+    )
+    assert "| 0.01_4 | 2 |" in (tmp_path / "out/table.md").read_text()

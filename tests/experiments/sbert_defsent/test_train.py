@@ -1,0 +1,321 @@
+"""All methods end to end on a tiny BERT of random weights, and the papers' settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.sbert_defsent import train as sbert_defsent
+from experiments.sbert_defsent.combination import Combination
+from experiments.sbert_defsent.train import DEFSENT_K, VARIANTS, defsent_rate
+from tests.corpora_folder import write_paper_corpora
+from tests.tiny_bert import VOCABULARY, write_tiny_bert
+from use_st5._model_manifest import ModelManifest
+from use_st5.data.defined_words import split_of
+from use_st5.training.recipe import Recipe, Run, Stage
+from use_st5.training.recipe_run import _steps_of_a_pass
+from use_st5.training.trainer import Trainer
+from use_st5.training.training_loop import Metrics
+
+TEXTS = ["A man runs.", "", "The dog plays the guitar."]
+DEFINED = ("dog", "man", "woman", "child", "guitar", "plays", "eats", "reads")
+
+
+def quick(stage: Stage) -> Stage:
+    """Small batches."""
+    tasks = tuple(dataclasses.replace(task, batch_size=4) for task in stage.tasks)
+    return dataclasses.replace(stage, tasks=tasks)
+
+
+SMALL = sbert_defsent.methods(
+    quick(sbert_defsent.sbert(10)),
+    quick(sbert_defsent.defsent(20, 1e-2)),
+    quick(sbert_defsent.multi(40)),
+)
+
+
+@pytest.fixture
+def data(corpora: Path) -> Path:
+    """The corpora, with definitions of several words that train."""
+    rows = [f"{word}\tn\ta kind of {other}\n" for word in DEFINED for other in ("animal", "person")]
+    (corpora / "oewn_definitions.tsv").write_text("".join(rows))
+    return corpora
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    return write_tiny_bert(tmp_path / "bert", head=True)
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    """What the runs kept, by the names of layers."""
+    model = keras.saving.load_model(folder / "encoder.keras", compile=False)
+    return {
+        f"{layer.name}/{i}": value
+        for layer in model.layers
+        for i, value in enumerate(layer.get_weights())
+    }
+
+
+def run_of(data: Path, folder: Path, **changes: object) -> Run:
+    return Run(sbert_defsent.RECIPE, data, folder, **changes)
+
+
+def test_trains_through_both_and_continues_what_sbert_began(
+    data: Path, bert: Path, tmp_path: Path
+) -> None:
+    given = {"pretrained": bert, "prepared": tmp_path / "prepared", "seed": 3}
+    SMALL["sbert"].run(data, tmp_path / "sbert", **given)
+    scores = SMALL["s_d"].run(data, tmp_path / "s_d", **given)
+    assert {*scores} == {"stsb_dev_pearson", "stsb_dev_spearman"}
+    model = ModelManifest.read(tmp_path / "s_d/model")
+    assert model.metadata["stages"] == ["sbert", "defsent"]
+    vectors = tf.saved_model.load(tmp_path / "s_d/model")(tf.constant(TEXTS)).numpy()
+    assert vectors.shape == (3, 8)
+    assert np.linalg.norm(vectors[0]) != pytest.approx(1, abs=1e-3), "as the poolings are"
+    before, after = (weights(tmp_path / name) for name in ("sbert", "s_d"))
+    same = {name.split("/")[0] for name in before if (before[name] == after[name]).all()}
+    tables = {"embedding", "position_embedding", "type_embedding", "embedding_norm"}
+    assert {*tables, "head"} <= same, "frozen in the second stage"
+    assert not any(name.startswith("block") for name in same)
+    untuned = weights_of_checkpoint(data, bert, tmp_path)
+    moved = {n.split("/")[0] for n in before if (before[n] != untuned[n]).any()}
+    assert tables <= moved, "SBERT trains all of them"
+
+
+def weights_of_checkpoint(data: Path, bert: Path, tmp_path: Path) -> dict[str, np.ndarray]:
+    SMALL["untuned"].run(data, tmp_path / "untuned", pretrained=bert)
+    return weights(tmp_path / "untuned")
+
+
+@pytest.mark.end_to_end
+def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
+    data: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of like lengths and frozen parts included."""
+    stages = (quick(sbert_defsent.sbert(10)), quick(sbert_defsent.defsent(20, 1e-2)))
+    often = (
+        dataclasses.replace(stage, options={**stage.options, "checkpoint_every": 10})
+        for stage in stages
+    )
+    recipe = dataclasses.replace(sbert_defsent.RECIPE, stages=tuple(often))
+    given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
+    recipe.run(data, tmp_path / "whole", **given)
+    train, calls = Trainer._train, iter(range(9))
+
+    def killed(self: Trainer, name: str, first: int, steps: int) -> Metrics:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return train(self, name, first, steps)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "_train", killed)
+        recipe.run(data, tmp_path / "killed", **given)
+    names = sorted(path.name for path in tmp_path.glob("killed/checkpoints/*/checkpoint-*"))
+    assert names == ["checkpoint-000000010"] * 2
+    recipe.run(data, tmp_path / "killed", **given)
+    whole, killed_once = (weights(tmp_path / name) for name in ("whole", "killed"))
+    for name, value in whole.items():
+        np.testing.assert_array_equal(killed_once[name], value, err_msg=name)
+
+
+@pytest.mark.end_to_end
+def test_one_pass_is_whole_calls(data: Path, bert: Path, tmp_path: Path) -> None:
+    """Of 12 definitions three batches; ten steps are made in a call."""
+    stage = quick(sbert_defsent.defsent(None, 1e-3))
+    recipe = dataclasses.replace(sbert_defsent.RECIPE, stages=(stage,))
+    recipe.run(data, tmp_path / "run", pretrained=bert)
+    assert [*tmp_path.glob("run/checkpoints/defsent/checkpoint-*")] == [
+        tmp_path / "run/checkpoints/defsent/checkpoint-000000010"
+    ]
+
+
+@pytest.mark.end_to_end
+def test_multi_takes_nineteen_turns_to_one(data: Path, bert: Path, tmp_path: Path) -> None:
+    SMALL["multi"].run(data, tmp_path / "run", pretrained=bert)
+    (state,) = tmp_path.glob("run/checkpoints/multi/checkpoint-000000040/state.json")
+    assert json.loads(state.read_text())["task_steps"] == {"inference": 38, "definitions": 2}
+
+
+@pytest.mark.end_to_end
+def test_two_models_become_one(data: Path, bert: Path, tmp_path: Path) -> None:
+    """Average and concatenation of the vectors of single runs, which are there or are made."""
+    given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
+    singles = {"sbert": tmp_path / "average/sbert", "defsent": tmp_path / "defsent"}
+    SMALL["defsent"].run(data, singles["defsent"], **given)
+    for mode, there in (("average", {"defsent": singles["defsent"]}), ("concat", singles)):
+        method = SMALL[mode]
+        assert isinstance(method, Combination)
+        scores = method.run(data, tmp_path / mode, **there, **given)
+        assert json.loads((tmp_path / mode / "scores.json").read_text()) == scores
+        assert ModelManifest.read(tmp_path / mode / "model").metadata["combination"] == mode
+    sbert, defsent, average, concat = (
+        tf.saved_model.load(folder / "model")(tf.constant(TEXTS)).numpy()
+        for folder in (*singles.values(), tmp_path / "average", tmp_path / "concat")
+    )
+    np.testing.assert_allclose(average, (sbert + defsent) / 2, atol=1e-6)
+    np.testing.assert_allclose(concat, np.hstack([sbert, defsent]), atol=1e-6)
+
+
+@pytest.mark.end_to_end
+def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(
+    data: Path, tmp_path: Path
+) -> None:
+    folder = write_tiny_bert(tmp_path / "headless", head=False)
+    run = run_of(data, tmp_path, pretrained=folder)
+    assert sbert_defsent.frozen(run) == ("all_embeddings",)
+    model = sbert_defsent.initial_model(run)
+    np.testing.assert_array_equal(model.head.transform.kernel, np.eye(8))
+    ids = run.vectorizer.padded(TEXTS)
+    np.testing.assert_allclose(model(ids), run.material.model(ids), atol=1e-6)
+    SMALL["defsent"].run(data, tmp_path / "run", pretrained=folder)
+    trained = weights(tmp_path / "run")
+    heads = [value for name, value in trained.items() if name.startswith("head")]
+    (kernel,) = [value for value in heads if value.shape == (8, 8)]
+    assert (kernel != np.eye(8)).any()
+
+
+def test_a_pretrained_head_is_read_and_frozen(data: Path, bert: Path, tmp_path: Path) -> None:
+    run = run_of(data, tmp_path, pretrained=bert)
+    assert sbert_defsent.frozen(run) == ("all_embeddings", "head")
+    model = sbert_defsent.initial_model(run, pooling="cls")
+    assert (model.pooling, model.normalize) == ("cls", False)
+    vector = run.material.model(run.vectorizer.padded(TEXTS))
+    np.testing.assert_allclose(
+        model.word_logits(vector), run.material.model.word_logits(vector), atol=1e-6
+    )
+
+
+def test_the_words_that_train_are_of_one_token_and_one_part(data: Path, bert: Path) -> None:
+    run = run_of(data, data, pretrained=bert)
+    rows = "guitar player\tn\ta person who plays\ndog\tn\ta man plays the guitar\n"
+    with (data / "oewn_definitions.tsv").open("a") as file:
+        file.write(rows)
+    sets = data / "stsbenchmark/sts-dev.csv"
+    sets.write_text(sets.read_text() + "g\tf\t1\t1\t5\tA man plays the guitar.\tx y\n")
+    ((examples, columns),) = sbert_defsent.Definitions().sources("definitions", run).values()
+    found = [*examples()]
+    assert {VOCABULARY[each["word"]] for each in found} == {
+        word for word in DEFINED if split_of(word) == "train"
+    }
+    assert "a man plays the guitar" not in {each["definition"] for each in found}, "held out"
+    assert columns["definition"].max_tokens == 128
+
+
+def test_what_is_no_bert_is_refused(data: Path, bert: Path, tmp_path: Path) -> None:
+    config = json.loads((bert / "config.json").read_text())
+    (bert / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
+    with pytest.raises(ValueError, match="gpt2"):
+        sbert_defsent.RECIPE.run(data, tmp_path / "run", pretrained=bert)
+
+
+@pytest.mark.parametrize(
+    ("model", "pooling", "rate"),
+    [
+        ("bert_base", "cls", 5.66e-6),
+        ("bert_base", "mean", 1.13e-5),
+        ("bert_base", "max", 1.13e-5),
+        ("bert_large", "cls", 5.66e-6),
+        ("bert_large", "mean", 1.13e-5),
+        ("bert_large", "max", 8e-6),
+        ("roberta_base", "cls", 5.66e-6),
+        ("roberta_base", "mean", 8e-6),
+        ("roberta_base", "max", 4e-6),
+        ("roberta_large", "cls", 4e-6),
+        ("roberta_large", "mean", 4e-6),
+        ("roberta_large", "max", 5.66e-6),
+    ],
+)
+def test_the_rates_that_defsents_authors_chose(model: str, pooling: str, rate: float) -> None:
+    """Tsukagoshi et al. 2021, as their code has them."""
+    assert defsent_rate(model, pooling) == pytest.approx(rate, rel=2e-3)
+
+
+@pytest.mark.parametrize("model", DEFSENT_K)
+def test_the_papers_settings(model: str) -> None:
+    """Appendix A: batches of 16, one epoch, warm-up over a tenth, at most 128 tokens, one Adam."""
+    method = VARIANTS[f"s_d_{model}"]
+    assert isinstance(method, Recipe)
+    sbert, defsent = method.stages
+    for stage, rate, last in ((sbert, 2e-5, 0.0), (defsent, defsent_rate(model, "mean"), None)):
+        assert stage.steps is None, "one pass"
+        (task,) = stage.tasks
+        assert task.batch_size == 16
+        assert max(task.data.buckets) == 128
+        optimizer = stage.optimizer(1_000)
+        assert type(optimizer) is keras.optimizers.Adam
+        assert not optimizer.weight_decay
+        assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.999, 1e-8)
+        rates = [float(optimizer._learning_rate(step)) for step in (0, 50, 100, 1_000)]
+        last = rate if last is None else last
+        np.testing.assert_allclose(rates, [0, rate / 2, rate, last], rtol=1e-5, atol=1e-12)
+    loss = sbert.tasks[0].loss()
+    assert (loss.parts, loss.hidden_dims, loss.num_classes) == (("u", "v", "difference"), (), 3)
+
+
+def test_multi_is_a_cycle_of_nineteen_and_one() -> None:
+    (stage,) = VARIANTS["multi_bert_base"].stages
+    assert [(task.name, task.rate) for task in stage.tasks] == [
+        ("snli_multinli", 19),
+        ("oxford", 1),
+    ]
+    assert stage.options["order"] == "cycle"
+
+
+def test_steps_for_two_cores_keep_the_papers_proportion() -> None:
+    """About 19:1 (section 4): SBERT has 19 steps to one of DefSent, Multi as many of each."""
+    (sbert,), (defsent,), (multi,) = (VARIANTS[n].stages for n in ("sbert", "defsent", "multi"))
+    assert (sbert.steps, defsent.steps, multi.steps) == (1_900, 100, 2_000)
+    assert [stage.steps for stage in VARIANTS["s_d"].stages] == [1_900, 100]
+
+
+def test_a_pass_of_multi_ends_when_either_data_is_read() -> None:
+    """With the paper's 942,069 pairs and a nineteenth of definitions: one pass of both."""
+
+    def steps(pairs: int, words: int) -> int:
+        sizes = ((pairs, 19), (words, 1))
+        tasks = [SimpleNamespace(data=range(n), batch_size=16, rate=rate) for n, rate in sizes]
+        return _steps_of_a_pass(tasks, VARIANTS["multi_bert_base"].stages[0])
+
+    assert steps(942_069, 49_584) == 3_099 * 20
+    assert steps(83_321, 40_018) == 275 * 20, "not 1.4 passes of the pairs"
+    assert steps(83_321, 1_600) == 100 * 20
+    assert steps(10, 10) == 20, "at least one cycle"
+
+
+def test_the_papers_variants_read_the_papers_corpora(
+    data: Path, bert: Path, tmp_path: Path
+) -> None:
+    """SNLI, MultiNLI and the Oxford definitions, and nothing of what other variants read."""
+    write_paper_corpora(data)
+    stages = VARIANTS["s_d_bert_base"].stages
+    run = run_of(data, tmp_path, pretrained=bert)
+    pairs, words = (
+        [*examples()]
+        for stage in stages
+        for examples, _ in stage.tasks[0].data.sources("task", run).values()
+    )
+    assert len(pairs) == 6
+    assert {VOCABULARY[each["word"]] for each in words} <= {"guitar", "dog"}
+    assert words
+
+
+def test_variants_are_the_rows_of_table_3() -> None:
+    rows = {"untuned", "sbert", "defsent", "s_d", "d_s", "multi", "average", "concat"}
+    assert {name for name in VARIANTS if "bert_" not in name.removeprefix("s")} >= rows
+    stages = {
+        name: [stage.name for stage in m.stages]
+        for name, m in VARIANTS.items()
+        if isinstance(m, Recipe)
+    }
+    assert stages["s_d"] == ["sbert", "defsent"]
+    assert stages["d_s"] == ["defsent", "sbert"]
+    assert stages["untuned"] == []
+    assert VARIANTS["published"] is VARIANTS["s_d_bert_base"]

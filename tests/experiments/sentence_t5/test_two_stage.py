@@ -1,0 +1,256 @@
+"""Both stages end to end on a few sentences, and the paper's settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.command import main
+from experiments.sentence_t5 import two_stage as sentence_t5
+from tests.experiments.sentence_t5.small import SMALL as SMALL_T5
+from tests.experiments.sentence_t5.small import small_nli
+from tests.machines import new_machine  # noqa: F401
+from use_st5._model_manifest import ModelManifest
+from use_st5._remote_files import carry
+from use_st5.data.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
+from use_st5.models.t5.model import T5, T5Config
+from use_st5.training.recipe import Run
+
+RECIPE = sentence_t5.RECIPE
+SMALL = dataclasses.replace(
+    RECIPE,
+    stages=(
+        sentence_t5.answers(steps=10, batch_size=8, pieces=1, learning_rate=1e-3),
+        sentence_t5.triplets(steps=20, batch_size=8, pieces=2, learning_rate=1e-3),
+    ),
+)
+
+
+@pytest.fixture
+def pretrained(corpora: Path) -> Path:
+    """Folder of an untrained T5 of 8 dimensions; the corpora have both stages' data."""
+    _write_answers(corpora)
+    model = T5(T5Config(32_128, 1, 8, 16, 1, 8), dtype="mixed_bfloat16")
+    model.build()
+    folder = corpora.parent / "t5"
+    folder.mkdir()
+    model.save(folder / "t5.keras")
+    return folder
+
+
+def _write_answers(corpora: Path) -> None:
+    """Enough of both stages for a batch: answers, and hypotheses with one premise."""
+    trivia = "#Q Who eats\nfood?\n^ dog\nA cat\nB dog\n\n#Q Is it?\n^ True\nA True\nB False\n"
+    (corpora / "qa/opentriviaqa/categories/food").write_text(trivia)
+    posts = (
+        '<row Id="1" PostTypeId="1" Title="Which ball?" Body="&lt;p&gt;This?&lt;/p&gt;"/>'
+        '<row Id="2" PostTypeId="2" ParentId="1" Body="&lt;p&gt;That &amp;amp; this.&lt;/p&gt;"/>'
+        '<row Id="3" PostTypeId="2" ParentId="9" Body="Of another question."/>'
+    )
+    path = corpora / "qa/stackexchange_small/balls.Posts.xml"
+    path.write_text(f"<posts>{posts}</posts>")
+    rows = [
+        {"premise": f"A man has {n} cats.", "hypothesis": f"{word} {n}.", "label": label}
+        for n in range(8)
+        for word, label in (("Yes", "e"), ("Maybe", "n"), ("No", "c"), ("Never", "c"))
+    ]
+    path = corpora / "nli/ling_in_loop/NLI_data/1/train_round1.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first", "decoder"])
+def test_raw_vectors_are_those_of_the_t5(pretrained: Path, pooling: str) -> None:
+    t5 = keras.saving.load_model(pretrained / "t5.keras")
+    run = Run(RECIPE, pretrained, pretrained, pretrained=pretrained)
+    model = sentence_t5.sentence_encoder(run, pooling=pooling, projection_dim=None)
+    ids = np.array([[5, 6, 7, 1], [8, 9, 1, 0]], np.int32)
+    if pooling == "decoder":
+        hidden = _decoder_output(t5, ids)
+    else:
+        states = t5.encoder(t5.embedding(ids), tokens=ids != 0)
+        states = np.asarray(keras.ops.cast(states, "float32"))
+        means = [states[0].mean(0), states[1, :3].mean(0)]
+        hidden = np.array(means) if pooling == "mean" else states[:, 0]
+    expected = hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
+    np.testing.assert_allclose(np.asarray(model(ids)), expected, atol=0.02)  # bfloat16
+
+
+def _decoder_output(t5: T5, ids: np.ndarray) -> np.ndarray:
+    tokens = ids != 0
+    context = t5.encoder(t5.embedding(ids), tokens=tokens)
+    start = t5.embedding(np.zeros((2, 1), np.int32))
+    states = t5.decoder(start, context=context, context_tokens=tokens)
+    return np.asarray(keras.ops.cast(states[:, 0], "float32"))
+
+
+@pytest.mark.end_to_end
+def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
+    assert SMALL.run(corpora, tmp_path / "run", part="prepare") == {}
+    with pytest.raises(FileNotFoundError, match=r"training\.json, .* --part train --out"):
+        SMALL.run(corpora, tmp_path / "run", part="export")
+    trained = {"part": "train", "seed": 3, "pretrained": pretrained}
+    assert SMALL.run(tmp_path / "nowhere", tmp_path / "run", **trained) == {}
+    scores = SMALL.run(corpora, tmp_path / "run", part="export")
+    metadata = ModelManifest.read(tmp_path / "run/model").metadata
+    assert (metadata["seed"], metadata["pooling"]) == (3, "mean"), "of the training"
+    assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
+    exported = tf.saved_model.load(tmp_path / "run/model")
+    vectors = exported(tf.constant(["A man runs.", ""]))
+    assert vectors.shape == (2, 768)
+    # Complete: the same command finds everything done.
+    assert SMALL.run(corpora, tmp_path / "run", seed=3, pretrained=pretrained) == scores
+    assert (tmp_path / "run/checkpoints/qa").is_dir()
+
+
+@pytest.mark.process
+def test_the_stages_run_under_jax_between_preparation_and_export(
+    repository: Path,
+    corpora: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh_python: Callable[..., str],
+) -> None:
+    pytest.importorskip("jax")
+    _write_answers(corpora)
+    runs = tmp_path / "runs"
+    SMALL_T5.run(corpora, runs / "pretrain_t5", part="prepare")
+    small_nli().run(corpora, runs / "sentence_t5", part="prepare")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    tests = repository / "tests"
+    run = tests / "experiments/sentence_t5/jax_run.py"
+    fresh_python(tests / "without_tensorflow.py", run, runs, timeout=900)
+    assert (runs / "pretrain_t5/checkpoints/checkpoint-000000010/values.safetensors").exists()
+    scores = small_nli().run(corpora, runs / "sentence_t5", part="export")
+    assert ModelManifest.read(runs / "sentence_t5/model").metadata["stages"] == ["nli"]
+    assert np.isfinite(list(scores.values())).all()
+    vectors = tf.saved_model.load(runs / "sentence_t5/model")(tf.constant(["A man runs.", ""]))
+    assert vectors.shape == (2, 768)
+
+
+@pytest.mark.end_to_end
+def test_each_part_runs_on_another_machine(
+    corpora: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+    new_machine: Callable[[], Path],  # noqa: F811
+) -> None:
+    """Through the command: data, a pre-trained T5, arrays, checkpoints and scores lie elsewhere."""
+    base = f"file://bucket{tmp_path}/bucket"
+    _write_answers(corpora)
+    carry(corpora, f"{base}/data")
+
+    def run(name: str, *options: str) -> None:
+        new_machine()
+        out = ("--data", f"{base}/data", "--out", f"{base}/runs/{name}", "--steps", "10")
+        monkeypatch.setattr(sys, "argv", ["experiment", *out, *options])
+        main(small_nli() if name == "sentence_t5" else SMALL_T5)
+
+    run("pretrain_t5")
+    for part in ("prepare", "train", "export"):
+        more = ("--batch-files", f"{base}/batches") if part == "train" else ()
+        capsys.readouterr()
+        run("sentence_t5", "--part", part, *more)
+    shown = capsys.readouterr()
+    assert "stsb_dev" in shown.out
+    assert f"written: {base}/runs/sentence_t5" in shown.err
+    run = tmp_path / "bucket/runs/sentence_t5"
+    assert (run / "checkpoints/nli/checkpoint-000000010/state.json").exists()
+    assert list((tmp_path / "bucket/batches").glob("nli-*/*.tfrecord-*"))
+    plain = tmp_path / "plain"
+    small_nli().run(corpora, plain, steps=10, pretrained=run.with_name("pretrain_t5"))
+    models = [keras.saving.load_model(each / "encoder.keras") for each in (run, plain)]
+    for one, other in zip(*(model.get_weights() for model in models), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_is_missing_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"prepared/medical. .* --part prepare"):
+        RECIPE.run(corpora, tmp_path / "run", part="train", pretrained=pretrained)
+    with pytest.raises(FileNotFoundError, match="experiments.sentence_t5.pretrain"):
+        RECIPE.run(corpora, tmp_path / "run")
+
+
+def test_triplets_and_answers(corpora: Path, pretrained: Path) -> None:
+    del pretrained
+    triplets = [tuple(each.values()) for each in inference_triplets(corpora)]
+    assert ("A man has 3 cats.", "Yes 3.", "No 3.") in triplets
+    assert len([each for each in triplets if each[0].endswith("cats.")]) == 8
+    trivia = {"anchor": "Who eats food?", "positive": "dog", "negative": "cat"}
+    assert list(TRIVIA.examples(corpora)) == [trivia]
+    answer = {"anchor": "Which ball?", "positive": "That & this."}
+    assert list(STACK_EXCHANGE.examples(corpora)) == [answer]
+
+
+def test_sts_sentences_are_held_out(corpora: Path, pretrained: Path) -> None:
+    del pretrained
+    (task,) = sentence_t5.NLI.tasks
+
+    def anchors() -> list[str]:
+        run = Run(RECIPE, corpora, corpora)
+        ((examples, columns),) = task.data.sources("nli", run).values()
+        assert {column.max_tokens for column in columns.values()} == {24}
+        return [example["anchor"] for example in examples()]
+
+    before = anchors()
+    sets = corpora / "stsbenchmark/sts-dev.csv"
+    sets.write_text(sets.read_text() + "g\tf\t1\t1\t5\ta man has 3 cats\tx y\n")
+    assert [each for each in before if each not in anchors()] == ["A man has 3 cats."]
+
+
+@pytest.mark.parametrize("name", ["published", "two_cores"])
+def test_the_papers_loss_and_optimizer(name: str) -> None:
+    """Ni et al. 2021, section 4.3 and equation 2, and t5x_retrieval's configuration of the loss."""
+    recipe = {"two_cores": RECIPE, **sentence_t5.VARIANTS}[name]
+    assert [stage.name for stage in recipe.stages] == ["qa", "nli"]
+    negatives = {"medical": False, "trivia": True, "stack_exchange": False, "nli": True}
+    for stage in recipe.stages:
+        for task in stage.tasks:
+            loss = task.loss()
+            assert (loss.temperature, loss.bidirectional) == (0.01, True)
+            assert loss.hard_negatives == negatives.pop(task.name)
+            assert task.rate is None, "data sets are drawn by their sizes"
+        optimizer = stage.optimizer(1_000)
+        assert type(optimizer) is keras.optimizers.Adafactor
+        assert optimizer.beta_2_decay == -0.8
+        peak = {"published": 1e-3, "two_cores": 3e-2}[name]
+        rates = [float(optimizer._learning_rate(step)) for step in (0, 100, 550, 1_000)]
+        np.testing.assert_allclose(rates, [peak, peak, peak / 2, 0], rtol=1e-5, atol=1e-9)
+    assert not negatives
+
+
+def test_the_papers_batches() -> None:
+    qa, nli = sentence_t5.VARIANTS["published"].stages
+    assert {task.batch_size for task in qa.tasks} == {2048}
+    assert {task.batch_size for task in nli.tasks} == {512}
+    assert pytest.approx(qa.steps, rel=1e-4) == 2_000_000_000 / 2048, "a pass over 2 billion pairs"
+    assert pytest.approx(nli.steps, rel=0.01) == 3 * 275_601 / 512, "three over the triplets"
+
+
+def test_ablation_has_the_rows_of_table_3() -> None:
+    found = {
+        name: ([stage.name for stage in row.stages], row.metadata["pooling"])
+        for name, row in sentence_t5.VARIANTS["table_3"].rows.items()
+    }
+    assert found == {
+        "raw_first": ([], "first"),
+        "raw_mean": ([], "mean"),
+        "raw_decoder": ([], "decoder"),
+        "nli_mean": (["nli"], "mean"),
+        "nli_decoder": (["nli"], "decoder"),
+        "qa_nli_mean": (["qa", "nli"], "mean"),
+    }
+    settings = {
+        name: (row.model.keywords["pooling"], row.model.keywords["projection_dim"])
+        for name, row in sentence_t5.VARIANTS["table_3"].rows.items()
+    }
+    assert settings["raw_decoder"] == ("decoder", None)
+    assert settings["nli_decoder"] == ("decoder", 768)

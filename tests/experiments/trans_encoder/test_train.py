@@ -1,0 +1,286 @@
+"""Trans-Encoder's experiments end to end on a tiny BERT, and the paper's settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from experiments.trans_encoder import starts
+from experiments.trans_encoder import train as trans_encoder
+from experiments.trans_encoder.starts import Opened, Start, write_start
+from experiments.trans_encoder.train import VARIANTS
+from tests.experiments.trans_encoder.pair_sets import some_pairs, write_sets
+from tests.experiments.trans_encoder.small import small
+from tests.tiny_bert import write_tiny_bert
+from use_st5._model_manifest import ModelManifest
+from use_st5.training.trainer import Trainer
+from use_st5.training.trans_encoder import TransEncoder
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
+
+PAIRS = [("the man runs", "the dog"), ("", "a cat"), ("the child eats", "the child reads")]
+FIRST, SECOND = (list(each) for each in zip(*PAIRS, strict=True))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sets(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_bert(tmp_path_factory.mktemp("tiny") / "bert", head=False)
+
+
+@pytest.fixture(scope="module")
+def mutual(
+    data: Path, bert: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, float]]:
+    output = tmp_path_factory.mktemp("mutual")
+    return output, small("mutual").run(data, output, pretrained=bert, seed=3)
+
+
+def weights_of(folder: Path) -> dict[str, bytes]:
+    found = sorted((folder / "checkpoints").rglob("model.weights.h5"))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+@pytest.mark.end_to_end
+def test_both_kinds_are_exported_and_scored(mutual: tuple[Path, dict[str, float]]) -> None:
+    output, scores = mutual
+    vectors = tf.saved_model.load(str(output / "model"))(FIRST).numpy()
+    assert vectors.shape == (3, 8)
+    judge = tf.saved_model.load(str(output / "cross_encoder")).signatures["serving_default"]
+    given = judge(first=tf.constant(FIRST), second=tf.constant(SECOND))
+    assert given["scores"].shape == (3,)
+    facts = ModelManifest.read(output / "model").metadata
+    assert (facts["recipe"], facts["seed"]) == ("trans_encoder_mutual", 3)
+    models = {name.split("/")[0] for name in scores}
+    assert models == {f"{who}_{what}" for who in ("minilm", "second", "ensemble")
+                      for what in ("start", "bi", "cross")}  # fmt: skip
+    sets = {name.split("/")[1] for name in scores}
+    assert sets == {"sts12", "sts13", "sts15", "stsb", "sickr", "pairs_mrpc"}
+    assert json.loads((output / "scores.json").read_text()) == scores
+
+
+@pytest.mark.end_to_end
+def test_the_exported_encoders_are_the_best_of_their_kinds(
+    data: Path, bert: Path, mutual: tuple[Path, dict[str, float]]
+) -> None:
+    output, scores = mutual
+    rows = json.loads((output / "taught.json").read_text())["taught"]
+    best = max((row for row in rows if row["kind"] == "bi"), key=lambda row: row["spearman"])
+    opened = Opened.of(Start(name="x"), {"pretrained": bert})
+    if best["weights"]:
+        opened = dataclasses.replace(opened, bi=opened.taught("bi", output / best["weights"]))
+        vectors = tf.saved_model.load(str(output / "model"))(FIRST).numpy()
+        np.testing.assert_allclose(opened.bi.encode(FIRST), vectors, atol=1e-5)
+
+
+@pytest.mark.end_to_end
+def test_the_report_says_what_was_among_the_pairs(mutual: tuple[Path, dict[str, float]]) -> None:
+    text = (mutual[0] / "report.md").read_text()
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines()}
+    assert "transductive: 100% of pairs, 100% of sentences" in rows["STS13"]
+    # Half of STS-B's test pairs are STS12's, and left out of what is learnt from.
+    assert "| 8 | inductive |" in rows["STS-B test"]
+    assert "transductive: 50% of pairs" in rows["STS12"]
+    assert "Not in the data folder: STS14, STS16, QQP, QNLI." in text
+    assert rows["0"] != rows["1"]
+    assert "| 1 | second, cross |" in text
+    assert "mean of those without a pair in the pool" in text
+
+
+@pytest.mark.end_to_end
+def test_a_run_killed_twice_ends_with_the_same_weights(
+    data: Path,
+    bert: Path,
+    mutual: tuple[Path, dict[str, float]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In SimCSE's start, and in the middle of the course."""
+    train = Trainer._train
+    run = partial(small("mutual").run, data, tmp_path, pretrained=bert, seed=3)
+    run(part="prepare")
+    for at in (1, 6):
+        calls = iter(range(1, 99))
+
+        def killed(self: Trainer, *given: Any, at: int = at, calls: Any = calls) -> Any:
+            if next(calls) == at:
+                raise KeyboardInterrupt
+            return train(self, *given)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Trainer, "_train", killed)
+            run(part="train")
+    run(part="train", strategy="mirrored")
+    rows = [json.loads((each / "taught.json").read_text()) for each in (tmp_path, mutual[0])]
+    assert rows[0] == rows[1]
+    assert weights_of(tmp_path).keys() == weights_of(mutual[0]).keys()
+
+
+@pytest.mark.process
+def test_the_training_runs_under_jax_without_tensorflow(
+    repository: Path,
+    data: Path,
+    bert: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh_python: Callable[..., str],
+) -> None:
+    pytest.importorskip("jax")
+    small("mutual").run(data, tmp_path, part="prepare", pretrained=bert)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    script = repository / "tests/experiments/trans_encoder/small.py"
+    fresh_python(repository / "tests/without_tensorflow.py", script, tmp_path, timeout=900)
+    scores = small("mutual").run(data, tmp_path, part="export", pretrained=bert)
+    assert np.isfinite([*scores.values()]).all()
+    assert (tmp_path / "cross_encoder/saved_model.pb").is_file()
+
+
+@pytest.mark.end_to_end
+def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Path) -> None:
+    """Of two text stages, of which one knows no pairs."""
+    scores = small("dan_and_minilm").run(data, tmp_path, pretrained=bert)
+    assert {name.split("/")[0] for name in scores} == {
+        *("minilm_start", "minilm_bi", "minilm_cross", "use_dan_en_start", "use_dan_en_bi"),
+        *("ensemble_start", "ensemble_bi"),
+    }
+    # The family of the better one is the exported one's.
+    assert ModelManifest.read(tmp_path / "model").family in ("bert", "use_dan")
+
+
+@pytest.mark.end_to_end
+def test_a_bundled_encoder_is_taught_by_a_cross_encoder_of_a_bert(
+    data: Path, bert: Path, tmp_path: Path
+) -> None:
+    """And by pairs of a user's own."""
+    lines = "".join(f"{a}\t{b}\n" for a, b in some_pairs(9, 0))
+    (tmp_path / "mine.tsv").write_text(lines)
+    given = {"pretrained": bert, "pairs": tmp_path / "mine.tsv"}
+    scores = small("use_dan_en").run(data, tmp_path / "run", **given)
+    assert {name.split("/")[0] for name in scores} == {"start", "bi", "cross"}
+    assert "9 pairs without labels" in (tmp_path / "run/report.md").read_text()
+    assert ModelManifest.read(tmp_path / "run/model").family == "use_dan"
+    with pytest.raises(
+        ValueError, match=r"Expected the settings of .*facts.json.*\n.*pairs: it was begun with"
+    ):
+        small("use_dan_en").run(data, tmp_path / "run", pretrained=bert)
+
+
+def test_what_does_not_go_together_is_refused(data: Path, bert: Path, tmp_path: Path) -> None:
+    recipe = trans_encoder.RECIPE
+    with pytest.raises(ValueError, match="--pairs or --text"):
+        recipe.run(data, tmp_path, pretrained=bert, pairs=bert, text=bert)
+    with pytest.raises(ValueError, match="one machine, received multi_worker: in a course"):
+        recipe.run(data, tmp_path, strategy="multi_worker", part="train")
+    with pytest.raises(FileNotFoundError, match="--part prepare"):
+        recipe.run(data, tmp_path, part="train")
+    with pytest.raises(FileNotFoundError, match="STS-B dev"):
+        recipe.run(tmp_path, tmp_path / "none")
+
+
+def test_cross_encoders_begin_with_the_plain_language_model(tmp_path: Path) -> None:
+    """Section 2.2; its pooler is the first layer of their head, and the bi-encoder is another's."""
+    simcse = write_tiny_bert(tmp_path / "simcse", head=False, pooler=True)
+    plain = write_tiny_bert(tmp_path / "plain", head=True, pooler=True, seed=1)
+    start = Start(name="x", pooling="cls")
+    for folders, source in (
+        ({"pretrained": simcse}, simcse),
+        ({"pretrained": simcse, "language_model": plain}, plain),
+    ):
+        opened = Opened.of(start, folders)
+        bi, below = (load_file(each / "model.safetensors") for each in (simcse, source))
+        name = "embeddings.word_embeddings.weight"
+        np.testing.assert_array_equal(opened.bi.model.embedding.embeddings, bi[name])
+        write_start(tmp_path / source.name / "prepared", opened, PAIRS, PAIRS)
+        model = starts._cross(tmp_path / source.name / "prepared")
+        np.testing.assert_array_equal(model.encoder.embedding.embeddings, below[name])
+        np.testing.assert_array_equal(model.hidden.kernel, below["pooler.dense.weight"].T)
+        np.testing.assert_array_equal(model.hidden.bias, below["pooler.dense.bias"])
+
+
+def test_simcse_and_mirror_bert_are_begun_with_as_in_their_code() -> None:
+    """run_unsup_example.sh and transformers' defaults; mirror_sentence_bert.sh and train.py."""
+    expected = {
+        # Rate at the steps 0 and 125 of 250, weight decay, clipping, batch, τ, directions, span.
+        trans_encoder.SIMCSE: ([3e-5, 1.5e-5], 0.0, 1.0, 64, 0.05, False, 0),
+        trans_encoder.MIRROR: ([2e-5, 2e-5], 0.01, None, 200, 0.04, True, 5),
+    }
+    for start, (rates, decay, clipping, batch, temperature, all_views, span) in expected.items():
+        optimizer, loss = start.optimizer(), start.loss(4, 0)
+        found = [float(optimizer._learning_rate(step)) for step in (0, 125)]
+        assert found == pytest.approx(rates)
+        assert (optimizer.weight_decay, optimizer.global_clipnorm) == (decay, clipping)
+        assert (start.batch_size, loss.temperature) == (batch, temperature)
+        assert (loss.all_views, loss.masked_span) == (all_views, span)
+
+
+def test_large_models_have_smaller_batches() -> None:
+    """Table 16."""
+    for name in ("published", "published_mutual"):
+        base, large = VARIANTS[name], VARIANTS[f"{name}_large"]
+        assert (base.course.to_bi.batch_size, large.course.to_bi.batch_size) == (128, 64)
+        to_bi = dataclasses.replace(base.course.to_bi, batch_size=64)
+        assert large.course == dataclasses.replace(base.course, to_bi=to_bi)
+        assert (large.pool, large.starts) == (base.pool, base.starts)
+
+
+def test_published_has_the_papers_settings_and_pairs() -> None:
+    published = VARIANTS["published"]
+    assert published.course == TransEncoder()
+    assert [source.name for source in published.pool.sources] == [
+        *("STS12", "STS13", "STS14", "STS15", "STS16"),
+        *("STS-B train", "STS-B dev", "STS-B test", "SICK-R train", "SICK-R trial", "SICK-R test"),
+    ]
+    assert (published.pool.without, published.pool.complete) == ((), True)
+    assert published.starts[0].pooling == "cls"
+    assert len(VARIANTS["published_mutual"].starts) == 2
+
+
+def test_reduced_variants_are_the_others_with_less_of_it() -> None:
+    for name, variant in VARIANTS.items():
+        if not name.startswith("reduced_"):
+            continue
+        usual = VARIANTS[name.removeprefix("reduced_")]
+        for each in ("cycles", "refresh", "standard"):
+            assert getattr(variant.course, each) == getattr(usual.course, each)
+        for each in ("to_cross", "to_bi"):
+            lesson, of_usual = getattr(variant.course, each), getattr(usual.course, each)
+            assert lesson.objective == of_usual.objective
+            assert lesson.freeze == ("embedding",)
+            assert of_usual.freeze == ()
+        assert [start.name for start in variant.starts] == [start.name for start in usual.starts]
+    assert VARIANTS["reduced_self"].pool.limit == 4_000
+    assert VARIANTS["reduced_inductive"].pool.sentences == 2_000
+    assert {"reduced_mutual", "reduced_use_transformer_en", "reduced_sequential"} <= {*VARIANTS}
+    assert "reduced_published" not in VARIANTS
+
+
+def test_ablations_are_those_of_the_papers_tables() -> None:
+    usual = trans_encoder.RECIPE.course
+    losses = {
+        name: (VARIANTS[name].course.to_cross.objective, VARIANTS[name].course.to_bi.objective)
+        for name in ("self", "bi_bce", "cross_mse", "exchanged")
+    }
+    assert losses == {
+        "self": ("bce", "mse"),
+        "bi_bce": ("bce", "bce"),
+        "cross_mse": ("mse", "mse"),
+        "exchanged": ("mse", "bce"),
+    }
+    assert (VARIANTS["sequential"].course.refresh, usual.refresh) == (False, True)
+    assert (VARIANTS["standard"].course.standard, usual.standard) == (True, False)
+    names = [variant.name for variant in VARIANTS.values()]
+    assert len({*names}) == len(names)

@@ -1,0 +1,147 @@
+"""The transfer tables, on toy data with trainings of seconds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.use import transfer_tables
+from use_st5.data.data_folder import MissingDataError
+from use_st5.transfer.rows import TransferRow
+from use_st5.transfer.tables import tables
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """TREC with two classes, told apart by one word."""
+    folder = tmp_path / "data"
+    (folder / "TREC").mkdir(parents=True)
+    for name, count in (("train_5500.label", 200), ("TREC_10.label", 20)):
+        lines = [f"HUM:ind Who runs {row} ?" for row in range(count // 2)]
+        lines += [f"ABBR:exp What eats {row} ?" for row in range(count // 2)]
+        (folder / "TREC" / name).write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> str:
+    """Knows the third character alone."""
+    root = tf.train.Checkpoint()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def call(text: tf.Tensor) -> tf.Tensor:
+        third = tf.strings.substr(text + "   ", 2, 1)
+        return tf.stack([tf.where(third == "o", 20.0, -20.0), tf.ones(tf.shape(text))], axis=1)
+
+    root.__call__ = call
+    tf.saved_model.save(root, str(tmp_path / "thirds"))
+    return str(tmp_path / "thirds")
+
+
+@pytest.mark.end_to_end
+def test_a_row_is_tuned_repeated_tested_and_kept(data: Path, encoder: str, tmp_path: Path) -> None:
+    pytest.importorskip("keras_tuner")
+    (tmp_path / "glove.txt").write_text("who 1 0\nwhat 0 1\n")
+    options = {
+        **{"encoders": [encoder], "rows": ["thirds+dan_w2v"], "vectors": tmp_path / "glove.txt"},
+        **{"repeats": 2, "trials": 1, "epochs": 8},
+    }
+    scores = transfer_tables.run(data, tmp_path / "out", **options)
+    assert set(scores) == {"trec/thirds+dan_w2v"}
+    (cell,) = json.loads((tmp_path / "out/results.json").read_text())
+    assert cell["texts"] == {"train": 180, "dev": 20, "test": 20}
+    assert (
+        cell["mean"]
+        == pytest.approx(np.mean(cell["accuracies"]))
+        == pytest.approx(*scores.values())
+    )
+    assert cell["std"] == pytest.approx(np.std(cell["accuracies"], ddof=1))
+    assert cell["mean"] > 0.9
+    assert {"learning_rate", "word_dropout", "train_words"} <= set(cell["hyper_parameters"])
+
+
+def test_finished_cells_are_kept(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    class Cell:
+        def __init__(self, row: TransferRow, *_: object) -> None:
+            self.name = row.name
+
+        def run(self, _console: object) -> dict[str, object]:
+            made.append(self.name)
+            if made == ["cnn_lrn", "dan_lrn"]:
+                raise KeyboardInterrupt
+            return {"mean": 0.5, "std": 0.01}
+
+    monkeypatch.setattr(transfer_tables, "TransferCell", Cell)
+    rows = {"rows": ["cnn_lrn", "dan_lrn"]}
+    with pytest.raises(KeyboardInterrupt):
+        transfer_tables.run(data, tmp_path / "out", **rows)
+    assert "| cnn_lrn |" in (tmp_path / "out/tables.md").read_text()
+    scores = transfer_tables.run(data, tmp_path / "out", **rows)
+    assert made == ["cnn_lrn", "dan_lrn", "dan_lrn"]
+    assert scores == {"trec/cnn_lrn": 0.5, "trec/dan_lrn": 0.5}
+    transfer_tables.run(data, tmp_path / "out", rows=["dan_lrn"])
+    assert "| cnn_lrn |" in (tmp_path / "out/tables.md").read_text(), "cells of earlier commands"
+    with pytest.raises(ValueError, match=r"'repeats': 3.*--no-resume"):
+        transfer_tables.run(data, tmp_path / "out", **rows, repeats=3)
+    transfer_tables.run(data, tmp_path / "out", **rows, repeats=3, resume=False)
+    assert made[3:] == ["cnn_lrn", "dan_lrn"]
+
+
+def test_a_cell_of_an_encoder_that_changed_is_not_kept(
+    data: Path, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cell:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def run(self, _console: object) -> dict[str, object]:
+            return {"mean": 0.5, "std": 0.01}
+
+    monkeypatch.setattr(transfer_tables, "TransferCell", Cell)
+    options = {"encoders": [encoder], "rows": ["thirds"]}
+    transfer_tables.run(data, tmp_path / "out", **options)
+    assert transfer_tables.run(data, tmp_path / "out", **options) == {"trec/thirds": 0.5}
+    Path(encoder, "vocabulary.txt").write_text("another")
+    with pytest.raises(ValueError, match=r"trec\.thirds\.json: .*'encoder': .*--no-resume"):
+        transfer_tables.run(data, tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"task": "trec", "row": "cnn_lrn"}'])
+def test_a_damaged_cell_is_named(data: Path, tmp_path: Path, content: str) -> None:
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "cells/trec.cnn_lrn.json").write_text(content)
+    with pytest.raises(ValueError, match=r"trec\.cnn_lrn\.json: \$: expected .*Remove"):
+        transfer_tables.run(data, tmp_path, rows=["cnn_lrn"])
+
+
+def test_unknown_names_and_missing_data(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="tasks: expected some of mr, .* received .'mrpc'"):
+        transfer_tables.run(data, tmp_path, tasks=["trec", "mrpc"])
+    with pytest.raises(ValueError, match="rows: expected .*'use_gru'.. The rows .* --encoders"):
+        transfer_tables.run(data, tmp_path, rows=["use_gru"])
+    with pytest.raises(MissingDataError, match=r"custrev\.pos"):
+        transfer_tables.run(data, tmp_path, tasks=["cr"], rows=["cnn_lrn"])
+
+
+def test_tables() -> None:
+    cells = {
+        ("sst2", "b"): {"mean": 0.81234, "std": 0.01},
+        ("trec", "a"): {"mean": 0.9, "std": None},
+        ("sst2_1000", "b"): {"mean": 0.7, "std": 0.02},
+    }
+    second, third = tables(cells, ["a", "b", "c"]).split("## Table 3")
+    assert "| row | mr | cr | subj | mpqa | trec | sst2 |" in second
+    assert "| a |  |  |  |  | 90.00 |  |" in second
+    assert "| b |  |  |  |  |  | 81.23 ± 1.00 |" in second
+    assert "| paper: USE_T | 81.4 | 87.4 | 93.9 | 87.0 | 92.5 | 85.4 |" in second
+    assert "| b | 70.00 ± 2.00 |  |  |  |  |  | 81.23 ± 1.00 |" in third
+    assert "| a |" not in third
+    assert "| c |" not in second + third
