@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.convert.sentencepiece_message import model_proto
-from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+from use_st5.convert.sentencepiece_model import model_proto, read_sentencepiece_model
 from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 
 

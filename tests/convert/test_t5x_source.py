@@ -1,14 +1,19 @@
+"""T5X checkpoints: the source, Flax's MessagePack, and Zarr's arrays."""
+
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.convert.t5x_writer import pack, write_file, write_folder
-from use_st5.convert.t5x_source import T5XSource
+from tests.convert.t5x_writer import pack, write_file, write_folder, write_zarr
+from use_st5.convert.t5x_source import StoredArray, T5XSource, ZarrArray, read_msgpack_index
 
 TENSORS = {
     "a/kernel": np.arange(20, dtype=np.float32).reshape(4, 5),
@@ -61,3 +66,192 @@ def test_what_is_no_checkpoint(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "folder" / "target.a.kernel")
     with pytest.raises(FileNotFoundError, match=r"target\.a\.kernel.*expected an array of Zarr"):
         T5XSource(tmp_path / "folder")
+
+
+TREE = {
+    "version": 2,
+    "optimizer": {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b": np.array([0.5, -3.0], ml_dtypes.bfloat16),
+        "step": np.array(7, np.int32),
+        "spec": {"chunks": [4, 4], "fill": None, "ready": True, "path": "é"},
+    },
+}
+
+
+def arrays(tree: Any) -> Any:
+    """The tree with the arrays themselves."""
+    if isinstance(tree, StoredArray):
+        return tree.read()
+    return {name: arrays(t) for name, t in tree.items()} if isinstance(tree, dict) else tree
+
+
+def equal(a: Any, b: Any) -> None:
+    if not isinstance(a, dict):
+        np.testing.assert_array_equal(a, b)
+        assert getattr(a, "dtype", None) == getattr(b, "dtype", None)
+        return
+    assert list(a) == list(b)
+    for name in a:
+        equal(a[name], b[name])
+
+
+def test_a_tree_of_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    path.write_bytes(pack(TREE))
+    index = read_msgpack_index(path)
+    assert index["optimizer"]["a"].shape == (2, 3)
+    equal(arrays(index), TREE)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, 127, 128, -1, -32, -33, 300, 70_000, 2**40, -(2**40), 1.5, "", "x" * 31, "x" * 40,
+     "x" * 300, "x" * 70_000, [1] * 15, [1] * 16, [1] * 70_000, b"ab",
+     {str(n): n for n in range(20)}],
+)  # fmt: skip
+def test_every_encoding_of_the_library(tmp_path: Path, value: Any) -> None:
+    msgpack = pytest.importorskip("msgpack")
+    path = tmp_path / "checkpoint"
+    path.write_bytes(msgpack.packb({"value": value}))
+    assert read_msgpack_index(path) == {"value": value}
+
+
+def test_extensions_of_every_length(tmp_path: Path) -> None:
+    """Flax's own nesting: an extension around a triple, both written by the library."""
+    msgpack = pytest.importorskip("msgpack")
+    for count in range(300):
+        array = np.arange(count, dtype=np.uint8)
+        triple = msgpack.packb((array.shape, array.dtype.name, array.tobytes()))
+        path = tmp_path / "checkpoint"
+        path.write_bytes(msgpack.packb({"a": msgpack.ExtType(1, triple)}))
+        np.testing.assert_array_equal(read_msgpack_index(path)["a"].read(), array)
+
+
+def test_the_real_file(data_dir: Path) -> None:
+    msgpack = pytest.importorskip("msgpack")
+    path = data_dir / "weights/t5x-testdata/t5x/testdata/test_t5_tiny.checkpoint_0"
+
+    def array(code: int, content: bytes) -> np.ndarray:
+        assert code == 1
+        shape, dtype, numbers = msgpack.unpackb(content)
+        return np.frombuffer(numbers, dtype).reshape(shape)
+
+    equal(arrays(read_msgpack_index(path)), msgpack.unpackb(path.read_bytes(), ext_hook=array))
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    content = pack(TREE)
+    for end in range(len(content)):
+        path.write_bytes(content[:end])
+        with pytest.raises(ValueError, match="expected a checkpoint written by Flax"):
+            read_msgpack_index(path)
+    for other in (b'model_checkpoint_path: "a"', b"\xc1", b"\x81\x01\x02", b"\x91" * 10_000):
+        path.write_bytes(other)
+        if other[0] == 0x6D:
+            assert read_msgpack_index(path) == 0x6D, "a number to MessagePack, no tree"
+            continue
+        with pytest.raises(ValueError, match="expected a checkpoint written by Flax"):
+            read_msgpack_index(path)
+
+
+def test_objects_are_refused(tmp_path: Path) -> None:
+    """NumPy would unpickle them."""
+    path = tmp_path / "checkpoint"
+    path.write_bytes(pack({"a": np.zeros(2)}).replace(b"float64", b"object_"))
+    with pytest.raises(ValueError, match="expected a checkpoint written by Flax"):
+        read_msgpack_index(path)
+    path.write_bytes(pack({"a": np.zeros(2)}).replace(b"\xc9", b"\xc8\x00\x10\x05", 1))
+    with pytest.raises(ValueError, match="an extension of kind 5"):
+        read_msgpack_index(path)
+
+
+ARRAY = np.arange(7 * 5, dtype=np.float32).reshape(7, 5)
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("chunks", [(7, 5), (3, 2), (1, 5), (4, 5)])
+def test_chunks_of_any_size(tmp_path: Path, chunks: tuple[int, ...], compressed: bool) -> None:
+    for array in (ARRAY, ARRAY.astype(ml_dtypes.bfloat16), ARRAY.astype(">f4")):
+        folder = tmp_path / array.dtype.str.strip("<>|")
+        folder = folder.with_name(f"{folder.name}{array.dtype.byteorder == '>'}")
+        write_zarr(folder, array, chunks=chunks, compressed=compressed)
+        read = ZarrArray(folder)
+        assert (read.shape, read.dtype) == (array.shape, array.dtype)
+        np.testing.assert_array_equal(read.read(), array)
+        assert max(map(len, read.rows())) == min(7, chunks[0])
+
+
+def test_vectors_and_deeper_arrays(tmp_path: Path) -> None:
+    for array in (np.arange(7.0), np.arange(60.0).reshape(3, 4, 5)):
+        write_zarr(tmp_path / str(array.ndim), array, chunks=(2, 3, 4)[: array.ndim])
+        np.testing.assert_array_equal(ZarrArray(tmp_path / str(array.ndim)).read(), array)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"compressor": {"id": "blosc"}}, "compressor is {'id': 'blosc'}"),
+        ({"zarr_format": 3}, "zarr_format is 3"),
+        ({"filters": [{"id": "delta"}]}, "filters is"),
+        ({"order": "F"}, "order is 'F'"),
+        ({"dtype": "|O"}, r"\$.dtype: expected a dtype of numbers.* received '\|O'"),
+        ({"dtype": "<U1"}, r"\$.dtype: expected a dtype of numbers.* received '<U1'"),
+        ({"dtype": [["a", "<f4"]]}, r"\$.dtype: expected str, received array"),
+        ({"dtype": "<f1"}, r"\$.dtype: expected a dtype of numbers.* received '<f1'"),
+        ({"chunks": [8, 5]}, r"chunks is \[8, 5\]"),
+        ({"shape": [7, float("inf")]}, r"\$: expected JSON, received another text"),
+        ({"shape": [7, 1e300]}, r"\$.shape\[1\]: expected int"),
+        ({"shape": [-7, -5]}, r"\$.shape\[0\]: expected int >= 1"),
+        ({"shape": []}, r"\$.shape: expected array of length >= 1"),
+        ({"compressor": "gzip"}, r"\$.compressor: expected object \| null, received str"),
+        ({"chunks": [3]}, r"chunks is \[3\]"),
+        ({"chunks": [3, 0]}, r"\$.chunks\[1\]: expected int >= 1"),
+        ({"dimension_separator": "../"}, "dimension_separator is"),
+        ({"shape": None}, r"\$.shape: expected array, received null"),
+    ],
+)
+def test_other_layouts_are_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    write_zarr(tmp_path / "a", ARRAY, chunks=(3, 2))
+    path = tmp_path / "a" / ".zarray"
+    metadata = {**json.loads(path.read_text(encoding="utf-8")), **changes}
+    path.write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        ZarrArray(tmp_path / "a")
+
+
+def test_damaged_chunks(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"\.zarray: expected an array of Zarr"):
+        ZarrArray(tmp_path)
+    write_zarr(tmp_path / "a", ARRAY, chunks=(7, 5))
+    chunk = tmp_path / "a" / "0.0"
+    content = chunk.read_bytes()
+    for damaged in (content[:30], b"", b"no gzip", gzip.compress(b"\0" * 10**6)):
+        chunk.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"0\.0: expected .*Copy it again"):
+            ZarrArray(tmp_path / "a").read()
+    chunk.unlink()
+    with pytest.raises(FileNotFoundError, match=r"0\.0: expected a file"):
+        ZarrArray(tmp_path / "a").read()
+
+
+def test_chunks_are_held_against_the_array_before_they_are_read(tmp_path: Path) -> None:
+    write_zarr(tmp_path / "a", ARRAY, chunks=(3, 2))
+    ZarrArray(tmp_path / "a").check_chunks()
+    path = tmp_path / "a" / ".zarray"
+    metadata = json.loads(path.read_text(encoding="utf-8"))
+
+    def refused(message: str, **changes: Any) -> None:
+        path.write_text(json.dumps(metadata | changes), encoding="utf-8")
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            ZarrArray(tmp_path / "a").check_chunks()
+
+    refused("expected 1,000,000,000,000 chunks", shape=[10**6, 10**6], chunks=[1, 1])
+    refused("0.0: expected .* for a chunk", shape=[10**9, 9], chunks=[10**9, 9])
+    refused(r"3.0: expected a chunk of the array", shape=[27, 2], chunks=[3, 2])
+    with (tmp_path / "a" / "0.0").open("ab") as file:
+        file.truncate(2**40)  # sparse
+    refused("0.0: expected 0 to 1,048 bytes .* found 1,099,511,627,776")
+    with pytest.raises(ValueError, match="0.0: expected up to 1,048 bytes"):
+        ZarrArray(tmp_path / "a").read()

@@ -1,18 +1,22 @@
-"""The tensors of a T5X checkpoint."""
+"""The tensors of a T5X checkpoint: Flax's MessagePack, and arrays of Zarr beside it."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import struct
+import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, BinaryIO
 
+import msgspec
 import numpy as np
 
-from use_st5.convert.msgpack_index import StoredArray, read_msgpack_index
-from use_st5.convert.weights import WeightSource
-from use_st5.convert.zarr_array import ZarrArray
+from use_st5._records import Positive, read_bounded, read_record
+from use_st5.convert.weights import WeightSource, number_dtype
 
 INDEX = "checkpoint"
 
@@ -150,3 +154,301 @@ def _joined(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     if name.endswith(("/query/kernel", "/key/kernel", "/value/kernel")):
         return (shape[0], shape[1] * shape[2])
     return shape
+
+
+# flax.serialization: arrays and scalars of NumPy are MessagePack extensions, each a triple (shape,
+# name of the dtype, bytes).
+_NDARRAY, _NUMPY_SCALAR = 1, 3
+
+# Ten times what the largest T5 has, arrays and the words about them.
+_MOST_VALUES = 500_000
+# Names, and numbers beside arrays; what is longer is none.
+_LONGEST = 2**20
+
+# First byte → struct format of a number, or of the length that follows.
+_NUMBERS = {
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",
+    0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
+_BINARIES = {0xC4: ">B", 0xC5: ">H", 0xC6: ">I"}
+_STRINGS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
+_ARRAYS = {0xDC: ">H", 0xDD: ">I"}
+_MAPS = {0xDE: ">H", 0xDF: ">I"}
+_EXTENSIONS = {0xC7: ">B", 0xC8: ">H", 0xC9: ">I"}
+_FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
+_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array in a file.
+
+    Attributes:
+        path: The file.
+        start: Where its numbers begin, in bytes.
+        shape: Its shape.
+        dtype: Of its numbers.
+    """
+
+    path: Path
+    start: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def read(self) -> np.ndarray:
+        """The array."""
+        count = math.prod(self.shape)
+        flat = np.fromfile(self.path, self.dtype, count, offset=self.start)
+        return flat.reshape(self.shape)
+
+
+def read_msgpack_index(path: str | os.PathLike[str]) -> Any:
+    """The content of a file, with a `StoredArray` for each array instead of its numbers.
+
+    Libraries for MessagePack read a file whole, arrays and all; this skips them, so that a file of
+    many gigabytes is read array by array. Maps whose keys are no texts, and extensions other than
+    Flax's arrays, do not occur in checkpoints and are refused.
+
+    Raises:
+        ValueError: It is no such file, or it is cut short.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            return _Reader(file, path).value()
+    except (ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
+        raise ValueError(
+            f"{path}: expected a checkpoint written by Flax in MessagePack "
+            f"({type(error).__name__}: {error})."
+        ) from error
+
+
+class _Reader:
+    """Reads one value after the other."""
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._size = path.stat().st_size
+        self._values = 0
+
+    def value(self) -> Any:
+        """The next value."""
+        self._values += 1
+        if self._values > _MOST_VALUES:
+            raise ValueError(f"expected up to {_MOST_VALUES:,} values, received more")
+        code = self._bytes(1)[0]
+        if code <= 0x7F or code >= 0xE0:
+            return code if code <= 0x7F else code - 0x100
+        if code in _CONSTANTS:
+            return _CONSTANTS[code]
+        if code in _NUMBERS:
+            return self._number(_NUMBERS[code])
+        if code in _BINARIES:
+            return self._bytes(self._number(_BINARIES[code]))
+        if code in _EXTENSIONS:
+            return self._extension(self._number(_EXTENSIONS[code]))
+        if code in _FIXED_EXTENSIONS:
+            return self._extension(_FIXED_EXTENSIONS[code])
+        return self._text_or_container(code)
+
+    def _text_or_container(self, code: int) -> Any:
+        if code <= 0x8F or code in _MAPS:
+            return self._map(code & 0x0F if code <= 0x8F else self._number(_MAPS[code]))
+        if code <= 0x9F or code in _ARRAYS:
+            count = code & 0x0F if code <= 0x9F else self._number(_ARRAYS[code])
+            return [self.value() for _ in range(count)]
+        if code <= 0xBF or code in _STRINGS:
+            length = code & 0x1F if code <= 0xBF else self._number(_STRINGS[code])
+            return self._bytes(length).decode("utf-8")
+        raise ValueError(f"no value begins with {code:#x}, at byte {self._file.tell() - 1}")
+
+    def _map(self, count: int) -> dict[str, Any]:
+        content = {}
+        for _ in range(count):
+            key = self.value()
+            if not isinstance(key, str):
+                raise ValueError(f"a key is {key!r}, at byte {self._file.tell()}")
+            content[key] = self.value()
+        return content
+
+    def _extension(self, length: int) -> StoredArray:
+        kind = self._bytes(1)[0]
+        end = self._file.tell() + length
+        if kind not in (_NDARRAY, _NUMPY_SCALAR) or self._bytes(1) != b"\x93":
+            raise ValueError(f"an extension of kind {kind}, at byte {end - length}")
+        shape, dtype = self._shape(), number_dtype(self.value())
+        size = self._number(_BINARIES[self._bytes(1)[0]])
+        start = self._file.tell()
+        if size != math.prod(shape) * dtype.itemsize or start + size != end:
+            raise ValueError(f"an array {dtype} {list(shape)} of {size} bytes, at byte {start}")
+        if end > self._size:
+            raise EOFError("the file ends inside an array")
+        self._file.seek(end)
+        return StoredArray(self._path, start, shape, dtype)
+
+    def _shape(self) -> tuple[int, ...]:
+        shape = self.value()
+        if not isinstance(shape, list) or any(type(n) is not int or n < 0 for n in shape):
+            raise ValueError(f"a shape is {shape!r}, at byte {self._file.tell()}")
+        return tuple(shape)
+
+    def _number(self, kind: str) -> Any:
+        return struct.unpack(kind, self._bytes(struct.calcsize(kind)))[0]
+
+    def _bytes(self, count: int) -> bytes:
+        if count > _LONGEST:
+            raise ValueError(f"a value of {count:,} bytes, at byte {self._file.tell()}")
+        content = self._file.read(count)
+        if len(content) < count:
+            raise EOFError("the file ends inside a value")
+        return content
+
+
+METADATA = ".zarray"
+
+# zlib finds out by itself whether it is gzip's or its own format.
+_GZIP_OR_ZLIB = 47
+
+
+# The most that deflate makes of a byte.
+_MOST_DEFLATED = 1032
+
+_REMEDY = (
+    "Expected is an array as T5X stores it: Zarr 2, chunks no larger than the array, in plain "
+    "bytes or gzip."
+)
+
+Lengths = Annotated[list[Positive], msgspec.Meta(min_length=1, max_length=32)]
+
+
+class ZarrArray:
+    """A folder with `.zarray` and a file for each chunk (`0.0`, `1.0` …), plain or gzip.
+
+    T5X writes no more of Zarr than that, which this reads; the packages zarr and tensorstore would
+    bring compressors of native code that no T5X checkpoint uses.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        FileNotFoundError: It has no `.zarray`.
+        ValueError: The array is stored in another way.
+
+    Attributes:
+        shape: Its shape.
+        dtype: Of its numbers.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        path = folder / METADATA
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: expected an array of Zarr, found no such file.")
+        metadata = read_record(path, _Metadata, remedy=_REMEDY)
+        self.shape, self._chunk = tuple(metadata.shape), tuple(metadata.chunks)
+        self._compressed = metadata.compressor is not None
+        self._separator = metadata.dimension_separator
+        if wrong := metadata.wrong():
+            raise ValueError(f"{path}: expected another layout, its {wrong[0]}. {_REMEDY}")
+        try:
+            self.dtype = number_dtype(metadata.dtype)
+        except ValueError as error:
+            raise ValueError(f"{path}: $.dtype: {error}. {_REMEDY}") from error
+
+    def rows(self) -> Iterator[np.ndarray]:
+        """The array in pieces along its first axis, each as long as a chunk."""
+        lengths = list(zip(self.shape, self._chunk, strict=True))
+        first, *others = (range(-(-length // chunk)) for length, chunk in lengths)
+        for row in first:
+            rows = min(self._chunk[0], self.shape[0] - row * self._chunk[0])
+            piece = np.empty((rows, *self.shape[1:]), self.dtype)
+            for column in itertools.product(*others):
+                corner = [n * chunk for n, chunk in zip(column, self._chunk[1:], strict=True)]
+                ends = map(sum, zip(corner, self._chunk[1:], strict=True))
+                part = piece[(slice(None), *map(slice, corner, ends))]
+                part[...] = self._read((row, *column))[tuple(map(slice, part.shape))]
+            yield piece
+
+    def read(self) -> np.ndarray:
+        """The array."""
+        return np.concatenate([*self.rows()])
+
+    def check_chunks(self) -> None:
+        """Holds the shape against the files of the chunks, without reading them.
+
+        Raises:
+            FileNotFoundError: A chunk is missing.
+            ValueError: A file is too small or too large to be its chunk.
+        """
+        lengths = zip(self.shape, self._chunk, strict=True)
+        counts = [-(-length // chunk) for length, chunk in lengths]
+        found = sum(1 for path in self._folder.rglob("*") if path.is_file()) - 1  # but `.zarray`
+        if math.prod(counts) > found:
+            raise FileNotFoundError(
+                f"{self._folder}: expected {math.prod(counts):,} chunks of an array "
+                f"{list(self.shape)}, found {found:,} files. Copy it again."
+            )
+        smallest = math.prod(self._chunk) * self.dtype.itemsize
+        smallest = smallest // _MOST_DEFLATED if self._compressed else smallest
+        for numbers in itertools.product(*map(range, counts)):
+            path = self._path(numbers)
+            # Zarr leaves out chunks of nothing but the fill value; weights are never that.
+            if not path.is_file():
+                raise FileNotFoundError(f"{path}: expected a chunk of the array. Copy it again.")
+            size = path.stat().st_size
+            if not smallest <= size <= self._largest_file():
+                raise ValueError(
+                    f"{path}: expected {smallest:,} to {self._largest_file():,} bytes for a chunk "
+                    f"{list(self._chunk)} of {self.dtype}, found {size:,}. Copy it again."
+                )
+
+    def _read(self, numbers: tuple[int, ...]) -> np.ndarray:
+        """One chunk, whole even where it reaches beyond the array."""
+        path = self._path(numbers)
+        size = math.prod(self._chunk) * self.dtype.itemsize
+        content = read_bounded(path, limit=self._largest_file(), remedy="Copy it again.")
+        try:
+            if self._compressed:
+                # One byte more than there may be is enough to see that there are too many.
+                content = zlib.decompressobj(_GZIP_OR_ZLIB).decompress(content, size + 1)
+        except zlib.error as error:
+            raise ValueError(f"{path}: expected gzip ({error}). Copy it again.") from error
+        if len(content) != size:
+            raise ValueError(
+                f"{path}: expected {size:,} bytes of numbers, found "
+                f"{'more' if len(content) > size else f'{len(content):,}'}. Copy it again."
+            )
+        return np.frombuffer(content, self.dtype).reshape(self._chunk)
+
+    def _path(self, numbers: tuple[int, ...]) -> Path:
+        return self._folder / self._separator.join(map(str, numbers))
+
+    def _largest_file(self) -> int:
+        """Bytes of a chunk; deflate adds a little to what it cannot make smaller."""
+        size = math.prod(self._chunk) * self.dtype.itemsize
+        return size + size // 1000 + 1024 if self._compressed else size
+
+
+class _Metadata(msgspec.Struct):
+    zarr_format: int
+    shape: Lengths
+    chunks: Lengths
+    dtype: str
+    compressor: dict[str, Any] | None
+    order: str
+    filters: list[Any] | None = None
+    dimension_separator: str = "."
+
+    def wrong(self) -> list[str]:
+        """What T5X never writes."""
+        lengths = list(zip(self.chunks, self.shape, strict=False))
+        right = {
+            "zarr_format": self.zarr_format == 2,
+            "compressor": (self.compressor or {"id": "gzip"}).get("id") in ("gzip", "zlib"),
+            "filters": not self.filters,
+            "order": self.order == "C",
+            "dimension_separator": self.dimension_separator in (".", "/"),
+            "chunks": len(self.chunks) == len(self.shape) and all(c <= n for c, n in lengths),
+        }
+        return [f"{name} is {getattr(self, name)!r}" for name, fits in right.items() if not fits]

@@ -6,11 +6,11 @@ import glob
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
 from use_st5._records import read_bounded
 from use_st5.convert.weights import WeightSource
@@ -25,9 +25,6 @@ _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _NO_WEIGHT = re.compile(
     r".*/\.OPTIMIZER_SLOT/.*|.*_slot_\w+|.*/adam_[mv]|global_step|_CHECKPOINTABLE_OBJECT_GRAPH"
 )
-
-# TensorFlow's `OutOfRange` arrives as an IndexError.
-_DAMAGE = (tf.errors.OpError, ValueError, IndexError)
 
 
 class TensorFlowSource(WeightSource):
@@ -46,14 +43,13 @@ class TensorFlowSource(WeightSource):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        # Imported here: families know this source, and models train without TensorFlow.
+        import tensorflow as tf
+
         self.where = _prefix(Path(path))
-        try:
+        with _damage_reported(f"{self.where}: expected a TensorFlow checkpoint"):
             self._reader = tf.train.load_checkpoint(self.where)
             shapes = self._reader.get_variable_to_shape_map()
-        except _DAMAGE as error:
-            raise ValueError(
-                f"{self.where}: expected a TensorFlow checkpoint ({error}). Copy it again."
-            ) from error
         names = [name for name in shapes if not _NO_WEIGHT.fullmatch(name)]
         self._stored = {name.removesuffix(_VALUE): name for name in names}
         self._shapes = {name: tuple(shapes[stored]) for name, stored in self._stored.items()}
@@ -79,12 +75,19 @@ class TensorFlowSource(WeightSource):
 
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
-        try:
+        with _damage_reported(f"{self.where}: expected to read {name}"):
             return self._reader.get_tensor(self._stored[name])
-        except _DAMAGE as error:
-            raise ValueError(
-                f"{self.where}: expected to read {name} ({error}). Copy the checkpoint again."
-            ) from error
+
+
+@contextmanager
+def _damage_reported(expected: str) -> Iterator[None]:
+    """Names the file where TensorFlow cannot read it."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except (tf.errors.OpError, ValueError, IndexError) as error:  # OutOfRange is an IndexError.
+        raise ValueError(f"{expected} ({error}). Copy it again.") from error
 
 
 def is_tensorflow_checkpoint(path: str | os.PathLike[str]) -> bool:
@@ -119,6 +122,8 @@ def _newest(folder: Path) -> str | None:
         return None
     # TensorFlow reads it whole.
     read_bounded(state, limit=2**20, remedy="Give the checkpoint itself: its path up to .index.")
+    import tensorflow as tf
+
     try:
         newest = tf.train.latest_checkpoint(os.fspath(folder))
     except ValueError as error:
