@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -37,3 +41,19 @@ def in_chunks(
             chunk, filled = [], 0
     if chunk:
         yield chunk
+
+
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yields what a function returns for each item, in their order, computed by several threads.
+
+    Of the items no more are taken ahead than there are threads, one for each processor.
+    """
+    threads = os.cpu_count() or 1
+    results: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            results.append(pool.submit(function, item))
+            if len(results) > threads:
+                yield results.popleft().result()
+        while results:
+            yield results.popleft().result()

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
@@ -21,7 +21,7 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5._records import Positive, read_record
 from use_st5._remote_files import brought, exists, remote_path
-from use_st5._streams import batched
+from use_st5._streams import batched, in_threads
 from use_st5.data.prepared_column import PreparedColumn
 
 if TYPE_CHECKING:
@@ -183,18 +183,32 @@ def _write_arrays(
         files = {
             name: stack.enter_context(_array_path(folder, name).open("wb")) for name in columns
         }
-        for chunk in batched(examples, chunk_size):
-            for name, column in columns.items():
-                place = f"'{name}', examples {count} to {count + len(chunk) - 1}"
-                array = _array(chunk, name, column, vectorizer, place)
+        chunks = enumerate(batched(examples, chunk_size))
+        graphs = _Graphs(vectorizer)
+
+        def arrays_of(
+            numbered: tuple[int, list[Mapping[str, Any]]],
+        ) -> tuple[int, list[np.ndarray]]:
+            number, chunk = numbered
+            first = number * chunk_size
+            places = f"examples {first} to {first + len(chunk) - 1}"
+            to_ids = graphs if number else vectorizer  # A few texts are done before one is traced.
+            arrays = [
+                _array(chunk, name, column, to_ids, f"'{name}', {places}")
+                for name, column in columns.items()
+            ]
+            return len(chunk), arrays
+
+        for size, arrays in in_threads(arrays_of, chunks):
+            for name, array in zip(columns, arrays, strict=True):
                 shape = row_shapes.setdefault(name, array.shape[1:])
-                if array.shape != (len(chunk), *shape):
+                if array.shape != (size, *shape):
                     raise ValueError(
-                        f"{place}: expected an array of shape {(len(chunk), *shape)}, "
-                        f"received {array.shape}."
+                        f"'{name}', examples {count} to {count + size - 1}: expected an array of "
+                        f"shape {(size, *shape)}, received {array.shape}."
                     )
                 _append(files[name], array)
-            count += len(chunk)
+            count += size
     if not count:
         raise ValueError("examples: expected at least one, received none.")
     return {
@@ -203,11 +217,38 @@ def _write_arrays(
     }
 
 
+class _Graphs:
+    """A vectorizer whose functions run as graphs if it is of TensorFlow: half the time of eager."""
+
+    def __init__(self, vectorizer: Vectorizer) -> None:
+        self._vectorizer = vectorizer
+        self.padded = self._graph_of("padded")
+        self.token_ids = self._graph_of("token_ids")
+
+    def _graph_of(self, name: str) -> Callable[..., Any]:
+        import tensorflow as tf
+
+        function = getattr(self._vectorizer, name)
+        if not isinstance(self._vectorizer, tf.Module):
+            return function
+        texts = tf.TensorSpec([None], tf.string)
+        graphs: dict[int, Any] = {}
+
+        def ids(values: list[str], max_tokens: int) -> tf.Tensor:
+            if max_tokens not in graphs:
+                graphs[max_tokens] = tf.function(
+                    lambda text: function(text, max_tokens), input_signature=[texts]
+                )
+            return graphs[max_tokens](tf.constant(values))
+
+        return ids
+
+
 def _array(
     chunk: list[Mapping[str, Any]],
     name: str,
     column: PreparedColumn,
-    vectorizer: Vectorizer,
+    vectorizer: Any,
     place: str,
 ) -> np.ndarray:
     key = column.key or name
