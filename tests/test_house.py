@@ -28,15 +28,9 @@ STUB = "py_binary = native.py_binary\npy_library = native.py_library\npy_test = 
 
 # Sources whose behaviour the test of their users holds: source → that test.
 HELD_ELSEWHERE = {
-    "use_st5/cli/embedding_job.py": "tests/cli/test_embed.py",
-    "use_st5/cli/lines.py": "tests/cli/test_embed.py",
     "use_st5/cli/measuring.py": "tests/cli/test_benchmark.py",
     "use_st5/cli/models.py": "tests/cli/test_cli.py",
-    "use_st5/cli/named_encoder.py": "tests/cli/test_evaluate.py",
     "use_st5/__main__.py": "tests/cli/test_terminal.py",
-    "use_st5/cli/output.py": "tests/cli/test_cli.py",
-    "use_st5/cli/packages.py": "tests/cli/test_doctor.py",
-    "use_st5/cli/task_choice.py": "tests/cli/test_evaluate.py",
     "use_st5/_model_writer.py": "tests/export/test_saved_model.py",
     "use_st5/_public.py": "tests/test_public_names.py",
     "use_st5/cli/main.py": "tests/cli/test_cli.py",

@@ -17,8 +17,7 @@ from packaging.specifiers import SpecifierSet
 
 from use_st5._imports import install_line
 from use_st5.cli import doctor as doctor_module
-from use_st5.cli import packages
-from use_st5.cli.packages import Finding, Status
+from use_st5.cli.doctor import Finding, Status
 
 # Two alike vectors and another one, and the same where the wrong two are alike.
 SOUND = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
@@ -28,6 +27,7 @@ GOOD = {
     "keras": "3.15.1",
     "numpy": "2.4.6",
     "scipy": "1.17.1",
+    "pyarrow": "26.0.1",
     "safetensors": "0.8.0",
     "msgspec": "0.19.0",
     "filelock": "4.0.0",
@@ -64,7 +64,7 @@ def requirements() -> list[str]:
 
 def findings(changes: dict[str, str | None]) -> dict[str, Finding]:
     installed = {**GOOD, **changes}
-    found = packages.check_packages(installed.get, requirements())
+    found = doctor_module.check_packages(installed.get, requirements())
     return {each.subject: each for each in found}
 
 
@@ -153,7 +153,7 @@ def test_every_requirement_is_looked_at() -> None:
     """Those of setup.py, but for the extras of developers and of other libraries."""
     setup = setup_arguments()
     extras = setup["extras_require"].keys() - {"all", "dev", "peers", "integrations"}
-    assert extras == packages.USES.keys()
+    assert extras == doctor_module.USES.keys()
     texts = [*setup["install_requires"]]
     texts += [text for extra in extras for text in setup["extras_require"][extra]]
     names = {Requirement(text).name for text in texts if Requirement(text).marker is None}
@@ -166,7 +166,7 @@ def test_a_checkout_that_is_not_installed_is_noted(monkeypatch: pytest.MonkeyPat
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "requires", missing)
-    found = {each.subject: each for each in packages.check_packages(GOOD.get)}
+    found = {each.subject: each for each in doctor_module.check_packages(GOOD.get)}
     assert found["use_st5"].status is Status.NOTE
     assert not any(each.status is Status.WRONG for each in found.values())
 

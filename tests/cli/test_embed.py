@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from use_st5.cli import embed as embed_module
-from use_st5.cli.lines import open_seekable, read_lines, survey
+from use_st5.cli.files import open_seekable, read_lines, survey
 
 TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "  spaces  "]
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.conftest import FakeEncoder
 from tests.evaluation.toys import WORDS, words_task
-from use_st5.cli.task_choice import print_tasks
+from use_st5.cli.evaluation_tasks import print_tasks
 from use_st5.data.data_folder import DataSource
 from use_st5.evaluation import registry
 from use_st5.evaluation.record import EvaluationRecord

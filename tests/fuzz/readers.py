@@ -417,7 +417,7 @@ def _read_store(folder: Path) -> None:
 
 
 def _job(folder: Path) -> Any:
-    from use_st5.cli.embedding_job import EmbeddingJob, JobDescription
+    from use_st5.cli.embed import EmbeddingJob, JobDescription
 
     description = JobDescription("0", rows=4, model="m", dimension=2, format="npy")
     return EmbeddingJob(folder / "v.npy", description)

@@ -12,7 +12,7 @@ import typer
 
 from use_st5._bundled import bundled_names
 from use_st5._imports import require
-from use_st5.cli.destination import sole_folder
+from use_st5.cli.files import sole_folder
 from use_st5.cli.measuring import measured
 from use_st5.cli.output import manual, print_table, say
 from use_st5.cli.throughput import measure_and_print

@@ -10,7 +10,7 @@ import typer
 
 from use_st5._progress import progress_lines
 from use_st5._streams import in_chunks
-from use_st5.cli.lines import STDIN, open_input, read_lines
+from use_st5.cli.files import STDIN, open_input, read_lines
 from use_st5.cli.models import say_truncated, start_tensorflow
 from use_st5.cli.output import manual, print_table, waiting
 

@@ -12,8 +12,7 @@ from typing import Annotated
 import typer
 
 from use_st5._remote_files import as_written
-from use_st5.cli.destination import sole_model
-from use_st5.cli.elsewhere import fetched
+from use_st5.cli.files import fetched, sole_model
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, say, waiting
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from use_st5.cli.cards import print_cards
 from use_st5.cli.evaluate import DATA_VARIABLE
-from use_st5.cli.output import manual, say, waiting
+from use_st5.cli.output import manual, print_cards, say, waiting
 
 if TYPE_CHECKING:
     from use_st5.data.data_folder import DataFolder, DataSource

@@ -1,19 +1,203 @@
-"""`use-st5 doctor`: whether this installation works, and what to do if not."""
+"""`use-st5 doctor`: whether the installed packages fit each other, and what to do if not."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated
 
 import typer
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from use_st5._bundled import bundled_folder, bundled_names
+from use_st5._imports import install_line
 from use_st5._model_manifest import ModelManifest
 from use_st5.cli.models import DEFAULT_MODEL, load_encoder
 from use_st5.cli.output import manual, print_table
-from use_st5.cli.packages import Finding, Status, check_packages
+
+VersionOf = Callable[[str], str | None]
+
+_TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
+# They must have the major and minor version of the installed TensorFlow.
+_MINOR_OF_TENSORFLOW = ("tf-keras", "tensorflow-text", "tf-models-official")
+# The extras of use_st5 for people who use it; of a package in several, the first one is named.
+USES = {
+    "hub": "hub.load and hub.KerasLayer",
+    "text": "T5 and Sentence-T5 models",
+    "data": "TFDS data sets",
+    "tfmodels": "Model Garden; brings TensorFlow 2.20",
+    "jax": "training under JAX",
+    "onnx": "models for ONNX Runtime",
+    "litert": "models for LiteRT",
+    "plots": "heat maps",
+    "evaluation": "evaluate and report",
+    "search": "graphs of near vectors",
+    "beam": "corpora on many machines",
+    "transfer": "the recipe transfer_tables",
+}
+# They import pkg_resources without saying so; setuptools 82 removed it.
+_NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
+_WITH_PKG_RESOURCES = SpecifierSet("<82")
+# PyTorch's wheels for GPUs bring triton. With TensorFlow 2.20 and 2.21, triton 3.4 to 3.6 load in
+# any order; 3.7 and 3.9 end the process if TensorFlow was loaded before (a segmentation fault, an
+# LLVM option registered twice), and do not if it is loaded after.
+_TRITON_CLASHES = SpecifierSet(">=3.7")
+
+
+class Status(StrEnum):
+    """How a finding is: only `WRONG` makes the command fail."""
+
+    OK = "ok"
+    ABSENT = "-"
+    NOTE = "note"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, what was found, and what to do about it.
+
+    Attributes:
+        status: how it is.
+        subject: what was looked at.
+        found: what was found, such as a version.
+        remedy: the command line or the step that helps; empty where nothing is to be done.
+    """
+
+    status: Status
+    subject: str
+    found: str
+    remedy: str = ""
+
+
+def installed_version(name: str) -> str | None:
+    """The version of an installed package, read from its metadata; None if it is not there."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def own_requirements() -> list[str] | None:
+    """What this installation of use_st5 requires, as setup.py says it; None where it is none."""
+    try:
+        return importlib.metadata.requires("use_st5")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def check_packages(
+    version_of: VersionOf = installed_version, required: Iterable[str] | None = None
+) -> Iterator[Finding]:
+    """Yields a finding for Python and for each package that use_st5 requires or may use.
+
+    Args:
+        version_of: gives the installed version of a package, or None.
+        required: the requirements, those of extras with their marker; None: the installation's.
+    """
+    yield Finding(Status.OK, "Python", platform.python_version())  # pip refuses all others
+    required = own_requirements() if required is None else required
+    if required is None:
+        found = "runs without being installed: which versions fit is not known"
+        yield Finding(Status.NOTE, "use_st5", found, "in the checkout: pip install --editable .")
+    name, version = _find_tensorflow(version_of)
+    for requirement, extra in _of_this_platform(required or ()):
+        if requirement.name == "tensorflow":
+            yield _check(requirement, extra, version, tensorflow=None, subject=name)
+        elif requirement.name != "setuptools":
+            yield _check(requirement, extra, version_of(requirement.name), tensorflow=version)
+    yield from _check_setuptools(version_of)
+    yield from _check_triton(version_of)
+
+
+def _of_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, str]]:
+    """Each package once, with the extra that brings it; "" for what is always needed."""
+    requirements = [Requirement(text) for text in required]
+    seen = set()
+    for extra in ("", *USES):
+        for each in requirements:
+            if each.name not in seen and (
+                each.marker.evaluate({"extra": extra}) if each.marker else not extra
+            ):
+                seen.add(each.name)
+                yield each, extra
+
+
+def _find_tensorflow(version_of: VersionOf) -> tuple[str, str | None]:
+    """TensorFlow comes under several names."""
+    for name in _TENSORFLOW:
+        version = version_of(name)
+        if version is not None:
+            return name, version
+    return "tensorflow", None
+
+
+def _check(
+    requirement: Requirement,
+    extra: str,
+    version: str | None,
+    *,
+    tensorflow: str | None,
+    subject: str = "",
+) -> Finding:
+    subject = subject or requirement.name
+    if version is None and extra:
+        found = f"not installed (optional: {USES[extra]})"
+        return Finding(Status.ABSENT, subject, found, install_line(extra))
+    if version is None or not requirement.specifier.contains(version, prereleases=True):
+        return Finding(Status.WRONG, subject, version or "not installed", _install(requirement))
+    if subject in _MINOR_OF_TENSORFLOW and tensorflow and _minor(tensorflow) != _minor(version):
+        matching = f"{subject}=={_minor(tensorflow)}.*"
+        if not requirement.specifier.contains(_minor(tensorflow)):  # it has none so new
+            matching = f"tensorflow=={_minor(version)}.*"
+        found = f"{version}, but TensorFlow is {tensorflow}"
+        return Finding(Status.WRONG, subject, found, f'pip install "{matching}"')
+    return Finding(Status.OK, subject, version)
+
+
+def _minor(version: str) -> str:
+    """Major and minor version: `"2.21.0rc1"` → `"2.21"`."""
+    parsed = Version(version)
+    return f"{parsed.major}.{parsed.minor}"
+
+
+def _install(requirement: Requirement) -> str:
+    bounds = ",".join(sorted(map(str, requirement.specifier), reverse=True))  # the lower one first
+    return f'pip install "{requirement.name}{bounds}"'
+
+
+def _check_setuptools(version_of: VersionOf) -> Iterator[Finding]:
+    users = [name for name in _NEED_PKG_RESOURCES if version_of(name) is not None]
+    if not users:
+        return
+    version = version_of("setuptools")
+    if version is not None and _WITH_PKG_RESOURCES.contains(version):
+        yield Finding(Status.OK, "setuptools", version)
+        return
+    found = f"{version or 'not installed'}, but {' and '.join(users)} import pkg_resources"
+    remedy = f'pip install "setuptools{_WITH_PKG_RESOURCES}"'
+    yield Finding(Status.WRONG, "setuptools", found, remedy)
+
+
+def _check_triton(version_of: VersionOf) -> Iterator[Finding]:
+    version = version_of("triton")
+    if version is None or not _TRITON_CLASHES.contains(version):
+        return
+    yield Finding(
+        Status.NOTE,
+        "triton",
+        f"{version}, of PyTorch for GPUs: loaded after TensorFlow, it ends the process",
+        "where both are used: `import triton` first; or install PyTorch for CPUs, without triton: "
+        "pip install torch --index-url https://download.pytorch.org/whl/cpu",
+    )
+
 
 _REINSTALL = "reinstall use_st5; in a checkout: git restore saved_models"
 _SENTENCES = ["How old are you?", "What is your age?", "The train to Basel is late."]

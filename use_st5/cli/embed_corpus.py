@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from use_st5.cli.lines import STDIN
+from use_st5.cli.files import STDIN
 from use_st5.cli.output import say, waiting
 
 _PANEL = "With --runner"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from use_st5.cli.destination import sole_file
+from use_st5.cli.files import sole_file
 from use_st5.cli.output import manual, print_table, say
 
 if TYPE_CHECKING:
-    from use_st5.cli.named_encoder import NamedEncoder
+    from use_st5.cli.models import NamedEncoder
     from use_st5.evaluation.record import EvaluationRecord
     from use_st5.evaluation.task import EvaluationTask
 
@@ -95,8 +95,8 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluates a model."""
-    from use_st5.cli.named_encoder import named_encoder
-    from use_st5.cli.task_choice import chosen_tasks, print_tasks
+    from use_st5.cli.evaluation_tasks import chosen_tasks, print_tasks
+    from use_st5.cli.models import named_encoder
 
     if list_tasks:
         print_tasks(tasks, data, as_json=as_json)
@@ -163,7 +163,7 @@ def _run(
     cache: Path | None,
 ) -> EvaluationRecord:
     """Runs the tasks; Ctrl-C says what of them is done."""
-    from use_st5.cli.evaluation_progress import drawn_progress
+    from use_st5.cli.evaluation_tasks import drawn_progress
     from use_st5.evaluation.runner import evaluate as run_tasks
 
     done: list[str] = []

@@ -15,7 +15,7 @@ from use_st5._files import atomic_path
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, copy_model, older_files
 from use_st5._remote_files import as_written, exists, names_in, remote_path
-from use_st5.cli.destination import sole_file, sole_model
+from use_st5.cli.files import sole_file, sole_model
 from use_st5.cli.models import start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 from use_st5.export.archive import write_archive

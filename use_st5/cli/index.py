@@ -9,10 +9,8 @@ import typer
 
 from use_st5._files import sole_writer
 from use_st5._imports import require
-from use_st5.cli.destination import check_new
-from use_st5.cli.elsewhere import goes_elsewhere
 from use_st5.cli.embed import embedded
-from use_st5.cli.lines import open_seekable, read_lines
+from use_st5.cli.files import check_new, goes_elsewhere, open_seekable, read_lines
 from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
 from use_st5.cli.output import manual, say, waiting
 

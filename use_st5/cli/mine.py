@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from use_st5.cli.destination import sole_file
+from use_st5.cli.files import sole_file
 from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
 from use_st5.cli.output import check_table_name, manual, say, waiting, write_table
 

@@ -88,3 +88,27 @@ def manual(text: str, *examples: str) -> str:
     # \b tells typer to keep the lines of a paragraph.
     lines = ["\b", "[bold]Examples[/bold]", *(f"  {line}".replace("[", r"\[") for line in examples)]
     return "\n\n".join([*paragraphs, "\n".join(lines)])
+
+
+def print_cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Prints a card for each row in a terminal; in a pipe the lines of `print_table`.
+
+    A card is headed by the row's first cell; below it stand the other cells that are not empty,
+    each beside its heading.
+    """
+    if not sys.stdout.isatty():
+        print_table(columns, rows)
+        return
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    for head, *cells in rows:
+        card = Table.grid(padding=(0, 2))
+        for column, cell in zip(columns[1:], cells, strict=True):
+            if cell:
+                card.add_row(Text(column, style="dim"), Text(cell))
+        console.print(Text(head, style="bold"))
+        console.print(Padding(card, (0, 0, 0, 2)))

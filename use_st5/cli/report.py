@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from use_st5.cli.destination import sole_folder
+from use_st5.cli.files import sole_folder
 from use_st5.cli.output import manual
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._bundled import bundled_names
-from use_st5.cli.lines import open_input, read_lines
+from use_st5.cli.files import open_input, read_lines
 from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, load_encoder
 from use_st5.cli.output import manual, print_table, waiting
 

@@ -13,8 +13,7 @@ import typer
 
 from use_st5._imports import require
 from use_st5._progress import progress_lines
-from use_st5.cli.destination import check_file, sole_file
-from use_st5.cli.lines import open_input, read_lines
+from use_st5.cli.files import check_file, open_input, read_lines, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     ModelOption,

@@ -25,7 +25,7 @@ from tests.machines import new_machine  # noqa: F401
 from tests.toy_encoders import WORDS, Toy
 from use_st5._remote_files import brought, carry, exists, names_in
 from use_st5.cli import train
-from use_st5.cli.elsewhere import fetched
+from use_st5.cli.files import fetched
 from use_st5.evaluation.runner import evaluate
 from use_st5.training.classifier import Classifier
 from use_st5.training.training_loop import TrainingLoop

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import Progress as Bars
 
 from tests.evaluation.toys import words_task
-from use_st5.cli.evaluation_progress import EvaluationProgress, drawn_progress
+from use_st5.cli.evaluation_tasks import EvaluationProgress, drawn_progress
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from use_st5.cli.cards import print_cards
+from use_st5.cli.output import print_cards
 
 COLUMNS = ["task", "what it needs", "from"]
 ROWS = [("sts12", "[bold]a[/bold]", "here"), ("weat1", "", "there " * 30)]

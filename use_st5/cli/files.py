@@ -1,0 +1,219 @@
+"""The files that a command reads and writes, here or on another file system of TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from use_st5._files import sole_writer, space_for
+from use_st5._lines import decode_line, numbered
+from use_st5._model_manifest import check_replaceable
+from use_st5._remote_files import as_written, brought, check_inner, exists, remote_path
+from use_st5.cli.models import start_tensorflow
+from use_st5.cli.output import say, waiting
+
+
+def fetched(path: str | os.PathLike[str]) -> Path:
+    """A local copy of a file or folder elsewhere; a local path as it is.
+
+    Raises:
+        FileNotFoundError: There is nothing elsewhere.
+    """
+    remote = remote_path(path)
+    if remote is None:
+        return Path(path)
+    start_tensorflow()
+    with waiting(f"bringing {remote}"):
+        return brought(remote)
+
+
+def goes_elsewhere(path: Path, *, allowed: bool) -> bool:
+    """Whether a command writes elsewhere; refused before any work where it does not.
+
+    Raises:
+        ValueError: It is not allowed, or is a whole bucket.
+    """
+    remote = remote_path(path)
+    if remote is None:
+        return False
+    if not allowed:
+        raise ValueError(
+            f"{remote}: expected a local path, to which alone this command writes; copy from there"
+        )
+    start_tensorflow()
+    check_inner(remote)
+    return True
+
+
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass over the input tells: `sha256` of its bytes and the number of `lines`."""
+
+    sha256: str
+    lines: int
+
+
+def read_lines(stream: Iterable[bytes], *, source: str) -> Iterator[str]:
+    """Yields the lines of a UTF-8 `stream`, without their ends, empty ones included.
+
+    Raises:
+        ValueError: if a line is not UTF-8; names `source` and the line.
+    """
+    for number, line in numbered(stream):
+        yield decode_line(line, where=f"{source}, line {number}")
+
+
+@contextmanager
+def open_input(name: str) -> Iterator[IO[bytes]]:
+    """Opens a text file, or standard input for `-`, for reading bytes.
+
+    A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`. A file
+    elsewhere (gs:// and the like) is copied first.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
+    if name == STDIN:
+        if sys.stdin.isatty():
+            say("reading texts from the keyboard, one a line; Ctrl-D ends")
+        yield sys.stdin.buffer
+        return
+    path = fetched(name)
+    if not path.exists() or path.is_dir():
+        raise FileNotFoundError(f"expected a text file (or - for standard input), found no {name}")
+    with path.open("rb") as stream:
+        yield stream
+
+
+@contextmanager
+def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
+    """Like `open_input`, but what comes through a pipe is first copied to a nameless file.
+
+    Args:
+        name: a file, or `-`.
+        beside: the copy lies in this file's folder, which will hold something of its size anyway.
+    """
+    with open_input(name) as stream:
+        if stream.seekable():
+            yield stream
+            return
+        with space_for(beside), tempfile.TemporaryFile(dir=beside.parent) as copy:
+            shutil.copyfileobj(stream, copy)
+            copy.seek(0)
+            yield copy
+
+
+def survey(stream: IO[bytes], *, source: str) -> Survey:
+    """Reads a seekable `stream` once, to its end, and rewinds it.
+
+    Raises:
+        ValueError: if a line is not UTF-8.
+    """
+    digest = hashlib.sha256()
+    lines = 0
+
+    def hashed() -> Iterator[bytes]:
+        for line in stream:
+            digest.update(line)
+            yield line
+
+    for _ in read_lines(hashed(), source=source):
+        lines += 1
+    stream.seek(0)
+    return Survey(digest.hexdigest(), lines)
+
+
+def check_file(path: Path, *, elsewhere: bool = False) -> None:
+    """Checks that a file can be written; folders above it that are missing will be made.
+
+    Args:
+        path: The file.
+        elsewhere: Whether it may lie on gs:// and the like, as below.
+
+    Raises:
+        OSError: It is a folder or a device, or its folder cannot be made or written to.
+        ValueError: It lies elsewhere, and may not.
+    """
+    if goes_elsewhere(path, allowed=elsewhere):
+        return
+    if path.is_dir():
+        raise IsADirectoryError(f"expected a file to write, found a folder: {path}")
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"expected a file to write, found a device or a pipe: {path}")
+    _check_writable(path.absolute().parent)
+
+
+@contextlib.contextmanager
+def sole_file(path: Path, *, overwrite: bool = True, elsewhere: bool = False) -> Iterator[None]:
+    """The block alone writes the file `path`.
+
+    Raises:
+        FileExistsError: It is there and `overwrite` is False.
+        OSError: As `check_file`, or another process is writing it.
+        ValueError: As `check_file`.
+    """
+    check_file(path, elsewhere=elsewhere)
+    with sole_writer(path):
+        check_new(path, overwrite=overwrite)
+        yield
+
+
+@contextlib.contextmanager
+def sole_folder(path: Path, *, elsewhere: bool = False) -> Iterator[None]:
+    """The block alone writes files of its own into the folder `path`, which is made.
+
+    Raises:
+        OSError: It is a file, cannot be made or written to, or another process is writing it.
+        ValueError: As `check_file`.
+    """
+    if not goes_elsewhere(path, allowed=elsewhere):
+        _check_writable(path)
+    with sole_writer(path, inside=True, elsewhere=elsewhere):
+        yield
+
+
+@contextlib.contextmanager
+def sole_model(folder: Path, *, overwrite: bool) -> Iterator[None]:
+    """The block alone writes a model as the whole of `folder`.
+
+    Raises:
+        FileExistsError: It is there and `overwrite` is False, or holds anything but a model.
+        OSError: It cannot be made or written to, or another process is writing it.
+    """
+    if not goes_elsewhere(folder, allowed=True):
+        _check_writable(folder.absolute().parent)
+    with sole_writer(folder):
+        check_replaceable(folder)
+        check_new(folder, overwrite=overwrite)
+        yield
+
+
+def check_new(path: Path, *, overwrite: bool) -> None:
+    """Checks that a path is free, unless what is there may be replaced.
+
+    Raises:
+        FileExistsError: It is not.
+    """
+    if exists(path) and not overwrite:
+        raise FileExistsError(f"{as_written(path)} exists; give --overwrite or choose another name")
+
+
+def _check_writable(folder: Path) -> None:
+    """Checks that files can be made in a folder, or it in the nearest one that exists."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"expected a folder to write, found a file: {there}")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"expected a folder to write to, this one may not be: {there}")
