@@ -16,7 +16,9 @@ from use_st5.cli import main as cli
 from use_st5.cli.main import app
 from use_st5.cli.output import manual, print_table
 
-COMMANDS = tuple(typer.main.get_command(app).commands)
+COMMANDS = tuple(
+    name for name, each in typer.main.get_command(app).commands.items() if not each.hidden
+)
 
 
 def plain(text: str) -> str:
