@@ -7,10 +7,11 @@ The files are those that its get_transfer_data.bash leaves; white space separate
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -80,90 +81,64 @@ class TransferSet:
         return {part: samples for part, samples in every.items() if samples is not None}
 
 
-def read_sentences(path: str | Path, *, label: int) -> list[TransferSample]:
-    """Sentences of one class, one a line: MR, CR, SUBJ, MPQA.
+Read = Callable[..., list[TransferSample]]
 
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It has no lines.
-    """
+
+def _reader(samples: Callable[..., Iterator[TransferSample]]) -> Read:
+    """A reader of files: raises FileNotFoundError, or ValueError with file and line."""
+
+    @functools.wraps(samples)
+    def read(path: str | Path, **options: Any) -> list[TransferSample]:
+        if not (found := [*samples(Path(path), **options)]):
+            raise ValueError(f"{path}: expected labelled sentences, found none.")
+        return found
+
+    return read
+
+
+@_reader
+def read_sentences(path: Path, *, label: int) -> Iterator[TransferSample]:
+    """Sentences of one class, one a line (ISO-8859-1): MR, CR, SUBJ, MPQA."""
     lines = read_lines(path, encoding="latin-1")
-    return _some(path, (_sample(label, line) for line in lines if lines != [""]))
+    yield from (_sample(label, line) for line in lines if lines != [""])
 
 
-def read_binary_sentiment(path: str | Path) -> list[TransferSample]:
-    """SST/binary: a sentence, a tab, 0 or 1.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A line is not in the format, or there is none.
-    """
-    path = Path(path)
-    return _some(path, _binary_sentiment(path))
-
-
-def read_fine_sentiment(path: str | Path) -> list[TransferSample]:
-    """SST/fine: a digit of 0 … 4, a space, a sentence.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A line is not in the format, or there is none.
-    """
-    path = Path(path)
-    return _some(path, _fine_sentiment(path))
-
-
-def read_trec(path: str | Path) -> list[TransferSample]:
-    """TREC: a coarse class, a colon, a fine class, a space, a question (ISO-8859-1).
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A line is not in the format, or there is none.
-    """
-    path = Path(path)
-    return _some(path, _trec(path))
-
-
-def read_mrpc(path: str | Path) -> list[TransferSample]:
-    """MRPC (Dolan and Brockett 2005): columns Quality, #1 String and #2 String.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A column is missing, a line is not in the format, or there is none.
-    """
-    path = Path(path)
-    return _some(path, _pairs(path, ("#1 String", "#2 String", "Quality"), _YES_NO))
-
-
-def read_entailment(path: str | Path) -> list[TransferSample]:
-    """SICK-E: columns sentence_A, sentence_B and entailment_judgment.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A column is missing, a line is not in the format, or there is none.
-    """
-    path = Path(path)
-    columns = ("sentence_A", "sentence_B", "entailment_judgment")
-    return _some(path, _pairs(path, columns, ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")))
-
-
-def _binary_sentiment(path: Path) -> Iterator[TransferSample]:
+@_reader
+def read_binary_sentiment(path: Path) -> Iterator[TransferSample]:
+    """SST/binary: a sentence, a tab, 0 or 1."""
     for number, line in numbered_lines(path):
         sentence, label = split_fields(path, number, line, at_least=2)[:2]
         yield _sentence(path, number, sentence, _class(path, number, label, _YES_NO))
 
 
-def _fine_sentiment(path: Path) -> Iterator[TransferSample]:
+@_reader
+def read_fine_sentiment(path: Path) -> Iterator[TransferSample]:
+    """SST/fine: a digit of 0 … 4, a space, a sentence."""
     for number, line in numbered_lines(path):
         label, _, sentence = line.partition(" ")
         yield _sentence(path, number, sentence, _class(path, number, label, tuple("01234")))
 
 
-def _trec(path: Path) -> Iterator[TransferSample]:
+@_reader
+def read_trec(path: Path) -> Iterator[TransferSample]:
+    """TREC: a coarse class, a colon, a fine class, a space, a question (ISO-8859-1)."""
     for number, line in numbered_lines(path, encoding="latin-1"):
         label, _, rest = line.partition(":")
         question = rest.partition(" ")[2]
         yield _sentence(path, number, question, _class(path, number, label, _TREC))
+
+
+@_reader
+def read_mrpc(path: Path) -> Iterator[TransferSample]:
+    """MRPC (Dolan and Brockett 2005): columns Quality, #1 String and #2 String."""
+    yield from _pairs(path, ("#1 String", "#2 String", "Quality"), _YES_NO)
+
+
+@_reader
+def read_entailment(path: Path) -> Iterator[TransferSample]:
+    """SICK-E: columns sentence_A, sentence_B and entailment_judgment."""
+    columns = ("sentence_A", "sentence_B", "entailment_judgment")
+    yield from _pairs(path, columns, ("CONTRADICTION", "NEUTRAL", "ENTAILMENT"))
 
 
 def _sentence(path: Path, number: int, text: str, label: int) -> TransferSample:
@@ -189,15 +164,6 @@ def _class(path: Path, number: int, text: str, names: tuple[str, ...]) -> int:
             f"{path}:{number}: expected a class of {', '.join(names)}, received {name[:40]!r}."
         )
     return names.index(name)
-
-
-def _some(path: str | Path, samples: Iterator[TransferSample]) -> list[TransferSample]:
-    if not (found := [*samples]):
-        raise ValueError(f"{path}: expected labelled sentences, found none.")
-    return found
-
-
-Read = Callable[[Path], list[TransferSample]]
 
 
 @dataclass(frozen=True)
@@ -249,7 +215,7 @@ def _two_classes(name: str, first: str, second: str, origin: str) -> TransferDat
     return TransferDataset(
         name,
         tuple(
-            _file(f"{name}/{file}", partial(read_sentences, label=label), origin)
+            _file(f"{name}/{file}", functools.partial(read_sentences, label=label), origin)
             for file, label in files
         ),
     )

@@ -1,6 +1,7 @@
 """Semantic textual similarity in and across other languages (m-ST5, sections 4.1 and 4.2).
 
-The pairs are those of `use_st5.evaluation.sts`, and so is the protocol.
+The pairs are those of `use_st5.evaluation.sts`, and so is the protocol. A reader raises a
+FileNotFoundError, or a ValueError that names file and line.
 """
 
 from __future__ import annotations
@@ -36,10 +37,6 @@ def read_sts2017(
         gold: `STS.gs.trackN.xx-yy.txt`.
         scored: How many of the first lines the organisers scored, where it is not all of them: 250
             of the 500 of track 6.
-
-    Raises:
-        FileNotFoundError: One of the files is missing.
-        ValueError: Pairs and scores differ in number; a line is not in the format.
     """
     inputs, gold = Path(inputs), Path(gold)
     return [
@@ -49,13 +46,7 @@ def read_sts2017(
 
 
 def read_jsts(path: str | Path) -> list[STSPair]:
-    """Reads JSTS of JGLUE (Kurihara et al. 2022): an object per line, scores from 0 to 5.
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: A line is no object with sentence_pair_id, sentence1, sentence2 and label; an id
-            stands twice.
-    """
+    """Reads JSTS of JGLUE (Kurihara et al. 2022): an object per line, scores from 0 to 5."""
     path = Path(path)
     keys = ("sentence_pair_id", "sentence1", "sentence2", "label")
     pairs: dict[str, STSPair] = {}
@@ -76,13 +67,7 @@ def read_jsts(path: str | Path) -> list[STSPair]:
 
 
 def read_korsts(path: str | Path) -> list[STSPair]:
-    """Reads KorSTS (Ham et al. 2020): tab-separated with a header, no quoting.
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: The columns score, sentence1 or sentence2 are missing; a line is not in the
-            format.
-    """
+    """Reads KorSTS (Ham et al. 2020): tab-separated with a header, no quoting."""
     path = Path(path)
     return _some(
         path,
@@ -100,10 +85,6 @@ def read_cnsd(path: str | Path) -> list[STSPair]:
 
     Its scores are those of the STS Benchmark cut to whole numbers. The first field is no id: the
     pairs of several sources share their numbers.
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: A line is not in the format.
     """
     path = Path(path)
     pairs = []
@@ -119,12 +100,7 @@ def read_cnsd(path: str | Path) -> list[STSPair]:
 
 
 def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
-    """Reads a file of stsb-multi-mt: two sentences and a score, comma-separated, quoted, no header.
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: A line is not in the format.
-    """
+    """Reads stsb-multi-mt: two sentences and a score, comma-separated, quoted, no header."""
     path = Path(path)
     # read_lines parts at line feeds alone; a quoted field may hold one.
     rows = quoted_rows((line + "\n" for line in read_lines(path)), where=str(path))

@@ -67,7 +67,6 @@ def mine_hard_negatives(
     anchors, positives = _places(pairs, texts)
     cosines = _cosines(vectors, anchors, positives)
     limits = cosines - np.maximum(margin, relative_margin * np.abs(cosines))
-
     known = _known_positives(pairs)
     mined: list[list[str]] = [[] for _ in pairs]
     for chunk, pairs_of in _by_anchor(anchors):
