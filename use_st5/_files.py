@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import platform
 import re
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from use_st5._remote_files import carried, check_inner, remote_path
+from use_st5._remote_files import file_sha256 as file_sha256
 
 if TYPE_CHECKING:
     import filelock
@@ -180,12 +180,6 @@ def space_for(path: str | os.PathLike[str]) -> Iterator[None]:
             full = errno.ENOSPC
             raise OSError(full, os.strerror(full), os.path.realpath(path)) from error
         raise
-
-
-def file_sha256(path: Path) -> str:
-    """sha256 of a file's content, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _lock_beside(target: Path) -> Path:

@@ -1,28 +1,27 @@
-"""Files elsewhere: gs://, s3:// and every other file system that TensorFlow knows (`tf.io.gfile`).
+"""Remote files: gs://, s3:// and every other file system that TensorFlow knows (`tf.io.gfile`).
 
-What we read and write through libraries that know local files alone is brought here first, or
-carried there when it is whole.
+Many libraries read and write local files only. So we download a remote file before they read it,
+and upload what they wrote when it is complete.
 
-An object store can replace one object in one step, and neither rename a folder nor lock a file. A
-folder is therefore replaced in three steps:
+An object store replaces one object in one step. It can neither rename a folder nor lock a file. We
+therefore replace a folder in three steps:
 
-1. The new files are uploaded into `FOLDER/.use_st5.new`. Nobody looks there; a failure changes
-   nothing else.
-2. `FOLDER/.use_st5.new/swap.json` is written: it names the new files, and the older ones of ours.
-   From this step on we read the new files, wherever they are (`_listing`).
-3. The new files are moved to their places within the store, `saved_model.pb` and the JSON files
-   last, after the older `saved_model.pb` and JSON files are removed. Then the older files of ours
-   that have no successor are removed, and `swap.json` at the end.
+1. Upload the new files into `FOLDER/.use_st5.new`. No reader looks there, so that a failure changes
+   nothing.
+2. Write `FOLDER/.use_st5.new/swap.json` with the names of the new files and of our older files.
+   From now on we read the new files, at their old or new place (`_listing`).
+3. Move the new files to their places within the store, `saved_model.pb` and the JSON files last.
+   Before that, remove the older `saved_model.pb` and JSON files, so that no reader mixes the two.
+   Then remove our older files that have no successor, and `swap.json` at the end.
 
-So use_st5 reads the old or the new folder at every moment. TensorFlow itself, which knows nothing
-of step 2, finds the old model, for the time of step 3 none, and then the new one. A process that is
-killed in step 3 leaves it to the next writer to end it (`settle`).
+So use_st5 reads either the old or the new folder at any time. TensorFlow itself does not know
+`swap.json`: it finds the old model, no model during step 3, and then the new one. If a process is
+killed in step 3, the next writer finishes it (`finish_swap`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 import os
@@ -110,20 +109,31 @@ def brought(path: str | os.PathLike[str]) -> Path:
     remote = remote_path(path)
     if remote is None:
         return Path(path)
-    from use_st5._files import atomic_path  # Which carries with us.
-
     found = _listing(remote)
     if not found:
         raise FileNotFoundError(f"{remote}: expected a file or a folder with files, found none.")
     digest = hashlib.sha256(repr((remote, sorted(found.items()))).encode()).hexdigest()[:16]
     place, name = _cache() / digest, PurePosixPath(remote).name
     if not _is_intact(place, name):
-        with atomic_path(place) as temporary:
-            (temporary / _COPY).mkdir(parents=True)
-            copied = bring(remote, joined(temporary / _COPY, name, where=remote))
+        with tempfile.TemporaryDirectory(dir=_cache()) as temporary:
+            whole = Path(temporary, digest)
+            (whole / _COPY).mkdir(parents=True)
+            copied = bring(remote, joined(whole / _COPY, name, where=remote))
             record = {"format": _FORMAT, "files": {n: e._asdict() for n, e in copied.items()}}
-            (temporary / _COPIED).write_text(json.dumps(record), encoding="utf-8")
+            (whole / _COPIED).write_text(json.dumps(record), encoding="utf-8")
+            _place(whole, place, name)
     return place / _COPY / name
+
+
+def _place(whole: Path, place: Path, name: str) -> None:
+    """Moves a complete copy to its place in the cache, where another process may have put one."""
+    if place.exists():
+        place.rename(whole.with_name("older"))
+    try:
+        whole.rename(place)
+    except OSError:
+        if not _is_intact(place, name):
+            raise
 
 
 def bring(remote: str, local: Path) -> dict[str, _Copied]:
@@ -210,16 +220,16 @@ def carry(local: Path, path: str, *, older: Collection[str] | None = None) -> No
             f"Expected {path} to hold no other files of the names that are written, found "
             f"{', '.join(mixed)}. Move them away, or choose another folder."
         )
-    swap = _Swap(sorted(names, key=_carried_last), sorted({*(older or ())}.difference(names)))
+    new, gone = sorted(names, key=_carried_last), sorted({*(older or ())}.difference(names))
     try:
-        for name in swap.files:
+        for name in new:
             _upload(files, local / name, f"{path}/{_NEW}/{name}")
-        swap.write(files, path)
+        _write_swap(files, path, new, gone)
     except BaseException:
         with contextlib.suppress(Exception):  # The reason of the failure is what counts.
             settle(path)
         raise
-    swap.perform(files, path)
+    _swap(files, path, new, gone)
 
 
 def settle(path: str) -> None:
@@ -228,7 +238,7 @@ def settle(path: str) -> None:
     if not files.exists(f"{path}/{_NEW}"):
         return
     if files.exists(f"{path}/{_NEW}/{_SWAP}"):
-        _Swap.read(path).perform(files, path)
+        _swap(files, path, *_read_swap(path))
         return
     remove(f"{path}/{_NEW}")
     _remove_empty(files, path)
@@ -290,61 +300,68 @@ class _Copied(NamedTuple):
     sha256: str
 
 
-@dataclasses.dataclass(frozen=True)
-class _Swap:
-    """The second step of the replacement of a folder, and what it makes possible.
+def _read_swap(path: str) -> tuple[list[str], list[str]]:
+    """The new files of a folder, in the order of their moves, and the older ones to remove.
 
-    Attributes:
-        files: Names of the new files, in the order in which they come to their places.
-        older: Names of older files of ours that go.
-        format: Version of this record.
+    Raises:
+        ValueError: The record is damaged, or names paths outside the folder.
     """
+    where = f"{path}/{_NEW}/{_SWAP}"
+    with _files_of_tensorflow(path).GFile(where, "rb") as file:
+        record = _parsed(file.read(_LIMIT), where)
+    lists = [record.get("files"), record.get("older")]
+    if not all(isinstance(each, list) and {*map(type, each)} <= {str} for each in lists):
+        raise ValueError(
+            f"{where}: expected the lists files and older, received others. Remove it, and write "
+            "the folder again."
+        )
+    new, older = (check_inner_names(each, where=path) for each in lists)
+    return new, older
 
-    files: list[str]
-    older: list[str]
-    format: int = _FORMAT
 
-    @classmethod
-    def read(cls, path: str) -> _Swap:
-        """The record of a folder.
+def _write_swap(files: ModuleType, path: str, new: list[str], older: list[str]) -> None:
+    """Writes the record: the new files count from now on."""
+    with tempfile.TemporaryDirectory() as folder:
+        local = Path(folder, _SWAP)
+        record = {"files": new, "older": older, "format": _FORMAT}
+        local.write_text(json.dumps(record), encoding="utf-8")
+        # A store may show a file while it grows. A move is one step.
+        _upload(files, local, f"{path}/{_NEW}/{_GROWING}")
+    files.rename(f"{path}/{_NEW}/{_GROWING}", f"{path}/{_NEW}/{_SWAP}")
 
-        Raises:
-            ValueError: It is damaged, or names paths out of the folder.
-        """
-        record = _read_record(f"{path}/{_NEW}/{_SWAP}", dict[str, Any])
-        lists = [record.get("files"), record.get("older")]
-        if not all(isinstance(each, list) and {*map(type, each)} <= {str} for each in lists):
-            raise ValueError(
-                f"{path}/{_NEW}/{_SWAP}: expected the lists files and older, received others. "
-                "Remove it, and write the folder again."
-            )
-        new, older = (check_inner_names(each, where=path) for each in lists)
-        return cls(new, older)
 
-    def write(self, files: ModuleType, path: str) -> None:
-        """Writes the record: the new files count from now on."""
-        with tempfile.TemporaryDirectory() as folder:
-            local = Path(folder, _SWAP)
-            local.write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
-            # A store may show a file that grows; a move is one step.
-            _upload(files, local, f"{path}/{_NEW}/{_GROWING}")
-        files.rename(f"{path}/{_NEW}/{_GROWING}", f"{path}/{_NEW}/{_SWAP}")
+def _swap(files: ModuleType, path: str, new: list[str], older: list[str]) -> None:
+    """Step 3: moves the new files to their places, and removes our older ones."""
+    there = _walked(files, path)
+    waiting = [name for name in new if f"{_NEW}/{name}" in there]
+    for name in reversed(waiting):
+        if name in there and (name == _SAVED_MODEL or PurePosixPath(name).suffix == ".json"):
+            files.remove(f"{path}/{name}")
+    for name in waiting:
+        files.makedirs(f"{path}/{name}".rpartition("/")[0])
+        files.rename(f"{path}/{_NEW}/{name}", f"{path}/{name}", overwrite=True)
+    for name in older:
+        if name in there:
+            files.remove(f"{path}/{name}")
+    files.remove(f"{path}/{_NEW}/{_SWAP}")
+    remove(f"{path}/{_NEW}")
 
-    def perform(self, files: ModuleType, path: str) -> None:
-        """Moves the new files to their places, and removes the older ones of ours."""
-        there = _walked(files, path)
-        waiting = [name for name in self.files if f"{_NEW}/{name}" in there]
-        for name in reversed(waiting):
-            if _is_entered_by(name) and name in there:
-                files.remove(f"{path}/{name}")
-        for name in waiting:
-            files.makedirs(f"{path}/{name}".rpartition("/")[0])
-            files.rename(f"{path}/{_NEW}/{name}", f"{path}/{name}", overwrite=True)
-        for name in self.older:
-            if name in there:
-                files.remove(f"{path}/{name}")
-        files.remove(f"{path}/{_NEW}/{_SWAP}")
-        remove(f"{path}/{_NEW}")
+
+def _parsed(content: bytes, where: object) -> dict[str, Any]:
+    """A JSON record of this version.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where}: expected JSON, received another text. Remove it.") from error
+    found = record.get("format") if isinstance(record, dict) else None
+    if found != _FORMAT:
+        later = ": a later use_st5 wrote it" if isinstance(found, int) and found > _FORMAT else ""
+        raise ValueError(f"{where}: expected format {_FORMAT}, received {found!r}{later}.")
+    return record
 
 
 def _cache() -> Path:
@@ -368,11 +385,9 @@ def _cache() -> Path:
 
 def _is_intact(place: Path, name: str) -> bool:
     """Whether a copy in the cache has the files, sizes and hashes that were copied."""
-    from use_st5._files import file_sha256  # Which carries with us.
-
     copy = place / _COPY / name
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
-        kept = _read_record(place / _COPIED, dict[str, Any])["files"]
+        kept = _parsed((place / _COPIED).read_bytes(), place)["files"]
         paths = [copy] if "" in kept else [each for each in copy.rglob("*") if not each.is_dir()]
         found = {"" if path == copy else path.relative_to(copy).as_posix(): path for path in paths}
         return kept == {
@@ -383,15 +398,10 @@ def _is_intact(place: Path, name: str) -> bool:
     return False
 
 
-def _read_record(path: str | Path, kind: type[Any]) -> Any:
-    from use_st5._records import read_record  # Which reads what is elsewhere by us.
-
-    return read_record(path, kind, remedy="Remove it.", version=_FORMAT, limit=_LIMIT)
-
-
-def _is_entered_by(name: str) -> bool:
-    """Whether a reader begins with the file: without it there is no folder to read."""
-    return PurePosixPath(name).suffix == ".json" or name == _SAVED_MODEL
+def file_sha256(path: Path) -> str:
+    """sha256 of a file's content, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _carried_last(name: str) -> tuple[bool, bool, int, str]:
@@ -414,15 +424,15 @@ def _listing(remote: str) -> dict[str, _File]:
     plain = {name: file for name, file in there.items() if not name.startswith(f"{_NEW}/")}
     if f"{_NEW}/{_SWAP}" not in there:
         return plain
-    swap = _Swap.read(remote)
+    moved, older = _read_swap(remote)
     try:
-        new = {name: there.get(f"{_NEW}/{name}") or there[name] for name in swap.files}
+        new = {name: there.get(f"{_NEW}/{name}") or there[name] for name in moved}
     except KeyError as error:
         raise FileNotFoundError(
             f"{remote}: expected {error} among the files that replace older ones, found none. "
             "Write the folder again."
         ) from error
-    gone = {*swap.files, *swap.older}
+    gone = {*moved, *older}
     return {name: file for name, file in plain.items() if name not in gone} | new
 
 
