@@ -37,22 +37,21 @@ def encode(sentences: list[str]) -> np.ndarray:
 
 def test_by_hand() -> None:
     score = evaluate_geometry(encode, PAIRS)
-    assert score.alignment_above_4 == pytest.approx((2 + 0) / 2)
-    assert score.alignment_from_4 == pytest.approx((2 + 1 + 0) / 3)
+    assert score.scores["alignment_above_4"] == pytest.approx((2 + 0) / 2)
+    assert score.scores["alignment_from_4"] == pytest.approx((2 + 1 + 0) / 3)
     # Squared distances of the four: en 2, ew 4, es 1, nw 2, ns 2 − √3, ws 3.
     kernels = [math.exp(-2 * squared) for squared in (2, 4, 1, 2, 2 - math.sqrt(3), 3)]
-    assert score.uniformity == pytest.approx(math.log(sum(kernels) / 6))
+    assert score.scores["uniformity"] == pytest.approx(math.log(sum(kernels) / 6))
     with_self_pairs = math.log((4 + 2 * sum(kernels)) / 16)
-    assert score.uniformity_with_self_pairs == pytest.approx(with_self_pairs)
-    assert (score.pairs, score.sentences) == (5, 4)
-    assert (score.positives_above_4, score.positives_from_4) == (2, 3)
+    assert score.scores["uniformity_with_self_pairs"] == pytest.approx(with_self_pairs)
+    assert (score.counts["pairs"], score.counts["sentences"]) == (5, 4)
+    assert (score.counts["positives_above_4"], score.counts["positives_from_4"]) == (2, 3)
 
 
 def test_a_sentence_counts_once_however_often_it_occurs() -> None:
     again = [*PAIRS, STSPair("n", "n", 1.0), STSPair("w", "n", 2.0)]
-    assert (
-        evaluate_geometry(encode, again).uniformity == evaluate_geometry(encode, PAIRS).uniformity
-    )
+    once, more = (evaluate_geometry(encode, pairs).scores for pairs in (PAIRS, again))
+    assert more["uniformity"] == once["uniformity"]
 
 
 @pytest.mark.parametrize("block", [1, 7, 100, 4096])
@@ -99,8 +98,8 @@ def test_what_is_refused_or_undefined() -> None:
     with pytest.raises(ValueError, match=r"expected an array of shape \[4, dim\]"):
         evaluate_geometry(lambda s: encode(s)[1:], PAIRS)
     score = evaluate_geometry(encode, PAIRS[3:])
-    assert math.isnan(score.alignment_above_4)
-    assert score.positives_from_4 == 0
+    assert math.isnan(score.scores["alignment_above_4"])
+    assert score.counts["positives_from_4"] == 0
 
 
 def letters(sentences: list[str]) -> np.ndarray:

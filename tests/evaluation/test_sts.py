@@ -768,15 +768,6 @@ def test_names_and_sources() -> None:
             assert source.licence != "not stated"
 
 
-@pytest.mark.process
-def test_tasks_need_no_tensorflow(fresh_python: Callable[..., str]) -> None:
-    code = (
-        "import sys, use_st5.evaluation.sts, use_st5.evaluation.geometry; "
-        "print(sorted({'tensorflow', 'keras', 'sklearn', 'matplotlib'} & set(sys.modules)))"
-    )
-    assert fresh_python("-c", code).strip() == "[]"
-
-
 def test_an_encoder_that_knows_the_scores_has_a_correlation_of_one(tmp_path: Path) -> None:
     rows = [f"g\tf\t1\t{n}\t{n}\tleft\tright {n}\n" for n in range(5)]
     (tmp_path / "stsbenchmark").mkdir()

@@ -261,29 +261,29 @@ def texts(*gold: tuple[str, str], english: str = "abc") -> BUCCSet:
 
 def test_the_best_threshold_lies_between_two_margins() -> None:
     score = evaluate_bucc(mined, texts(("zh-1", "en-2")), k=2)
-    assert score.threshold == pytest.approx((4 / 3 + 6 / 5) / 2)
-    assert (score.precision, score.recall, score.f1) == (1.0, 1.0, 1.0)
+    assert score["threshold"] == pytest.approx((4 / 3 + 6 / 5) / 2)
+    assert (score["precision"], score["recall"], score["f1"]) == (1.0, 1.0, 1.0)
 
 
 def test_a_threshold_that_is_given_is_used() -> None:
     """Both pairs are extracted, one is gold; so is another pair, which is not mined."""
     data = texts(("zh-1", "en-2"), ("zh-0", "en-0"), ("zh-1", "en-0"))
     score = evaluate_bucc(mined, data, threshold=1.0, k=2)
-    assert (score.threshold, score.precision, score.recall) == (1.0, 1 / 2, 1 / 3)
-    assert score.f1 == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
+    assert (score["threshold"], score["precision"], score["recall"]) == (1.0, 1 / 2, 1 / 3)
+    assert score["f1"] == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
 
 
 def test_nothing_is_extracted() -> None:
     score = evaluate_bucc(mined, texts(("zh-1", "en-2")), threshold=9.0, k=2)
-    assert (score.precision, score.recall, score.f1) == (0.0, 0.0, 0.0)
+    assert (score["precision"], score["recall"], score["f1"]) == (0.0, 0.0, 0.0)
 
 
 def test_a_sentence_with_two_ids_is_mined_once_and_dropped() -> None:
     """The pair (y, c) is mined, but c is en-2 and en-3: (x, b) is left, the gold remains."""
     data = texts(("zh-1", "en-2"), ("zh-0", "en-1"), english="abcc")
     score = evaluate_bucc(mined, data, k=2)
-    assert score.threshold == pytest.approx(6 / 5)
-    assert (score.precision, score.recall) == (1.0, 0.5)
+    assert score["threshold"] == pytest.approx(6 / 5)
+    assert (score["precision"], score["recall"]) == (1.0, 0.5)
 
 
 def test_thresholds_by_hand() -> None:
@@ -328,12 +328,15 @@ def test_scores_against_scikit_learn() -> None:
         return vectors[[int(sentence[1:]) for sentence in sentences]]
 
     best = evaluate_bucc(look_up, BUCCSet(foreign, english, gold))
-    assert 0.5 < best.f1 < 1.0
+    assert 0.5 < best["f1"] < 1.0
     for threshold in np.linspace(0.9, 1.4, 30):
         score = evaluate_bucc(look_up, BUCCSet(foreign, english, gold), threshold=threshold)
-        assert score.f1 <= best.f1 + 1e-12
-        assert score.f1 == pytest.approx(
-            2 * score.precision * score.recall / max(score.precision + score.recall, 1e-9)
+        assert score["f1"] <= best["f1"] + 1e-12
+        assert score["f1"] == pytest.approx(
+            2
+            * score["precision"]
+            * score["recall"]
+            / max(score["precision"] + score["recall"], 1e-9)
         )
 
 

@@ -8,10 +8,8 @@ squares them as Wang and Isola do.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -24,35 +22,6 @@ from use_st5.vector_store import Encode, as_cache
 _T = 2.0
 # Rows of the kernel at a time: bounds the memory at any number of sentences.
 _BLOCK = 1024
-_COUNTS = ("pairs", "positives_above_4", "positives_from_4", "sentences")
-
-
-@dataclass(frozen=True)
-class GeometryScore:
-    """Alignment and uniformity; of both, lower is better.
-
-    Attributes:
-        alignment_above_4: Mean squared distance of the pairs with a gold score above 4, in
-            `[0, 4]` (Sentence-T5); NaN where there is none.
-        alignment_from_4: The same of the pairs with a gold score of 4 or more.
-        uniformity: Logarithm of the mean Gaussian kernel of all pairs of distinct sentences, in
-            `[−8, 0]`.
-        uniformity_with_self_pairs: The same with each sentence paired with itself too
-            (t5x_retrieval); higher, by little where the sentences are many.
-        pairs: Number of pairs.
-        positives_above_4: Number of those with a gold score above 4.
-        positives_from_4: Number of those with a gold score of 4 or more.
-        sentences: Number of distinct sentences.
-    """
-
-    alignment_above_4: float
-    alignment_from_4: float
-    uniformity: float
-    uniformity_with_self_pairs: float
-    pairs: int
-    positives_above_4: int
-    positives_from_4: int
-    sentences: int
 
 
 def alignment(first: np.ndarray, second: np.ndarray) -> float:
@@ -88,12 +57,19 @@ def uniformity(vectors: np.ndarray, *, self_pairs: bool = False) -> float:
     return math.log((total - count) / (count * (count - 1)))  # a row's kernel with itself is 1
 
 
-def evaluate_geometry(encode: Encode, pairs: Sequence[STSPair]) -> GeometryScore:
+def evaluate_geometry(encode: Encode, pairs: Sequence[STSPair]) -> TaskResult:
     """Measures alignment over the similar pairs and uniformity over all distinct sentences.
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`, rows in the same order.
         pairs: With gold scores from 0 to 5.
+
+    Returns:
+        Scores, of which lower is better: "alignment_above_4", the mean squared distance of the
+        pairs with a gold score above 4, in `[0, 4]` (Sentence-T5; NaN where there is none);
+        "alignment_from_4", of those with 4 or more; "uniformity", the logarithm of the mean
+        Gaussian kernel of all pairs of distinct sentences, in `[−8, 0]`; and
+        "uniformity_with_self_pairs", each sentence paired with itself, too (t5x_retrieval).
 
     Raises:
         ValueError: There are fewer than two distinct sentences; `encode` gives another shape or
@@ -107,16 +83,19 @@ def evaluate_geometry(encode: Encode, pairs: Sequence[STSPair]) -> GeometryScore
     first, second = embed_pairs(embed, pairs)
     gold = np.array([pair.score for pair in pairs])
     above, at_least = gold > 4, gold >= 4
-    return GeometryScore(
-        alignment_above_4=alignment(first[above], second[above]),
-        alignment_from_4=alignment(first[at_least], second[at_least]),
-        uniformity=uniformity(vectors),
-        uniformity_with_self_pairs=uniformity(vectors, self_pairs=True),
-        pairs=len(pairs),
-        positives_above_4=int(above.sum()),
-        positives_from_4=int(at_least.sum()),
-        sentences=len(sentences),
-    )
+    scores = {
+        "alignment_above_4": alignment(first[above], second[above]),
+        "alignment_from_4": alignment(first[at_least], second[at_least]),
+        "uniformity": uniformity(vectors),
+        "uniformity_with_self_pairs": uniformity(vectors, self_pairs=True),
+    }
+    counts = {
+        "pairs": len(pairs),
+        "positives_above_4": int(above.sum()),
+        "positives_from_4": int(at_least.sum()),
+        "sentences": len(sentences),
+    }
+    return TaskResult("uniformity", scores, counts)
 
 
 def _kernel_sum(vectors: np.ndarray) -> float:
@@ -131,9 +110,7 @@ def _kernel_sum(vectors: np.ndarray) -> float:
 
 
 def _score(context: TaskContext, data: STSSet) -> TaskResult:
-    values = dataclasses.asdict(evaluate_geometry(context.embed, data.pairs))
-    counts = {name: values.pop(name) for name in _COUNTS}
-    return TaskResult("uniformity", values, counts)
+    return evaluate_geometry(context.embed, data.pairs)
 
 
 TASKS = (

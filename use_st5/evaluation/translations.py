@@ -240,26 +240,9 @@ def _two_fields(path: Path, number: int, line: str) -> tuple[str, str]:
     return fields
 
 
-@dataclass(frozen=True)
-class BUCCScore:
-    """What the pairs with a margin of at least `threshold` are worth.
-
-    Attributes:
-        threshold: The least margin.
-        precision: Share of these pairs that are gold, in 0 … 1.
-        recall: Share of the gold pairs that are among them.
-        f1: The harmonic mean of both.
-    """
-
-    threshold: float
-    precision: float
-    recall: float
-    f1: float
-
-
 def evaluate_bucc(
     encode: Encode, data: BUCCSet, *, threshold: float | None = None, k: int = 4
-) -> BUCCScore:
+) -> dict[str, float]:
     """Mines pairs with a margin of at least a threshold and compares them with the gold.
 
     Sentences that stand several times are mined once; a pair with such a sentence is dropped, since
@@ -272,6 +255,10 @@ def evaluate_bucc(
             on this very gold, whose scores are then optimistic.
         k: How many neighbours the margin takes.
 
+    Returns:
+        The "threshold"; of the pairs with such a margin the "precision" and the "recall", in
+        0 … 1, and "f1", their harmonic mean.
+
     Raises:
         ValueError: `encode` gives another shape or numbers that are not finite.
     """
@@ -281,12 +268,12 @@ def evaluate_bucc(
         threshold = best_threshold(margins, right, len(data.gold))
     extracted = right[margins >= threshold]
     found = int(extracted.sum())
-    return BUCCScore(
-        threshold=threshold,
-        precision=found / len(extracted) if found else 0.0,
-        recall=found / len(data.gold),
-        f1=2 * found / (len(extracted) + len(data.gold)),
-    )
+    return {
+        "threshold": threshold,
+        "precision": found / len(extracted) if found else 0.0,
+        "recall": found / len(data.gold),
+        "f1": 2 * found / (len(extracted) + len(data.gold)),
+    }
 
 
 def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
@@ -353,15 +340,16 @@ def _bucc_parts(
 def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet], *, k: int) -> TaskResult:
     """Chooses the threshold on one part; uses it on the other where there is one with gold."""
     development, test = [*parts, None][:2]
-    scores, counts, threshold = {}, {}, None
+    scores: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    threshold: float | None = None
     for data, suffix in zip(parts.values(), ("_dev", ""), strict=False):
         found = evaluate_bucc(context.embed, data, threshold=threshold, k=k)
-        threshold = found.threshold
+        threshold = scores["threshold"] = found["threshold"]
         for name in ("f1", "precision", "recall"):
-            scores[name + suffix] = getattr(found, name)
+            scores[name + suffix] = found[name]
         for name in ("foreign", "english", "gold"):
             counts[name + suffix] = len(getattr(data, name))
-    scores["threshold"] = threshold
     details = {"development": development, "test": test}
     return TaskResult("f1" if test else "f1_dev", scores, counts, details)
 
