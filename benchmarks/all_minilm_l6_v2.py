@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from use_st5.distillation.minilm import minilm_teacher
+from experiments.minilm import minilm_teacher
 
 
 class AllMiniLM:

@@ -45,7 +45,7 @@ def main() -> None:
     from sentence_transformers import SentenceTransformer
 
     import use_st5
-    from use_st5.distillation.minilm import minilm_folder
+    from experiments.minilm import minilm_folder
     from use_st5.evaluation.sts import read_stsb
 
     with tempfile.TemporaryDirectory() as folder:

@@ -36,8 +36,8 @@ from benchmarks.own_data_sets import (
     measured,
     parser_of,
 )
+from experiments.minilm import minilm_folder
 from use_st5._files import atomic_path
-from use_st5.distillation.minilm import minilm_folder
 from use_st5.training.sources import open_source
 
 

@@ -96,7 +96,7 @@ def ours(
 ) -> Callable[[list[str]], np.ndarray]:
     """Trained by `use_st5.train`, and loaded from its SavedModel."""
     import use_st5
-    from use_st5.distillation.minilm import minilm_folder
+    from experiments.minilm import minilm_folder
 
     use_st5.train(
         minilm_folder(), paths["train"], folder, dev=paths["dev"], seed=seed, steps=steps,
@@ -116,7 +116,7 @@ def theirs(
         SentenceTransformerTrainingArguments,
     )
 
-    from use_st5.distillation.minilm import minilm_folder
+    from experiments.minilm import minilm_folder
 
     columns, _, make_loss = _LESSONS[name]
     model = SentenceTransformer(str(minilm_folder()), device="cpu")

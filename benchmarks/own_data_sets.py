@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.corpora import MEDQUAD, inference_triplets
 from use_st5._files import atomic_path
-from use_st5.data.corpora import MEDQUAD, inference_triplets
 from use_st5.data.data_folder import DataFolder
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.evaluation.classification import MR, SICK_E, SST2, TREC, TransferSample

@@ -27,8 +27,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import use_st5
+from experiments.minilm import HINT_LAYER, minilm_teacher
 from use_st5.data.data_folder import DataFolder
-from use_st5.distillation.minilm import HINT_LAYER, minilm_teacher
 from use_st5.evaluation.classification import MRPC, SST2, TREC, TransferSample, classifier_features
 
 PHRASES = 6_000

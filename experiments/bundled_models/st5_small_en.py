@@ -31,17 +31,17 @@ import dataclasses
 from functools import partial
 
 from experiments.bundled_models import use_transformer_en
-from experiments.command import main
-from use_st5.data import PreparedColumn
-from use_st5.data.corpora import TRIVIA, inference_triplets
-from use_st5.distillation.minilm import DIMENSION
-from use_st5.distillation.student import (
+from experiments.bundled_models.student import (
     NUM_SPECIAL,
     spelled_pieces,
     start_near_average,
     word_table,
 )
-from use_st5.distillation.taught_tasks import Related, Taught, ask_teacher
+from experiments.bundled_models.taught_tasks import Related, Taught, ask_teacher
+from experiments.command import main
+from experiments.corpora import TRIVIA, inference_triplets
+from experiments.minilm import DIMENSION
+from use_st5.data import PreparedColumn
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ContrastiveLoss, TeacherLoss

@@ -6,8 +6,8 @@ all-MiniLM-L6-v2.
 
     python -m experiments.bundled_models.use_dan_en --data DATA --teacher TEACHER --out OUT
 
-`use_st5.distillation.minilm` says what the teacher needs and where it may run. DATA holds the
-English corpora of `use_st5.data.corpora` and the test sets, whose sentences are left out of the
+`experiments.minilm` says what the teacher needs and where it may run. DATA holds the
+English corpora of `experiments.corpora` and the test sets, whose sentences are left out of the
 text; of the STS Benchmark the development split alone is scored.
 
 Measured with seed 0 on two cores of a Xeon with AMX that others used too: 35 minutes, 5 GB of
@@ -32,13 +32,13 @@ import dataclasses
 from functools import partial
 
 from experiments.ablation import Ablation
+from experiments.bundled_models.taught_tasks import Taught, ask_teacher
+from experiments.bundled_models.teacher_text import TeacherText
+from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
+from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
+from experiments.minilm import DIMENSION
 from use_st5.data import PreparedColumn
-from use_st5.data.corpora import NOVELS, dialogue_pairs, inference_pairs
-from use_st5.data.word_vocabulary import VocabularySettings
-from use_st5.distillation.minilm import DIMENSION
-from use_st5.distillation.taught_tasks import Taught, ask_teacher
-from use_st5.distillation.teacher_text import TeacherText
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, InputResponseLoss, SkipThoughtLoss, TeacherLoss

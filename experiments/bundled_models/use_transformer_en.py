@@ -28,8 +28,8 @@ scores. The shipped weights were trained before inference pairs, dialogues and n
 by test sets.
 
 Training starts near an average of the teacher's vectors of single words: the table holds them (see
-`use_st5.distillation.student`), the layers around the blocks keep cosines, and what the blocks add
-is small.
+`experiments.bundled_models.student`), the layers around the blocks keep cosines, and what the
+blocks add is small.
 
 `--variant ablation` trains it without any task, by the three tasks, by the teacher, by both, and
 with related sentences: 120 steps, three seeds each. `table.md` then gives mean and standard
@@ -46,14 +46,14 @@ import dataclasses
 from functools import partial
 
 from experiments.ablation import Ablation
+from experiments.bundled_models.student import spelled, start_near_average, word_table
+from experiments.bundled_models.taught_tasks import Related, Taught, ask_teacher
+from experiments.bundled_models.teacher_text import TeacherText
+from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
+from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
+from experiments.minilm import DIMENSION
 from use_st5.data import PreparedColumn
-from use_st5.data.corpora import NOVELS, dialogue_pairs, inference_pairs
-from use_st5.data.word_vocabulary import VocabularySettings
-from use_st5.distillation.minilm import DIMENSION
-from use_st5.distillation.student import spelled, start_near_average, word_table
-from use_st5.distillation.taught_tasks import Related, Taught, ask_teacher
-from use_st5.distillation.teacher_text import TeacherText
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, InputResponseLoss, SkipThoughtLoss, TeacherLoss

@@ -25,9 +25,9 @@ import keras
 from experiments.command import main
 from experiments.multilingual_st5 import train as multilingual_st5
 from experiments.multilingual_st5.train import LoRA, training
+from experiments.published_corpus import Example
 from use_st5._records import Count, read_record
 from use_st5.data import read_xnli
-from use_st5.data.published_corpus import Example
 from use_st5.models import SentenceT5
 from use_st5.text import SentencePieceVectorizer
 from use_st5.training import Run

@@ -41,14 +41,14 @@ from pathlib import Path
 import keras
 
 from experiments.command import main
+from experiments.corpora import SIMCSE_NLI, XNLI_MT, xnli_mt
+from experiments.published_corpus import Example
 from use_st5._files import atomic_path
 from use_st5._remote_files import here
 from use_st5.convert import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data import DataFolder, PreparedColumn
-from use_st5.data.corpora import SIMCSE_NLI, XNLI_MT, xnli_mt
 from use_st5.data.held_out import without_held_out
-from use_st5.data.published_corpus import Example
 from use_st5.evaluation import evaluate, select_tasks
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.report import markdown_tables

@@ -25,6 +25,7 @@ from typing import Literal
 
 from experiments.ablation import Ablation
 from experiments.command import main
+from experiments.minilm import given_or_minilm
 from experiments.sbert_defsent.train import (
     BATCH_SIZE,
     DEFSENT_STEPS,
@@ -39,7 +40,6 @@ from experiments.sbert_defsent.train import (
     sbert,
 )
 from experiments.sbert_defsent.train import RECIPE as BASE  # `RECIPE` would be this file's own.
-from use_st5.distillation.minilm import given_or_minilm
 from use_st5.training import Recipe, Stage
 from use_st5.training.recipe import Scores, StrategyName
 from use_st5.training.recipe_run import write_json

@@ -24,13 +24,13 @@ is read through a fresh transform, which begins as the identity and learns with 
 
 The variants without a model's name have the paper's batches, lengths and rates, 19 steps of SBERT
 to one of DefSent as the paper's data gives them, and few steps. Their DATA holds the inference
-corpora and the two dictionaries of `use_st5.data.corpora`, and the test sets, whose sentences are
+corpora and the two dictionaries of `experiments.corpora`, and the test sets, whose sentences are
 left out. Of the dictionaries those words count that are one token; a word is in one part alone
-(`use_st5.data.defined_words`), and the model trains on four fifths of them.
+(`experiments.sbert_defsent.defined_words`), and the model trains on four fifths of them.
 
 `s_d_bert_base` and the like are the paper's settings for bert_base, bert_large, roberta_base and
 roberta_large: one epoch each, DefSent's rate as it was chosen for the model, on SNLI, MultiNLI and
-the Oxford definitions (`use_st5.data.paper_corpora`), without sentences of the test sets. The rate
+the Oxford definitions (`experiments.paper_corpora`), without sentences of the test sets. The rate
 of SBERT is Reimers and Gurevych's; `sbert_defsent_selection` chooses rates anew.
 """
 
@@ -45,14 +45,14 @@ from typing import Any, Literal
 import keras
 
 from experiments.command import main
+from experiments.corpora import definitions, inference_pairs
+from experiments.minilm import given_or_minilm
+from experiments.paper_corpora import paper_definitions, paper_pairs
 from experiments.sbert_defsent.combination import Combination
+from experiments.sbert_defsent.defined_words import Split, defined_words
 from use_st5 import TrainableEncoder
 from use_st5.data import PreparedColumn
-from use_st5.data.corpora import definitions, inference_pairs
-from use_st5.data.defined_words import Split, defined_words
 from use_st5.data.held_out import without_held_out
-from use_st5.data.paper_corpora import paper_definitions, paper_pairs
-from use_st5.distillation.minilm import given_or_minilm
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, DefinitionLoss

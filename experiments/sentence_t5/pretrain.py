@@ -4,7 +4,7 @@
 
 T5's own objective (Raffel et al. 2020, section 3.1.4: 15 % of the tokens, spans of 3 on average)
 and its optimizer: Adafactor with the rate min(0.01, 1/√step), which falls to 0 here, since the run
-is short. DATA holds the English corpora of `use_st5.data.corpora`. Written are `checkpoints/`,
+is short. DATA holds the English corpora of `experiments.corpora`. Written are `checkpoints/`,
 `t5.keras` (the whole model, decoder included) and `scores.json`.
 
 Measured with seed 0 on two cores of an EPYC (Zen 4), of which it had about half of one, stopped
@@ -35,10 +35,10 @@ import keras
 import numpy as np
 
 from experiments.command import main
+from experiments.sentence_t5.pretraining_text import open_tokens, pretraining_tokens
+from experiments.sentence_t5.span_corruption import SpanCorruption
 from use_st5._files import atomic_path, sole_writer
 from use_st5._remote_files import brought
-from use_st5.data import SpanCorruption
-from use_st5.data.pretraining_text import open_tokens, pretraining_tokens
 from use_st5.losses import SpanCorruptionLoss
 from use_st5.models import T5, T5Config
 from use_st5.models.t5.model import T5_PRESETS, T5_ROWS

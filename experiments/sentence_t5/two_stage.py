@@ -6,7 +6,7 @@
 The recipe of Ni et al. 2021 (section 4.3) on the T5 that `pretrain_t5` left beside the output
 folder: Adafactor with decay rate 0.8 and a rate that falls in a line to 0 after a tenth of the
 steps, temperature 0.01, each batch from one data set. DATA holds the English corpora of
-`use_st5.data.corpora` and, for the scores, the STS Benchmark (its development split alone).
+`experiments.corpora` and, for the scores, the STS Benchmark (its development split alone).
 
 Measured on two shared cores of an EPYC (Zen 4), three seeds: 3 minutes of CPU time (5 of wall
 time), Spearman's correlation on STS-B's development split 57.79 ± 0.55, no more than triplets alone
@@ -58,16 +58,16 @@ import keras
 
 from experiments.ablation import Ablation
 from experiments.command import main
-from experiments.sentence_t5.pretrain import DTYPE, MODEL_NAME, XLA
-from use_st5._remote_files import as_written, exists, here
-from use_st5.data import Corpus, PreparedColumn
-from use_st5.data.corpora import (
+from experiments.corpora import (
     MEDQUAD,
     STACK_EXCHANGE,
     TRIVIA,
     inference_triplets,
 )
-from use_st5.data.published_corpus import Example
+from experiments.published_corpus import Corpus, Example
+from experiments.sentence_t5.pretrain import DTYPE, MODEL_NAME, XLA
+from use_st5._remote_files import as_written, exists, here
+from use_st5.data import PreparedColumn
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
 from use_st5.models.t5.sentence_t5 import PROJECTION_DIM, Pooling

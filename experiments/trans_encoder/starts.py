@@ -129,9 +129,9 @@ class Opened:
         Raises:
             ValueError: A cross-encoder is to be made of what is no BERT or RoBERTa.
         """
+        from experiments.minilm import given_or_minilm
         from use_st5 import TrainableEncoder
         from use_st5.convert import open_checkpoint
-        from use_st5.distillation.minilm import given_or_minilm
 
         bi = None if start.bi is None else TrainableEncoder.load(start.bi)
         if bi is not None and not start.cross:

@@ -4,7 +4,7 @@
     python -m experiments.use.transfer_tables --data DATA --tasks trec \
         --rows use_dan_en,cnn_lrn --repeats 3
 
-Accuracy of transfer models (`use_st5.models.transfer`) on MR, CR, SUBJ, MPQA, TREC and binary SST,
+Accuracy of transfer models (`experiments.use.transfer`) on MR, CR, SUBJ, MPQA, TREC and binary SST,
 and on SST from 1,000 to 32,000 training phrases; tasks whose data is not in DATA are left out.
 
 Rows are named after their parts: a frozen sentence encoder (`use_dan_en`), a CNN or a DAN on words
@@ -16,7 +16,7 @@ skip-grams of the novels, trained here by gensim, or those of a file of word2vec
 Hyper-parameters are tuned on development texts alone by KerasTuner, for each row and task; then
 come the repeats, each with its own seed, and they alone are scored on test texts. Where a task has
 no development part, a tenth of its training texts is held back; where it has no test part either,
-the repeats are folds of a cross-validation of the rest (`use_st5.transfer.splits.split`).
+the repeats are folds of a cross-validation of the rest (`experiments.use.transfer.splits.split`).
 
 `cells/` keeps each finished row of a task with its hyper-parameters; the same command continues
 after the last one. `tables.md` and `results.json` are written after each, from all cells that the
@@ -35,15 +35,15 @@ import msgspec
 import rich.console
 
 from experiments.command import main
+from experiments.use.transfer.cells import TransferCell
+from experiments.use.transfer.rows import Ingredients, transfer_rows
+from experiments.use.transfer.skip_gram import skip_gram_vectors
+from experiments.use.transfer.splits import TASKS
+from experiments.use.transfer.tables import tables
 from use_st5._files import atomic_path, sole_writer
 from use_st5._records import check_record, read_record
 from use_st5.data import DataFolder
-from use_st5.data.skip_gram import skip_gram_vectors
 from use_st5.text import WordVectors
-from use_st5.transfer.cells import TransferCell
-from use_st5.transfer.rows import Ingredients, transfer_rows
-from use_st5.transfer.splits import TASKS
-from use_st5.transfer.tables import tables
 
 # All of GloVe's smaller files, and the most frequent words of those with millions.
 _MOST_VECTORS = 400_000

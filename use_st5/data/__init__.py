@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
-    from use_st5.data.corpora import CORPORA as CORPORA
     from use_st5.data.data_folder import DataFolder as DataFolder
     from use_st5.data.data_folder import DataSource as DataSource
     from use_st5.data.definition_reader import DefinitionReader as DefinitionReader
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
     from use_st5.data.prepared import open_prepared as open_prepared
     from use_st5.data.prepared import prepare as prepare
     from use_st5.data.prepared_column import PreparedColumn as PreparedColumn
-    from use_st5.data.published_corpus import Corpus as Corpus
     from use_st5.data.read_report import ReadReport as ReadReport
     from use_st5.data.sentence_splitter import split_sentences as split_sentences
-    from use_st5.data.span_corruption import SpanCorruption as SpanCorruption
     from use_st5.data.table_reader import TableReader as TableReader
     from use_st5.data.text_reader import TextReader as TextReader
     from use_st5.data.tfds_reader import TFDSReader as TFDSReader

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from use_st5.distillation.minilm import DIMENSION
-from use_st5.distillation.teacher_text import TeacherText
+from experiments.bundled_models.teacher_text import TeacherText
+from experiments.minilm import DIMENSION
 from use_st5.training.recipe import Recipe, RecipeTask
 
 

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from experiments.bundled_models import st5_small_en
+from experiments.bundled_models.teacher_text import TeacherText
 from tests.experiments.bundled_models.small_recipes import small_recipe
-from use_st5.distillation.teacher_text import TeacherText
 from use_st5.models.t5.model import T5_PRESETS
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")

@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 
 from experiments.bundled_models import use_dan_en
+from experiments.bundled_models.teacher_text import TeacherText
+from experiments.bundled_models.word_vocabulary import VocabularySettings
 from tests.experiments.bundled_models.small_recipes import small_recipe
-from use_st5.data.word_vocabulary import VocabularySettings
-from use_st5.distillation.teacher_text import TeacherText
 from use_st5.text.ngram_vectorizer import NGramVectorizer
 
 SMALL = small_recipe(

@@ -12,10 +12,10 @@ import pytest
 import tensorflow as tf
 
 from experiments.bundled_models import use_transformer_en
+from experiments.bundled_models.teacher_text import TeacherText
+from experiments.bundled_models.word_vocabulary import VocabularySettings
+from experiments.minilm import DIMENSION
 from tests.experiments.bundled_models.small_recipes import small_recipe
-from use_st5.data.word_vocabulary import VocabularySettings
-from use_st5.distillation.minilm import DIMENSION
-from use_st5.distillation.teacher_text import TeacherText
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
 from use_st5.text.piece_vectorizer import PieceVectorizer
 

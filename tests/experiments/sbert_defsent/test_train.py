@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from experiments.sbert_defsent import train as sbert_defsent
 from experiments.sbert_defsent.combination import Combination
+from experiments.sbert_defsent.defined_words import split_of
 from experiments.sbert_defsent.train import DEFSENT_K, VARIANTS, defsent_rate
 from tests.corpora_folder import write_paper_corpora
 from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5._model_manifest import ModelManifest
-from use_st5.data.defined_words import split_of
 from use_st5.training.recipe import Recipe, Run, Stage
 from use_st5.training.recipe_run import _steps_of_a_pass
 from use_st5.training.trainer import Trainer

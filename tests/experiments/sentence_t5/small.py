@@ -6,7 +6,7 @@ import dataclasses
 
 from experiments.sentence_t5 import pretrain as pretrain_t5
 from experiments.sentence_t5 import two_stage as sentence_t5
-from use_st5.data.span_corruption import SpanCorruption
+from experiments.sentence_t5.span_corruption import SpanCorruption
 from use_st5.training.recipe import Recipe
 
 # A T5 of 8 dimensions.

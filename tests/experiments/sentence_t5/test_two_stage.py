@@ -14,13 +14,13 @@ import pytest
 import tensorflow as tf
 
 from experiments.command import main
+from experiments.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
 from experiments.sentence_t5 import two_stage as sentence_t5
 from tests.experiments.sentence_t5.small import SMALL as SMALL_T5
 from tests.experiments.sentence_t5.small import small_nli
 from tests.machines import new_machine  # noqa: F401
 from use_st5._model_manifest import ModelManifest
 from use_st5._remote_files import carry
-from use_st5.data.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.training.recipe import Run
 

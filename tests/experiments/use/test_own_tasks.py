@@ -11,9 +11,9 @@ import pytest
 
 from experiments.ablation import Ablation
 from experiments.bundled_models import use_dan_en
+from experiments.corpora import NOVELS
 from experiments.use import own_tasks as use_dan_own_tasks
 from tests.evaluation.toys import BagOfWords
-from use_st5.data.corpora import NOVELS
 from use_st5.training.recipe import Recipe, Run
 
 

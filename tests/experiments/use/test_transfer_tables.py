@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from experiments.use import transfer_tables
+from experiments.use.transfer.rows import TransferRow
+from experiments.use.transfer.tables import tables
 from use_st5.data.data_folder import MissingDataError
-from use_st5.transfer.rows import TransferRow
-from use_st5.transfer.tables import tables
 
 
 @pytest.fixture

@@ -1,0 +1,76 @@
+"""A vocabulary of words that is counted in a recipe's own text, and of pieces that BERT's has."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from use_st5.text import NGramVocabulary, build_vocabulary
+from use_st5.text.ngram_vocabulary import PIECE_MARK
+
+
+@dataclasses.dataclass(frozen=True)
+class VocabularySettings:
+    """How many terms of each kind.
+
+    Attributes:
+        num_unigrams: Words, and pieces of words.
+        num_bigrams: Bi-grams.
+        unigram_buckets: Rows that unknown words share.
+        pieces: A vocabulary of BERT's format below the data's folder: its words have a place
+            whatever their number, and so have its pieces, for a vectorizer that knows them.
+    """
+
+    num_unigrams: int
+    num_bigrams: int
+    unigram_buckets: int
+    pieces: str | None = None
+
+    def wordpieces(self, data: Path) -> tuple[list[str], list[str]]:
+        """The words and the pieces of the file that `pieces` names; none without one.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
+        return read_wordpieces(data / self.pieces) if self.pieces else ([], [])
+
+    def build(self, data: Path, sentences: Sequence[str]) -> NGramVocabulary:
+        """Counts the terms of the sentences."""
+        words, pieces = self.wordpieces(data)
+        vocabulary = build_vocabulary(
+            sentences,
+            show_progress=True,
+            num_unigrams=self.num_unigrams - len(pieces),
+            num_bigrams=self.num_bigrams,
+            always=words,
+            unigram_buckets=self.unigram_buckets,
+        )
+        return dataclasses.replace(vocabulary, unigrams=(*vocabulary.unigrams, *pieces))
+
+
+def read_wordpieces(path: Path) -> tuple[list[str], list[str]]:
+    """Reads a `vocab.txt`, one term a line.
+
+    Terms of other scripts are left out, since they would take the places of English words, and so
+    are "[CLS]" and its like.
+
+    Returns:
+        The words, and the pieces with their mark.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"Expected a vocabulary in BERT's format at {path}, found none. Put vocab.txt of "
+            "bert-base-uncased there (Apache-2.0)."
+        )
+    terms = [
+        line
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.isascii() and not re.fullmatch(r"\[.+\]", line)
+    ]
+    pieces = [term for term in terms if term.startswith(PIECE_MARK) and term != PIECE_MARK]
+    return [term for term in terms if PIECE_MARK not in term], pieces

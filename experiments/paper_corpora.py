@@ -1,0 +1,76 @@
+"""The corpora of SBERT's and DefSent's papers, in the formats in which they are published.
+
+SNLI (Bowman et al. 2015) and MultiNLI (Williams et al. 2018) come as jsonl and as tab-separated
+txt, of which jsonl is read where both are there. The definitions of the Oxford dictionary
+(Gadetsky et al. 2018) are those of Ishiwatari et al. 2019: the folder `oxford` of their
+`naacl_data.zip`, which DefSent (Tsukagoshi et al. 2021) trains on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from experiments.published_corpus import Corpus, Example
+from use_st5.data import NLIReader, TableReader
+
+# As DefSent's preparation joins what Ishiwatari et al. publish in tokens.
+_JOINED = ((" .", "."), (" ,", ","), (" ;", ";"), ("( ", "("), (" )", ")"), (" '", "'"))
+_QUOTED = re.compile(r"`` (.*?)''")
+_SINGLY_QUOTED = re.compile(r"‘\s*(.*?)\s*’")
+
+
+def _inference(files: list[Path]) -> Iterator[Example]:
+    return itertools.chain.from_iterable(NLIReader(path) for path in files)
+
+
+def _oxford(files: list[Path]) -> Iterable[Example]:
+    """Lines of WORD%oxford.SENSE, part of speech, dictionary, definition in tokens, two lists."""
+    for row in TableReader(files, {"word": 0, "definition": 3}, file_format="tsv"):
+        word = row["word"].rpartition("%")[0] or row["word"]
+        yield {"word": word.strip(), "definition": _in_running_text(row["definition"])}
+
+
+def _in_running_text(tokens: str) -> str:
+    """A definition without the spaces of its tokens; what was quoted begins with a capital."""
+    for apart, joined in _JOINED:
+        tokens = tokens.replace(apart, joined)
+    tokens = _QUOTED.sub(lambda quoted: quoted[1].capitalize(), tokens)
+    return _SINGLY_QUOTED.sub(r"’\1’", tokens).strip()
+
+
+SNLI = Corpus(
+    "snli",
+    "inference pairs on captions of images: premise, hypothesis, label",
+    "snli_1.0_train.jsonl",
+    "CC BY-SA 4.0",
+    _inference,
+    ("snli_1.0_train.txt",),
+)
+MULTINLI = Corpus(
+    "multinli",
+    "inference pairs of ten genres: premise, hypothesis, label",
+    "multinli_1.0_train.jsonl",
+    "that of OANC, and of each source",
+    _inference,
+    ("multinli_1.0_train.txt",),
+)
+OXFORD = Corpus(
+    "oxford",
+    "the Oxford dictionary, as Ishiwatari et al. 2019 publish it: word, definition",
+    "oxford/[tv]*.txt",
+    "not stated",
+    _oxford,
+)
+
+
+def paper_pairs(data: Path) -> Iterator[Example]:
+    """Premise, hypothesis and label of SNLI and MultiNLI: what SBERT learns from."""
+    return itertools.chain(SNLI.examples(data), MULTINLI.examples(data))
+
+
+def paper_definitions(data: Path) -> Iterator[Example]:
+    """Words and definitions of all three Oxford files, as DefSent takes them: it splits anew."""
+    return OXFORD.examples(data)

@@ -1,0 +1,53 @@
+"""A published data set: its licence, its place in the data folder, and its reader."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from use_st5.data import DataFolder, DataSource
+
+Example = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """A published data set.
+
+    Attributes:
+        name: Its key in `CORPORA`.
+        what: What it holds.
+        place: Its files in the data folder or up to two folders deeper, a pattern of
+            `pathlib.Path.glob`.
+        licence: As its publisher states it.
+        read: Files → examples, the keys of which its `what` names.
+        other_places: Where else its files may be: the first place that is there is read alone.
+    """
+
+    name: str
+    what: str
+    place: str
+    licence: str
+    read: Callable[[list[Path]], Iterable[Example]]
+    other_places: tuple[str, ...] = ()
+
+    def files(self, data: Path) -> list[Path]:
+        """Its files in a data folder.
+
+        Raises:
+            FileNotFoundError: There is no such folder, or none of its files in it.
+        """
+        origin = f"its publisher ({self.licence}); CORPORA in experiments.corpora lists all corpora"
+        places = (self.place, *self.other_places)
+        source = DataSource(f"{self.name}, {self.what}", places, origin, self.licence)
+        return DataFolder(data).files(source)
+
+    def examples(self, data: Path) -> Iterator[Example]:
+        """A fresh pass over its examples.
+
+        Raises:
+            FileNotFoundError: It is not in the folder.
+        """
+        return iter(self.read(self.files(data)))

@@ -1,0 +1,104 @@
+"""The text that `pretrain_t5` reads, as ids, cut into pieces of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from experiments.corpus_sentences import sentences_by_source
+from use_st5._files import atomic_path
+from use_st5._remote_files import as_written, brought, exists
+from use_st5._streams import batched
+from use_st5.data.held_out import normalized
+
+if TYPE_CHECKING:  # It needs TensorFlow, and what is prepared does not.
+    from use_st5.text import SentencePieceVectorizer
+
+# The novels alone would be two thirds, and two hundred years old.
+LIMITS = {"novels": 300_000}
+_CHUNK = 8192
+
+
+def pretraining_tokens(
+    data: Path,
+    vectorizer: SentencePieceVectorizer,
+    length: int,
+    path: Path,
+    *,
+    held_out: Callable[[], Collection[str]],
+) -> np.ndarray:
+    """The corpora as running ids, made once.
+
+    The sentences of a source follow one another, without end-of-sentence tokens; what does not
+    fill a piece at a source's end is left out.
+
+    Args:
+        data: Folder of the corpora.
+        vectorizer: Gives the ids.
+        length: Ids of a piece.
+        path: Where the array is kept, here or elsewhere (gs:// and the like).
+        held_out: Gives the sentences of test sets, normalized; none of them is in the text.
+
+    Returns:
+        int32 `[pieces, length]`, mapped into memory.
+
+    Raises:
+        ValueError: The file holds pieces of another length.
+    """
+    if not exists(path):
+        left_out = held_out()
+        sources = [
+            _pieces(kept_sentences(islice(read(), LIMITS.get(name)), left_out), vectorizer, length)
+            for name, read in sentences_by_source(data).items()
+        ]
+        with atomic_path(path) as temporary:
+            np.save(temporary, np.concatenate(sources))
+    return open_tokens(path, length)
+
+
+def open_tokens(path: Path, length: int) -> np.ndarray:
+    """What `pretraining_tokens` made, mapped into memory.
+
+    Raises:
+        FileNotFoundError: It was not made.
+        ValueError: The file holds pieces of another length.
+    """
+    if not exists(path):
+        raise FileNotFoundError(
+            f"Expected the prepared text, {as_written(path)}. Where TensorFlow is, run the same "
+            "command with --part prepare, and bring the folder here."
+        )
+    pieces = np.load(brought(path), mmap_mode="r")
+    if pieces.shape[1] != length:
+        raise ValueError(
+            f"{as_written(path)}: expected pieces of {length} ids, found "
+            f"{pieces.shape[1]}. Remove the file to make it anew."
+        )
+    return pieces
+
+
+def kept_sentences(sentences: Iterable[str], held_out: Collection[str]) -> Iterator[str]:
+    """Sentences that are not held out; the second of two equal neighbours goes too.
+
+    A turn of a dialogue is a response first and then an input.
+    """
+    before = None
+    for sentence in sentences:
+        if sentence != before and normalized(sentence) not in held_out:
+            yield sentence
+        before = sentence
+
+
+def _pieces(
+    sentences: Iterable[str], vectorizer: SentencePieceVectorizer, length: int
+) -> np.ndarray:
+    rows = [np.empty(0, np.int32)]
+    for chunk in batched(sentences, _CHUNK):
+        ids = vectorizer.padded(chunk).numpy()
+        rows.append(ids[ids > vectorizer.eos_id])  # neither padding nor ends
+    ids = np.concatenate(rows)
+    return ids[: len(ids) // length * length].reshape(-1, length)

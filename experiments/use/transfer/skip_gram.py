@@ -1,0 +1,62 @@
+"""Skip-gram vectors of the running text, for the word-level rows of the transfer tables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import tensorflow as tf
+
+from experiments.corpora import NOVELS
+from use_st5._files import atomic_path
+from use_st5._imports import require
+from use_st5._streams import batched
+from use_st5.text import PTBTokenizer, WordVectors
+
+DIMENSION = 100
+MIN_COUNT = 5
+_SETTINGS = {"sg": 1, "window": 5, "negative": 5, "epochs": 5}
+_BATCH = 8192
+
+
+def skip_gram_vectors(data: Path, folder: Path, *, seed: int) -> WordVectors:
+    """Trains gensim's Word2Vec on the running text's tokens, or reads what it gave before.
+
+    Several threads train at a time: the same seed does not give the same vectors, and so each seed
+    has a file of its own, which stays.
+
+    Args:
+        data: Folder of the corpora.
+        folder: Where `skip_gram.SEED.bin` stands, in word2vec's binary format.
+        seed: Of the initial vectors.
+
+    Raises:
+        FileNotFoundError: The running text is not there.
+        ImportError: gensim is not installed.
+    """
+    path = folder / f"skip_gram.{seed}.bin"
+    if not path.exists():
+        word2vec = require("gensim.models.word2vec", "transfer")
+        with atomic_path(folder / "tokens.txt") as text:
+            _write_tokens(data, text)
+            model = word2vec.Word2Vec(
+                corpus_file=str(text),
+                vector_size=DIMENSION,
+                min_count=MIN_COUNT,
+                seed=seed,
+                workers=os.cpu_count() or 1,
+                **_SETTINGS,
+            )
+        (folder / "tokens.txt").unlink()
+        with atomic_path(path) as temporary:
+            model.wv.save_word2vec_format(str(temporary), binary=True)
+    return WordVectors.load(path)
+
+
+def _write_tokens(data: Path, path: Path) -> None:
+    """The tokens of a sentence a line, with white space between."""
+    spaced = tf.function(PTBTokenizer().spaced, input_signature=[tf.TensorSpec([None], tf.string)])
+    sentences = (example["sentence"] for example in NOVELS.examples(data))
+    with path.open("wb") as stream:
+        for batch in batched(sentences, _BATCH):
+            stream.writelines(line + b"\n" for line in spaced(tf.constant(batch)).numpy())

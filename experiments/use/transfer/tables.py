@@ -1,0 +1,65 @@
+"""Finished cells of the transfer tables as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from experiments.use.transfer.splits import SIZES, TABLE_2
+from use_st5.evaluation.published.tables import published_tables
+
+Cells = Mapping[tuple[str, str], dict[str, Any]]
+
+
+def tables(cells: Cells, rows: Iterable[str]) -> str:
+    """Table 2 and Table 3 as far as they are filled, with the paper's figures below the first.
+
+    Args:
+        cells: A cell's record by task and row.
+        rows: The rows in their order.
+    """
+    curve = [f"sst2_{size}" for size in SIZES]
+    parts = [
+        "Accuracy x 100: mean ± standard deviation (ddof 1) of the repeats on test texts.",
+        *_table("Table 2", [*TABLE_2], cells, rows, below=_published()),
+    ]
+    if any(task in curve for task, _ in cells):
+        parts += _table("Table 3: SST by training phrases", [*curve, "sst2"], cells, rows)
+    return "\n".join(parts) + "\n"
+
+
+def _table(
+    title: str, tasks: list[str], cells: Cells, rows: Iterable[str], *, below: Iterable[str] = ()
+) -> list[str]:
+    lines = [
+        "",
+        f"## {title}",
+        "",
+        f"| row | {' | '.join(tasks)} |",
+        "|---" * (len(tasks) + 1) + "|",
+    ]
+    for row in rows:
+        found = [cells.get((task, row)) for task in tasks]
+        if any(found):
+            lines.append(f"| {row} | " + " | ".join(map(_cell, found)) + " |")
+    return [*lines, *below]
+
+
+def _cell(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return ""
+    spread = "" if cell["std"] is None else f" ± {100 * cell['std']:.2f}"
+    return f"{100 * cell['mean']:.2f}{spread}"
+
+
+def _published() -> Iterable[str]:
+    """The paper's own figures, those that only a recollection supports with a question mark."""
+    found: dict[str, dict[str, str]] = {}
+    for table in published_tables("senteval", unconfirmed=True):
+        for row in table.rows if table.table == "Table 2" else ():
+            if row.model.startswith(("USE", "DAN", "CNN")):
+                mark = "" if row.confirmed else "?"
+                scores = {task: f"{score}{mark}" for task, score in row.scores.items()}
+                found.setdefault(row.model, {}).update(scores)
+    for model, scores in found.items():
+        yield f"| paper: {model} | " + " | ".join(scores.get(task, "") for task in TABLE_2) + " |"
