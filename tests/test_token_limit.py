@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from use_st5._token_limit import most_tokens
 from use_st5.encoder import SentenceEncoder
 from use_st5.export.saved_model import write_graph
 from use_st5.models.family import family_of
 from use_st5.models.inference import checked_length
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
 from use_st5.text.token_vectorizer import UnigramVectorizer
 
 # With four tokens as the limit: the third and the last two are cut.
@@ -102,6 +104,16 @@ def test_texts_too_short_to_be_cut_are_not_tokenized_again(folders: dict[str, Pa
     encoder._limit._token_counts = lambda texts: asked.extend(texts.numpy()) or count(texts)
     assert encoder.truncated(["a", "ab", "abc", "ü"]).tolist() == []
     assert sorted(asked) == [b"abc", "ü".encode()]
+
+
+def test_no_text_has_more_tokens_than_its_normalized_bytes() -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    # A ligature, a syllable, a square, a word in one character, an emoji, one without a place.
+    strange = "ﬃ각㌫ﷺ😀\U0002ebef"
+    texts = [f"a{c * count} {c}" for c in strange for count in range(1, 40)]
+    counts = np.asarray(SentencePieceVectorizer().token_counts(texts))
+    assert (counts <= [most_tokens(text) + 2 for text in texts]).all()
+    assert most_tokens("naïve ﷺ") == len("nai\u0308ve ") + 1 + len("صلى الله عليه وسلم".encode())
 
 
 def test_an_older_export_cannot_tell(folders: dict[str, Path], silence: None) -> None:

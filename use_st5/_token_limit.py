@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -18,16 +19,15 @@ OnTruncation = Literal["warn", "ignore", "error"]
 
 # Tokens are counted for so many texts and characters at a time.
 _TEXTS, _CHARACTERS = 4096, 1_000_000
-# A token takes a character at least; SentencePiece may add one for the space before the text, and
-# one for its end. Other scripts than ASCII may be decomposed into more.
+# A tokenizer adds at most two tokens to a text, such as [CLS] and [SEP].
 _ADDED_TOKENS = 2
 
 
 class TokenLimit:
     """Finds the texts that a model cuts.
 
-    Counting is cheap: ASCII texts too short to have so many tokens are never tokenized a second
-    time, and the others run through the tokenizer alone.
+    Texts too short to have so many tokens are not tokenized a second time; the others run through
+    the tokenizer alone.
 
     Args:
         max_length: The most tokens of a text, or of a pair of texts, that are read; None: all, or
@@ -66,9 +66,7 @@ class TokenLimit:
             return np.zeros(0, np.int64)
         short = self.max_length - _ADDED_TOKENS * len(texts)
         rows = list(map("".join, zip(*texts, strict=True)))
-        asked = np.array(
-            [i for i, row in enumerate(rows) if len(row) > short or not row.isascii()], np.int64
-        )
+        asked = np.array([i for i, row in enumerate(rows) if most_tokens(row) > short], np.int64)
         chosen = [rows[i] for i in asked]
         counts = np.zeros(len(chosen), np.int32)
         for batch in length_sorted_batches(chosen, sentences=_TEXTS, characters=_CHARACTERS):
@@ -101,6 +99,17 @@ class TokenLimit:
             'or "error".',
             stacklevel=3,
         )
+
+
+def most_tokens(text: str) -> int:
+    """A number of tokens that no tokenizer exceeds, without those that it adds.
+
+    A token has at least one character of the normalized text, or one byte of a character that its
+    vocabulary lacks. Compatibility decomposition gives the longest normalized text.
+    """
+    if text.isascii():
+        return len(text)
+    return len(unicodedata.normalize("NFKD", text).encode("utf-8", "replace"))
 
 
 def truncation_news(count: int, total: int, max_length: int, *, what: str = "texts") -> str:
