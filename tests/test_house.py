@@ -358,7 +358,6 @@ NOT_PUBLIC = {
         "evaluation.classification",
         "evaluation.held_out",
         "evaluation.pairs",
-        "evaluation.published.tables",
         "evaluation.registry",
         "evaluation.report.charts",
         "evaluation.senteval_classifier",

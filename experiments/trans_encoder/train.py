@@ -40,7 +40,7 @@ Sizes are for two cores: where the paper's bi-encoder learns ten epochs, here it
 MiniLM a step of the cross-encoder (32 pairs) took 0.9 seconds of CPU time on a busy EPYC, one of
 the bi-encoder (128 pairs) 3.0, both in batches of like lengths (2.3 and 9.0 without); a cycle has
 820 and 206 of these, and takes 25 minutes. A course of `reduced_self` takes 12 to 15, with the
-scores at its end. What was measured stands in `docs/trans_encoder.md`, at full size `self` alone.
+scores at its end. What was measured stands in the README, at full size `self` alone.
 """
 
 from __future__ import annotations

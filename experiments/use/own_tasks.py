@@ -23,7 +23,7 @@ input_response 69.6 ± 0.7, inference 68.1 ± 0.6 and three_tasks 70.5 ± 0.7. W
 weighed_three_tasks 69.7; weighed_untrained 72.5. Three seeds with `--steps 1200`: 54.0 ± 1.1 as
 drawn, skip_thought 49.4 ± 2.0, input_response 60.3 ± 0.4, inference 64.5 ± 0.7, three_tasks
 61.1 ± 1.3, weighed_untrained 73.2 ± 0.6, weighed_three_tasks 65.8 ± 1.0.
-`docs/universal_sentence_encoder.md` says what this means.
+The README says what this means.
 """
 
 from __future__ import annotations

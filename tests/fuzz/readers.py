@@ -316,21 +316,13 @@ def _classification_sets() -> dict[str, Reader]:
 
 def _word_lists_and_figures() -> dict[str, Reader]:
     from use_st5.bias.weat import read_weat
-    from use_st5.evaluation.published.tables import read_published
 
     group = {"category": "c", "examples": ["a", "é"]}
     other = {"category": "d", "examples": ["x", "y"]}
     weat = {"targ1": group, "targ2": other, "attr1": group, "attr2": other}
     return {
         "weat": Reader(_jsonl("file.txt", weat), _file(read_weat)),
-        "published": Reader(_make_published, _file(read_published)),
     }
-
-
-def _make_published(folder: Path) -> None:
-    from use_st5.evaluation import published
-
-    shutil.copy(Path(published.__file__).with_name("sbert_defsent.json"), folder / "file.txt")
 
 
 def _make_archives(folder: Path) -> None:

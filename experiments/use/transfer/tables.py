@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from experiments.published import published_tables
 from experiments.use.transfer.splits import SIZES, TABLE_2
-from use_st5.evaluation.published.tables import published_tables
 
 Cells = Mapping[tuple[str, str], dict[str, Any]]
 

@@ -483,7 +483,7 @@ class SentenceBert(keras.Model):
         if model.head is not None and self.head is not None:
             model.head.set_weights(self.head.get_weights())
         elif model.head is not None:
-            # Chosen on definitions that do not train: docs/sbert_and_defsent.md has the figures.
+            # Chosen on definitions that do not train: experiments/sbert_defsent has the figures.
             model.head.transform.kernel.assign(keras.ops.eye(self.config.hidden_dim))
         return model
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from importlib import resources
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 
-from use_st5.evaluation.published.tables import (
+from experiments import published
+from experiments.published import (
     PublishedRow,
     PublishedTable,
     published_tables,
-    read_published,
 )
 
 TEXTS = {
@@ -107,8 +104,8 @@ def paper_lines(repository: Path) -> dict[str, list[list[float]]]:
 
 
 def test_five_papers_and_no_file_is_forgotten() -> None:
-    files = resources.files("use_st5.evaluation.published").iterdir()
-    assert len([file for file in files if file.name.endswith(".json")]) == len(TEXTS)
+    files = [*Path(published.__file__).parent.glob("*/published.json")]
+    assert len(files) == len(TEXTS)
     assert {table.paper.citation for table in published_tables()} == set(TEXTS)
 
 
@@ -291,155 +288,14 @@ def test_tables_of_one_benchmark() -> None:
     )
 
 
-def test_unknown_benchmark_names_the_known() -> None:
-    with pytest.raises(ValueError, match=r"among bucc, .*weat, xsts, received 'snli'"):
-        published_tables("snli")
+def test_scores_are_within_their_units() -> None:
+    for table, row in all_rows():
+        largest = {"x100": 100, "1": 2}[table.unit]  # no effect size can be larger than 2
+        assert row.scores, (table.table, row.model)
+        assert all(math.isfinite(each) and abs(each) <= largest for each in row.scores.values())
 
 
-def test_scores_are_read_only_numbers() -> None:
-    row = published_tables("sts")[0].rows[0]
-    assert all(math.isfinite(score) for score in row.scores.values())
-    with pytest.raises(TypeError):
-        row.scores["sts12"] = 100.0
-
-
-# Files that hold what they should not.
-GOOD = {
-    "paper": {
-        "citation": "A et al. (2020)",
-        "title": "On Toys",
-        "authors": "A, B",
-        "year": 2020,
-        "venue": "Toys 2020",
-        "url": "https://example.org",
-        "notes": "",
-    },
-    "tables": [
-        {
-            "table": "Table 1",
-            "title": "Toys",
-            "benchmark": "sts",
-            "metric": "spearman_all",
-            "unit": "x100",
-            "notes": "",
-            "rows": [
-                {"model": "m", "scores": {"sts12": 70, "average": 70.25}},
-                {"model": "m", "settings": "large", "scores": {"sts12": -3.5}, "confirmed": False},
-            ],
-        }
-    ],
-}
-
-
-def write(folder: Path, content: object) -> Path:
-    """A file of tables."""
-    path = folder / "toys.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return path
-
-
-def test_reads_what_is_written(tmp_path: Path) -> None:
-    (table,) = read_published(write(tmp_path, GOOD))
-    assert table.paper.year == 2020
-    assert (table.table, table.unit) == ("Table 1", "x100")
-    first, second = table.rows
-    assert dict(first.scores) == {"sts12": 70.0, "average": 70.25}
-    assert (first.settings, first.source, first.confirmed) == ("", "", True)
-    assert (second.settings, second.confirmed) == ("large", False)
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        (["paper"], [], r"toys\.json: \$\.paper: expected object, received array"),
-        (["paper", "year"], "2020", r"paper\.year: expected int, received str"),
-        (["paper", "doi"], "x", r"paper: expected no other fields, received doi"),
-        (["tables"], {}, r"toys\.json: \$\.tables: expected array, received object"),
-        (
-            ["tables", 0, "unit"],
-            "%",
-            r"tables\[0\]\.unit: expected one of the known .* received '%'",
-        ),
-        (["tables", 0, "rows"], [], r"tables\[0\]\.rows: expected array of length >= 1"),
-        (
-            ["tables", 0, "rows", 1, "settings"],
-            "",
-            r"tables\[0\]: expected each row once, received 'm' again",
-        ),
-        (
-            ["tables", 0, "rows", 0, "scores"],
-            {},
-            r"rows\[0\]\.scores: expected object of length >= 1",
-        ),
-        (
-            ["tables", 0, "rows", 0, "scores"],
-            [70],
-            r"rows\[0\]\.scores: expected object, received array",
-        ),
-        (
-            ["tables", 0, "rows", 0, "confirmed"],
-            0,
-            r"rows\[0\]\.confirmed: expected bool, received int",
-        ),
-        (
-            ["tables", 0, "rows", 0, "scores", "mr"],
-            "70",
-            r"scores\[...\]: expected float, received str",
-        ),
-        (
-            ["tables", 0, "rows", 0, "scores", "mr"],
-            True,
-            r"scores\[...\]: expected float, received bool",
-        ),
-        (["tables", 0, "rows", 0, "scores", "mr"], float("nan"), r"\$: expected JSON"),
-        (
-            ["tables", 0, "rows", 0, "scores", "mr"],
-            700.0,
-            r"expected a number up to 100, received 700.0 for mr of",
-        ),
-    ],
-)
-def test_wrong_content_is_named(
-    tmp_path: Path, place: list[str | int], value: object, message: str
-) -> None:
-    content = copy.deepcopy(GOOD)
-    holder = content
-    for key in place[:-1]:
-        holder = holder[key]
-    holder[place[-1]] = value
-    with pytest.raises(ValueError, match=message):
-        read_published(write(tmp_path, content))
-
-
-def test_missing_key_is_named(tmp_path: Path) -> None:
-    content = copy.deepcopy(GOOD)
-    del content["tables"][0]["metric"], content["tables"][0]["title"]
-    with pytest.raises(ValueError, match=r"tables\[0\]: expected the field title"):
-        read_published(write(tmp_path, content))
-
-
-def test_correlation_in_percent_does_not_pass_for_one(tmp_path: Path) -> None:
-    content = copy.deepcopy(GOOD)
-    content["tables"][0]["unit"] = "1"
-    with pytest.raises(ValueError, match="expected a number up to 2, received 70"):
-        read_published(write(tmp_path, content))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ([], "object, received array"),
-        ({"tables": []}, "the field paper"),
-        ({**GOOD, "more": 1}, "no other fields, received more"),
-    ],
-)
-def test_other_objects_are_refused(tmp_path: Path, content: object, message: str) -> None:
-    with pytest.raises(ValueError, match=rf"toys\.json: \$: expected {message}"):
-        read_published(write(tmp_path, content))
-
-
-def test_broken_json_is_named_with_its_place(tmp_path: Path) -> None:
-    path = tmp_path / "toys.json"
-    path.write_text('{\n"paper": {,\n', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"toys\.json: .*expected JSON, received .*byte 12"):
-        read_published(path)
+def test_no_row_stands_twice_in_a_table() -> None:
+    for table in published_tables(unconfirmed=True):
+        names = [(row.model, row.settings, row.source) for row in table.rows]
+        assert len(names) == len(set(names)), table.table
