@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.command import parse
+from experiments.command import main, parse
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
@@ -200,4 +200,5 @@ def check_use_st5(words: list[str]) -> None:
 def check_experiment(name: str, words: list[str]) -> None:
     """Parses the words as the script would."""
     script = vars(importlib.import_module(name))
-    parse(script.get("RECIPE", script.get("run")), script.get("VARIANTS", {}), words)
+    if script.get("main") is main:
+        parse(script.get("RECIPE", script.get("run")), script.get("VARIANTS", {}), words)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from use_st5._model_manifest import ModelManifest
 from use_st5.footprint.record import FootprintPoint, FootprintRecord, MeasuredModel
-from use_st5.footprint.throughput import Speed, ThroughputRecord
 
 LENGTHS = (10, 100, 200)
 
@@ -73,25 +72,3 @@ def write_folder(folder: Path, name: str, *, content: str = "graph") -> Path:
         metadata={},
     ).write(folder)
     return folder
-
-
-THROUGHPUT = ThroughputRecord(
-    created="2026-11-23T00:00:00+00:00",
-    command="",
-    setting={
-        "platform": "a processor",
-        "backend": "tensorflow",
-        "versions": {"tensorflow": "2.21.0"},
-        "dtype": "float32",
-        "threads": 1,
-        "cores": 2,
-    },
-    parameters={"small": 35_300_000, "base": 110_000_000},
-    speeds=(
-        Speed(model="small", tokens=128, batch_size=1, sentences_per_second=52.25),
-        Speed(model="small", tokens=128, batch_size=32, sentences_per_second=1234.5),
-        Speed(model="base", tokens=128, batch_size=1, sentences_per_second=9.876),
-        Speed(model="base", tokens=128, batch_size=32, sentences_per_second=None),
-        Speed(model="base", tokens=16, batch_size=1, sentences_per_second=80.0),
-    ),
-)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from use_st5._bundled import bundled_names
+from use_st5._files import atomic_path
 from use_st5._imports import require
 from use_st5.cli.files import sole_folder
-from use_st5.cli.measuring import measured
 from use_st5.cli.output import manual, print_table, say
-from use_st5.cli.throughput import measure_and_print
 
 if TYPE_CHECKING:
     from use_st5.footprint.record import FootprintRecord
@@ -40,17 +42,10 @@ HELP = manual(
 
     The folder gets resources.json, resources.md and the plots (PNG; extra plots). What is measured
     is kept: an interrupted run goes on, and more --repeats or --lengths add to it. With another
-    model, or one that changed, all are measured anew: ratios need visits side by side.
-
-    With --throughput it measures sentences a second instead, by model, batch and length, as Figure
-    5 of the Sentence-T5 paper has it: MODELS may be checkpoints, too, or fresh:t5_base and other
-    named shapes, whose weights are drawn; --lengths counts tokens, and --batch-sizes takes several.
-    It runs on the device that Keras runs on, with KERAS_BACKEND=jax on a TPU, too. The folder gets
-    throughput.json, throughput.md and a plot for each length.""",
+    model, or one that changed, all are measured anew: ratios need visits side by side.""",
     "use-st5 benchmark",
     "use-st5 benchmark use_dan_en path/to/my_model --lengths 10,100,500 --repeats 20",
     "use-st5 benchmark --batch-size 32 --threads 2 --device cpu --out benchmark_32",
-    "use-st5 benchmark --throughput fresh:t5_small fresh:t5_base --batch-sizes 1,32,128",
 )
 
 
@@ -72,15 +67,7 @@ def benchmark(
         typer.Option("--lengths", "-l", help="Words, with commas. Default: 11 from 10 to 512."),
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts in one call of a model.")] = 1,
-    throughput: Annotated[
-        bool, typer.Option("--throughput", help="Sentences a second by batch and length.")
-    ] = False,
-    batch_sizes: Annotated[
-        str | None, typer.Option(help="Of --throughput, with commas. Default: 1,8,32,128.")
-    ] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="Of --throughput: bfloat16 or mixed_bfloat16.")
-    ] = None,
+    throughput: Annotated[bool, typer.Option("--throughput", hidden=True)] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each model (of TensorFlow).")] = 1,
     repeats: Annotated[int, typer.Option(min=1, help="Visits to each model at each length.")] = 10,
     device: Annotated[
@@ -93,20 +80,14 @@ def benchmark(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measures compute time and memory against the length of a text."""
+    if throughput:
+        raise typer.BadParameter(
+            "is a script of the repository now: python -m experiments.sentence_t5.figure_5.",
+            param_hint="--throughput",
+        )
     if plots:
         require("matplotlib", "plots")
-    if throughput:
-        shapes = _given("tokens", lengths, "--lengths")
-        shapes |= _given("batch_sizes", batch_sizes, "--batch-sizes")
-        options = {"dtype": dtype, "threads": threads, **shapes}
-        with sole_folder(output):
-            measure_and_print(
-                models or bundled_names(), output, options, plots=plots, as_json=as_json
-            )
-        return
-    if batch_sizes or dtype:
-        raise typer.BadParameter("--batch-sizes and --dtype are of --throughput: give it, too.")
-    options = {"batch_size": batch_size, "threads": threads, "repeats": repeats}
+    options: dict[str, Any] = {"batch_size": batch_size, "threads": threads, "repeats": repeats}
     options |= {"device": device.value, **_given("lengths", lengths, "--lengths")}
     with sole_folder(output):
         _measure(models or bundled_names(), output, options, plots=plots, as_json=as_json)
@@ -119,15 +100,48 @@ def _measure(
     from use_st5.footprint.figures import markdown, write_plots
     from use_st5.footprint.measure import measure_footprint
 
-    measured(
-        measure_footprint,
-        models,
-        output / "resources.json",
-        options,
-        markdown=markdown,
-        draw=write_plots if plots else None,
-        show=_print_json if as_json else _print,
-    )
+    path = output / "resources.json"
+    with _measuring(path) as on_visit:
+        command = shlex.join(["use-st5", *sys.argv[1:]])
+        record = measure_footprint(models, path, **options, on_visit=on_visit, command=command)
+    table = path.with_suffix(".md")
+    with atomic_path(table) as temporary:
+        temporary.write_text(markdown(record), encoding="utf-8")
+    drawn = write_plots(record, output) if plots else []
+    if as_json:
+        typer.echo(json.dumps(record.content(), ensure_ascii=False))
+    else:
+        _print(record)
+    say(f"written: {', '.join(map(str, [path, table, *drawn]))}")
+
+
+@contextmanager
+def _measuring(path: Path) -> Iterator[Callable[[int, int], None]]:
+    """A bar or lines of what is measured; Ctrl-C says what is kept in a file."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+
+    from use_st5._progress_bars import ProgressBars
+
+    terminal = Console(stderr=True)
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    reached = [0, 0]
+    try:
+        with ProgressBars(
+            *columns, console=terminal, transient=True, disable=not terminal.is_terminal
+        ) as bars:
+            bar = bars.add_task("measuring", total=None)
+
+            def on_visit(done: int, total: int) -> None:
+                reached[:] = done, total
+                bars.update(bar, completed=done, total=total)
+
+            yield on_visit
+    except KeyboardInterrupt as interrupt:
+        done, total = reached
+        kept = f"{done} of {total} measurements are kept in {path}; the same command goes on"
+        say(f"interrupted: {kept if done else 'nothing was measured yet'}")
+        raise typer.Exit(130) from interrupt
 
 
 def _given(name: str, numbers: str | None, option: str) -> dict[str, list[int]]:
@@ -153,7 +167,3 @@ def _print(record: FootprintRecord) -> None:
         print_table(headings, cells, title="crossing points")
     if note := memory_note(record):
         say(note)
-
-
-def _print_json(record: FootprintRecord) -> None:
-    typer.echo(json.dumps(record.content(), ensure_ascii=False))

@@ -9,7 +9,5 @@ from use_st5._public import public_names
 if TYPE_CHECKING:
     from use_st5.footprint.measure import measure_footprint as measure_footprint
     from use_st5.footprint.record import FootprintRecord as FootprintRecord
-    from use_st5.footprint.throughput import ThroughputRecord as ThroughputRecord
-    from use_st5.footprint.throughput import measure_throughput as measure_throughput
 
 __getattr__, __dir__, __all__ = public_names(__name__)
