@@ -36,8 +36,7 @@ EXTRAS = {
     "search": ["faiss-cpu>=1.9"],
     # Corpora on many machines (`use-st5 embed --runner`).
     "beam": ["apache-beam>=2.77,<3"],
-    # The recipe `transfer_tables`: skip-gram vectors and the search for hyper-parameters. Transfer
-    # models themselves, and files of word vectors, need neither.
+    # `experiments.use.transfer_tables`: skip-gram vectors and the search for hyper-parameters.
     "transfer": ["gensim>=4.4", "keras-tuner>=1.4.7"],
 }
 # What tf-models-official 2.20, its tensorflow-model-optimization (absl-py) and Apache Beam 2.77

@@ -50,7 +50,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # run just these.
 LEFT_OUT = "use_st5/left_out"
 # Where the files are that take a minute or more.
-_LONG = tuple(f"tests/{room}/" for room in ("export", "models", "recipes", "training"))
+_LONG = tuple(f"tests/{room}/" for room in ("experiments", "export", "models", "training"))
 # Where the processes of pytest-xdist say what memory they took, and where the first one keeps it.
 _PEAK = "use_st5_peak_memory"
 _PEAKS = pytest.StashKey[list[float]]()

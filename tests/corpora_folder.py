@@ -1,4 +1,4 @@
-"""A folder that holds every corpus of the recipes, a few lines each."""
+"""A folder that holds every corpus of the experiments, a few lines each."""
 
 from __future__ import annotations
 
