@@ -34,7 +34,6 @@ HELD_ELSEWHERE = {
     "use_st5/_public.py": "tests/test_public_names.py",
     "use_st5/cli/main.py": "tests/cli/test_cli.py",
     "use_st5/data/_blocks.py": "tests/data/test_tables.py",
-    "use_st5/data/_layout.py": "tests/data/test_text_reader.py",
     "use_st5/data/_reader.py": "tests/data/test_nli_reader.py",
     "use_st5/data/_records.py": "tests/data/test_table_reader.py",
     "use_st5/data/prepared_column.py": "tests/data/test_prepared.py",

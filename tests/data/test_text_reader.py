@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.data._layout import detect_layout
-from use_st5.data.text_reader import TextReader
+from use_st5.data.text_reader import TextReader, detect_layout
 
 WRAPPED = """\
 CHAPTER I
