@@ -49,7 +49,7 @@ _MAX_MALFORMED = 0.1
 # Examples that become a table at once.
 _AT_ONCE = 10_000
 # Lines of jsonl, among them a bad one, that are no longer halved to find it.
-_FEW_LINES = 32
+_FEW_LINES = 2048
 # All characters that `str.strip` removes.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 # What Arrow reads as a number as `float` does.
