@@ -93,8 +93,8 @@ def trained_scores(
     folder = Path(tempfile.mkdtemp())
     try:
         done = use_st5.train(
-            start_of(model), files[name]["train"], folder / "model", dev=files[name]["dev"],
-            seed=seed, on_news=print, **options,
+            start_of(model), files[name]["train"], folder / "model", validation=files[name]["dev"],
+            seed=seed, log=print, **options,
         )  # fmt: skip
         encode = use_st5.load(done.folder).encode
         scores = all_scores(measured(name, files[name], part), encode, part)

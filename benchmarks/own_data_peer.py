@@ -99,7 +99,7 @@ def ours(
     from experiments.minilm import minilm_folder
 
     use_st5.train(
-        minilm_folder(), paths["train"], folder, dev=paths["dev"], seed=seed, steps=steps,
+        minilm_folder(), paths["train"], folder, validation=paths["dev"], seed=seed, steps=steps,
         batch_size=_BATCH, learning_rate=_RATE, loss=dict(_LESSONS[name][1]), evaluations=1,
     )  # fmt: skip
     return use_st5.load(folder).encode

@@ -33,7 +33,7 @@ from benchmarks.own_data_sets import (
 # What differs from the usual settings, by name.
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "usual": {},
-    "drawn": {"head": "drawn"},
+    "drawn": {"head_init": "random"},
     "angular": {"loss": {"similarity": "angular"}},
     "cosent": {"loss": {"objective": "cosent"}},
     "lora": {"lora_rank": 8},

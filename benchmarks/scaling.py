@@ -193,7 +193,7 @@ def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.training.strategies import strategy_by_name
     from use_st5.training.task import Task
-    from use_st5.training.trainer import Trainer
+    from use_st5.training.tensorflow_loop import TensorFlowLoop
 
     strategy = strategy or strategy_by_name("one")
     with strategy.scope():
@@ -203,7 +203,9 @@ def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
     task = Task(
         "pairs", ContrastiveLoss(bidirectional=True), pairs(4 * rows, length), batch_size=rows
     )
-    return Trainer(encoder, [task], optimizer, strategy=strategy, steps_per_call=1, progress=False)
+    return TensorFlowLoop(
+        encoder, [task], optimizer, strategy=strategy, steps_per_call=1, progress=False
+    )
 
 
 def more_steps(trainer: Any, steps: int) -> Callable[[], object]:

@@ -6,7 +6,7 @@
     python -m benchmarks.sharded_memory t5_small --devices 1 --batch 128 --run
 
 The whole step (two texts of 64 tokens a row, in-batch softmax, gradients, Adafactor) is compiled
-for as many simulated devices with abstract arrays, as `JaxTrainer` compiles it, and XLA says what a
+for as many simulated devices with abstract arrays, as `JaxLoop` compiles it, and XLA says what a
 device holds: arguments (weights, moments, the batch), results that take no argument's place, and
 temporaries. The compiler is that of the processor: a TPU's orders and fuses operations in its own
 way, and may need less or more of temporaries. With `--run` a small size is trained for two steps as
@@ -68,7 +68,7 @@ def compiled(asked: Any) -> Any:
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.training.array_data import ArrayData
-    from use_st5.training.jax_trainer import JaxStep
+    from use_st5.training.jax_loop import JaxStep
     from use_st5.training.sharding import sharded
     from use_st5.training.task import Task
 
@@ -124,7 +124,7 @@ def measured(asked: Any) -> float:
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.training.array_data import ArrayData
-    from use_st5.training.jax_trainer import JaxTrainer
+    from use_st5.training.jax_loop import JaxLoop
     from use_st5.training.sharding import sharded
     from use_st5.training.task import Task
 
@@ -137,7 +137,7 @@ def measured(asked: Any) -> float:
     encoder.build()
     optimizer = keras.optimizers.Adafactor(1e-3)
     options = {"gradient_cache": asked.pieces, "steps_per_call": 1, "progress": False}
-    JaxTrainer(encoder, [task], optimizer, **options).run(2)
+    JaxLoop(encoder, [task], optimizer, **options).run(2)
     return (_memory("VmHWM") - before) / asked.devices
 
 

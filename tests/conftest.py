@@ -138,10 +138,9 @@ def data_dir() -> Path:
 @pytest.fixture
 def without_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's files train without XLA, which takes longer than a few steps of a toy."""
-    from use_st5.training import plan
+    from use_st5.training.trainer import Trainer
 
-    whole = plan._options
-    monkeypatch.setattr(plan, "_options", lambda *given: {**whole(*given), "jit_compile": False})
+    monkeypatch.setattr(Trainer, "_jit_compile", lambda self: False)
 
 
 @pytest.fixture

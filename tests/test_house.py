@@ -45,8 +45,8 @@ HELD_ELSEWHERE = {
     "use_st5/models/t5/family.py": "tests/test_trainable_encoder.py",
     "use_st5/models/use_dan/family.py": "tests/test_trainable_encoder.py",
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",
+    "use_st5/training/datasets.py": "tests/training/test_trainer.py",
     "use_st5/training/model_loading.py": "tests/training/test_train.py",
-    "use_st5/training/plan.py": "tests/training/test_train.py",
     **{
         f"experiments/{source}.py": f"tests/experiments/{test}.py"
         for source, test in {
@@ -62,11 +62,11 @@ HELD_ELSEWHERE = {
     "use_st5/training/pair_scores.py": "tests/training/test_teaching.py",
     "use_st5/training/trans_encoder.py": "tests/training/test_teaching.py",
     "use_st5/text/framed_vectorizer.py": "tests/text/test_wordpiece_vectorizer.py",
-    "use_st5/training/backend_trainer.py": "tests/training/test_jax_trainer.py",
+    "use_st5/training/backend_loop.py": "tests/training/test_jax_loop.py",
     "use_st5/training/device.py": "tests/training/test_recipe_run.py",
     "use_st5/training/history.py": "tests/training/test_training_loop.py",
-    "use_st5/training/reporter.py": "tests/training/test_trainer.py",
-    "use_st5/training/run_checks.py": "tests/training/test_trainer.py",
+    "use_st5/training/reporter.py": "tests/training/test_tensorflow_loop.py",
+    "use_st5/training/run_checks.py": "tests/training/test_tensorflow_loop.py",
     "use_st5/training/task_stream.py": "tests/training/test_array_data.py",
 }
 
@@ -371,7 +371,7 @@ NOT_PUBLIC = {
         "models.use_transformer.model",
         "text.ngram_vocabulary",
         "text.sentencepiece_vectorizer",
-        "training.backend_trainer",
+        "training.backend_loop",
         "training.checkpoints",
         "training.device",
         "training.frozen_parts",

@@ -46,7 +46,7 @@ UNDER_JAX = (
     "tests/training/devices_run.py",
     "tests/training/jax_run.py",
     "tests/training/sharded_run.py",
-    "use_st5/training/jax_trainer.py",
+    "use_st5/training/jax_loop.py",
     "use_st5/training/sharding.py",
 )
 

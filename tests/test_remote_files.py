@@ -37,7 +37,7 @@ from use_st5.data.pair_reader import PairReader
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.training.sources import open_source
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 @pytest.fixture(autouse=True)
@@ -421,9 +421,9 @@ def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: To
 
 
 def test_a_run_s_checkpoints_lie_elsewhere_and_continue_exactly(base: str, tmp_path: Path) -> None:
-    def trained(folder: str | Path, steps: int) -> Trainer:
+    def trained(folder: str | Path, steps: int) -> TensorFlowLoop:
         keras.utils.set_random_seed(0)
-        trainer = Trainer(
+        trainer = TensorFlowLoop(
             toy_training.ToyEncoder(dropout=0.2),
             toy_training.tasks(only=("nli",)),
             keras.optimizers.Adam(1e-2),

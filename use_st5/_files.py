@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import platform
 import re
@@ -11,9 +12,9 @@ import secrets
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from use_st5._remote_files import carried, check_inner, remote_path
 from use_st5._remote_files import file_sha256 as file_sha256
@@ -299,3 +300,9 @@ def _flush_entry(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a file of facts, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(dict(value), indent=2) + "\n", encoding="utf-8")

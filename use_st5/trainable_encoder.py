@@ -49,8 +49,7 @@ class TrainableEncoder:
 
     Example:
         >>> encoder = TrainableEncoder.load("use_dan_en")
-        >>> trainer = Trainer(encoder, tasks, keras.optimizers.Adam(1e-4))
-        >>> trainer.run(steps=1000)
+        >>> Trainer(encoder, {"faq": (rows, ContrastiveLoss())}).train()
         >>> encoder.export("tuned")
         >>> use_st5.load("tuned").encode(sentences)
     """

@@ -43,7 +43,7 @@ from use_st5.losses import SpanCorruptionLoss
 from use_st5.models import T5, T5Config
 from use_st5.models.t5.model import T5_PRESETS, T5_ROWS
 from use_st5.training import ArrayData, LinearDecay, Task
-from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.backend_loop import backend_loop
 from use_st5.training.device import Device
 from use_st5.training.recipe import Part, Scores, StrategyName
 from use_st5.training.recipe_run import checkpoints_folder, parts_to_run, write_json
@@ -150,7 +150,7 @@ class T5Pretraining:
             optimizer = self.optimizer(steps)
         loss = SpanCorruptionLoss()
         evaluate = _evaluation(model, loss, validation)
-        backend_trainer(
+        backend_loop(
             model,
             [Task("span_corruption", loss, ArrayData(training), batch_size=self.batch_size)],
             optimizer,

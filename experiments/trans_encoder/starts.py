@@ -16,7 +16,7 @@ from use_st5.losses import SimCSELoss
 from use_st5.models import CrossEncoderModel, SentenceBert
 from use_st5.models.bert.model import Pooler
 from use_st5.training import ArrayData, Learner, LinearWarmup, PairIds, Task
-from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.backend_loop import backend_loop
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Kind
@@ -271,7 +271,7 @@ def _train_unsupervised(
     data = ArrayData({"sentence": sentences})
     batch_size = min(settings.batch_size, len(data))
     home = _begun(checkpoints, start)
-    backend_trainer(
+    backend_loop(
         model,
         [Task("simcse", loss, data, batch_size=batch_size)],
         optimizer,

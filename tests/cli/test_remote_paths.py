@@ -173,7 +173,7 @@ def toy_bert_pairs(tmp_path: Path) -> tuple[str, ...]:
     (tmp_path / "dev.tsv").write_text(text)
     write_tiny_bert(tmp_path / "bert", head=False)
     paths = [str(tmp_path / name) for name in ("bert", "pairs.tsv", "dev.tsv")]
-    return ("train", paths[0], "--train", paths[1], "--dev", paths[2])
+    return ("train", paths[0], "--train", paths[1], "--validation", paths[2])
 
 
 def test_a_model_is_exported_packed_and_converted(

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from use_st5.cli import train
 from use_st5.cli.main import app
-from use_st5.training.settings import Settings
+from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.train import Trained
 
 # The package offers the function under the name of its module's room.
@@ -29,7 +29,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[s
         calls.append((arguments, options))
         if options.get("seed") == 99:
             raise KeyboardInterrupt
-        options["on_news"]("something new")
+        options["log"]("something new")
         scores = {"before": {"mrr": 0.25}, "after": {"mrr": 0.5}, "test_before": {"mrr": 0.125}}
         return Trained(
             Path("m"), Path("m.run"), **scores, test_after={"mrr": 0.375},
@@ -44,9 +44,18 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[s
 def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked: list) -> None:
     result = use(
         *("train", "use_dan_en", "--train", "a.tsv", "--train", "b.csv=0.5", "--to", "m"),
-        *("--dev", "d.tsv", "--column", "anchor=title", "--loss", "temperature=0.02"),
-        *("--loss", "bidirectional=true", "--loss", "hidden_dims=512,512", "--batch", "128"),
-        *("--rate", "1e-4", "--lora", "8", "--matryoshka", "64,512", "--freeze", "embedding"),
+        *("--validation", "d.tsv", "--column", "anchor=title", "--loss", "temperature=0.02"),
+        *("--loss", "bidirectional=true", "--loss", "hidden_dims=512,512", "--batch-size", "128"),
+        *(
+            "--learning-rate",
+            "1e-4",
+            "--lora",
+            "8",
+            "--matryoshka-dimensions",
+            "64,512",
+            "--freeze",
+            "embedding",
+        ),
         *("--batch-files", "gs://bucket/batches", "--test", "t.tsv", "--score-range", "-1,5"),
     )
     assert result.exit_code == 0, result.stderr
@@ -58,13 +67,13 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
     assert "something new" in result.stderr
     ((arguments, options),) = asked
     assert arguments == ("use_dan_en", ["a.tsv", "b.csv=0.5"], "m")
-    del options["on_news"]
+    del options["log"]
     assert options == {
-        **{"dev": ["d.tsv"], "test": ["t.tsv"], "score_range": (-1.0, 5.0), "task": None},
+        **{"validation": ["d.tsv"], "test": ["t.tsv"], "score_range": (-1.0, 5.0), "task": None},
         **{"settings": None, "overwrite": False, "strategy": None},
         "batch_files": "gs://bucket/batches",
         **{"columns": {"anchor": "title"}, "batch_size": 128, "learning_rate": 1e-4},
-        **{"lora_rank": 8, "matryoshka": (64, 512), "freeze": ("embedding",)},
+        **{"lora_rank": 8, "matryoshka_dimensions": (64, 512), "freeze": ("embedding",)},
         "loss": {"temperature": 0.02, "bidirectional": True, "hidden_dims": (512, 512)},
     }
 
@@ -105,7 +114,11 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
         (("use_dan_en", "--train", "a.tsv"), 2, "--to DIR"),
         (("m", "--train", "a", "--to", "m", "--loss", "0.3"), 2, "expected NAME=VALUE"),
         (("m", "--train", "a", "--to", "m", "--task", "b", "--task", "c"), 2, "expected one task"),
-        (("m", "--train", "a", "--to", "m", "--matryoshka", "few"), 2, "numbers with commas"),
+        (
+            ("m", "--train", "a", "--to", "m", "--matryoshka-dimensions", "few"),
+            2,
+            "numbers with commas",
+        ),
         (("m", "--train", "a", "--to", "m", "--score-range", "all"), 2, "numbers with commas"),
     ],
 )
@@ -141,5 +154,5 @@ def test_a_file_that_teaches_nothing_is_one_line(
 def test_every_setting_is_an_option_of_its_name() -> None:
     """The command on a model's card names settings so."""
     options = {name for each in get_command(app).commands["train"].params for name in each.opts}
-    wanted = {f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(Settings)}
-    assert wanted <= options
+    names = {field.name for field in dataclasses.fields(FileArguments)} - {*PYTHON_ONLY}
+    assert {f"--{name.replace('_', '-')}" for name in names} <= options

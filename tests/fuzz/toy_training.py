@@ -10,14 +10,14 @@ import numpy as np
 
 from tests.training import toy
 from use_st5._files import atomic_path
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 def run(data: Path, output: Path, *, seed: int = 0, resume: bool = True) -> dict[str, float]:
     """Trains for 60 steps with a checkpoint every 4, and writes a digest of the weights."""
     keras.utils.set_random_seed(seed)
     encoder = toy.ToyEncoder(dropout=0.2)
-    trainer = Trainer(
+    trainer = TensorFlowLoop(
         encoder,
         toy.tasks(only=("talk",)),
         keras.optimizers.Adam(1e-2),

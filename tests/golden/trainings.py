@@ -54,7 +54,10 @@ _FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 4, "learning
 # tasks are in one mixture.
 TRAININGS: dict[str, tuple[Sequence[str], dict[str, Any]]] = {
     "pairs": (["pairs"], {}),
-    "triplets_in_micro_batches": (["triplets"], {"micro_batch": 4, "matryoshka": (4, 16)}),
+    "triplets_in_micro_batches": (
+        ["triplets"],
+        {"micro_batch_size": 4, "matryoshka_dimensions": (4, 16)},
+    ),
     "scored_pairs": (
         ["scored_pairs"],
         {"loss": {"objective": "cosent"}, "schedule": "constant", "warmup_ratio": 0.5, "seed": 3},
@@ -95,7 +98,7 @@ def trained(name: str, folder: Path) -> dict[str, Any]:
     files, changes = TRAININGS[name]
     options = _FEW | changes
     if name == "unscored_pairs":
-        options["dev"] = folder / "scored_pairs.tsv"
+        options["validation"] = folder / "scored_pairs.tsv"
     start = folder / ("bert" if name in SLOW else "use_dan")
     given = [folder / f"{file}.tsv" for file in files]
     done = use_st5.train(str(start), given, folder / f"{name}_trained", **options)

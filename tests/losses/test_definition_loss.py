@@ -12,7 +12,7 @@ from tests.training import toy
 from use_st5.losses.definition_loss import DefinitionLoss
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 class NamingEncoder(FixedEncoder):
@@ -46,7 +46,7 @@ def definitions() -> Task:
 def test_an_encoder_learns_the_words() -> None:
     keras.utils.set_random_seed(0)
     options = {"jit_compile": False, "progress": False}
-    run = Trainer(toy.NamingToy(), [definitions()], keras.optimizers.Adam(0.05), **options)
+    run = TensorFlowLoop(toy.NamingToy(), [definitions()], keras.optimizers.Adam(0.05), **options)
     records = run.run(100).records
     assert records[-1]["loss"] < 0.8 * records[0]["loss"]
     assert records[-1]["accuracy"] > records[0]["accuracy"]
@@ -54,8 +54,8 @@ def test_an_encoder_learns_the_words() -> None:
 
 def test_an_encoder_without_a_head_is_refused_before_the_first_step() -> None:
     with pytest.raises(ValueError, match="head that predicts masked words.* ToyEncoder without"):
-        Trainer(toy.ToyEncoder(), [definitions()], keras.optimizers.Adam())
+        TensorFlowLoop(toy.ToyEncoder(), [definitions()], keras.optimizers.Adam())
     headless = toy.NamingToy()
     headless.head = None
     with pytest.raises(ValueError, match="NamingToy without"):
-        Trainer(headless, [definitions()], keras.optimizers.Adam())
+        TensorFlowLoop(headless, [definitions()], keras.optimizers.Adam())

@@ -32,7 +32,7 @@ from use_st5.text.vectorizer import Vectorizer
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 TEXTS = ["How old are you?", "", "What is your age?", "naïve café 😀"]
 PRESET = "toy_trigrams_small"
@@ -49,7 +49,7 @@ def trained() -> TrainableEncoder:
     data = ArrayData({"anchor": anchors.numpy(), "positive": positives.numpy()})
     task = Task("pairs", ContrastiveLoss(temperature=0.1), data, batch_size=4)
     options = {"steps_per_call": 1, "jit_compile": False}
-    Trainer(encoder, [task], keras.optimizers.Adam(0.05), **options).run(2)
+    TensorFlowLoop(encoder, [task], keras.optimizers.Adam(0.05), **options).run(2)
     assert np.abs(encoder.encode(TEXTS) - before).max() > 1e-3
     return encoder
 

@@ -39,7 +39,7 @@ def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
     """
     import tensorflow as tf
 
-    from use_st5.training import trainer as module
+    from use_st5.training import tensorflow_loop as module
     from use_st5.training.strategies import strategy_by_name
 
     tf.config.set_logical_device_configuration(
@@ -63,7 +63,7 @@ def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
             with strategy.scope():
                 encoder, optimizer = encoder_for(name), keras.optimizers.SGD(0.1)
             fixed = {"strategy": strategy, "jit_compile": False, **FIXED}
-            trainer = module.Trainer(encoder, [task(name)], optimizer, **fixed, **options)
+            trainer = module.TensorFlowLoop(encoder, [task(name)], optimizer, **fixed, **options)
             start = [variable.numpy() for variable in trainer._trainable_variables()]
             found[place] = result(trainer)
             if place == "two":
@@ -93,7 +93,7 @@ def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
 
 def under_jax() -> Callable[[str, Mapping[str, int]], Results]:
     """On one device, and with the batches cut over two."""
-    from use_st5.training.jax_trainer import JaxTrainer
+    from use_st5.training.jax_loop import JaxLoop
     from use_st5.training.sharding import sharded
 
     def train(name: str, options: Mapping[str, int]) -> Results:
@@ -102,7 +102,7 @@ def under_jax() -> Callable[[str, Mapping[str, int]], Results]:
             keras.distribution.set_distribution(distribution)
             keras.utils.set_random_seed(3)
             encoder, optimizer = encoder_for(name), keras.optimizers.SGD(0.1)
-            trainer = JaxTrainer(encoder, [task(name)], optimizer, **FIXED, **options)
+            trainer = JaxLoop(encoder, [task(name)], optimizer, **FIXED, **options)
             variables = trainer._trainable_variables()
             for variable, value in zip(variables, start, strict=False):
                 variable.assign(value)

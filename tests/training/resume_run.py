@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from tests.training import toy
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 def trained(folder: str | os.PathLike[str], steps: int) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def trained(folder: str | os.PathLike[str], steps: int) -> dict[str, Any]:
     encoder = toy.ToyEncoder(dropout=0.2)
     schedule = keras.optimizers.schedules.CosineDecay(1e-2, steps)
     optimizer = keras.optimizers.Adam(schedule)
-    trainer = Trainer(
+    trainer = TensorFlowLoop(
         encoder,
         toy.tasks(only=("talk", "nli")),
         optimizer,

@@ -19,8 +19,9 @@ import numpy as np
 
 from benchmarks.sharded_memory import compiled
 from tests.training.backend_cases import CASES, STEPS, weights
-from use_st5.training.jax_trainer import JaxTrainer
-from use_st5.training.sharding import check_rows, sharded
+from use_st5.training.array_data import check_shared
+from use_st5.training.jax_loop import JaxLoop
+from use_st5.training.sharding import parts_of_batch, sharded
 
 LAYOUTS = {"data": 1, "model": 4}
 NAMES = ("cached_decoder", "cached_bert", "span_corruption")
@@ -51,7 +52,7 @@ def trained(
     """Weights before and after, and the share of their bytes on the first device."""
     keras.distribution.set_distribution(distribution)
     keras.utils.set_random_seed(0)
-    trainer = CASES[name](JaxTrainer, progress=False)
+    trainer = CASES[name](JaxLoop, progress=False)
     variables = trainer._trainable_variables()
     for variable, array in zip(variables, initial or [], strict=False):
         variable.assign(array)
@@ -80,7 +81,7 @@ def refusals() -> list[str]:
         said.append(str(error))
     keras.distribution.set_distribution(sharded())
     try:
-        check_rows(12)
+        check_shared(12, devices=parts_of_batch())
     except ValueError as error:
         said.append(str(error))
     return said

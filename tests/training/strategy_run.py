@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from tests.training import toy
 from use_st5.training.strategies import strategy_by_name
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 def trained(
@@ -36,7 +36,7 @@ def trained(
         encoder = toy.ToyEncoder(dropout=dropout)
         schedule = keras.optimizers.schedules.PolynomialDecay(1e-2, 24)
         optimizer = keras.optimizers.Adam(schedule, global_clipnorm=0.05)
-    trainer = Trainer(
+    trainer = TensorFlowLoop(
         encoder,
         toy.tasks(only=("talk", "teacher")),
         optimizer,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import use_st5
-from use_st5.training.settings import make_settings
+from use_st5.training.arguments import make_arguments
 
 
 class Strange:
@@ -30,7 +30,7 @@ IN_MEMORY = "Rows in memory are not taken: write them to a .jsonl file"
         ({"files": Strange()}, f"files: .* received a Strange. {IN_MEMORY}"),
         ({"files": iter(["a.tsv"])}, "files: .* or a list of names, received a list_iterator"),
         ({"files": [["a", "b"]]}, "files: .* received a list of list"),
-        ({"dev": ROWS}, f"dev: .* received a list of dict. {IN_MEMORY}"),
+        ({"validation": ROWS}, f"validation: .* received a list of dict. {IN_MEMORY}"),
         ({"test": None}, "test: .* received None"),
         ({"to": 3}, "to: expected a folder, received 3"),
         ({"to": None}, "to: expected a folder, received None"),
@@ -39,30 +39,42 @@ IN_MEMORY = "Rows in memory are not taken: write them to a .jsonl file"
         ({"columns": ["anchor"]}, r"columns: expected a mapping .* received a list of str\. Give"),
         ({"columns": "anchor"}, "columns: .* received 'anchor'. Give {key: the file's own name}"),
         ({"settings": {"epochs": 1}}, "settings: expected a name, received a dict. Give a paper's"),
-        ({"settings": make_settings()}, "settings: expected a name, received a Settings"),
+        (
+            {"settings": make_arguments()},
+            "settings: expected a name, received a FileArguments",
+        ),
         ({"overwrite": "no"}, "overwrite: expected True or False, received 'no'"),
         ({"strategy": Strange()}, "strategy: .* received a Strange. Give its name: one, mirrored"),
         ({"batch_files": 3}, "batch_files: expected a folder, received 3"),
-        ({"on_news": None}, "on_news: expected a function, received None. Give a function of one"),
+        ({"log": None}, "log: expected a function, received None. Give a function of one"),
         ({"epochs": "3"}, "epochs: expected a number, received '3'"),
         ({"steps": 10.0}, "steps: expected a whole number or None, received 10.0"),
         ({"steps": True}, "steps: expected a whole number or None, received True"),
         ({"batch_size": "64"}, "batch_size: expected a whole number, received '64'"),
         ({"batch_size": None}, "batch_size: expected a whole number, received None"),
-        ({"micro_batch": 0.5}, "micro_batch: expected a whole number or None, received 0.5"),
+        (
+            {"micro_batch_size": 0.5},
+            "micro_batch_size: expected a whole number or None",
+        ),
         ({"learning_rate": Strange()}, "learning_rate: .* received a Strange. Give the peak"),
         ({"optimizer": Strange()}, r"optimizer: .* Strange\. Give its name, .*Trainer"),
         ({"schedule": Strange()}, "schedule: .* Strange. Give its name, linear or constant"),
-        ({"loss": Strange()}, "loss: expected a mapping, .* Give arguments of the task's loss"),
-        ({"loss": "cosent"}, "loss: expected a mapping, received 'cosent'. Give arguments"),
-        ({"matryoshka": 64}, r"matryoshka: .* received 64. Give a tuple of lengths, such as \(64,"),
-        ({"matryoshka": (0.5,)}, "matryoshka: expected a tuple, each a whole number, received a"),
+        ({"loss": Strange()}, "loss: expected a mapping or a TaskLoss, .* Give a TaskLoss, or"),
+        ({"loss": "cosent"}, "loss: expected a mapping or a TaskLoss, received 'cosent'"),
+        (
+            {"matryoshka_dimensions": 64},
+            "matryoshka_dimensions: .* received 64. Give a tuple",
+        ),
+        (
+            {"matryoshka_dimensions": (0.5,)},
+            "dimensions: expected a tuple, each a whole number",
+        ),
         ({"freeze": "embedding"}, r"freeze: .* received 'embedding'. Give a tuple"),
         ({"score_range": "0,5"}, "score_range: .* received '0,5'. Give the lowest"),
         ({"teacher": Strange()}, "teacher: .* received a Strange. Give its name or folder"),
         ({"seed": None}, "seed: expected a whole number, received None"),
         ({"dropout": "0.1"}, "dropout: expected a number or None, received '0.1'"),
-        ({"storage": 8}, "storage: expected text or None, received 8"),
+        ({"precision": 8}, "precision: expected text or None, received 8"),
     ],
 )
 def test_a_wrong_type_is_a_type_error_that_helps(given: dict[str, Any], message: str) -> None:
@@ -76,14 +88,14 @@ def test_a_wrong_type_is_a_type_error_that_helps(given: dict[str, Any], message:
     ("name", "message"),
     [
         (
-            "callbacks",
-            "callbacks: on_news receives what is said. What is your own goes into",
+            "callback",
+            "callback: Give callbacks, a list.",
         ),
         ("lr_scheduler", "lr_scheduler: Give the peak"),
         ("train_dataset", f"train_dataset: Give files. {IN_MEMORY}"),
-        ("validation_data", "validation_data: Give files as dev"),
+        ("validation_data", "validation_data: Give files as validation"),
         ("lr", "lr: Give learning_rate"),
-        ("epoch", r"Unknown settings \['epoch'\]. Known are: epochs, .*seed.$"),
+        ("epoch", r"Unknown arguments \['epoch'\]. Known are: learning_rate, .*precision.$"),
     ],
 )
 def test_a_name_of_another_library_is_answered(name: str, message: str) -> None:
@@ -93,12 +105,12 @@ def test_a_name_of_another_library_is_answered(name: str, message: str) -> None:
 
 def test_numbers_of_numpy_and_paths_are_kept_as_pythons_own() -> None:
     """A record of the run is JSON."""
-    found = make_settings(
+    found = make_arguments(
         steps=np.int64(3),
         learning_rate=np.float32(0.5),
-        matryoshka=[np.int32(4)],
+        matryoshka_dimensions=[np.int32(4)],
         teacher=Path("t"),
     )
-    kept = (found.steps, found.learning_rate, found.matryoshka, found.teacher)
+    kept = (found.steps, found.learning_rate, found.matryoshka_dimensions, found.teacher)
     assert kept == (3, 0.5, (4,), "t")
     assert [type(each) for each in (found.steps, found.learning_rate)] == [int, float]

@@ -118,7 +118,7 @@ def test_impossible_arrays_are_refused(arrays: dict, message: str) -> None:
     [
         ({"batch_size": 12}, "number of examples, 11. Received: 12"),
         ({"batch_size": 0}, "Received: 0"),
-        ({"batch_size": 4, "replica_count": 3}, "3 together, can share equally. Received: 4"),
+        ({"batch_size": 4, "replica_count": 3}, "multiple of 3 parts. Received: 4"),
     ],
 )
 def test_impossible_batches_are_refused(options: dict, message: str) -> None:

@@ -20,7 +20,7 @@ from use_st5.training.array_data import ArrayData
 from use_st5.training.batch_files import BatchFiles
 from use_st5.training.strategies import strategy_by_name
 from use_st5.training.task_stream import array_dataset
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 SERVER = """
 import sys
@@ -162,7 +162,7 @@ def test_a_resumed_run_reads_on_and_learns_what_one_learns_from_arrays(tmp_path:
         found = []
         for steps in (6, 20):
             keras.utils.set_random_seed(1)
-            trainer = Trainer(
+            trainer = TensorFlowLoop(
                 toy.ToyEncoder(),
                 toy.tasks(8, only=("nli", "teacher")),
                 keras.optimizers.Adam(1e-2),
@@ -185,7 +185,7 @@ def test_workers_elsewhere_without_a_folder_are_refused_before_any_work() -> Non
         encoder, optimizer = toy.ToyEncoder(), keras.optimizers.SGD(0.1)
     strategy.extended._device = "/job:worker/replica:0/task:0/device:CPU:0"
     with pytest.raises(ValueError, match="read the batches from files: expected a folder"):
-        Trainer(encoder, toy.tasks(only=("nli",)), optimizer, strategy=strategy)
+        TensorFlowLoop(encoder, toy.tasks(only=("nli",)), optimizer, strategy=strategy)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from use_st5.training.checkpoints import (
     saving_quietly,
 )
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 def variables_of(value: float) -> dict[str, list[keras.Variable]]:
@@ -192,7 +192,7 @@ def test_a_fingerprint_knows_every_value_and_their_order() -> None:
     assert fingerprint([a, b]) != before
 
 
-def adapted(folder: Path | None, *, base: int = 1, adapters: int = 2) -> Trainer:
+def adapted(folder: Path | None, *, base: int = 1, adapters: int = 2) -> TensorFlowLoop:
     """A run of adapters, with dropout, on a T5 most of which is its table of tokens."""
     keras.utils.set_random_seed(base)
     model = SentenceT5(T5Config(5_000, 1, 16, 32, 2, 8, dropout=0.2), projection_dim=None)
@@ -201,7 +201,7 @@ def adapted(folder: Path | None, *, base: int = 1, adapters: int = 2) -> Trainer
     data = ArrayData(
         dict(zip(("anchor", "positive"), toy.arrays().values(), strict=False)),
     )
-    return Trainer(
+    return TensorFlowLoop(
         model,
         [Task("pairs", ContrastiveLoss(), data, batch_size=16)],
         keras.optimizers.Adam(1e-2),

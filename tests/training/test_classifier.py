@@ -47,7 +47,9 @@ def questions(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
     shown = write(tmp_path / "shown.csv", ABOUT[::2])
     asked = write(tmp_path / "asked.csv", ABOUT[1::2])
     start = str(toy_use_dan.folders["float32"])
-    return lambda **options: train(start, shown, tmp_path / "tuned", dev=asked, **FEW, **options)
+    return lambda **options: train(
+        start, shown, tmp_path / "tuned", validation=asked, **FEW, **options
+    )
 
 
 @pytest.mark.end_to_end
@@ -56,7 +58,7 @@ def test_a_file_of_labels_gives_a_classifier_that_keras_loads(
     questions: Callable[..., Any], tmp_path: Path, fresh_python: Callable[..., str]
 ) -> None:
     said: list[str] = []
-    (classifier,) = questions(on_news=said.append).classifiers
+    (classifier,) = questions(log=said.append).classifiers
     texts, labels = zip(*ABOUT[1::2], strict=True)
     (tmp_path / "texts.json").write_text(json.dumps(texts))
     chosen = json.loads(fresh_python("-c", LOADED).splitlines()[-1])
@@ -123,7 +125,7 @@ def test_each_of_two_files_of_labels_is_measured_by_its_own(
         str(toy_use_dan.folders["float32"]),
         [about[0], beside[0]],
         tmp_path / "tuned",
-        dev=[beside[1], about[1]],
+        validation=[beside[1], about[1]],
         **FEW,
     )
     assert {"beside_b_accuracy", "about_b_accuracy"} < {*trained.after}

@@ -35,7 +35,7 @@ from use_st5.models.use_dan.model import USEDAN, USEDANConfig
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 # A TPU calls back to no host, computes no 64-bit floats, and knows every size beforehand.
 REFUSED_OPS = {
@@ -141,7 +141,7 @@ def program(
         encoder.build()
     names = [feature.name for feature in loss.features]
     data = ArrayData({name: arrays[columns.get(name, name)] for name in names})
-    trainer = Trainer(
+    trainer = TensorFlowLoop(
         encoder,
         [Task("only", loss, data, batch_size=16)],
         keras.optimizers.Adam(1e-2, global_clipnorm=1.0),
@@ -234,11 +234,11 @@ from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 names = ("premise", "hypothesis", "label")
 data = ArrayData({name: toy.arrays()[name] for name in names}, buckets=(2, 4, 5))
 tasks = [Task("nli", toy.losses()["nli"], data, batch_size=4), *toy.tasks(only=("teacher",))]
-Trainer(toy.ToyEncoder(), tasks, keras.optimizers.Adam(), progress=False).run(60)
+TensorFlowLoop(toy.ToyEncoder(), tasks, keras.optimizers.Adam(), progress=False).run(60)
 print({data.batch(step, 4, 0)["premise"].shape[1] for step in range(16)})
 """
 

@@ -11,7 +11,7 @@ from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.t5.model import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.training.frozen_parts import frozen_parts
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 class Naming(toy.ToyEncoder):
@@ -36,7 +36,7 @@ def moved(parts: tuple[str, ...]) -> set[str]:
     with frozen_parts(model, parts):
         options = {"steps_per_call": 1, "jit_compile": False, "progress": False}
         tasks = toy.tasks(only=("nli",))
-        Trainer(model, tasks, keras.optimizers.Adam(0.1), **options).run(1)
+        TensorFlowLoop(model, tasks, keras.optimizers.Adam(0.1), **options).run(1)
     assert all(variable.trainable for variable in model.weights), "as before"
     return {
         name

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from use_st5._imports import install_line
 from use_st5.cli import train as command
 from use_st5.cli.main import app
+from use_st5.training.arguments import NAMED_SETTINGS, make_arguments
 from use_st5.training.history import History
 from use_st5.training.model_card import command_line, plot_line
-from use_st5.training.settings import NAMED_SETTINGS, make_settings
 from use_st5.training.sources import Source, open_source
 from use_st5.training.train import Trained
 
@@ -45,14 +45,14 @@ def commanded(
     test: Sequence[Source] = (),
     **settings: Any,
 ) -> str:
-    course: Any = SimpleNamespace(
+    plan: Any = SimpleNamespace(
         start="use_dan_en",
         surveys=[SimpleNamespace(source=each) for each in sources],
-        dev=dev,
+        validation=dev,
         test=test,
-        settings=make_settings(**settings),
+        arguments=make_arguments(**settings),
     )
-    return command_line(course, Path("somewhere/tuned"))
+    return command_line(plan, Path("somewhere/tuned"))
 
 
 def given(line: str, asked: list[dict[str, Any]]) -> dict[str, Any]:
@@ -69,11 +69,28 @@ def given(line: str, asked: list[dict[str, Any]]) -> dict[str, Any]:
     [
         *({"name": name} for name in NAMED_SETTINGS),
         {"loss": {"hidden_dims": (512,), "temperature": 0.02, "bidirectional": True}},
-        {"matryoshka": (64,), "freeze": (), "learning_rate": 2 / 3 * 1e-4, "epochs": 0.5},
-        {"freeze": ("embedding", "head"), "words": 20, "bigrams": 7, "seed": 3, "storage": "int8"},
-        {"teacher": "my models/judge", "keep": 0.5, "micro_batch": 16, "lora_rank": 4, "cycles": 3},
-        {"head": "drawn"},
-        {"score_range": (-1.0, 1.5), "max_tokens": 256},
+        {
+            "matryoshka_dimensions": (64,),
+            "freeze": (),
+            "learning_rate": 2 / 3 * 1e-4,
+            "epochs": 0.5,
+        },
+        {
+            "freeze": ("embedding", "head"),
+            "words": 20,
+            "bigrams": 7,
+            "seed": 3,
+            "precision": "int8",
+        },
+        {
+            "teacher": "my models/judge",
+            "keep": 0.5,
+            "micro_batch_size": 16,
+            "lora_rank": 4,
+            "cycles": 3,
+        },
+        {"head_init": "random"},
+        {"score_range": (-1.0, 1.5), "max_length": 256},
     ],
 )
 def test_the_command_of_a_card_has_the_settings(
@@ -82,10 +99,20 @@ def test_the_command_of_a_card_has_the_settings(
     path = tmp_path / "a.csv"
     path.write_text("anchor,positive\none,two\n")
     found = given(commanded([open_source(path)], **settings), asked)
-    strange = {"model", "files", "to", "dev", "test", "task", "columns", "settings", "overwrite"}
-    strange |= {"strategy", "batch_files", "on_news"}
+    strange = {
+        "model",
+        "files",
+        "to",
+        "validation",
+        "test",
+        "task",
+        "columns",
+        "settings",
+        "overwrite",
+    }
+    strange |= {"strategy", "batch_files", "log"}
     options = {name: value for name, value in found.items() if name not in strange}
-    assert make_settings(**options) == make_settings(**settings)
+    assert make_arguments(**options) == make_arguments(**settings)
 
 
 def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> None:
@@ -102,7 +129,7 @@ def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> N
     found = given(commanded(sources, [measured], [measured]), asked)
     assert (found["model"], found["to"]) == ("use_dan_en", "tuned")
     assert found["files"] == [f"{train}=0.25", str(text)]
-    assert (found["dev"], found["test"]) == ([str(dev)], [str(dev)])
+    assert (found["validation"], found["test"]) == ([str(dev)], [str(dev)])
     assert found["task"] == {str(text): "neighbours"}
     assert found["columns"] == columns
 

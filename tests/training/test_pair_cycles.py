@@ -11,8 +11,8 @@ import pytest
 from tests.tiny_bert import write_tiny_bert
 from tests.toy_encoders import Toy
 from tests.training.test_train import SENTENCES, scored, write
-from use_st5.training.pair_cycles import course_of
-from use_st5.training.settings import make_settings
+from use_st5.training.arguments import make_arguments
+from use_st5.training.pair_cycles import settings_of_cycles
 from use_st5.training.trans_encoder import TransEncoder
 
 pytestmark = pytest.mark.usefixtures("without_xla")
@@ -30,12 +30,12 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_the_settings_of_the_paper() -> None:
     """Table 16, as the course itself has it."""
-    assert course_of(make_settings("trans_encoder")) == TransEncoder()
-    changed = course_of(make_settings(learning_rate=1e-3, steps=7, cycles=1))
+    assert settings_of_cycles(make_arguments("trans_encoder")) == TransEncoder()
+    changed = settings_of_cycles(make_arguments(learning_rate=1e-3, steps=7, cycles=1))
     assert changed.to_bi.learning_rate == changed.to_cross.learning_rate == 1e-3
     assert (changed.cycles, changed.to_bi.steps, changed.to_cross.steps) == (1, 7, 7)
     with pytest.raises(ValueError, match="which have no lora_rank, keep"):
-        course_of(make_settings(lora_rank=4, keep=0.5))
+        settings_of_cycles(make_arguments(lora_rank=4, keep=0.5))
 
 
 @pytest.mark.end_to_end
@@ -48,9 +48,9 @@ def test_a_bert_and_its_cross_encoder_teach_each_other(
     from use_st5.training.train import train
 
     bert = str(write_tiny_bert(tmp_path / "bert", head=False))
-    options = {"dev": files[1], "batch_size": 8, "steps": 10, "learning_rate": 1e-2}
+    options = {"validation": files[1], "batch_size": 8, "steps": 10, "learning_rate": 1e-2}
     said: list[str] = []
-    trained = train(bert, files[0], tmp_path / "tuned", on_news=said.append, **options)
+    trained = train(bert, files[0], tmp_path / "tuned", log=said.append, **options)
     assert any("2 cycles, in which the encoder's scores teach a cross-encoder" in x for x in said)
     record = json.loads((trained.run / "history.json").read_text())[""]
     measured = [each["spearman"] for each in record["evaluations"]]
@@ -79,7 +79,7 @@ def test_another_encoder_learns_from_a_bert_or_from_a_trained_judge(
 
     start = str(toy_use_dan.folders["float32"])
     bert = write_tiny_bert(tmp_path / "bert", head=False)
-    options = {"dev": files[1], "batch_size": 8, "steps": 4}
+    options = {"validation": files[1], "batch_size": 8, "steps": 4}
     with pytest.raises(ValueError, match="made of a BERT or RoBERTa: received a USEDAN.*--teacher"):
         train(start, files[0], tmp_path / "no", **options)
     taught = train(start, files[0], tmp_path / "a", teacher=str(bert), cycles=1, **options)
@@ -100,11 +100,11 @@ def test_what_cannot_be_learnt_so(
     from use_st5.training.train import train
 
     start, to = str(toy_use_dan.folders["float32"]), tmp_path / "tuned"
-    with pytest.raises(ValueError, match="measure nothing: give a file that does with --dev"):
+    with pytest.raises(ValueError, match="measure nothing: give a file .* --validation"):
         train(start, files[0], to)
-    with pytest.raises(ValueError, match="pairs.csv: pairs without a score measure nothing"):
-        train(start, files[0], to, dev=files[0])
-    with pytest.raises(ValueError, match="learnt in cycles, apart from scored_pairs"):
+    with pytest.raises(ValueError, match="pairs.csv: unscored_pairs measure nothing"):
+        train(start, files[0], to, validation=files[0])
+    with pytest.raises(ValueError, match="learned in cycles, apart from scored_pairs"):
         more = write(tmp_path / "more.csv", scored(20, start=20))
-        train(start, [files[0], more], to, dev=files[1])
+        train(start, [files[0], more], to, validation=files[1])
     assert not to.exists()

@@ -14,7 +14,7 @@ from use_st5.losses.task_loss import LOCAL, TaskLoss, encode_together
 from use_st5.training.array_data import ArrayData
 from use_st5.training.piecewise_encoder import PiecewiseEncoder
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 PIECES = 4
 
@@ -93,7 +93,7 @@ def trained(make: Callable[[], TaskLoss], **options: Any) -> list[np.ndarray]:
     optimizer = keras.optimizers.SGD(0.5, global_clipnorm=0.1)
     task = Task("only", loss, ArrayData(columns), batch_size=32)
     fixed = {"steps_per_call": 1, "jit_compile": False, "progress": False}
-    trainer = Trainer(toy.ToyEncoder(), [task], optimizer, **fixed, **options)
+    trainer = TensorFlowLoop(toy.ToyEncoder(), [task], optimizer, **fixed, **options)
     trainer.run(3)
     return [v.numpy() for v in (*trainer.encoder.weights, *loss.weights)]
 
@@ -121,5 +121,5 @@ def test_a_loss_that_needs_more_than_vectors_is_refused() -> None:
 
 @pytest.mark.parametrize("pieces", [0, 3])
 def test_pieces_must_share_the_batch(pieces: int) -> None:
-    with pytest.raises(ValueError, match=rf"2 micro-batches x {pieces} pieces. Received: 32"):
+    with pytest.raises(ValueError, match=rf"2 micro_batches x {pieces} pieces. Received: 32"):
         trained(ContrastiveLoss, accumulation=2, gradient_cache=pieces)

@@ -16,7 +16,7 @@ import pytest
 from tests.training import toy
 from tests.training.test_strategies import free_ports
 from use_st5.training.preemption import TRY_AGAIN, Preempted, StopSignal
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 RUN = Path(__file__).with_name("worker_run.py")
 STEPS = 240
@@ -46,9 +46,9 @@ def test_outside_the_main_thread_nothing_is_listened_to() -> None:
 
 
 def test_a_run_that_is_told_to_end_saves_and_goes_on_from_there(tmp_path: Path) -> None:
-    def trained(folder: Path, callbacks: list[keras.callbacks.Callback]) -> Trainer:
+    def trained(folder: Path, callbacks: list[keras.callbacks.Callback]) -> TensorFlowLoop:
         keras.utils.set_random_seed(0)
-        return Trainer(
+        return TensorFlowLoop(
             toy.ToyEncoder(dropout=0.2),
             toy.tasks(only=("nli",)),
             keras.optimizers.Adam(1e-2),

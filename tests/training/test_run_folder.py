@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 from use_st5._remote_files import names_in
+from use_st5.training.arguments import FileArguments
 from use_st5.training.run_folder import begin, run_folder
-from use_st5.training.settings import Settings
 
-SETTINGS = json.loads(json.dumps(dataclasses.asdict(Settings()), default=list))
+SETTINGS = json.loads(json.dumps(dataclasses.asdict(FileArguments()), default=list))
 REQUEST: dict[str, Any] = {
     **{"model": "use_dan_en", "train": [], "dev": [], "test": [], "settings": SETTINGS}
 }

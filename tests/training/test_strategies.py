@@ -17,7 +17,7 @@ import tensorflow as tf
 from tests.training import toy
 from tests.training.strategy_run import trained
 from use_st5.training.strategies import is_chief, strategy_by_name
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 RUN = Path(__file__).with_name("strategy_run.py")
 CLUSTER = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
@@ -101,7 +101,7 @@ def test_one_device_is_the_chief_and_trains() -> None:
         encoder = toy.ToyEncoder()
         optimizer = keras.optimizers.SGD(0.1)
     options = {"strategy": strategy, "steps_per_call": 1, "jit_compile": False, "progress": False}
-    assert Trainer(encoder, toy.tasks(only=("nli",)), optimizer, **options).run(1).step == 1
+    assert TensorFlowLoop(encoder, toy.tasks(only=("nli",)), optimizer, **options).run(1).step == 1
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_was_made_outside_the_scope_is_named(outside: str) -> None:
     with strategy.scope():
         parts |= {name: make() for name, make in made.items() if name != outside}
     with pytest.raises(ValueError, match=f"Expected the {outside} to be made within"):
-        Trainer(tasks=toy.tasks(only=("nli",)), strategy=strategy, **parts)
+        TensorFlowLoop(tasks=toy.tasks(only=("nli",)), strategy=strategy, **parts)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_counts_lengths_duplicates_and_what_is_cut(table: Callable[..., Source])
     assert "13 rows, 1 of them repeated (1 with another score than before)" in shown
     cut = "26 texts of 2 tokens (median), 3 at most; training cuts 13 of them (50.0%) at 2 tokens"
     assert f"{cut}, all that the model reads" in shown
-    assert f"{cut} (--max-tokens changes this)" in "\n".join(found.lines(limit=2, longer=True))
+    assert f"{cut} (--max-length changes this)" in "\n".join(found.lines(limit=2, longer=True))
     assert "3 at most; none is cut" in "\n".join(found.lines(limit=3))
     assert "scores: 0 … 5, 0 to 5 become 0 to 1" in shown
     assert "a b c | word 0 | 0" in shown

@@ -67,7 +67,13 @@ def test_an_encoder_comes_nearer_to_the_vectors_of_a_file(toy_use_dan: Toy, tmp_
         for a, b in zip([*wanted][:50], [*wanted][9:59], strict=True)
     ]
     dev = write(tmp_path / "dev.csv", rows)
-    options = {**FEW, "steps": 80, "learning_rate": 0.01, "dev": dev, "teacher": str(teacher)}
+    options = {
+        **FEW,
+        "steps": 80,
+        "learning_rate": 0.01,
+        "validation": dev,
+        "teacher": str(teacher),
+    }
     trained = train(start, texts, tmp_path / "tuned", **options)
     assert trained.after["spearman"] > trained.before["spearman"] + 0.1
     other = write_vectors(tmp_path / "other.jsonl", [("never there", [1.0])])

@@ -236,7 +236,7 @@ def test_a_look_at_the_end_of_each_epoch(
 ) -> None:
     asked: dict[str, list[int]] = {}
 
-    class Trainer:
+    class TensorFlowLoop:
         """Says up to which steps it was to run."""
 
         def __init__(self, _model: Any, tasks: Any, *_rest: Any, **_options: Any) -> None:
@@ -249,7 +249,7 @@ def test_a_look_at_the_end_of_each_epoch(
         def restore_best(self) -> None:
             """Nothing was trained."""
 
-    monkeypatch.setattr(teaching, "backend_trainer", Trainer)
+    monkeypatch.setattr(teaching, "backend_loop", TensorFlowLoop)
     lessons = {
         name: dataclasses.replace(getattr(SMALL, name), **changes) for name in ("to_cross", "to_bi")
     }
@@ -260,13 +260,13 @@ def test_a_look_at_the_end_of_each_epoch(
 
 def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[ArrayData] = []
-    real = teaching.backend_trainer
+    real = teaching.backend_loop
 
     def trainer(model: Any, tasks: Any, *rest: Any, **options: Any) -> Any:
         given.append(tasks[0].data)
         return real(model, tasks, *rest, **options)
 
-    monkeypatch.setattr(teaching, "backend_trainer", trainer)
+    monkeypatch.setattr(teaching, "backend_loop", trainer)
     teach([learner()], GOLD, tmp_path, course=dataclasses.replace(SMALL, cycles=1), **OPTIONS)
     of_cross, of_bi = given
     assert (of_cross.buckets, of_bi.buckets) == ((8, 16), (8,))

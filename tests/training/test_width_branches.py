@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.training import toy
-from use_st5.training import device, strategies, trainer
+from use_st5.training import device, strategies, tensorflow_loop
 from use_st5.training.array_data import ArrayData
 from use_st5.training.device import Device
 from use_st5.training.task import Task
@@ -26,12 +26,14 @@ class OneChip(tf.distribute.TPUStrategy):
         pass
 
 
-def trained(*, tpu: bool, buckets: tuple[int, ...]) -> tuple[trainer.Trainer, list[float]]:
+def trained(
+    *, tpu: bool, buckets: tuple[int, ...]
+) -> tuple[tensorflow_loop.TensorFlowLoop, list[float]]:
     """Ten steps, seven and then three by one call from the host."""
     keras.utils.set_random_seed(1)
     columns = {name: toy.arrays()[name] for name in ("premise", "hypothesis", "label")}
     task = Task("nli", toy.losses()["nli"], ArrayData(columns, buckets=buckets), batch_size=4)
-    made = trainer.Trainer(
+    made = tensorflow_loop.TensorFlowLoop(
         toy.ToyEncoder(),
         [task],
         keras.optimizers.SGD(0.1),
@@ -54,7 +56,7 @@ def test_every_width_has_a_trace_of_known_sizes_on_a_tpu(monkeypatch: pytest.Mon
     _, expected = trained(tpu=False, buckets=(2, 4, 5))
     assert [spec["premise"].shape.as_list() for spec in seen] == [[4, None]]
     seen.clear()
-    monkeypatch.setattr(trainer, "compiles_everything", lambda strategy: True)
+    monkeypatch.setattr(tensorflow_loop, "compiles_everything", lambda strategy: True)
     made, losses = trained(tpu=True, buckets=(2, 4, 5))
     assert losses == pytest.approx(expected, rel=1e-5)
     assert not made.jit_compile

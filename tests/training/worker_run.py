@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tests.training import toy
 from use_st5.training.strategies import strategy_by_name
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 def main(name: str, folder: str, steps: int) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def main(name: str, folder: str, steps: int) -> dict[str, Any]:
     with strategy.scope():
         encoder = toy.ToyEncoder()
         optimizer = keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(1e-2, steps))
-    trainer = Trainer(
+    trainer = TensorFlowLoop(
         encoder,
         toy.tasks(only=("talk", "nli")),
         optimizer,

@@ -24,6 +24,18 @@ class Renamed(NamedTuple):
 # for an option with just this value: {"--freeze encoder": Renamed("--train-only embedding")}.
 RENAMED: dict[str, dict[str, Renamed]] = {
     "export": {"--storage": Renamed("--precision")},
+    "train": {
+        "--dev": Renamed("--validation"),
+        "--batch": Renamed("--batch-size"),
+        "--micro-batch": Renamed("--micro-batch-size"),
+        "--rate": Renamed("--learning-rate"),
+        "--lora": Renamed("--lora-rank"),
+        "--head": Renamed("--head-init", {"fitted": "linear-probe", "drawn": "random"}),
+        "--matryoshka": Renamed("--matryoshka-dimensions"),
+        "--max-tokens": Renamed("--max-length"),
+        "--patience": Renamed("--early-stopping-patience"),
+        "--storage": Renamed("--precision"),
+    },
 }
 
 

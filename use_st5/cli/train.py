@@ -33,10 +33,10 @@ HELP = manual(
     anchor=title says a file's own name for a column, --task what is to be learnt, and --task
     novel.txt=neighbours what of one file: a sentence a line may be running text, too.
 
-    The model is measured before the first step and ten times on the way: on --dev FILE, by its own
-    columns, or on rows that are set aside. What is exported to --to is the best step, or the start
-    itself where nothing is better. It is measured once more on --test FILE; without --dev and
-    --test half of the rows that were set aside test, where they are enough. Checkpoints,
+    The model is evaluated before the first step and ten times during the training: on --validation
+    FILE, by its own columns, or on rows that are set aside. The best step is exported to --to, or
+    the start itself if no step is better. It is evaluated once more on --test FILE; without
+    --validation and --test, half of the rows that were set aside test it. Checkpoints,
     TensorBoard's files and a plot go to the folder TO.run. A run that was interrupted goes on when
     the same command is given again.
 
@@ -49,7 +49,7 @@ HELP = manual(
 
     The papers' experiments are scripts of the repository: experiments/README.md.""",
     "use-st5 train use_transformer_en --train pairs.tsv --to tuned",
-    "use-st5 train use_dan_en --train sts-train.csv --dev sts-dev.csv --to tuned --epochs 4",
+    "use-st5 train use_dan_en --train sts-train.csv --validation sts-dev.csv --to tuned --epochs 4",
     "use-st5 train t5-base --train triplets.jsonl --settings sentence_t5 --to my_st5",
     "use-st5 train use_dan_en --train faq.csv --column anchor=title --column positive=body --to f",
     "use-st5 train use_transformer_en --train gs://B/pairs.tsv --to gs://B/tuned --strategy tpu",
@@ -62,8 +62,9 @@ Files = Annotated[
     typer.Option("--train", metavar="FILE[=RATE]", help="What it learns from; may be repeated."),
 ]
 To = Annotated[str | None, typer.Option("--to", help="The folder to write.")]
-Dev = Annotated[
-    list[str] | None, typer.Option("--dev", metavar="FILE", help="Rows that choose the best step.")
+Validation = Annotated[
+    list[str] | None,
+    typer.Option("--validation", metavar="FILE", help="Rows that choose the best step."),
 ]
 Test = Annotated[
     list[str] | None,
@@ -89,15 +90,14 @@ Loss = Annotated[
 ]
 Epochs = Annotated[float | None, typer.Option(help="Passes over the files. Default: 3.")]
 Steps = Annotated[int | None, typer.Option(help="Steps, instead of epochs.")]
-Batch = Annotated[
-    int | None, typer.Option("--batch", "--batch-size", help="Examples of a step. Default: 64.")
+Batch = Annotated[int | None, typer.Option("--batch-size", help="Examples of a step. Default: 64.")]
+MicroBatchSize = Annotated[
+    int | None,
+    typer.Option("--micro-batch-size", help="Examples that are encoded at once (GradCache)."),
 ]
-MicroBatch = Annotated[
-    int | None, typer.Option(help="Examples that are encoded at once (GradCache).")
-]
-Rate = Annotated[
+LearningRate = Annotated[
     float | None,
-    typer.Option("--rate", "--learning-rate", help="Peak learning rate. Default: the family's."),
+    typer.Option("--learning-rate", help="Peak learning rate. Default: the family's."),
 ]
 Optimizer = Annotated[str | None, typer.Option(help="adam (default) or adafactor.")]
 WarmupRatio = Annotated[
@@ -111,25 +111,36 @@ MaxGradNorm = Annotated[
 ]
 LoraRank = Annotated[
     int | None,
-    typer.Option("--lora", "--lora-rank", metavar="RANK", help="Train adapters of this rank."),
+    typer.Option("--lora-rank", metavar="RANK", help="Train adapters of this rank."),
 ]
 Freeze = Annotated[
     list[str] | None,
     typer.Option(help="embedding, all_embeddings, encoder, head or nothing: what stays as it is."),
 ]
-Head = Annotated[
+HeadInit = Annotated[
     str | None,
-    typer.Option(help="How what names classes begins: fitted to the start (default), or drawn."),
+    typer.Option(
+        "--head-init",
+        help="How the classification head starts: linear-probe (default) or random.",
+    ),
 ]
 Matryoshka = Annotated[
-    str | None, typer.Option(metavar="64,256,…", help="Lengths that shall do by themselves.")
+    str | None,
+    typer.Option(
+        "--matryoshka-dimensions",
+        metavar="64,256,…",
+        help="Lengths to which vectors can be cut and stay good.",
+    ),
 ]
 Dropout = Annotated[float | None, typer.Option(help="Of the encoder in training.")]
 Words = Annotated[int | None, typer.Option(help="Of a fresh model's vocabulary. Default: 40000.")]
 Bigrams = Annotated[int | None, typer.Option(help="Of a fresh USE-DAN's vocabulary. Default: 0.")]
-MaxTokens = Annotated[
+MaxLength = Annotated[
     int | None,
-    typer.Option(help="Tokens of a text that training reads. Default: all, of a USE-DAN 128."),
+    typer.Option(
+        "--max-length",
+        help="Tokens of a text that training reads. Default: all, of a USE-DAN 128.",
+    ),
 ]
 ScoreRange = Annotated[
     str | None,
@@ -151,10 +162,18 @@ Cycles = Annotated[
 ]
 Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. Default: 10.")]
 Patience = Annotated[
-    int | None, typer.Option(help="Measurements without a better one that end the run.")
+    int | None,
+    typer.Option(
+        "--early-stopping-patience",
+        help="Evaluations without a better one that end the training.",
+    ),
 ]
-Storage = Annotated[
-    str | None, typer.Option(help="Of the export: float32 or int8. Default: the start's.")
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        help="Of the exported weights: float32 or int8. Default: the start's.",
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Of everything random. Default: 0.")]
 BatchFiles = Annotated[
@@ -178,7 +197,7 @@ def train(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="What learns.")],
     files: Files = None,
     to: To = None,
-    dev: Dev = None,
+    validation: Validation = None,
     test: Test = None,
     task: Task = None,
     column: Column = None,
@@ -187,27 +206,27 @@ def train(
     epochs: Epochs = None,
     steps: Steps = None,
     batch_size: Batch = None,
-    micro_batch: MicroBatch = None,
-    learning_rate: Rate = None,
+    micro_batch_size: MicroBatchSize = None,
+    learning_rate: LearningRate = None,
     optimizer: Optimizer = None,
     warmup_ratio: WarmupRatio = None,
     schedule: Schedule = None,
     max_grad_norm: MaxGradNorm = None,
     lora_rank: LoraRank = None,
     freeze: Freeze = None,
-    head: Head = None,
-    matryoshka: Matryoshka = None,
+    head_init: HeadInit = None,
+    matryoshka_dimensions: Matryoshka = None,
     dropout: Dropout = None,
     words: Words = None,
     bigrams: Bigrams = None,
-    max_tokens: MaxTokens = None,
+    max_length: MaxLength = None,
     score_range: ScoreRange = None,
     keep: Keep = None,
     teacher: Teacher = None,
     cycles: Cycles = None,
     evaluations: Evaluations = None,
-    patience: Patience = None,
-    storage: Storage = None,
+    early_stopping_patience: Patience = None,
+    precision: Precision = None,
     seed: Seed = None,
     strategy: StrategyOption = None,
     tpu: TpuOption = None,
@@ -227,7 +246,7 @@ def train(
     from use_st5.training.train import train as train_on_files
 
     try:
-        trained = train_on_files(model, files, to, on_news=say, **options)
+        trained = train_on_files(model, files, to, log=say, **options)
     except KeyboardInterrupt as interrupt:
         say("interrupted; the same command continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
@@ -250,9 +269,19 @@ def _show_scores(trained: Trained) -> None:
 
 # What is handed on as it is given.
 _PLAIN = (
-    *("epochs", "steps", "batch_size", "micro_batch", "learning_rate", "lora_rank", "optimizer"),
-    *("head", "dropout", "words", "bigrams", "max_tokens", "keep", "teacher", "cycles"),
-    *("evaluations", "patience", "storage", "seed", "overwrite", "batch_files"),
+    *("epochs", "steps", "batch_size", "micro_batch_size"),
+    *(
+        "learning_rate",
+        "lora_rank",
+        "optimizer",
+        "head_init",
+        "dropout",
+        "words",
+        "bigrams",
+        "max_length",
+    ),
+    *("keep", "teacher", "cycles", "evaluations", "early_stopping_patience", "precision", "seed"),
+    *("overwrite", "batch_files"),
     *("warmup_ratio", "schedule", "max_grad_norm"),
 )
 
@@ -260,11 +289,12 @@ _PLAIN = (
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that were given; what was not is as the named settings have it."""
     options = {name: given[name] for name in _PLAIN if given[name] is not None}
-    options |= {name: given[name] or () for name in ("dev", "test")}
+    options |= {name: given[name] or () for name in ("validation", "test")}
     if given["freeze"]:
         options["freeze"] = tuple(part for part in given["freeze"] if part != "nothing")
-    if given["matryoshka"] is not None:
-        options["matryoshka"] = _numbers("--matryoshka", given["matryoshka"], int)
+    if given["matryoshka_dimensions"] is not None:
+        lengths = _numbers("--matryoshka-dimensions", given["matryoshka_dimensions"], int)
+        options["matryoshka_dimensions"] = lengths
     if given["score_range"] is not None:
         options["score_range"] = _numbers("--score-range", given["score_range"], float)
     if given["loss"]:

@@ -53,3 +53,11 @@ def _family(model: keras.Model) -> Any:
     from use_st5.models.family import known_family
 
     return known_family(model)
+
+
+def in_float32(model: keras.Model) -> keras.Model:
+    """A model of the same weights that computes in float32."""
+    exact = type(model).from_config({**model.get_config(), "dtype": "float32"})
+    exact.build()
+    exact.set_weights(model.get_weights())
+    return exact

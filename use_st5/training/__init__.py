@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
+    from use_st5.training.arguments import NAMED_SETTINGS as NAMED_SETTINGS
+    from use_st5.training.arguments import FileArguments as FileArguments
+    from use_st5.training.arguments import TrainingArguments as TrainingArguments
     from use_st5.training.array_data import ArrayData as ArrayData
     from use_st5.training.classifier import Classifier as Classifier
     from use_st5.training.distinct_batches import DistinctBatches as DistinctBatches
-    from use_st5.training.jax_trainer import JaxTrainer as JaxTrainer
     from use_st5.training.linear_decay import LinearDecay as LinearDecay
     from use_st5.training.linear_warmup import LinearWarmup as LinearWarmup
     from use_st5.training.optimizers import adam_with_cosine as adam_with_cosine
@@ -20,16 +22,17 @@ if TYPE_CHECKING:
     from use_st5.training.recipe import RecipeTask as RecipeTask
     from use_st5.training.recipe import Run as Run
     from use_st5.training.recipe import Stage as Stage
-    from use_st5.training.settings import NAMED_SETTINGS as NAMED_SETTINGS
-    from use_st5.training.settings import Settings as Settings
     from use_st5.training.sharding import sharded as sharded
     from use_st5.training.strategies import strategy_by_name as strategy_by_name
     from use_st5.training.task import Task as Task
     from use_st5.training.tasks import TASKS as TASKS
+    from use_st5.training.tasks import TaskSpec as TaskSpec
     from use_st5.training.teaching import teach as teach
     from use_st5.training.train import Trained as Trained
     from use_st5.training.trainer import Trainer as Trainer
     from use_st5.training.trans_encoder import Learner as Learner
     from use_st5.training.trans_encoder import TransEncoder as TransEncoder
+    from use_st5.training.validation import DevelopmentSet as DevelopmentSet
+    from use_st5.training.validation import Metric as Metric
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -9,7 +9,9 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from use_st5.trainable_encoder import TrainableEncoder
+import keras
+
+from use_st5.training.tasks import TaskSpec
 
 _ROWS = (
     "Rows in memory are not taken: write them to a .jsonl file, one object a line, and give its "
@@ -20,30 +22,38 @@ _TRAINER = "What is your own goes into use_st5.training.Trainer (docs/training.m
 _REMEDIES = {
     "model": "Give the name or folder it was loaded from, or TrainableEncoder(model, vectorizer).",
     "files": _ROWS,
-    "dev": _ROWS,
+    "validation": _ROWS,
     "test": _ROWS,
     "task": "Give one task for all files, or {file: task}.",
     "columns": "Give {key: the file's own name}, such as {'anchor': 'title'}.",
     "settings": "Give a paper's name; what differs is given by name, such as epochs=1.",
     "strategy": "Give its name: one, mirrored or tpu.",
-    "on_news": "Give a function of one line, such as print, or leave it out.",
+    "log": "Give a function of one line, such as print, or leave it out.",
     "learning_rate": f"Give the peak: it warms up and falls by itself. {_TRAINER}",
     "schedule": f"Give its name, linear or constant. {_TRAINER}",
     "optimizer": f"Give its name, adam or adafactor. {_TRAINER}",
-    "loss": f"Give arguments of the task's loss, such as {{'temperature': 0.05}}. {_TRAINER}",
+    "loss": "Give a TaskLoss, or arguments of the task's loss, such as {'temperature': 0.05}.",
     "teacher": "Give its name or folder, or a file of its vectors.",
     "freeze": "Give a tuple, such as ('embedding',).",
-    "matryoshka": "Give a tuple of lengths, such as (64, 256).",
+    "matryoshka_dimensions": "Give a tuple of lengths, such as (64, 256).",
     "score_range": "Give the lowest and the highest score, such as (0, 5).",
 }
 # Names that other libraries have, and what is meant by them here.
 _OTHER_NAMES = {
-    **dict.fromkeys(("callbacks", "callback"), f"on_news receives what is said. {_TRAINER}"),
+    "callback": "Give callbacks, a list.",
+    "on_news": "Give log.",
+    "dev": "Give validation.",
     **dict.fromkeys(("scheduler", "lr_scheduler"), _REMEDIES["learning_rate"]),
     **dict.fromkeys(("train_dataset", "dataset", "data", "rows", "train"), f"Give files. {_ROWS}"),
-    **dict.fromkeys(("eval_dataset", "validation_data", "validation"), "Give files as dev."),
+    **dict.fromkeys(("eval_dataset", "validation_data"), "Give files as validation."),
     **dict.fromkeys(("lr", "rate"), "Give learning_rate."),
     "batch": "Give batch_size.",
+    "micro_batch": "Give micro_batch_size.",
+    "max_tokens": "Give max_length.",
+    "patience": "Give early_stopping_patience.",
+    "matryoshka": "Give matryoshka_dimensions.",
+    "head": "Give head_init, linear-probe or random.",
+    "storage": "Give precision.",
 }
 
 
@@ -56,6 +66,9 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     Raises:
         TypeError: One is of another type than it can be.
     """
+    # It needs TensorFlow, and training under JAX does not.
+    from use_st5.trainable_encoder import TrainableEncoder
+
     path = (str, os.PathLike)
     words = "a mapping of texts to texts"
     expected: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -63,7 +76,9 @@ def check_arguments(given: Mapping[str, Any]) -> None:
             "a name, a folder, a checkpoint, fresh:PRESET or a TrainableEncoder",
             lambda value: isinstance(value, (*path, TrainableEncoder)),
         ),
-        **dict.fromkeys(("files", "dev", "test"), ("a file's name or a list of names", _files)),
+        **dict.fromkeys(
+            ("files", "validation", "test"), ("a file's name or a list of names", _files)
+        ),
         "to": ("a folder", lambda value: isinstance(value, path)),
         "task": (f"a task's name or {words}", lambda value: value is None or _words(value, str)),
         "columns": (words, lambda value: value is None or _words(value)),
@@ -71,14 +86,19 @@ def check_arguments(given: Mapping[str, Any]) -> None:
         "overwrite": ("True or False", lambda value: isinstance(value, bool)),
         "strategy": ("a name", lambda value: value is None or isinstance(value, str)),
         "batch_files": ("a folder", lambda value: value is None or isinstance(value, path)),
-        "on_news": ("a function", callable),
+        "tasks": ("a list of TaskSpec", lambda value: _all(value, TaskSpec)),
+        "callbacks": (
+            "a list of Keras callbacks",
+            lambda value: _all(value, keras.callbacks.Callback),
+        ),
+        "log": ("a function", callable),
     }
     for name, (what, fits) in expected.items():
         if not fits(given[name]):
             raise _wrong_type(name, what, given[name])
 
 
-def checked_settings(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+def checked_arguments(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with Python's own numbers, as a record keeps them.
 
     Args:
@@ -87,11 +107,11 @@ def checked_settings(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict
 
     Raises:
         TypeError: A value is of another type.
-        ValueError: There is no such setting.
+        ValueError: There is no such argument.
     """
     if unknown := sorted(set(given) - set(kinds)):
         meant = [f"{name}: {_OTHER_NAMES[name]}" for name in unknown if name in _OTHER_NAMES]
-        known = f"Unknown settings {unknown}. Known are: {', '.join(kinds)}."
+        known = f"Unknown arguments {unknown}. Known are: {', '.join(kinds)}."
         raise ValueError(" ".join([known, *meant]))
     found = {}
     for name, value in given.items():
@@ -125,6 +145,10 @@ def _files(value: Any) -> bool:
     return isinstance(value, path) or (several and all(isinstance(each, path) for each in value))
 
 
+def _all(value: Any, kind: type) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, kind) for each in value)
+
+
 def _words(value: Any, *others: type) -> bool:
     if isinstance(value, Mapping):
         return all(isinstance(each, str) for pair in value.items() for each in pair)
@@ -155,8 +179,14 @@ def _expected(kind: Any) -> str:
         return f"a tuple, each {_expected(inner[0])}"
     if origin is Literal:
         return " or ".join(inner)
-    words = {int: "a whole number", float: "a number", str: "text", type(None): "None"}
-    return words.get(kind, "a mapping")
+    words: dict[Any, str] = {
+        int: "a whole number",
+        float: "a number",
+        str: "text",
+        bool: "True or False",
+    }
+    words |= {type(None): "None", Mapping: "a mapping", Callable: "a function"}
+    return words.get(origin or kind) or f"a {kind.__name__}"
 
 
 def _plain(value: Any) -> Any:

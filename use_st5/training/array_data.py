@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,6 +12,43 @@ import numpy as np
 from use_st5.training.distinct_batches import DistinctBatches, row_keys
 
 _MEASURED_AT_ONCE = 2**16
+
+
+def check_shared(batch_size: int, task: str = "", /, **parts: int) -> None:
+    """Checks that batches can be cut into equal parts; everything that cuts them asks here.
+
+    Args:
+        batch_size: Examples of a batch.
+        task: The name of the task that has it.
+        **parts: How many there are of each kind, such as `replicas=2`.
+
+    Raises:
+        ValueError: They cannot.
+    """
+    if min(parts.values()) < 1 or batch_size % math.prod(parts.values()):
+        shown = " x ".join(f"{number} {kind}" for kind, number in parts.items())
+        of_task = f" of task '{task}'" if task else ""
+        raise ValueError(
+            f"Expected the batch size{of_task} to be a multiple of {shown}. Received: {batch_size}"
+        )
+
+
+def fitting_batch_size(wanted: int, rows: int, **parts: int) -> int:
+    """The examples of a step: so many as are wanted, or as a small data set can fill.
+
+    Args:
+        wanted: Examples of a batch.
+        rows: Examples that there are.
+        **parts: As in `check_shared`.
+
+    Raises:
+        ValueError: The wanted number cannot be cut, or there are too few rows.
+    """
+    check_shared(wanted, **parts)
+    equal = math.prod(parts.values())
+    if rows < equal:
+        raise ValueError(f"Expected at least {equal} rows, one for each part. Received: {rows}")
+    return min(wanted, rows // equal * equal)
 
 
 def row_lengths(ids: np.ndarray) -> np.ndarray:
@@ -165,11 +203,7 @@ class ArrayData:
                 f"Expected a batch size from 1 to the number of examples, {self.size}. "
                 f"Received: {batch_size}"
             )
-        if batch_size % parts:
-            raise ValueError(
-                "Expected a batch size that the replicas and their micro-batches, "
-                f"{parts} together, can share equally. Received: {batch_size}"
-            )
+        check_shared(batch_size, parts=parts)
         if batch_size % self.group_size:
             raise ValueError(
                 f"Expected a batch size that is a multiple of the groups' size, {self.group_size}. "

@@ -18,8 +18,8 @@ from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, here
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.class_record import LARGEST, ClassRecord, record_text
-from use_st5.training.fitted_layers import fit_layers
 from use_st5.training.held_out import training_rows
+from use_st5.training.linear_probe import fit_layers
 from use_st5.training.run_folder import RUN, absolute
 from use_st5.training.sources import Row
 from use_st5.training.survey import Survey

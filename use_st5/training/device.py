@@ -32,7 +32,7 @@ class Device:
     Args:
         name: Of the strategy; None: none. A process has one of each name.
         part: What runs. Of several workers one writes, so that each runs the training alone.
-        batch_files: Where workers in other processes find the batches, as in `Trainer`.
+        batch_files: Where workers in other processes find the batches, as in `TensorFlowLoop`.
 
     Attributes:
         options: Of the trainer.

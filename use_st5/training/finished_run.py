@@ -11,10 +11,10 @@ from typing import Annotated
 
 import msgspec
 
+from use_st5._files import write_json
 from use_st5._model_manifest import FILE_NAME, ModelManifest
 from use_st5._records import read_record
 from use_st5._remote_files import exists, here, names_in, remote_path, remove
-from use_st5.training.recipe_run import write_json
 
 RESULT = "result.json"
 # What a run goes on from, and nothing reads when it is done: in its folder, and in `checkpoints`.

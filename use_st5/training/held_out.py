@@ -52,7 +52,7 @@ def held_out_rows(found: Survey, *, tested: bool = True) -> tuple[list[Row], lis
     if sum(map(len, groups)) < 2:
         raise ValueError(
             f"{found.source.name}: expected rows enough to set some aside for validation, found "
-            f"{found.rows}. Give more, or a file of their own with --dev."
+            f"{found.rows}. Give more, or a file of their own with --validation."
         )
     parts = _divided(groups)
     test = {pair_key(row, kind) for row in parts[1]}
@@ -123,7 +123,7 @@ def without_rows_of(one: DevelopmentSet, others: Sequence[DevelopmentSet]) -> De
     if len(rows) < 2:
         raise ValueError(
             f"{one.name}: expected rows for validation that are not those of the test, found "
-            f"{len(rows)} in {len(one.rows)}. Give other rows with --dev or with --test."
+            f"{len(rows)} in {len(one.rows)}. Give other rows with --validation or with --test."
         )
     return dataclasses.replace(one, rows=rows)
 
@@ -138,8 +138,8 @@ def without_held_out(found: Survey, sets: Sequence[DevelopmentSet]) -> Survey:
     shared = np.count_nonzero(np.any(shares, axis=0) & ~held)
     if left_out == found.rows:
         raise ValueError(
-            f"{found.source.name}: all its rows stand in the files of --dev or --test, too. Give "
-            "other rows."
+            f"{found.source.name}: all its rows stand in the files of --validation or --test, too. "
+            "Give other rows."
         )
     return dataclasses.replace(found, left_out=int(left_out), shared=int(shared))
 

@@ -40,14 +40,14 @@ class History:
 
         Args:
             metrics: Of the evaluation at the current step.
-            monitor: Which of them is the score, where there are several; NaN is never the best.
+            monitor: Which of them is the score; None: the first. NaN is never the best.
             mode: `"max"` or `"min"`.
 
         Raises:
             ValueError: No metric has the name.
         """
-        if monitor is None and len(metrics) == 1:
-            (monitor,) = metrics
+        if monitor is None and metrics:
+            monitor = next(iter(metrics))
         if monitor not in metrics:
             raise ValueError(
                 f"Expected monitor to name one of the metrics {sorted(metrics)}. "

@@ -16,7 +16,6 @@ from use_st5.training.held_out import (
 )
 from use_st5.training.sources import Row, Source
 from use_st5.training.survey import Survey, survey
-from use_st5.training.tasks import UNSCORED_PAIRS
 from use_st5.training.validation import DevelopmentSet
 
 # More rows of a file are not measured: each measurement would take minutes.
@@ -67,12 +66,12 @@ def _held_out(surveys: Sequence[Survey], *, tested: bool) -> tuple[Sets, Sets]:
     measured = [
         (found, name)
         for found, name in zip(surveys, names, strict=True)
-        if found.source.kind is not UNSCORED_PAIRS
+        if found.source.kind.metric is not None
     ]
     if not measured:
         raise ValueError(
-            "Pairs without a score measure nothing: give a file that does with --dev, such as "
-            "one with the columns sentence1, sentence2 and score."
+            "Pairs without a score measure nothing: give a file that does with --validation, such "
+            "as one with the columns sentence1, sentence2 and score."
         )
     parts = [held_out_rows(found, tested=tested) for found, _ in measured]
     if not all(test for _, test in parts):

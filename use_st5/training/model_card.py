@@ -12,43 +12,44 @@ import numpy as np
 from use_st5._files import atomic_path
 from use_st5._imports import require
 from use_st5._remote_files import as_written, here
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.history import History
-from use_st5.training.settings import Settings
 from use_st5.training.sources import Source
-from use_st5.training.validation import DevelopmentSet, apart
+from use_st5.training.validation import DevelopmentSet, Scores
 
 if TYPE_CHECKING:
-    from use_st5.training.course import Course
+    from use_st5.training.plan import TrainingPlan
 
 _PICTURE = "run.png"
 
 
 def card(
-    course: Course,
+    plan: TrainingPlan,
     history: History,
-    start: Mapping[str, float],
-    scores: Mapping[str, float],
+    validation: Mapping[str, Scores],
+    test: Mapping[str, Scores],
     target: Path,
 ) -> str:
     """The model card, Markdown: data, command, scores before and after.
 
     Args:
-        course: What was done.
-        history: How it went.
-        start: The scores of the start on the rows that test.
-        scores: Of what is exported, on the rows that validate and that test.
-        target: Where it goes.
+        plan: What was done.
+        history: The evaluations.
+        validation: "before" and "after", the scores on the validation rows.
+        test: The same on the test rows.
+        target: The folder of the model.
     """
     files = [
         f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
         f" {found.source.rate or ''} | `{found.source.identity()[:16]}` |"
-        for found in course.surveys
+        for found in plan.surveys
     ]
     return "\n".join(
         [
             f"# {target.name}",
             "",
-            f"`{course.start}`, trained by use_st5 on {len(files)} file(s) of its user's.",
+            f"`{plan.start}`, trained by use_st5 on {len(files)} file(s) of its user's.",
             "",
             "```python",
             "import use_st5",
@@ -57,7 +58,7 @@ def card(
             "",
             "## Scores",
             "",
-            *_scores(course, history, start, scores),
+            *_scores(plan, history, validation, test),
             "## Data",
             "",
             *("| file | task | rows | rate | sha256 |", "|---|---|---|---|---|", *files),
@@ -65,7 +66,7 @@ def card(
             "## Command",
             "",
             "```text",
-            command_line(course, target),
+            command_line(plan, target),
             "```",
             "",
         ]
@@ -73,25 +74,28 @@ def card(
 
 
 def _scores(
-    course: Course, history: History, start: Mapping[str, float], scores: Mapping[str, float]
+    plan: TrainingPlan,
+    history: History,
+    validation: Mapping[str, Scores],
+    test: Mapping[str, Scores],
 ) -> Iterator[str]:
-    """The tables of validation and test, and what each says of the model."""
-    best, unit = history.best_step or 0, course.unit
+    """The tables of validation and test, and what the rows of each were used for."""
+    best, unit = history.best_step or 0, plan.unit
     chosen = (
-        f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} measurements by "
-        f"{course.monitor}"
+        f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} evaluations by "
+        f"{plan.monitor}"
         if best
-        else f"the start itself, since no {unit} was better than it by {course.monitor}"
+        else f"the start itself, since no {unit} was better than it by {plan.monitor}"
     )
-    validation, test = apart(scores)
-    yield f"Times 100. Validation, {_described(course.sets, course.dev)}, chose what is exported:"
-    yield f"{chosen}." + ("" if test else " No rows test: these scores flatter it a little.")
+    rows = _described(plan.sets, plan.validation)
+    yield f"Times 100. Validation, {rows}, chose what is exported:"
+    yield f"{chosen}." + ("" if plan.tests else " No rows test: these scores flatter it a little.")
     yield ""
-    yield from _table("validation", history.evaluations[0], validation)
-    if test:
-        yield f"Test, {_described(course.tests, course.test)}, chose nothing and was read once."
+    yield from _table("validation", validation)
+    if plan.tests:
+        yield f"Test, {_described(plan.tests, plan.test)}, chose nothing and was read once."
         yield ""
-        yield from _table("test", apart(start)[1], test)
+        yield from _table("test", test)
 
 
 def _described(sets: Sequence[DevelopmentSet], files: Sequence[Source]) -> str:
@@ -101,31 +105,37 @@ def _described(sets: Sequence[DevelopmentSet], files: Sequence[Source]) -> str:
     return f"{where} ({'; '.join(shown)})"
 
 
-def _table(use: str, before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
+def _table(use: str, scores: Mapping[str, Scores]) -> list[str]:
+    before, after = scores["before"], scores["after"]
     rows = [f"| {name} | {100 * before[name]:.2f} | {100 * after[name]:.2f} |" for name in after]
     return [f"| {use} | before | after |", "|---|---|---|", *rows, ""]
 
 
-def command_line(course: Course, target: Path) -> str:
+def command_line(plan: TrainingPlan, target: Path) -> str:
     """The command that does the same, with all settings that are not the usual ones."""
-    sources = [found.source for found in course.surveys]
-    words = ["use-st5", "train", course.start]
+    sources = [found.source for found in plan.surveys]
+    words = ["use-st5", "train", plan.start]
     for source in sources:
         words += ["--train", source.name + (f"={source.rate}" if source.rate else "")]
         if source.asked:
             words += ["--task", f"{source.name}={source.kind.name}"]
-    for source in course.dev:
-        words += ["--dev", source.name]
-    for source in course.test:
+    for source in plan.validation:
+        words += ["--validation", source.name]
+    for source in plan.test:
         words += ["--test", source.name]
-    everything = (*sources, *course.dev, *course.test)
+    everything = (*sources, *plan.validation, *plan.test)
     for renamed in dict.fromkeys(each for source in everything for each in _renamed(source)):
         words += ["--column", renamed]
-    usual = Settings()
-    for name, value in vars(course.settings).items():
-        if value != getattr(usual, name):
+    usual, others = FileArguments(), []
+    for name, value in vars(plan.arguments).items():
+        if name in PYTHON_ONLY or isinstance(value, TaskLoss) or callable(value):
+            others += [name] if value != getattr(usual, name) else []
+        elif value != getattr(usual, name):
             words += _option(f"--{name.replace('_', '-')}", value)
-    return shlex.join([*words, "--to", target.name])
+    command = shlex.join([*words, "--to", target.name])
+    return (
+        f"{command}\n# and, of use_st5.train in Python: {', '.join(others)}" if others else command
+    )
 
 
 def _renamed(source: Source) -> Iterator[str]:

@@ -9,10 +9,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from use_st5.models.family import family_of, family_with, known_family
+from use_st5.models.family import family_of, family_with
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.arguments import FileArguments
 from use_st5.training.frozen_parts import frozen_parts
-from use_st5.training.settings import Settings
 from use_st5.training.sources import Source
 from use_st5.training.tasks import DEFINITIONS, TEXTS, TaskSpec
 
@@ -26,8 +26,10 @@ _UNKNOWN_ROWS = 500
 _DROPOUT_OF_TEXTS = 0.1
 
 
-def open_learner(
-    model: str | os.PathLike[str] | TrainableEncoder, sources: Sequence[Source], settings: Settings
+def open_model(
+    model: str | os.PathLike[str] | TrainableEncoder,
+    sources: Sequence[Source],
+    settings: FileArguments,
 ) -> TrainableEncoder:
     """The encoder that is to learn.
 
@@ -57,18 +59,6 @@ def open_learner(
     encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
     with frozen_parts(encoder.model, settings.freeze or ()):
         return encoder  # It has these parts.
-
-
-def family_name(encoder: TrainableEncoder) -> str | None:
-    """The family of an encoder, if it is known."""
-    family = known_family(encoder.model)
-    return None if family is None else family.name
-
-
-def token_limit(encoder: TrainableEncoder, settings: Settings) -> int:
-    """Tokens of a text that training reads."""
-    usual = encoder.max_length or 128
-    return min(settings.max_tokens or usual, encoder.max_length or settings.max_tokens or usual)
 
 
 def batch_widths(encoder: TrainableEncoder, width: int) -> tuple[int, ...]:
@@ -114,7 +104,7 @@ def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
     return _with_model(encoder, model)
 
 
-def _fresh(preset: str, sources: Sequence[Source], settings: Settings) -> TrainableEncoder:
+def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> TrainableEncoder:
     """A named shape with initial weights, and the vocabulary of the sources where it needs one."""
     family = family_with(preset)
     vectorizer = family.usual_vectorizer()
@@ -125,13 +115,13 @@ def _fresh(preset: str, sources: Sequence[Source], settings: Settings) -> Traina
     return TrainableEncoder.fresh(preset, vectorizer)
 
 
-def _check_vocabulary_unasked(settings: Settings, names: Sequence[str]) -> None:
+def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> None:
     """Refuses sizes of a vocabulary that would change nothing.
 
     Raises:
         ValueError: One is asked for.
     """
-    if asked := [name for name in names if getattr(settings, name) != getattr(Settings, name)]:
+    if asked := [name for name in names if getattr(settings, name) != getattr(FileArguments, name)]:
         raise ValueError(
             f"{asked[0]}: expected none for a model that has its vocabulary, or that reads no such "
             "entries: words are counted for a fresh: USE-DAN or USE Transformer, bigrams for a "
@@ -139,7 +129,7 @@ def _check_vocabulary_unasked(settings: Settings, names: Sequence[str]) -> None:
         )
 
 
-def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: Settings) -> Any:
+def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: FileArguments) -> Any:
     """A text stage whose vocabulary is counted in texts."""
     from use_st5.text.ngram_vectorizer import NGramVectorizer
     from use_st5.text.token_vectorizer import UnigramVectorizer
@@ -164,7 +154,7 @@ def _texts(sources: Sequence[Source]) -> Iterable[str]:
 
 
 def _dropout(
-    encoder: TrainableEncoder, kinds: Sequence[TaskSpec], settings: Settings
+    encoder: TrainableEncoder, kinds: Sequence[TaskSpec], settings: FileArguments
 ) -> float | None:
     """The dropout to set; None: the model's own."""
     if settings.dropout is not None:

@@ -1,253 +1,334 @@
-"""The plan of a training: what is learnt and measured, in how many steps, as a recipe."""
+"""The plan of a training on files: tasks, validation and test rows, steps."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-import keras
-
 from use_st5.cross_encoder import CrossEncoder
-from use_st5.models.family import Family, known_family
-from use_st5.models.lora import apply_lora
-from use_st5.models.lora_adapters import LoRAAdapters
+from use_st5.models.family import known_family
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.course import Brief, Course, texts_of_row
-from use_st5.training.fitted_loss import FittedLoss
+from use_st5.training.arguments import FileArguments, completed
+from use_st5.training.file_tasks import FileTask, check_loss_arguments, file_task, teacher_task
+from use_st5.training.finished_run import Result
 from use_st5.training.held_out import without_held_out
-from use_st5.training.lessons import check_loss_arguments, recipe_task
 from use_st5.training.measured_sets import measured_sets, short_names
-from use_st5.training.model_loading import FRESH, token_limit
-from use_st5.training.pair_cycles import pair_cycles
-from use_st5.training.recipe import Recipe, RecipeTask, Run, Stage, keep_model
-from use_st5.training.settings import Settings, completed
+from use_st5.training.model_loading import FRESH
+from use_st5.training.pair_cycles import check_cycles, settings_of_cycles
 from use_st5.training.sources import Source
 from use_st5.training.survey import Survey, survey
 from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
-from use_st5.training.teachers import Teacher, VectorFile, open_teacher, taught_vectors
-from use_st5.training.training_loop import STEPS_PER_CALL
-from use_st5.training.validation import Encode, Scores, measure, test_scores
+from use_st5.training.teachers import Teacher, VectorFile, open_teacher
+from use_st5.training.validation import DevelopmentSet, measure
 
-# Fewer steps than this, and each is a call of its own: calls are what measurements lie between.
-_FEW_STEPS = 100
+# Bytes of a float; and checkpoints at a time: the best, the newest, and the one that is written.
+_BYTES, _CHECKPOINTS = 4, 3
+_FROZEN = {
+    "embedding": "the table of tokens",
+    "all_embeddings": "the tables of tokens, positions and types with their norm",
+    "encoder": "all but the table of tokens",
+    "head": "the head",
+}
+_HEADS = {"linear-probe": "is fitted to the vectors of the start", "random": "starts at random"}
 
 
-def plan(
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """What a training on files will do.
+
+    Attributes:
+        start: The model as it was named.
+        encoder: The encoder to train.
+        arguments: How to train, with learning rate, frozen parts and precision.
+        surveys: What the files hold.
+        sets: The validation rows: the best step is chosen by them.
+        tests: The test rows, which are evaluated once, at the end; may be none.
+        validation: The files of the validation rows; none: they are rows of the training files.
+        test: The files of the test rows; none: they are rows of the training files, too.
+        teacher: What teaches beside the files, if anything.
+        in_cycles: Whether the encoder and a cross-encoder teach each other (`pair_cycles`).
+        tasks: The tasks; none in cycles.
+        steps: Optimizer steps; in cycles their number.
+        rate_note: How the learning rate was chosen among several.
+    """
+
+    start: str
+    encoder: TrainableEncoder
+    arguments: FileArguments
+    surveys: Sequence[Survey]
+    sets: Sequence[DevelopmentSet]
+    tests: Sequence[DevelopmentSet]
+    validation: Sequence[Source]
+    test: Sequence[Source]
+    teacher: Teacher | None
+    in_cycles: bool
+    tasks: Sequence[FileTask] = ()
+    steps: int = 0
+    rate_note: str = ""
+
+    @property
+    def held(self) -> list[DevelopmentSet]:
+        """All rows that do not train."""
+        return [*self.sets, *self.tests]
+
+    @cached_property
+    def monitor(self) -> str:
+        """The score that the best step is chosen by."""
+        return measure(self.sets)[1]
+
+    @property
+    def unit(self) -> str:
+        """What is counted, and what the best is chosen of: "step" or "cycle"."""
+        return "cycle" if self.in_cycles else "step"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Facts for `use_st5.json`."""
+        inherited = {"languages", "license"} & set(self.encoder.metadata)
+        facts = {name: self.encoder.metadata[name] for name in sorted(inherited)}
+        facts["trained_from"] = self.start
+        if not self.in_cycles:
+            facts |= {"seed": self.arguments.seed, "tasks": [task.name for task in self.tasks]}
+        return facts
+
+    def lines(self) -> Iterator[str]:
+        """What is shown before the first step."""
+        limit, most = self.arguments.text_length(self.encoder.max_length), self.encoder.max_length
+        for found in self.surveys:
+            yield from found.lines(limit, longer=most is None or most > limit)
+        yield from self.evaluation_lines()
+        family = known_family(self.encoder.model)
+        yield (
+            f"model: {self.start}, a {family.name if family else 'model'} of "
+            f"{self.encoder.dimension} dimensions, {self._weights:,} weights, a vocabulary of "
+            f"{self.encoder.vectorizer.vocabulary.size:,}"
+        )
+        if self.arguments.teacher:
+            yield f"teacher: {self.arguments.teacher}"
+        yield self._cycles_line() if self.in_cycles else self._steps_line()
+        yield self._disk_line()
+
+    def evaluation_lines(self) -> Iterator[str]:
+        """What is evaluated on which rows."""
+        if not self.validation:
+            yield f"No --validation: {_count(self.sets)} rows were set aside for validation."
+        if self.tests and not self.test:
+            yield f"No --test: {_count(self.tests)} rows were set aside for the test."
+        for use, sets in (("validation", self.sets), ("test", self.tests)):
+            for each in sets:
+                metric, asked = each.metric, each.questions()
+                differ = f", {asked:,} of them different" if asked < len(each.rows) else ""
+                yield (
+                    f"{use} on {each.name}: {metric.name}, {metric.description}; "
+                    f"{len(each.rows):,} rows{differ}"
+                )
+        if not self.tests:
+            looks = self.steps if self.in_cycles else self.arguments.evaluations
+            yield (
+                "No test rows: the scores at the end are optimistic, the best of up to "
+                f"{looks + 1} evaluations on the rows that chose it. Give other rows with --test."
+            )
+        for found in self.surveys:
+            if (self.validation or self.test) and (found.left_out or found.shared):
+                yield (
+                    f"{found.source.name}: {found.left_out:,} rows do not train, since they "
+                    f"validate or test; {found.shared:,} others share a text with those"
+                )
+
+    def result_lines(self, result: Result) -> Iterator[str]:
+        """What is shown at the end: the best step, and its scores."""
+        if result.best_step == 0:
+            yield (
+                f"no {self.unit} was better than the start by {self.monitor}: the start itself is "
+                "exported"
+            )
+        else:
+            yield (
+                f"the best {self.unit} was {result.best_step} of {result.steps}: "
+                f"{_change(self.monitor, result.validation)} (validation)"
+            )
+        if self.tests:
+            yield f"test: {_change(measure(self.tests)[1], result.test)}"
+
+    def _cycles_line(self) -> str:
+        cycles = settings_of_cycles(self.arguments)
+        return (
+            f"training: {cycles.cycles} cycles, in which the encoder's scores teach a "
+            f"cross-encoder (learning rate {cycles.to_cross.learning_rate:.3g}) and its scores "
+            f"the encoder ({cycles.to_bi.learning_rate:.3g}, {cycles.to_bi.epochs:g} passes)"
+        )
+
+    def _steps_line(self) -> str:
+        arguments = self.arguments
+        loss = type(arguments.loss).__name__
+        if isinstance(arguments.loss, Mapping):
+            loss = ", ".join(f"{name} {value}" for name, value in arguments.loss.items())
+        labelled = any(found.source.kind.label for found in self.surveys)
+        return (
+            f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
+            f"{arguments.learning_rate:.3g}{self.rate_note}"
+            + (f", loss with {loss}" if loss else "")
+            + "".join(f", {_FROZEN[part]} stays as it is" for part in arguments.freeze or ())
+            + (f", the classifier {_HEADS[arguments.head_init]}" if labelled else "")
+            + self._shares()
+        )
+
+    def _shares(self) -> str:
+        """How many of the steps each of several tasks has."""
+        if len(self.tasks) < 2:
+            return ""
+        weights = [
+            (task.survey.kept if task.survey else 0) if task.weight is None else task.weight
+            for task in self.tasks
+        ]
+        return ", of " + ", ".join(
+            f"{task.name} {weight / sum(weights):.0%}"
+            for task, weight in zip(self.tasks, weights, strict=True)
+        )
+
+    def _disk_line(self) -> str:
+        """The room that the run and the model take."""
+        arguments = self.arguments
+        sizes = [math.prod(variable.shape) for variable in self.encoder.model.variables]
+        # Adam keeps two numbers of each weight it trains; Adafactor next to none, adapters few.
+        adam = arguments.optimizer == "adam" and arguments.lora_rank is None
+        moments = 2 * self._weights if adam else 0
+        # The models of all cycles stay until the end: an encoder and a cross-encoder each.
+        others = 2 * arguments.cycles + 1 if self.in_cycles else 0
+        limit = arguments.text_length(self.encoder.max_length)
+        texts = sum(
+            found.kept * len(found.source.columns) * min(limit, int(found.lengths.max()))
+            for found in self.surveys
+        )
+        run = _CHECKPOINTS * (sum(sizes) + moments) + others * sum(sizes) + texts
+        whole = arguments.precision != "int8"
+        model = _BYTES * sum(sizes) - (0 if whole else (_BYTES - 1) * max(sizes))
+        same = arguments.precision == self.encoder.stored
+        return (
+            f"disk: up to {_megabytes(_BYTES * run)} in the folder of the run until it ends, about "
+            f"{_megabytes(model)} for the model, stored in {arguments.precision} "
+            f"{'as the start is' if same else 'as is asked'}"
+        )
+
+    @property
+    def _weights(self) -> int:
+        return sum(math.prod(v.shape) for v in self.encoder.model.trainable_variables)
+
+
+def make_plan(
     model: str | os.PathLike[str] | TrainableEncoder,
     encoder: TrainableEncoder,
     sources: Sequence[Source],
-    dev: Sequence[Source],
+    validation: Sequence[Source],
     test: Sequence[Source],
-    settings: Settings,
-    *,
-    replicas: int = 1,
-) -> Course:
-    """Reads the files once, and makes the recipe.
+    arguments: FileArguments,
+) -> TrainingPlan:
+    """Reads the files, and decides what the arguments leave open.
 
     Args:
         model: The start as it was named.
-        encoder: What learns.
-        sources: What it learns from.
-        dev: What validates; none: rows of the sources are held out.
-        test: What tests, once, at the end.
-        settings: How.
-        replicas: How many share a batch.
+        encoder: The encoder to train.
+        sources: The training files.
+        validation: The validation files; none: rows of the training files are held out.
+        test: The test files.
+        arguments: How to train.
 
     Raises:
-        ValueError: A file teaches nothing, or an option does not fit the encoder or the tasks.
+        ValueError: A file teaches nothing, or an argument does not fit the encoder or the tasks.
     """
-    scores = settings.score_range
+    scores = arguments.score_range
     surveys = [survey(source, encoder.vectorizer, scores=scores) for source in sources]
-    names = short_names(sources)
-    sets, tests = measured_sets(surveys, dev, test, encoder.vectorizer)
+    sets, tests = measured_sets(surveys, validation, test, encoder.vectorizer)
     surveys = [without_held_out(found, [*sets, *tests]) for found in surveys]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
-    settings = dataclasses.replace(settings, storage=_storage(encoder, settings))
-    brief = Brief(start, encoder, settings, surveys, sets, tests, dev, test)
-    teacher = open_teacher(settings.teacher) if settings.teacher else None
+    teacher = open_teacher(arguments.teacher) if arguments.teacher else None
     unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
     if isinstance(teacher, CrossEncoder) and not unscored:
         raise ValueError(
             "teacher: a cross-encoder scores pairs of sentence1 and sentence2 that have no score, "
             "of which no file holds any. Give such pairs, or an encoder as the teacher."
         )
-    if unscored and not isinstance(teacher, CrossEncoder):
-        return _in_cycles(brief, teacher)
-    return _in_steps(brief, teacher, names, replicas)
+    plan = TrainingPlan(
+        start=start,
+        encoder=encoder,
+        arguments=dataclasses.replace(arguments, precision=_precision(encoder, arguments)),
+        surveys=surveys,
+        sets=sets,
+        tests=tests,
+        validation=validation,
+        test=test,
+        teacher=teacher,
+        in_cycles=unscored and not isinstance(teacher, CrossEncoder),
+    )
+    if plan.in_cycles:
+        check_cycles(plan)
+        return dataclasses.replace(plan, steps=arguments.cycles)
+    return _with_tasks(plan)
 
 
-def _storage(encoder: TrainableEncoder, settings: Settings) -> str:
-    """How the export stores large matrices: as the start does, unless it is said.
+def _precision(encoder: TrainableEncoder, arguments: FileArguments) -> str:
+    """How the export stores large matrices: as the start does, unless it is stated.
 
     Raises:
         ValueError: The family cannot be exported so.
     """
     family = known_family(encoder.model)
     known = family.storages if family else ("float32",)
-    if (storage := settings.storage or encoder.stored) in known:
-        return storage
-    raise ValueError(f"storage: expected {' or '.join(known)} for this model, received {storage}.")
-
-
-def _in_cycles(brief: Brief, teacher: TrainableEncoder | VectorFile | None) -> Course:
-    """The course of an encoder and a cross-encoder that teach each other."""
-    settings = brief.settings
-    if others := {found.source.kind.name for found in brief.surveys} - {UNSCORED_PAIRS.name}:
-        raise ValueError(
-            f"Pairs without a score are learnt in cycles, apart from {', '.join(sorted(others))}: "
-            "train by the one, then by the other; or let a trained cross-encoder score the pairs, "
-            "with --teacher FOLDER."
-        )
-    recipe = pair_cycles(
-        brief.encoder, teacher, brief.surveys, brief.sets, brief.tests, settings, _metadata(brief)
-    )
-    pairs = sum(found.kept for found in brief.surveys)
-    # A cross-encoder reads both texts, in both orders.
-    texts = settings.cycles * pairs * (4 + 2 * settings.epochs)
-    return Course(
-        **vars(brief),
-        monitor=measure(brief.sets)[1],
-        steps=settings.cycles,
-        texts=texts,
-        recipe=recipe,
+    if (precision := arguments.precision or encoder.stored) in known:
+        return precision
+    raise ValueError(
+        f"precision: expected {' or '.join(known)} for this model, received {precision}."
     )
 
 
-def _in_steps(brief: Brief, teacher: Teacher | None, names: Sequence[str], replicas: int) -> Course:
-    """The course of a recipe of one stage."""
-    surveys, family = brief.surveys, known_family(brief.encoder.model)
-    settings = completed(
-        brief.settings,
-        family,
+def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
+    """The plan with its tasks, learning rate and steps."""
+    surveys, teacher = plan.surveys, plan.teacher
+    scorer = teacher if isinstance(teacher, CrossEncoder) else None
+    vectors = None if isinstance(teacher, CrossEncoder) else teacher
+    arguments = completed(
+        plan.arguments,
+        known_family(plan.encoder.model),
         [found.source.kind for found in surveys],
-        fresh=brief.start.startswith(FRESH),
+        fresh=plan.start.startswith(FRESH),
         taught=teacher is not None,
     )
-    brief = dataclasses.replace(brief, settings=settings)
-    scores, monitor = measure(brief.sets)
-    steps, per_call = _steps(surveys, settings)
-    stage = Stage(
-        tasks=tuple(_tasks(brief, teacher, names, replicas)),
-        optimizer=settings.make_optimizer(),
-        steps=steps,
-        evaluate_every=max(per_call, steps // settings.evaluations // per_call * per_call),
-        monitor=monitor,
-        best=True,
-        freeze=lambda run: settings.freeze or (),
-        options=_options(settings, per_call, family),
-    )
-    return Course(
-        **vars(brief),
-        monitor=monitor,
-        steps=steps,
-        texts=steps * settings.batch_size * texts_of_row(surveys),
-        recipe=_recipe(brief, stage, scores),
-    )
-
-
-def _recipe(brief: Brief, stage: Stage, scores: Callable[[Encode], Scores]) -> Recipe:
-    encoder, settings = brief.encoder, brief.settings
-    adapters: list[LoRAAdapters] = []
-    return Recipe(
-        name=Path(brief.start.removeprefix(FRESH)).name + "_tuned",
-        vectorizer=lambda run: encoder.vectorizer,
-        model=lambda run: _learning(encoder, settings, adapters),
-        stages=(stage,),
-        prepare=lambda run: _fit_losses(stage),
-        measure=lambda run: scores,
-        final=lambda run: lambda encode: scores(encode) | test_scores(brief.tests, encode),
-        held_out=lambda data: set(),
-        keep=lambda run, trained: _keep(run, trained, adapters),
-        storage=settings.storage or encoder.stored,
-        max_length=encoder.max_length,
-        metadata=_metadata(brief),
-    )
-
-
-def _tasks(
-    brief: Brief, teacher: Teacher | None, names: Sequence[str], replicas: int
-) -> list[RecipeTask]:
-    encoder, settings, surveys, sets = brief.encoder, brief.settings, brief.surveys, brief.held
-    limit, total = token_limit(encoder, settings), sum(found.kept for found in surveys)
-    judge = teacher if isinstance(teacher, CrossEncoder) else None
-    taught = teacher is not None and judge is None
-    weighed = settings.keep or taught or any(found.source.rate for found in surveys)
-    check_loss_arguments(surveys, settings)
+    check_loss_arguments(surveys, arguments)
+    total = sum(found.kept for found in surveys)
+    weighed = arguments.keep or vectors is not None or any(s.source.rate for s in surveys)
     tasks = []
-    for found, name in zip(surveys, names, strict=True):
-        if taught and found.source.kind in (TEXTS, NEIGHBOURS):
-            continue  # The teacher says more of them than they do themselves.
-        share = len(surveys) * found.kept / total
-        rate = (found.source.rate or share) if weighed else None
-        part = math.lcm(settings.micro_batch or 1, replicas)
-        kept = min(settings.batch_size, found.kept) // part * part
-        task = recipe_task(
-            found, sets, encoder, settings, name=name, limit=limit, rate=rate, judge=judge
-        )
-        tasks.append(dataclasses.replace(task, batch_size=max(1, kept)))
-    teachers: list[tuple[str, TrainableEncoder | VectorFile, float]] = []
-    if settings.keep:
-        teachers.append(("start", encoder, settings.keep))
-    if teacher is not None and not isinstance(teacher, CrossEncoder):
-        teachers.append(("teacher", teacher, 1.0))
+    for found, name in zip(surveys, short_names([s.source for s in surveys]), strict=True):
+        if vectors is not None and found.source.kind in (TEXTS, NEIGHBOURS):
+            continue  # The teacher's vectors of these say more than their losses.
+        weight = found.source.rate or len(surveys) * found.kept / total
+        options: dict[str, Any] = {"weight": weight if weighed else None, "scorer": scorer}
+        tasks.append(file_task(found, plan.held, plan.encoder, arguments, name=name, **options))
+    teachers: list[tuple[str, TrainableEncoder | VectorFile | None, float]] = [
+        ("start", plan.encoder if arguments.keep else None, arguments.keep),
+        ("teacher", vectors, 1.0),
+    ]
     for name, each, weight in teachers:
-        rate = weight * len(surveys)
-        tasks.append(
-            taught_vectors(
-                each, encoder, surveys, sets, settings, name=name, limit=limit, rate=rate
-            )
-        )
-    return tasks
+        if each is not None:
+            options = {"name": name, "weight": weight * len(surveys)}
+            rows = surveys, plan.held
+            tasks.append(teacher_task(each, plan.encoder, *rows, arguments, **options))
+    steps = arguments.steps_of(total * (1 + arguments.keep))
+    several = plan.arguments.learning_rate is None and len(surveys) > 1
+    note = " (the smallest of the tasks')" if several else ""
+    return dataclasses.replace(plan, arguments=arguments, tasks=tasks, steps=steps, rate_note=note)
 
 
-def _fit_losses(stage: Stage) -> None:
-    """Fits what shall begin fitted; before the training, which a checkpoint may then go on with."""
-    for task in stage.tasks:
-        if isinstance(task.loss, FittedLoss):
-            task.loss.fit()
+def _megabytes(count: float) -> str:
+    return f"{max(1, round(count / 1e6)):,} MB"
 
 
-def _steps(surveys: Sequence[Survey], settings: Settings) -> tuple[int, int]:
-    """Optimizer steps, and how many of them a call from the host makes."""
-    examples = sum(found.kept for found in surveys) * (1 + settings.keep)
-    steps = settings.steps or math.ceil(settings.epochs * examples / settings.batch_size)
-    return steps, STEPS_PER_CALL if steps >= _FEW_STEPS else 1
+def _change(name: str, scores: Mapping[str, Mapping[str, float]]) -> str:
+    return f"{name} {scores['before'][name]:.4f} before, {scores['after'][name]:.4f} after"
 
 
-def _options(settings: Settings, per_call: int, family: Family | None) -> dict[str, Any]:
-    import tensorflow as tf
-
-    return {
-        "jit_compile": (family is not None and family.compile_on_cpu)
-        or bool(tf.config.list_physical_devices("GPU")),
-        "steps_per_call": per_call,
-        "evaluate_start": True,
-        "patience": settings.patience,
-        "gradient_cache": settings.batch_size // (settings.micro_batch or settings.batch_size),
-        "keep_checkpoints": 1,
-    }
-
-
-def _learning(
-    encoder: TrainableEncoder, settings: Settings, adapters: list[LoRAAdapters]
-) -> keras.Model:
-    if settings.lora_rank is not None:
-        adapters.append(apply_lora(encoder.model, rank=settings.lora_rank, seed=settings.seed))
-    return encoder.model
-
-
-def _keep(run: Run, model: keras.Model, adapters: list[LoRAAdapters]) -> None:
-    for each in adapters:
-        each.merge()
-    keep_model(run, model)
-
-
-def _metadata(brief: Brief) -> dict[str, Any]:
-    inherited = {"languages", "license"} & set(brief.encoder.metadata)
-    return {name: brief.encoder.metadata[name] for name in sorted(inherited)} | {
-        "trained_from": brief.start
-    }
+def _count(sets: Sequence[DevelopmentSet]) -> str:
+    return f"{sum(len(each.rows) for each in sets):,}"

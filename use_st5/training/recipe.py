@@ -20,6 +20,7 @@ from use_st5._remote_files import brought, here
 from use_st5.data.held_out import without_held_out
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.task_loss import TaskLoss
+from use_st5.models.inference import in_float32 as in_float32
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import ModelPart
 
@@ -135,14 +136,6 @@ def kept_model(run: Run) -> keras.Model:
         return in_float32(keras.saving.load_model(path, compile=False))
 
 
-def in_float32(model: keras.Model) -> keras.Model:
-    """The same weights, computed with in float32."""
-    exact = type(model).from_config({**model.get_config(), "dtype": "float32"})
-    exact.build()
-    exact.set_weights(model.get_weights())
-    return exact
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
     """One experiment: an encoder, the tasks that train it, what is measured and expected.
@@ -250,7 +243,7 @@ class Recipe:
             pretrained: Folder of what the model starts from; by default what the recipe names.
             prepared: Folder of vocabulary and arrays, shared by runs; in `output` by default.
             exported: Where the encoder is exported to; `model` in `output` by default.
-            batch_files: Where workers in other processes find the batches, as in `Trainer`.
+            batch_files: Where workers in other processes find the batches, as in `TensorFlowLoop`.
 
         Returns:
             Scores by name; nothing where nothing is exported.

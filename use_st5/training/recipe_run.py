@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +11,15 @@ from typing import Any
 
 import keras
 
-from use_st5._files import atomic_path, sole_writer
+from use_st5._files import sole_writer
+from use_st5._files import write_json as write_json
 from use_st5._model_manifest import check_replaceable
 from use_st5._progress import progress_lines, watched
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, remote_path
 from use_st5.data.prepared import open_prepared, prepare
-from use_st5.training.array_data import ArrayData
-from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.array_data import ArrayData, check_shared
+from use_st5.training.backend_loop import backend_loop
 from use_st5.training.device import Device, check_tensorflow
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
@@ -123,12 +123,6 @@ def checkpoints_folder(output: Path, *, resume: bool, exported: Path | None = No
     return checkpoints
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a file of facts; `scores.json` is the last one: the run is complete."""
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(dict(value), indent=2) + "\n", encoding="utf-8")
-
-
 def _check_places(run: Run) -> None:
     """Refuses folders elsewhere where a recipe writes piece by piece: text and a teacher's vectors.
 
@@ -153,13 +147,9 @@ def _check_batches(run: Run, replicas: int) -> None:
     """
     for stage in run.recipe.stages:
         micro = [stage.options.get(name, 1) for name in ("accumulation", "gradient_cache")]
-        parts = replicas * math.prod(micro)
+        parts = {"replicas": replicas, "micro_batches": math.prod(micro)}
         for task in stage.tasks:
-            if task.batch_size % parts:
-                raise ValueError(
-                    f"Expected the batch size of task '{task.name}' to be a multiple of {parts}, "
-                    f"for {replicas} replicas and their micro-batches. Received: {task.batch_size}"
-                )
+            check_shared(task.batch_size, task.name, **parts)
 
 
 def _prepare(run: Run, steps: int | None) -> None:
@@ -244,7 +234,7 @@ def _train_stage(
         steps = steps or stage.steps or _steps_of_a_pass(tasks, stage)
         optimizer = stage.optimizer(steps)
     with frozen_parts(model, stage.freeze(run)):
-        trainer = backend_trainer(
+        trainer = backend_loop(
             model,
             tasks,
             optimizer,

@@ -13,6 +13,7 @@ from keras import ops
 
 from use_st5._records import read_record
 from use_st5.losses.vector_loss import VectorLoss
+from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import fingerprint, frozen_weights
 from use_st5.training.task import ORDERS, Order, Task
 
@@ -44,13 +45,8 @@ def check_tasks(
     for task in tasks:
         task.check_features()
         task.loss.check_encoder(encoder)
-        counts = {"replicas": replicas, "micro-batches": micro_batches, "pieces": pieces}
-        if min(counts.values()) < 1 or task.batch_size % math.prod(counts.values()):
-            parts = " x ".join(f"{number} {name}" for name, number in counts.items())
-            raise ValueError(
-                f"Expected the batch size of task '{task.name}' to be a multiple of {parts}. "
-                f"Received: {task.batch_size}"
-            )
+        parts = {"replicas": replicas, "micro_batches": micro_batches, "pieces": pieces}
+        check_shared(task.batch_size, task.name, **parts)
         if pieces > 1 and not isinstance(task.loss, VectorLoss):
             raise ValueError(
                 f"Expected the loss of task '{task.name}' to be a VectorLoss, for gradient_cache: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import re
@@ -14,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from use_st5._files import sole_writer
+from use_st5._files import sole_writer, write_json
 from use_st5._model_manifest import check_replaceable
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, names_in, remote_path, remove
+from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.recipe_run import write_json
-from use_st5.training.settings import Settings
+from use_st5.training.arguments import FileArguments
 from use_st5.training.sources import Source
 
 # A model TO has its run in the folder TO.run.
@@ -50,7 +49,7 @@ def request_of(
     sources: Sequence[Source],
     dev: Sequence[Source],
     test: Sequence[Source],
-    settings: Settings,
+    settings: FileArguments,
 ) -> dict[str, Any]:
     """What a run can only be continued with."""
     named = model.name or "" if isinstance(model, TrainableEncoder) else as_written(model)
@@ -59,9 +58,23 @@ def request_of(
         "train": [_described(source) for source in sources],
         "dev": [_described(source) for source in dev],
         "test": [_described(source) for source in test],
-        "settings": dataclasses.asdict(settings),
+        "settings": _plain(settings),
     }
     return json.loads(json.dumps(request, default=list))
+
+
+def _plain(settings: FileArguments) -> dict[str, Any]:
+    """The arguments as JSON has them; of a loss its class and its own arguments."""
+    found: dict[str, Any] = json.loads(json.dumps(vars(settings), default=_as_json))
+    return found
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, TaskLoss):
+        config = value.get_config()
+        config.pop("name")  # numbered by process
+        return {"class": type(value).__name__, **config}
+    return getattr(value, "__qualname__", None) or [*value]
 
 
 def _described(source: Source) -> dict[str, Any]:
@@ -154,7 +167,7 @@ def _begun(work: Path) -> dict[str, Any] | None:
             "later use_st5 wrote it. Update use_st5."
         )
     # A setting that an earlier version did not know was as it is by default.
-    usual = json.loads(json.dumps(dataclasses.asdict(Settings()), default=list))
+    usual = _plain(FileArguments())
     fields: dict[str, Any] = msgspec.to_builtins(found)
     fields["settings"] = usual | fields["settings"]
     return {name: value for name, value in fields.items() if name != "format"}

@@ -38,7 +38,7 @@ def sharded(
 
         >>> keras.distribution.set_distribution(sharded(model=4))
         >>> encoder = TrainableEncoder.load("t5-11b")
-        >>> JaxTrainer(encoder, [task], optimizer).run(1000)
+        >>> JaxLoop(encoder, [task], optimizer).run(1000)
 
     Args:
         model: Devices along which weights are cut; divides their number.
@@ -65,19 +65,6 @@ def sharded(
     )
 
 
-def check_rows(rows: int) -> None:
-    """Checks that the distribution that is set can cut a batch.
-
-    Raises:
-        ValueError: It cannot.
-    """
-    parts = _parts_of_batch()
-    if rows % parts:
-        raise ValueError(
-            f"batch_size: expected a number that {parts} devices can share, received {rows}."
-        )
-
-
 def placed(batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """A batch's arrays where the distribution that is set wants them; as they are without one."""
     distribution = keras.distribution.distribution()
@@ -91,7 +78,8 @@ def placed(batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
     }
 
 
-def _parts_of_batch() -> int:
+def parts_of_batch() -> int:
+    """Into how many parts the distribution that is set cuts a batch; 1 without one."""
     distribution = keras.distribution.distribution()
     if distribution is None:
         return 1

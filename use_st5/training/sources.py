@@ -25,7 +25,7 @@ from use_st5.data.sentence_splitter import split_sentences
 from use_st5.data.tables import DataSet, Table, table_of
 from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
-from use_st5.training.tasks import NEIGHBOURS, TEXTS, TaskSpec, task_of
+from use_st5.training.tasks import NEIGHBOURS, TASKS, TEXTS, TaskSpec, task_of
 
 _TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
 _TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
@@ -179,6 +179,7 @@ def open_source(
     *,
     task: str | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
+    tasks: Mapping[str, TaskSpec] = TASKS,
 ) -> Source:
     """Looks at a file's columns, and says what it teaches.
 
@@ -186,6 +187,7 @@ def open_source(
         given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=RATE` may follow.
         task: The name of its task, or such names by file; None: as its columns say.
         columns: Key, such as "anchor" → the file's own name for that column.
+        tasks: The tasks that there are, by name.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -201,7 +203,7 @@ def open_source(
         return Source(name, kind, {"text": "text"}, rate, task is not None)
     names = _column_names(name, path)
     renamed = _renamed(names, columns or {})
-    kind = task_of([*renamed], name, task)
+    kind = task_of([*renamed], name, task, tasks)
     found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
     source = Source(name, kind, found, rate, task is not None)
     if kind is NEIGHBOURS and task is None and not source.runs_on():

@@ -123,7 +123,7 @@ class Survey:
             return f"{shown}none is cut"
         return (
             f"{shown}training cuts {cut:,} of them ({cut / len(self.lengths):.1%}) at {limit:,} "
-            "tokens" + (" (--max-tokens changes this)" if longer else ", all that the model reads")
+            "tokens" + (" (--max-length changes this)" if longer else ", all that the model reads")
         )
 
 

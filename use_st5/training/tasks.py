@@ -19,10 +19,10 @@ from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.simcse_loss import SimCSELoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.task_loss import TaskLoss
-from use_st5.models.family import Family
 from use_st5.training.validation import Metric, accuracy, correlation, halves_retrieval, retrieval
 
 if TYPE_CHECKING:
+    from use_st5.models.family import Family
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.survey import Survey
 
@@ -31,6 +31,8 @@ _NEGATIVE = "negative_{}"
 _MOST_NEGATIVES = 16
 # The decoder of neighbours predicts the most frequent words alone.
 _DECODER_WORDS = 8000
+# Of models of no known family.
+_RATE_OF_OTHERS = 3e-5
 # LoRA's adapters start at zero and a fresh model at random values: both need larger steps.
 _RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
 
@@ -296,7 +298,12 @@ TASKS = {
 }
 
 
-def task_of(names: Sequence[str], where: str, asked: str | None = None) -> TaskSpec:
+def task_of(
+    names: Sequence[str],
+    where: str,
+    asked: str | None = None,
+    tasks: Mapping[str, TaskSpec] = TASKS,
+) -> TaskSpec:
     """The task of a file.
 
     Of running text and single texts, which have the same column, it is the former; who reads the
@@ -306,14 +313,15 @@ def task_of(names: Sequence[str], where: str, asked: str | None = None) -> TaskS
         names: Of the file's columns.
         where: The file, for messages.
         asked: The task that the file is said to have; None: as its columns say.
+        tasks: The tasks that there are, by name.
 
     Raises:
         ValueError: No task fits the columns, or several do and none was asked for, or there is no
             such task.
     """
     if asked is not None:
-        return _asked(names, where, asked)
-    fitting = [each for each in TASKS.values() if {*each.needed} <= {*each.found_in(names)}]
+        return _asked(names, where, asked, tasks)
+    fitting = [each for each in tasks.values() if {*each.needed} <= {*each.found_in(names)}]
     # A text with a label is more than a text, a scored pair more than a pair.
     used = [{*kind.found_in(names).values()} for kind in fitting]
     best = [
@@ -329,23 +337,23 @@ def task_of(names: Sequence[str], where: str, asked: str | None = None) -> TaskS
         )
     raise ValueError(
         f"{where}: no task fits the columns that were found, {_shown(names)}. Known are: "
-        f"{known_columns()}. Does the file begin with a line of column names?"
+        f"{known_columns(tasks)}. Does the file begin with a line of column names?"
     )
 
 
-def known_columns() -> str:
+def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
     """The columns of all tasks, in a line."""
     shown = dict.fromkeys(
         ", ".join(kind.needed) + (" [, negative …]" if kind is PAIRS else "")
-        for kind in TASKS.values()
+        for kind in tasks.values()
     )
     return "; ".join(shown)
 
 
-def _asked(names: Sequence[str], where: str, asked: str) -> TaskSpec:
-    if asked not in TASKS:
-        raise ValueError(f"task: expected one of {', '.join(TASKS)}, received {asked!r}.")
-    kind = TASKS[asked]
+def _asked(names: Sequence[str], where: str, asked: str, tasks: Mapping[str, TaskSpec]) -> TaskSpec:
+    if asked not in tasks:
+        raise ValueError(f"task: expected one of {', '.join(tasks)}, received {asked!r}.")
+    kind = tasks[asked]
     missing = [key for key in kind.needed if key not in kind.found_in(names)]
     if missing:
         wanted = "; ".join(" or ".join(kind.columns[key]) for key in missing)

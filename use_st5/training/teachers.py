@@ -1,10 +1,9 @@
-"""Who teaches beside the files: an encoder, its vectors in a file, or a judge of pairs."""
+"""Teachers beside the files: an encoder, its vectors in a file, or a cross-encoder."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,10 @@ from use_st5._remote_files import brought
 from use_st5._streams import batched
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.data._records import format_of, records
-from use_st5.data.prepared_column import PreparedColumn
-from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.models.family import family_of
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.held_out import training_rows
-from use_st5.training.model_loading import batch_widths
-from use_st5.training.recipe import Examples, RecipeTask
-from use_st5.training.settings import Settings
 from use_st5.training.sources import Row
-from use_st5.training.survey import Survey
-from use_st5.training.validation import DevelopmentSet
 
-# The start's own similarities; and a teacher, as in the recipe `use_dan_en`.
-_OWN_WEIGHTS: dict[str, Any] = {"vector_weight": 0.0, "similarity_weight": 1.0}
-_TEACHER_WEIGHTS: dict[str, Any] = {
-    **{"similarity_weight": 10.0, "ranking_weight": 1.0, "temperature": 0.1}
-}
 _AT_ONCE = 2048
 
 
@@ -109,67 +95,19 @@ def open_teacher(given: str) -> Teacher:
     return CrossEncoder.of(teacher) if family_of(teacher.model).texts == 2 else teacher
 
 
-def taught_vectors(
-    teacher: TrainableEncoder | VectorFile,
-    encoder: TrainableEncoder,
-    surveys: Sequence[Survey],
-    sets: Collection[DevelopmentSet],
-    settings: Settings,
-    *,
-    name: str,
-    limit: int,
-    rate: float,
-) -> RecipeTask:
-    """What a teacher says of the training texts, before the first step.
-
-    Args:
-        teacher: Gives the vectors; where it is the learner itself, its similarities are kept.
-        encoder: What learns.
-        surveys: Whose texts; of a file of vectors those that have one.
-        sets: The rows that do not train.
-        settings: How.
-        name: Of the task.
-        limit: Tokens of a text that are read.
-        rate: Its weight.
-
-    Raises:
-        ValueError: No text has a vector in the file.
-    """
-    texts = (
-        row[key]
-        for found in surveys
-        for row in training_rows(found, sets)
-        for key in found.source.kind.texts
-        if key in row
-    )
-    distinct = [*dict.fromkeys(texts)]
-    if isinstance(teacher, VectorFile):
-        distinct = _with_vector(distinct, teacher)
-    width = min(limit, max(2, *(int(found.lengths.max()) for found in surveys)))
-
-    def read(_data: Path) -> Iterator[Row]:
-        for text, vector in zip(distinct, teacher.encode(distinct), strict=True):
-            yield {"sentence": text, "teacher": vector}
-
-    weights = _OWN_WEIGHTS if teacher is encoder else _TEACHER_WEIGHTS
-    columns = {"sentence": PreparedColumn("ids", width), "teacher": PreparedColumn("vector")}
-    return RecipeTask(
-        name=name,
-        loss=partial(TeacherLoss, teacher_dim=teacher.dimension, **weights),
-        data=Examples(read, columns, buckets=batch_widths(encoder, width)),
-        batch_size=settings.batch_size,
-        rate=rate,
-    )
-
-
-def judged(rows: Iterator[Row], judge: CrossEncoder) -> Iterator[Row]:
+def scored_by(scorer: CrossEncoder, rows: Iterator[Row]) -> Iterator[Row]:
     """Rows of two texts with the score that a cross-encoder gives them, in 0 … 1."""
     for chunk in batched(rows, _AT_ONCE):
-        scores = judge.predict((row["sentence1"], row["sentence2"]) for row in chunk)
+        scores = scorer.predict((row["sentence1"], row["sentence2"]) for row in chunk)
         yield from (row | {"score": float(s)} for row, s in zip(chunk, scores, strict=True))
 
 
-def _with_vector(texts: Sequence[str], file: VectorFile) -> list[str]:
+def texts_with_vectors(texts: Sequence[str], file: VectorFile) -> list[str]:
+    """The texts that have a vector in a file.
+
+    Raises:
+        ValueError: There is none.
+    """
     known = [text for text in texts if text in file]
     if not known:
         raise ValueError(

@@ -19,20 +19,19 @@ from typing import Any, NamedTuple, Self
 import keras
 import numpy as np
 
-from use_st5._files import atomic_path, sole_writer
+from use_st5._files import atomic_path, sole_writer, write_json
 from use_st5._records import read_record
 from use_st5.losses.pair_logit_loss import PairLogitLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.inference import inference
 from use_st5.training.array_data import ArrayData
-from use_st5.training.backend_trainer import backend_trainer
+from use_st5.training.backend_loop import backend_loop
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.linear_warmup import LinearWarmup
 from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, widths
-from use_st5.training.recipe_run import write_json
 from use_st5.training.run_checks import check_begun_with
 from use_st5.training.task import Task
 from use_st5.training.trans_encoder import Learner, Lesson, Taught, TransEncoder
@@ -192,7 +191,7 @@ class _Course:
             optimizer = _optimizer(lesson, rate, steps)
         below = model.keras.encoder if kind == "cross" else model.keras
         with frozen_parts(below, lesson.freeze):
-            trainer = backend_trainer(
+            trainer = backend_loop(
                 model.keras,
                 [Task(f"{kind}_{learner.name}", loss, data, batch_size=batch_size)],
                 optimizer,

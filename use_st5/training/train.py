@@ -1,9 +1,10 @@
-"""A training on one's own data, from the files to the exported encoder."""
+"""`use_st5.train`: from files to an exported encoder."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +12,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from use_st5._records import read_record
+import keras
+
+from use_st5._files import write_json
+from use_st5._progress import progress_lines
 from use_st5._remote_files import as_written, remote_path
+from use_st5.models.inference import in_float32
+from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.argument_checks import check_arguments
+from use_st5.training.arguments import FileArguments, make_arguments
+from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
-from use_st5.training.course import Course, shown_time
 from use_st5.training.device import Device, check_tensorflow
 from use_st5.training.finished_run import (
     Result,
@@ -26,38 +33,37 @@ from use_st5.training.finished_run import (
     write_result,
 )
 from use_st5.training.history import History
+from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card, plot_line
-from use_st5.training.model_loading import copied, open_learner
-from use_st5.training.pair_cycles import PairCycles
-from use_st5.training.plan import plan
-from use_st5.training.recipe import StrategyName
-from use_st5.training.recipe_run import HISTORY
+from use_st5.training.model_loading import FRESH, copied, open_model
+from use_st5.training.pair_cycles import train_in_cycles
+from use_st5.training.plan import TrainingPlan, make_plan
 from use_st5.training.run_folder import absolute, begin, request_of, run_folder
-from use_st5.training.settings import Settings, make_settings
 from use_st5.training.sources import Source, open_source, split_rate
-from use_st5.training.tasks import SCORED_PAIRS, UNSCORED_PAIRS
-from use_st5.training.validation import apart, test_scores
+from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
+from use_st5.training.trainer import Trainer
+from use_st5.training.validation import measure, test_scores
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
         folder: The exported encoder, a SavedModel of strings.
-        run: The folder with checkpoints, TensorBoard's files and the plot.
-        before: The scores of the start on the rows that validate, by name.
-        after: Those of what was exported. The best step was chosen by these rows, so that they
+        run: The folder with TensorBoard's files, the plot and the classifiers.
+        before: The scores of the start on the validation rows, by name.
+        after: Those of the exported encoder. The best step was chosen by these rows, so that they
             flatter it a little.
         monitor: The score that the best step was chosen by.
-        best_step: The step that was exported; 0: the start, which nothing was better than.
+        best_step: The step that was exported; 0: the start, since no step was better.
         steps: Steps that were made.
         classifiers: One for each file of texts and labels.
-        test_before: The scores of the start on the rows that test, which choose nothing and are
-            read once; empty where there are none.
-        test_after: Those of what was exported.
+        test_before: The scores of the start on the test rows, which choose nothing and are
+            evaluated once; empty where there are none.
+        test_after: Those of the exported encoder.
     """
 
     folder: Path
@@ -82,78 +88,192 @@ def train(
     files: Files,
     to: str | os.PathLike[str],
     *,
-    dev: Files = (),
+    validation: Files = (),
     test: Files = (),
     task: str | Mapping[str, str] | None = None,
+    tasks: Sequence[TaskSpec] = (),
     columns: Mapping[str, str] | None = None,
     settings: str | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
     overwrite: bool = False,
-    strategy: StrategyName | None = None,
+    strategy: str | None = None,
     batch_files: str | os.PathLike[str] | None = None,
-    on_news: Callable[[str], None] = lambda line: None,
-    **options: Any,
+    log: Callable[[str], None] = lambda line: None,
+    **args: Any,
 ) -> Trained:
-    """Trains an encoder on files whose columns say what they teach, and exports the best step.
+    """Trains an encoder on files whose columns state the task, and exports the best step.
 
-    The encoder is measured before the first step, and exported as it was where no step was better.
-    A run that was interrupted goes on when it is called again with the same arguments, from the
-    last checkpoint in `TO.run`; on any machine, where model, files and `to` lie on gs:// or alike.
+    The encoder is evaluated before the first step, and exported as it was if no step was better.
+    The same call continues an interrupted run from the last checkpoint in `TO.run`.
 
     Args:
-        model: A bundled name, a folder, a checkpoint of another library, `fresh:PRESET` (a named
-            shape with the vocabulary of the files), or an encoder, which is trained itself.
+        model: A bundled name, a folder, a checkpoint, `fresh:PRESET` (a named shape with the
+            vocabulary of the files), or an encoder, which is trained itself.
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
-            data sets, `NAME[SPLIT]`. Several are mixed by their sizes or, with `=RATE`, by rates.
+            data sets, `NAME[SPLIT]`; mixed by their sizes or, with `=WEIGHT`, by weights.
         to: The folder to write, a SavedModel that takes strings.
-        dev: Files that validate: they choose the step; none: rows of `files` are set aside.
-        test: Files that test the result, once; none, and no `dev`: half of the rows set aside.
-        task: A name in `TASKS` for all files, or such names by file; None: as columns say.
+        validation: Files whose rows choose the step; none: rows of `files` are set aside.
+        test: Files that test the result, once; with neither, half of the rows set aside.
+        task: The name of the task of all files, or names by file; None: as their columns state.
+        tasks: Tasks of your own; one replaces that of `TASKS` with the same name.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
-        overwrite: Whether the model in `to`, and what another run wrote into `TO.run`, goes.
-        strategy: Where a copy learns, as in `Recipe.run`, on one machine; a run may change it.
-        batch_files: Where workers in other processes find the batches, as in `Trainer`.
-        on_news: Called with each line about the files, the settings and the result.
-        **options: What differs from the settings: attributes of `Settings`, such as `epochs=1`.
+        callbacks: Keras callbacks, as in `Trainer`.
+        overwrite: Whether to replace the model in `to`, and what another run wrote into `TO.run`.
+        strategy: Where to train: "one", "mirrored" or "tpu"; a run may change it.
+        batch_files: Where workers in other processes find the batches (`TensorFlowLoop`).
+        log: Called with each line about the files, the arguments and the result.
+        **args: Attributes of `FileArguments`: `epochs=1`, a `loss` of your own, and so on.
 
     Returns:
         Folder, scores before and after, and the step that was exported.
 
     Raises:
         FileNotFoundError: There is no such model or file.
-        FileExistsError: `to` holds something, or another run was begun there.
-        TypeError, ValueError: An argument does not fit, or a file teaches nothing that is known.
+        FileExistsError: `to` is not empty, or another run was begun there.
+        TypeError, ValueError: An argument does not fit, or no task fits a file.
         BlockingIOError: Another process is writing there.
     """
-    chosen = _chosen(locals())
-    target, device = Path(to), _device(strategy, batch_files, chosen)
-    sources = _sources(files, task, columns)
-    measured, tested = (_development_sources(each, task, columns) for each in (dev, test))
-    request = request_of(model, sources, measured, tested, chosen)
+    check_arguments(locals())
+    arguments = make_arguments(settings, **args)
+    device = _device(strategy, batch_files, arguments)
+    sources = _open_sources(files, validation, test, task=task, columns=columns, tasks=tasks)
+    return _train(model, sources, arguments, Path(to), device, callbacks, log, overwrite=overwrite)
+
+
+def _train(
+    model: str | os.PathLike[str] | TrainableEncoder,
+    sources: tuple[list[Source], list[Source], list[Source]],
+    arguments: FileArguments,
+    target: Path,
+    device: Device,
+    callbacks: Sequence[keras.callbacks.Callback],
+    log: Callable[[str], None],
+    *,
+    overwrite: bool,
+) -> Trained:
+    """Trains on training, validation and test files, unless the same call did so before."""
+    request = request_of(model, *sources, arguments)
     with run_folder(target, request, overwrite=overwrite) as work:
         if not overwrite and (done := result_of(work, target)) is not None:
-            return _trained(done, work, target, on_news)
-        course = _course(model, sources, measured, tested, chosen, device)
-        where = _places(course, target, strategy, batch_files)
+            return _trained_before(done, work, target, log)
+        encoder = open_model(model, sources[0], arguments)
+        if "strategy" in device.options:
+            with device.scope():
+                encoder = copied(encoder)
+        plan = make_plan(model, encoder, *sources, arguments)
+        if plan.in_cycles:
+            _check_places_of_cycles(target, device, callbacks)
         begin(work, request, overwrite=overwrite)
-        return _carried_out(course, work, target, on_news, where)
+        return _run(plan, work, target, device, callbacks, log)
 
 
-def _chosen(given: Mapping[str, Any]) -> Settings:
-    """The settings of a call of `train`, whose arguments are checked.
+def _run(
+    plan: TrainingPlan,
+    work: Path,
+    target: Path,
+    device: Device,
+    callbacks: Sequence[keras.callbacks.Callback],
+    log: Callable[[str], None],
+) -> Trained:
+    """Trains, exports, and writes card, plot, classifiers and result."""
+    forget_result(work)
+    for line in plan.lines():
+        log(line)
+    began = time.monotonic()
+    test_before = test_scores(plan.tests, plan.encoder.encode)
+    if plan.in_cycles:
+        history = train_in_cycles(plan, work, device.options)
+    else:
+        history = _train_in_steps(plan, work, device, callbacks)
+    write_json(work / "history.json", {"": history.to_state()})
+    with progress_lines(lambda: f"evaluating and exporting {as_written(target)}"):
+        encoder = _trained_encoder(plan)
+        before = {name: value for name, value in history.evaluations[0].items() if name != "step"}
+        validation = {"before": before, "after": measure(plan.sets)[0](encoder.encode)}
+        test = {"before": test_before, "after": test_scores(plan.tests, encoder.encode)}
+        encoder.card = card(plan, history, validation, test, target)
+        encoder.export(target, storage=plan.arguments.precision or encoder.stored)
+    log(f"took {datetime.timedelta(seconds=round(time.monotonic() - began))}")
+    log(plot_line(history, work, plan.monitor, plan.unit))
+    seed = plan.arguments.seed
+    classifiers = write_classifiers(
+        plan.surveys, plan.sets, plan.tests, absolute(target), work, seed=seed
+    )
+    for each in classifiers:
+        log(each.line())
+    result = Result(
+        model_hash=model_hash(target),
+        monitor=plan.monitor,
+        best_step=history.best_step or 0,
+        steps=history.step,
+        validation=validation,
+        test=test,
+        classifiers=[each.path.name for each in classifiers],
+    )
+    for line in plan.result_lines(result):
+        log(line)
+    write_result(work, result)
+    return _as_trained(result, work, target, classifiers)
 
-    Raises:
-        TypeError: An argument is of another type than it can be.
-        ValueError: There is no such setting, or a value is out of its range.
-    """
-    check_arguments(given)
-    return make_settings(given["settings"], **given["options"])
+
+def _train_in_steps(
+    plan: TrainingPlan,
+    work: Path,
+    device: Device,
+    callbacks: Sequence[keras.callbacks.Callback],
+) -> History:
+    """Trains the encoder of a plan on its tasks, and gives it the weights of the best step."""
+    arguments, encoder = plan.arguments, plan.encoder
+    heads = {}
+    for task in plan.tasks:
+        found = task.survey if arguments.head_init == "linear-probe" else None
+        if found and found.source.kind.label and has_heads(task.make_loss()):
+            held, seed = plan.held, arguments.seed
+            heads[task.name] = probe_weights(task.make_loss, found, held, encoder, seed)
+    with progress_lines(lambda: "tokenizing the files"):
+        data = {task.name: task.prepared(encoder, work / "prepared") for task in plan.tasks}
+    keras.utils.set_random_seed(arguments.seed)
+    with device.scope():
+        adapters = None
+        if arguments.lora_rank is not None:
+            adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
+        losses = {task.name: task.make_loss() for task in plan.tasks}
+        for name, fitted in heads.items():
+            losses[name].build((None, encoder.dimension))
+            losses[name].set_weights(fitted)
+    weights = {task.name: task.weight for task in plan.tasks if task.weight is not None}
+    trainer = Trainer(
+        encoder,
+        {name: (data[name], losses[name]) for name in data},
+        dataclasses.replace(arguments, steps=plan.steps),
+        evaluate=measure(plan.sets)[0],
+        monitor=plan.monitor,
+        mixing_weights=weights,
+        callbacks=callbacks,
+        folder=work / "checkpoints",
+        strategy=device.options.get("strategy"),
+        batch_files=device.options.get("batch_files"),
+    )
+    history = trainer.train()
+    if adapters is not None:
+        adapters.merge()
+    return history
+
+
+def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
+    """The encoder to export, which computes in float32."""
+    return TrainableEncoder(
+        in_float32(plan.encoder.model),
+        plan.encoder.vectorizer,
+        name=Path(plan.start.removeprefix(FRESH)).name + "_tuned",
+        max_length=plan.encoder.max_length,
+        metadata=plan.metadata,
+    )
 
 
 def _device(
-    strategy: StrategyName | None,
-    batch_files: str | os.PathLike[str] | None,
-    settings: Settings,
+    strategy: str | None, batch_files: str | os.PathLike[str] | None, arguments: FileArguments
 ) -> Device:
     """Where the training runs.
 
@@ -166,108 +286,38 @@ def _device(
         raise ValueError(
             "strategy: `train` uses one machine: one, mirrored or tpu. Received: multi_worker."
         )
-    device = Device(strategy, None, batch_files)
-    if settings.batch_size % device.replicas:
-        raise ValueError(
-            f"batch_size: expected a number that {device.replicas} replicas can share, received "
-            f"{settings.batch_size}."
-        )
+    device = Device(strategy, None, None if batch_files is None else as_written(batch_files))
+    check_shared(arguments.batch_size, replicas=device.replicas)
     return device
 
 
-def _course(
-    model: str | os.PathLike[str] | TrainableEncoder,
-    sources: Sequence[Source],
-    dev: Sequence[Source],
-    test: Sequence[Source],
-    settings: Settings,
-    device: Device,
-) -> Course:
-    encoder = _learner(model, sources, settings, device)
-    return plan(model, encoder, sources, dev, test, settings, replicas=device.replicas)
+def _check_places_of_cycles(
+    target: Path, device: Device, callbacks: Sequence[keras.callbacks.Callback]
+) -> None:
+    """Refuses what a training in cycles, each of which is several trainings, does not have.
+
+    Raises:
+        ValueError: It is there.
+    """
+    files = device.options.get("batch_files")
+    for name, given in (("batch_files", files), ("callbacks", callbacks or None)):
+        if given is not None:
+            raise ValueError(
+                f"{name}: expected none, since pairs without a score are learned in cycles, in "
+                f"which each training starts with the result of the one before. Received: {given}"
+            )
+    if remote := remote_path(target):
+        raise ValueError(
+            f"{remote}: expected a local folder, since pairs without a score are learned in "
+            "cycles, which write it piece by piece. Copy the folder when it is done."
+        )
 
 
-def _learner(
-    model: str | os.PathLike[str] | TrainableEncoder,
-    sources: Sequence[Source],
-    settings: Settings,
-    device: Device,
-) -> TrainableEncoder:
-    encoder = open_learner(model, sources, settings)
-    if "strategy" not in device.options:
-        return encoder
-    with device.scope():
-        return copied(encoder)
-
-
-def _carried_out(
-    course: Course,
-    work: Path,
-    target: Path,
-    on_news: Callable[[str], None],
-    options: Mapping[str, Any],
+def _trained_before(
+    result: Result, work: Path, target: Path, log: Callable[[str], None]
 ) -> Trained:
-    forget_result(work)
-    for line in course.lines():
-        on_news(line)
-    start = test_scores(course.tests, course.encoder.encode)
-    scores = _run(course, work, target, start, on_news, options)
-    return _finish(course, work, target, start, scores, on_news)
-
-
-def _run(
-    course: Course,
-    work: Path,
-    target: Path,
-    start: Mapping[str, float],
-    on_news: Callable[[str], None],
-    options: Mapping[str, Any],
-) -> Mapping[str, float]:
-    """Trains and exports, says how long that took, and gives the scores of what was exported."""
-    recipe = dataclasses.replace(
-        course.recipe, card=lambda run, scores: card(course, _history(work), start, scores, target)
-    )
-    began = time.monotonic()
-    scores = recipe.run(Path(), work, exported=target, **options)
-    on_news(f"took {shown_time(time.monotonic() - began)}")
-    return scores
-
-
-def _finish(
-    course: Course,
-    work: Path,
-    target: Path,
-    start: Mapping[str, float],
-    scores: Mapping[str, float],
-    on_news: Callable[[str], None],
-) -> Trained:
-    history = _history(work)
-    before = {name: value for name, value in history.evaluations[0].items() if name != "step"}
-    after, test_after = apart(scores)
-    on_news(plot_line(history, work, course.monitor, course.unit))
-    classifiers = write_classifiers(
-        course.surveys, course.sets, course.tests, absolute(target), work, seed=course.settings.seed
-    )
-    for each in classifiers:
-        on_news(each.line())
-    result = Result(
-        model_hash=model_hash(target),
-        monitor=course.monitor,
-        best_step=history.best_step or 0,
-        steps=history.step,
-        validation={"before": before, "after": after},
-        test={"before": apart(start)[1], "after": test_after},
-        classifiers=[each.path.name for each in classifiers],
-    )
-    for line in course.results(result):
-        on_news(line)
-    write_result(work, result)
-    return _as_trained(result, work, target, classifiers)
-
-
-def _trained(result: Result, work: Path, target: Path, on_news: Callable[[str], None]) -> Trained:
     """What an earlier call with the same arguments made."""
-    on_news(
+    log(
         f"{as_written(target)} was trained by the same call before: there is nothing to do. Give "
         "--overwrite to train anew."
     )
@@ -292,81 +342,52 @@ def _as_trained(
     )
 
 
-def _history(work: Path) -> History:
-    record = read_record(work / HISTORY, dict[str, Any], remedy="Train again with --overwrite.")
-    history = History(**record[""])
-    # Version 0.2 called accuracy@k "recall_at_k".
-    history.evaluations = [
-        {name.replace("recall_at_", "accuracy@"): value for name, value in each.items()}
-        for each in history.evaluations
-    ]
-    return history
-
-
 def _listed(files: Files) -> list[str | os.PathLike[str]]:
     return [files] if isinstance(files, str | os.PathLike) else [*files]
 
 
-def _sources(
-    files: Files, task: str | Mapping[str, str] | None, columns: Mapping[str, str] | None
-) -> list[Source]:
-    """What is learnt from."""
-    given = _listed(files)
-    names = [split_rate(each)[0] for each in given]
+def _open_sources(
+    files: Files,
+    validation: Files,
+    test: Files,
+    *,
+    task: str | Mapping[str, str] | None,
+    columns: Mapping[str, str] | None,
+    tasks: Sequence[TaskSpec],
+) -> tuple[list[Source], list[Source], list[Source]]:
+    """The training, validation and test files, each with its task."""
+    known = TASKS | {spec.name: spec for spec in tasks}
+    names = [split_rate(each)[0] for each in _listed(files)]
     if isinstance(task, Mapping) and (unknown := set(task) - set(names)):
         raise ValueError(
             f"task: expected names among the training files, {', '.join(names)}; received "
             f"{', '.join(sorted(unknown))}."
         )
-    sources = [open_source(each, task=task, columns=columns) for each in given]
+    options: dict[str, Any] = {"columns": columns, "tasks": known}
+    sources = [open_source(each, task=task, **options) for each in _listed(files)]
     if not sources:
         raise ValueError("Expected at least one file to learn from, received none.")
-    return sources
+    validating, testing = (
+        [_evaluation_source(each, task, options) for each in _listed(given)]
+        for given in (validation, test)
+    )
+    return sources, validating, testing
 
 
-def _development_sources(
-    files: Files, task: str | Mapping[str, str] | None, columns: Mapping[str, str] | None
-) -> list[Source]:
-    return [_development_source(each, task, columns) for each in _listed(files)]
-
-
-def _development_source(
+def _evaluation_source(
     given: str | os.PathLike[str],
     task: str | Mapping[str, str] | None,
-    columns: Mapping[str, str] | None,
+    options: dict[str, Any],
 ) -> Source:
-    """A file that measures: by the task that is asked for where it has its columns, or its own."""
+    """A file to evaluate on: of the task that is asked for if it has its columns, or its own."""
     source = None
     with contextlib.suppress(ValueError):
-        source = open_source(given, task=task, columns=columns)
-    source = source or open_source(given, columns=columns)
-    if source.kind is UNSCORED_PAIRS:
+        source = open_source(given, task=task, **options)
+    source = source or open_source(given, **options)
+    if source.kind.metric is None:
+        score = " or ".join(SCORED_PAIRS.columns["score"])
         raise ValueError(
-            f"{source.name}: pairs without a score measure nothing; expected a further column, "
-            f"{' or '.join(SCORED_PAIRS.columns['score'])}."
+            f"{source.name}: {source.kind.name} measure nothing; pairs need a further column, "
+            f"{score}."
         )
     return source
-
-
-def _places(
-    course: Course,
-    target: Path,
-    strategy: StrategyName | None,
-    batch_files: str | os.PathLike[str] | None,
-) -> dict[str, Any]:
-    """The options of the run; refused are places that a training in cycles has not."""
-    common: dict[str, Any] = {"seed": course.settings.seed, "strategy": strategy}
-    if not isinstance(course.recipe, PairCycles):
-        files = None if batch_files is None else as_written(batch_files)
-        return common | {"batch_files": files}
-    if batch_files is not None:
-        raise ValueError(
-            "batch_files: expected none, since pairs without a score are learnt in cycles, "
-            f"in which each training begins with what the one before gave. Received: {batch_files}"
-        )
-    if remote := remote_path(target):
-        raise ValueError(
-            f"{remote}: expected a local folder, since pairs without a score are learnt in cycles, "
-            "which write it piece by piece. Copy the folder when it is done."
-        )
-    return common

@@ -1,180 +1,216 @@
-"""The training loop under TensorFlow and any `tf.distribute` strategy."""
+"""`Trainer`: an encoder, data sets with their losses, and arguments."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Sequence
-from pathlib import Path
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import keras
-import tensorflow as tf
 
-from use_st5._remote_files import remote_path
-from use_st5.training.preemption import Preempted
-from use_st5.training.reporter import ScalarWriter, TensorBoardWriter
-from use_st5.training.strategies import (
-    any_worker,
-    check_scope,
-    check_xla,
-    compiles_everything,
-    is_chief,
-    runs_elsewhere,
-    wait_for_workers,
-)
-from use_st5.training.task import Task, steps_of_tasks
-from use_st5.training.task_stream import TaskStream
-from use_st5.training.train_step import TrainStep
-from use_st5.training.training_loop import Metrics, TrainingLoop
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.training.arguments import TrainingArguments
+from use_st5.training.array_data import ArrayData, fitting_batch_size
+from use_st5.training.backend_loop import backend_loop
+from use_st5.training.datasets import Dataset, array_data
+from use_st5.training.frozen_parts import frozen_parts
+from use_st5.training.history import History
+from use_st5.training.task import Task
+from use_st5.training.validation import Encode
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
-# What TensorFlow says of a step that it cannot end because of another process.
-_LOST = (
-    tf.errors.UnavailableError,
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.DeadlineExceededError,
-)
+Evaluate = Callable[[Encode], Mapping[str, float]]
 
 
-class Trainer(TrainingLoop):
-    """Trains one encoder on several tasks under TensorFlow.
+class Trainer:
+    """Trains an encoder on one or several data sets, each with its loss.
+
+    Each step has a batch of one data set. Batches are a function of seed and step: with a `folder`
+    a training that was interrupted continues from its last checkpoint, to the same weights. It runs
+    on TensorFlow or JAX, whichever Keras runs on.
+
+    A data set is an Arrow table, any iterable of dicts (a Hugging Face `Dataset` is one), a
+    `tf.data.Dataset` of dicts, or `ArrayData`, which needs no memory where its arrays are memory
+    maps (`use_st5.data.prepare`). Its columns are found by the names of the loss's features, or by
+    the names that `TASKS` knows, such as "question" and "answer".
 
     Args:
-        encoder: As in `TrainingLoop`; made in the strategy's scope, like the optimizer.
-        tasks: As in `TrainingLoop`.
-        optimizer: As in `TrainingLoop`.
-        strategy: Where to run (see `strategy_by_name`); None: the one in scope.
-        jit_compile: Whether XLA compiles the whole step. "auto": with one replica, since XLA cannot
-            compile the collectives of several on CPUs and GPUs (`merge_call` needs Python between
-            the replicas); not on a TPU, where everything is compiled anyhow.
-        tensorboard: Whether to write TensorBoard's files to `folder/logs`.
-        batch_files: A folder that all workers see, on any file system of `tf.io.gfile`; the batches
-            of the whole run are written there before the first step (see `BatchFiles`), and read
-            from there. None: `folder/batches` where other processes train for this one, as on a TPU
-            pod, and elsewhere no files.
-        **options: Those of `TrainingLoop`: folder, seed, steps_per_call, accumulation,
-            gradient_cache, evaluate, evaluate_every, monitor, mode, checkpoint_every,
-            keep_checkpoints, callbacks and progress.
+        encoder: The encoder to train; or a Keras model, if all data are arrays.
+        tasks: Name → data set and loss. A name has letters, digits and underscores.
+        args: How to train; None: the defaults.
+        evaluate: Gets `encode`, which maps texts to vectors, and returns scores by name. It is
+            called before the first step, during the training and at its end; at the end the
+            encoder has the best weights. `DevelopmentSet.scores` is one.
+        monitor: The score that chooses the best weights; None: the first.
+        mode: Whether the "max" or the "min" of it is best.
+        mixing_weights: Task → its weight in the draw of tasks; the number of its examples, if the
+            task is not named here. In a cycle the number of steps that it has in a row.
+        callbacks: Keras callbacks. For them a batch is one call from the host, and an epoch ends
+            with each evaluation.
+        folder: Where checkpoints and TensorBoard's files go, which a later call continues from;
+            None: nothing is kept.
+        strategy: A `tf.distribute` strategy, in whose scope encoder and losses were made.
+        batch_files: Where workers in other processes find the batches (`TensorFlowLoop`).
+        progress: Whether to show progress on the standard error output.
 
     Raises:
-        ValueError: What `TrainingLoop` raises, the encoder or the optimizer is not in the
-            strategy's scope, or other processes train for this one and there is no folder.
+        ValueError: A data set does not have the columns of its loss, or arguments do not fit each
+            other; before the first step.
+
+    Example:
+        >>> trainer = Trainer(
+        ...     encoder,
+        ...     {"faq": (rows, ContrastiveLoss(temperature=0.05))},
+        ...     TrainingArguments(epochs=1, batch_size=32),
+        ... )
+        >>> trainer.train()
+        >>> encoder.export("tuned")
     """
 
     def __init__(
         self,
         encoder: TrainableEncoder | keras.Model,
-        tasks: Sequence[Task],
-        optimizer: keras.optimizers.Optimizer,
+        tasks: Mapping[str, tuple[Dataset, TaskLoss]],
+        args: TrainingArguments | None = None,
         *,
-        strategy: tf.distribute.Strategy | None = None,
-        jit_compile: bool | Literal["auto"] = "auto",
-        tensorboard: bool = False,
+        evaluate: Evaluate | None = None,
+        monitor: str | None = None,
+        mode: Literal["max", "min"] = "max",
+        mixing_weights: Mapping[str, float] | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        folder: str | os.PathLike[str] | None = None,
+        strategy: Any = None,
         batch_files: str | os.PathLike[str] | None = None,
-        **options: Any,
+        progress: bool = True,
     ) -> None:
-        self.strategy = strategy or tf.distribute.get_strategy()
-        alone = self._replicas == 1 and not compiles_everything(self.strategy)
-        self.jit_compile = alone if jit_compile == "auto" else jit_compile
-        self.tensorboard = tensorboard
-        self.batch_files = batch_files
-        super().__init__(encoder, tasks, optimizer, **options)
-        self._train_steps = {name: self._train_step(task) for name, task in self.tasks.items()}
-        self._stream = TaskStream(
-            self.tasks,
-            strategy=self.strategy,
-            seed=self.seed,
-            micro_batches=self.accumulation,
-            files=self._files_folder(),
-        )
+        self.args = args or TrainingArguments()
+        self._model = encoder if isinstance(encoder, keras.Model) else encoder.model
+        self._encoder = None if isinstance(encoder, keras.Model) else encoder
+        self._evaluate, self._folder, self._strategy = evaluate, folder, strategy
+        self._tasks = self._made_tasks(tasks, mixing_weights or {})
+        self.steps = self.args.steps_of(sum(len(task.data) for task in self._tasks))
+        self._options: dict[str, Any] = {
+            "monitor": monitor,
+            "mode": mode,
+            "callbacks": callbacks,
+            "progress": progress,
+        }
+        if strategy is not None:
+            self._options["strategy"] = strategy
+        if batch_files is not None:
+            self._options["batch_files"] = batch_files
 
-    def _learning_rate(self) -> float:
-        # By a tensor: Keras cannot read a variable of several replicas as a number.
-        return float(tf.convert_to_tensor(self.optimizer.learning_rate))
+    def train(self) -> History:
+        """Makes the steps, and gives the encoder the weights of the best evaluation, if any.
 
-    @property
-    def _replicas(self) -> int:
-        return self.strategy.num_replicas_in_sync
-
-    @property
-    def _is_chief(self) -> bool:
-        return is_chief(self.strategy)
-
-    def _scope(self) -> contextlib.AbstractContextManager:
-        return self.strategy.scope()
-
-    def _writer(self) -> ScalarWriter | None:
-        if self.folder is None or not self.tensorboard or not self._is_chief:
-            return None
-        folder = remote_path(self.folder)
-        return TensorBoardWriter(f"{folder}/logs" if folder else Path(self.folder, "logs"))
-
-    def _files_folder(self) -> str | None:
-        if self.batch_files is not None:
-            return remote_path(self.batch_files) or os.fspath(self.batch_files)
-        if self.folder is not None and runs_elsewhere(self.strategy):
-            return f"{remote_path(self.folder) or os.fspath(self.folder)}/batches"
-        return None
-
-    def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
-        if self._files_folder() is not None:
-            done = self.history.task_steps
-            more = steps_of_tasks(
-                self.tasks,
-                range(self.history.step, steps),
-                order=self.order,
-                seed=self.seed,
-                steps_per_turn=self.steps_per_call,
+        Returns:
+            The steps, the losses and the evaluations.
+        """
+        with contextlib.ExitStack() as stack:
+            folder = self._folder
+            if folder is None and self._evaluate is not None:  # The best weights are kept there.
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+            stack.enter_context(frozen_parts(self._model, self.args.freeze or ()))
+            with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+                optimizer = self._optimizer()
+            loop = backend_loop(
+                self._model,
+                self._tasks,
+                optimizer,
+                folder=folder,
+                tensorboard=folder is not None,
+                **self._evaluation(),
+                **self._loop_options(),
+                **self._options,
             )
-            ends = {name: done[name] + more[name] for name in self.tasks}
-            self._stream.prepare(done, ends, writes=self._is_chief)
-        try:
-            super()._loop(steps, callbacks)
-        except _LOST as error:
-            raise Preempted(
-                "Another worker was lost, or cannot be reached any more "
-                f"({type(error).__name__}; TensorFlow names it above): start this one again, and "
-                "the run goes on from its last checkpoint."
-            ) from error
+            history = loop.run(self.steps)
+            if self._evaluate is not None:
+                loop.restore_best()
+            return history
 
-    def _is_asked_to_stop(self) -> bool:
-        # All workers stop after the same step, or those that go on would wait for the others.
-        return any_worker(self.strategy, self._signal.asked)
+    def _optimizer(self) -> keras.optimizers.Optimizer:
+        if self.args.learning_rate is None and not callable(self.args.optimizer):
+            from use_st5.models.family import Family, known_family
 
-    def _train(self, name: str, first: int, steps: int) -> Metrics:
-        return self._train_steps[name](self._stream.batches(name, first), steps)
+            family = known_family(self._model) or Family
+            rate = family.learning_rates[""]
+            return dataclasses.replace(self.args, learning_rate=rate).make_optimizer(self.steps)
+        return self.args.make_optimizer(self.steps)
 
-    def _save(self) -> None:
-        saved = self._saved_step
-        super()._save()
-        if self._saved_step != saved:
-            wait_for_workers(self.strategy)  # One writes, all may read it next.
-
-    def _train_step(self, task: Task) -> TrainStep:
-        return TrainStep(
-            self.encoder,
-            task,
-            self.optimizer,
-            strategy=self.strategy,
-            accumulation=self.accumulation,
-            gradient_cache=self.gradient_cache,
-            jit_compile=self.jit_compile,
-            static_shapes=compiles_everything(self.strategy),
-        )
-
-    def _check(self, tasks: Sequence[Task]) -> None:
-        super()._check(tasks)
-        check_xla(self.jit_compile, self.strategy)
-        check_scope(self.strategy, self.encoder, self.optimizer)
-        if self.tensorboard and self.folder is None:
-            raise ValueError("TensorBoard's files need a folder. Received: folder=None")
-        if runs_elsewhere(self.strategy) and self.folder is None and self.batch_files is None:
+    def _made_tasks(
+        self, tasks: Mapping[str, tuple[Dataset, TaskLoss]], weights: Mapping[str, float]
+    ) -> list[Task]:
+        if unknown := set(weights) - set(tasks):
             raise ValueError(
-                "Other processes train for this one, which read the batches from files: expected "
-                "a folder that they see, such as batch_files='gs://BUCKET/batches'. Received: "
-                f"batch_files=None, folder=None with {list(self.strategy.extended.worker_devices)}"
+                f"mixing_weights: expected names among {[*tasks]}, received {sorted(unknown)}."
             )
+        parts = {
+            "replicas": 1 if self._strategy is None else self._strategy.num_replicas_in_sync,
+            "micro_batches": self.args.gradient_accumulation_steps,
+            "pieces": self.args.pieces,
+        }
+        made = []
+        for name, (dataset, loss) in tasks.items():
+            data = self._arrays(name, dataset, loss)
+            size = fitting_batch_size(self.args.batch_size, len(data), **parts)
+            weight = weights.get(name, float(len(data)))
+            made.append(Task(name, loss, data, rate=weight, batch_size=size))
+        return made
+
+    def _arrays(self, name: str, dataset: Dataset, loss: TaskLoss) -> ArrayData:
+        if isinstance(dataset, ArrayData):
+            return dataset
+        if self._encoder is None:
+            raise ValueError(
+                f"{name}: a Keras model has no tokenizer. Expected ArrayData, or a "
+                f"TrainableEncoder in place of the model. Received: {type(dataset).__name__}"
+            )
+        length = self.args.text_length(self._encoder.max_length)
+        return array_data(dataset, loss, self._encoder, length, name=name)
+
+    def _evaluation(self) -> dict[str, Any]:
+        interval = self.args.evaluation_interval(self.steps)
+        options: dict[str, Any] = {"checkpoint_every": interval}
+        if (evaluate := self._evaluate) is not None:
+            if self._encoder is None:
+                raise ValueError("evaluate: expected a TrainableEncoder, received a Keras model.")
+            encode = self._encoder.encode
+            options |= {
+                "evaluate": lambda: evaluate(encode),
+                "evaluate_every": interval,
+                "evaluate_start": True,
+                "patience": self.args.early_stopping_patience,
+            }
+        return options
+
+    def _loop_options(self) -> dict[str, Any]:
+        return {
+            "seed": self.args.seed,
+            "order": self.args.task_order,
+            "steps_per_call": self.args.steps_per_call(self.steps),
+            "accumulation": self.args.gradient_accumulation_steps,
+            "gradient_cache": self.args.pieces,
+            "keep_checkpoints": 1,
+            "jit_compile": self._jit_compile(),
+        }
+
+    def _jit_compile(self) -> bool | Literal["auto"]:
+        if self.args.jit_compile is not None:
+            return self.args.jit_compile
+        if keras.config.backend() != "tensorflow":
+            return "auto"
+        import tensorflow as tf
+
+        from use_st5.models.family import Family, known_family
+        from use_st5.training.strategies import compiles_everything
+
+        strategy = self._strategy
+        if strategy and (strategy.num_replicas_in_sync > 1 or compiles_everything(strategy)):
+            return "auto"
+        family = known_family(self._model) or Family
+        return family.compile_on_cpu or bool(tf.config.list_physical_devices("GPU"))

@@ -70,7 +70,7 @@ class TrainingLoop(abc.ABC):
         evaluate_every: Steps between evaluations; there is always one at the end.
         evaluate_start: Whether the encoder is evaluated as it comes, too, and may be the best.
         patience: Evaluations in a row without a better one that end the run; None: nothing does.
-        monitor: The metric whose best checkpoint is kept; may be left out where there is just one.
+        monitor: The metric whose best checkpoint is kept; None: the first.
         mode: Whether the "max" or the "min" of it is best.
         checkpoint_every: Steps between checkpoints, beside those of better evaluations and the end.
         keep_checkpoints: How many of the newest to keep beside the best.

@@ -101,22 +101,9 @@ def measure(sets: Sequence[DevelopmentSet]) -> tuple[Callable[[Encode], Scores],
     return scores, "mean"
 
 
-# Before the names of the scores on rows that chose nothing.
-_TEST = "test_"
-
-
 def test_scores(sets: Sequence[DevelopmentSet], encode: Encode) -> Scores:
-    """The measures on the sets that test, each name behind "test_"; none where there are none."""
-    if not sets:
-        return {}
-    return {f"{_TEST}{name}": value for name, value in measure(sets)[0](encode).items()}
-
-
-def apart(scores: Mapping[str, float]) -> tuple[Scores, Scores]:
-    """Scores as they validate and as they test, the latter by the names of the former."""
-    test = {name: value for name, value in scores.items() if name.startswith(_TEST)}
-    validation = {name: value for name, value in scores.items() if name not in test}
-    return validation, {name.removeprefix(_TEST): value for name, value in test.items()}
+    """The scores on the test rows; none where there are none."""
+    return measure(sets)[0](encode) if sets else {}
 
 
 def correlation(first: str, second: str, score: str) -> Metric:

@@ -21,7 +21,7 @@ from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5._model_manifest import ModelManifest
 from use_st5.training.recipe import Recipe, Run, Stage
 from use_st5.training.recipe_run import _steps_of_a_pass
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 from use_st5.training.training_loop import Metrics
 
 TEXTS = ["A man runs.", "", "The dog plays the guitar."]
@@ -108,15 +108,15 @@ def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
     recipe = dataclasses.replace(sbert_defsent.RECIPE, stages=tuple(often))
     given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
     recipe.run(data, tmp_path / "whole", **given)
-    train, calls = Trainer._train, iter(range(9))
+    train, calls = TensorFlowLoop._train, iter(range(9))
 
-    def killed(self: Trainer, name: str, first: int, steps: int) -> Metrics:
+    def killed(self: TensorFlowLoop, name: str, first: int, steps: int) -> Metrics:
         if next(calls) == 2:
             raise KeyboardInterrupt
         return train(self, name, first, steps)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Trainer, "_train", killed)
+        patch.setattr(TensorFlowLoop, "_train", killed)
         recipe.run(data, tmp_path / "killed", **given)
     names = sorted(path.name for path in tmp_path.glob("killed/checkpoints/*/checkpoint-*"))
     assert names == ["checkpoint-000000010"] * 2

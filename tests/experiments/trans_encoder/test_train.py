@@ -22,7 +22,7 @@ from tests.experiments.trans_encoder.pair_sets import some_pairs, write_sets
 from tests.experiments.trans_encoder.small import small
 from tests.tiny_bert import write_tiny_bert
 from use_st5._model_manifest import ModelManifest
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 from use_st5.training.trans_encoder import TransEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
@@ -110,19 +110,19 @@ def test_a_run_killed_twice_ends_with_the_same_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In SimCSE's start, and in the middle of the course."""
-    train = Trainer._train
+    train = TensorFlowLoop._train
     run = partial(small("mutual").run, data, tmp_path, pretrained=bert, seed=3)
     run(part="prepare")
     for at in (1, 6):
         calls = iter(range(1, 99))
 
-        def killed(self: Trainer, *given: Any, at: int = at, calls: Any = calls) -> Any:
+        def killed(self: TensorFlowLoop, *given: Any, at: int = at, calls: Any = calls) -> Any:
             if next(calls) == at:
                 raise KeyboardInterrupt
             return train(self, *given)
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(Trainer, "_train", killed)
+            patch.setattr(TensorFlowLoop, "_train", killed)
             run(part="train")
     run(part="train", strategy="mirrored")
     rows = [json.loads((each / "taught.json").read_text()) for each in (tmp_path, mutual[0])]

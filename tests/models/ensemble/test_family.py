@@ -24,7 +24,7 @@ from use_st5.text.ngram_vocabulary import NGramVocabulary
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
-from use_st5.training.trainer import Trainer
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 TEXTS = ["How old are you?", "", "What is your age?", "naïve café 😀"]
 # An int8 model is of rounded weights.
@@ -105,7 +105,7 @@ def test_trained_as_a_keras_model_and_as_a_saved_model(tmp_path: Path) -> None:
     data = ArrayData(dict(zip(("anchor", "positive"), rows, strict=True)))
     task = Task("pairs", ContrastiveLoss(temperature=0.1), data, batch_size=4)
     options = {"steps_per_call": 1, "jit_compile": False}
-    Trainer(encoder, [task], keras.optimizers.Adam(0.05), **options).run(2)
+    TensorFlowLoop(encoder, [task], keras.optimizers.Adam(0.05), **options).run(2)
     after = encoder.model.get_weights()
     assert all(np.abs(a - b).max() > 1e-3 for a, b in zip(before, after, strict=True))
     encoder.export(tmp_path / "model", storage="int8")

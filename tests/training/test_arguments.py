@@ -8,35 +8,35 @@ from typing import Any
 import pytest
 
 from use_st5.models.family import family_named
-from use_st5.training.settings import NAMED_SETTINGS, completed, make_settings
+from use_st5.training.arguments import NAMED_SETTINGS, completed, make_arguments
 from use_st5.training.tasks import TASKS
 
 
 def test_the_settings_of_the_papers() -> None:
-    st5 = make_settings("sentence_t5")
+    st5 = make_arguments("sentence_t5")
     assert (st5.batch_size, st5.learning_rate, st5.optimizer) == (512, 1e-3, "adafactor")
     assert st5.loss == {"temperature": 0.01, "bidirectional": True}
-    sbert = make_settings("sbert")
+    sbert = make_arguments("sbert")
     assert (sbert.batch_size, sbert.learning_rate, sbert.epochs) == (16, 2e-5, 1.0)
     assert sbert.loss["parts"] == ("u", "v", "difference")
     # The papers' classifiers begin at random; what is usual here is what forgets less.
-    heads = {name: make_settings(name).head for name in NAMED_SETTINGS}
-    assert {name for name, head in heads.items() if head == "drawn"} == {"sbert", "use"}
-    assert make_settings().head == "fitted"
-    simcse = make_settings("simcse")
+    heads = {name: make_arguments(name).head_init for name in NAMED_SETTINGS}
+    assert {name for name, head in heads.items() if head == "random"} == {"sbert", "use"}
+    assert make_arguments().head_init == "linear-probe"
+    simcse = make_arguments("simcse")
     assert (simcse.batch_size, simcse.learning_rate, simcse.loss) == (
         64,
         3e-5,
         {"temperature": 0.05},
     )
-    defsent = make_settings("defsent")
+    defsent = make_arguments("defsent")
     assert (defsent.epochs, defsent.batch_size) == (1.0, 16)
     # Its code: `bert.embeddings` and the head `cls` stay as they are.
     assert defsent.freeze == ("all_embeddings", "head")
     assert defsent.learning_rate == pytest.approx(1.1313708e-5)  # k = 7 of 2^(k/2)·1e-6
     # Cer et al. 2018, "Conversational Input-Response": two layers of 512 of the response's own.
-    assert make_settings("use").loss == {"hidden_dims": (512, 512)}
-    trans = make_settings("trans_encoder")
+    assert make_arguments("use").loss == {"hidden_dims": (512, 512)}
+    trans = make_arguments("trans_encoder")
     assert (trans.epochs, trans.batch_size, trans.cycles) == (10.0, 128, 3)
     assert set(NAMED_SETTINGS) == {
         *("sentence_t5", "sbert", "simcse", "defsent", "use", "trans_encoder")
@@ -44,10 +44,10 @@ def test_the_settings_of_the_papers() -> None:
 
 
 def test_what_is_said_differs_from_the_named_settings() -> None:
-    changed = make_settings("sentence_t5", batch_size=64, loss={"temperature": 0.05})
+    changed = make_arguments("sentence_t5", batch_size=64, loss={"temperature": 0.05})
     assert (changed.batch_size, changed.learning_rate) == (64, 1e-3)
     assert changed.loss == {"temperature": 0.05, "bidirectional": True}
-    assert make_settings("sentence_t5").loss["temperature"] == 0.01, "the paper's stay"
+    assert make_arguments("sentence_t5").loss["temperature"] == 0.01, "the paper's stay"
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_what_is_said_differs_from_the_named_settings() -> None:
 def test_the_schedules_of_the_papers(
     name: str | None, rates: list[float], clipped: float | None
 ) -> None:
-    settings = make_settings(name, learning_rate=1e-3)
-    adam = settings.make_optimizer()(100)
+    settings = make_arguments(name, learning_rate=1e-3)
+    adam = settings.make_optimizer(100)
     found = [float(adam._learning_rate(step)) for step in (0, 5, 10, 55, 100)]
     assert found == pytest.approx([1e-3 * each for each in rates])
     assert type(adam).__name__ == "Adam"
@@ -78,7 +78,7 @@ def test_the_schedules_of_the_papers(
 
 def test_sentence_t5_has_adafactor() -> None:
     """Ni et al. 2021, section 4.3: the rate begins at its peak and ends at 0."""
-    adafactor = make_settings("sentence_t5").make_optimizer()(100)
+    adafactor = make_arguments("sentence_t5").make_optimizer(100)
     rates = [float(adafactor._learning_rate(step)) for step in (0, 10, 55, 100)]
     assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 0])
     assert (type(adafactor).__name__, adafactor.global_clipnorm) == ("Adafactor", None)
@@ -90,15 +90,15 @@ def test_sentence_t5_has_adafactor() -> None:
         ("use_dan", "pairs", {}, 1e-3),
         ("use_dan", "scored_pairs", {}, 3e-4),
         ("use_dan", "labels", {}, 1e-3),
-        ("use_dan", "labels", {"head": "drawn"}, 1e-4),
+        ("use_dan", "labels", {"head_init": "random"}, 1e-4),
         ("use_dan", "inference", {}, 1e-3),
-        ("use_dan", "pairs", {"head": "drawn"}, 1e-3),
+        ("use_dan", "pairs", {"head_init": "random"}, 1e-3),
         ("use_dan", "texts", {}, 1e-4),
         ("use_transformer", "scored_pairs", {}, 3e-4),
         ("use_transformer", "labels", {}, 3e-4),
-        ("use_transformer", "inference", {"head": "drawn"}, 1e-4),
+        ("use_transformer", "inference", {"head_init": "random"}, 1e-4),
         ("bert", "labels", {}, 5e-5),
-        ("bert", "inference", {"head": "drawn"}, 2e-5),
+        ("bert", "inference", {"head_init": "random"}, 2e-5),
         ("bert", "pairs", {}, 2e-5),
         ("use_dan", "scored_pairs", {"lora_rank": 4}, 3e-4),
         (None, "pairs", {}, 3e-5),
@@ -109,7 +109,7 @@ def test_the_usual_rate_is_of_what_learns(
     family: str | None, kind: str, changes: dict[str, Any], rate: float
 ) -> None:
     known = None if family is None else family_named(family)
-    settings = completed(make_settings(**changes), known, [TASKS[kind]], fresh=False, taught=False)
+    settings = completed(make_arguments(**changes), known, [TASKS[kind]], fresh=False, taught=False)
     assert (settings.learning_rate, settings.freeze) == (rate, None)
 
 
@@ -117,7 +117,7 @@ def test_several_tasks_have_the_smallest_of_their_rates() -> None:
     tasks = [TASKS[name] for name in ("pairs", "texts", "scored_pairs")]
     for several in (tasks, tasks[::-1]):
         settings = completed(
-            make_settings(), family_named("use_dan"), several, fresh=False, taught=False
+            make_arguments(), family_named("use_dan"), several, fresh=False, taught=False
         )
         assert settings.learning_rate == 1e-4
     mine = dataclasses.replace(TASKS["texts"], name="mine", learning_rate={"use_dan": 7e-5, "": 1})
@@ -129,7 +129,7 @@ def test_several_tasks_have_the_smallest_of_their_rates() -> None:
 def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
     def freeze(family: str, *, fresh: bool = True, taught: bool = False, **changes: Any) -> Any:
         settings = completed(
-            make_settings(**changes),
+            make_arguments(**changes),
             family_named(family),
             [TASKS["pairs"]],
             fresh=fresh,
@@ -148,10 +148,13 @@ def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"patience": 0}, "patience: expected a number above 0, received 0"),
+        (
+            {"early_stopping_patience": 0},
+            "early_stopping_patience: expected a number above 0",
+        ),
         ({"learning_rate": float("inf")}, "learning_rate: expected a number above 0"),
         ({"optimizer": "sgd"}, "optimizer: expected adam or adafactor, received 'sgd'"),
-        ({"head": "cold"}, "head: expected fitted or drawn, received 'cold'"),
+        ({"head_init": "cold"}, "head_init: expected linear-probe or random, received 'cold'"),
         ({"keep": -1}, "keep: expected a number of 0 or more"),
         ({"bigrams": -1}, "bigrams: expected a number of 0 or more"),
         ({"max_grad_norm": -1}, "max_grad_norm: expected a number of 0 or more"),
@@ -161,4 +164,4 @@ def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
 )
 def test_values_that_cannot_be(changes: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        make_settings(**changes)
+        make_arguments(**changes)

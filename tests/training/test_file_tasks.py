@@ -10,7 +10,7 @@ import pytest
 from tests.training.words import Words
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.simcse_loss import SimCSELoss
-from use_st5.training.settings import make_settings
+from use_st5.training.arguments import make_arguments
 from use_st5.training.sources import Source
 from use_st5.training.survey import survey
 
@@ -36,6 +36,6 @@ def test_the_temperature(
     width = len(columns.split())
     rows = [tuple(f"word {n} {column}" for column in range(width)) for n in range(4)]
     found = survey(table("mine", columns, rows), Words())
-    loss = found.source.kind.make_loss(found, None, make_settings(**settings).loss)
+    loss = found.source.kind.make_loss(found, None, make_arguments(**settings).loss)
     assert type(loss) is kind
     assert loss.temperature == temperature

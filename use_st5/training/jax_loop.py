@@ -12,8 +12,9 @@ from keras import ops
 
 from use_st5._imports import require
 from use_st5.losses.task_loss import LOCAL, encode_together
+from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import changing_variables, frozen_weights
-from use_st5.training.sharding import check_rows, placed
+from use_st5.training.sharding import parts_of_batch, placed
 from use_st5.training.task import Task, shuffling_seed
 from use_st5.training.training_loop import Metrics, TrainingLoop
 
@@ -27,13 +28,13 @@ Values = list["jax.Array"]
 Mapping = list[tuple[keras.Variable, Any]]
 
 
-class JaxTrainer(TrainingLoop):
+class JaxLoop(TrainingLoop):
     """Trains one encoder on several tasks under JAX.
 
     It runs on JAX's first device, or on those of the `keras.distribution` that is set, which
     `use_st5.training.sharded` makes: then the weights lie there as that says, and each batch is cut
-    along its rows. Given the same initial weights it makes the steps of `Trainer`, dropout apart,
-    which draws other numbers. TensorFlow need not be installed.
+    along its rows. Given the same initial weights it makes the steps of `TensorFlowLoop`, but for
+    dropout, which draws other numbers. TensorFlow need not be installed.
 
     Args:
         encoder: As in `TrainingLoop`.
@@ -79,7 +80,7 @@ class JaxTrainer(TrainingLoop):
             )
         super()._check(tasks)
         for task in tasks:
-            check_rows(task.batch_size)
+            check_shared(task.batch_size, task.name, devices=parts_of_batch())
             task.data.check_batch(task.batch_size, seed=shuffling_seed(task.name, seed=self.seed))
 
 

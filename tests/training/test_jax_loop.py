@@ -16,9 +16,9 @@ pytest.importorskip("jax")
 
 from tests.training import toy
 from tests.training.backend_cases import CASES, STEPS, two_tasks, weights
-from use_st5.training.backend_trainer import backend_trainer
-from use_st5.training.jax_trainer import JaxTrainer
-from use_st5.training.trainer import Trainer
+from use_st5.training.backend_loop import backend_loop
+from use_st5.training.jax_loop import JaxLoop
+from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 RUN = Path(__file__).with_name("jax_run.py")
 
@@ -30,7 +30,7 @@ def test_steps_are_those_under_tensorflow_and_resume_exactly(
     fresh_python: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make = partial(Trainer, jit_compile=False, progress=False)
+    make = partial(TensorFlowLoop, jit_compile=False, progress=False)
     keras.utils.set_random_seed(0)
     trainers = {name: case(make) for name, case in CASES.items()}
     initial = {
@@ -61,10 +61,10 @@ def test_steps_are_those_under_tensorflow_and_resume_exactly(
     exchanged()
 
 
-def begin_under_tensorflow(make: Callable[..., Trainer], folder: Path) -> Callable[[], None]:
+def begin_under_tensorflow(make: Callable[..., TensorFlowLoop], folder: Path) -> Callable[[], None]:
     """Begins runs that JAX is to continue; returns what continues and checks them afterwards."""
 
-    def trained(steps: int, **options: Any) -> Trainer:
+    def trained(steps: int, **options: Any) -> TensorFlowLoop:
         keras.utils.set_random_seed(7)
         trainer = two_tasks(make, **options)
         trainer.run(steps)
@@ -94,5 +94,5 @@ def begin_under_tensorflow(make: Callable[..., Trainer], folder: Path) -> Callab
 def test_under_tensorflow_it_is_refused_and_recipes_get_the_other() -> None:
     arguments = (toy.ToyEncoder(), toy.tasks(only=("nli",)), keras.optimizers.SGD(0.1))
     with pytest.raises(ValueError, match="KERAS_BACKEND=jax .* Received: tensorflow"):
-        JaxTrainer(*arguments)
-    assert isinstance(backend_trainer(*arguments, jit_compile=False, progress=False), Trainer)
+        JaxLoop(*arguments)
+    assert isinstance(backend_loop(*arguments, jit_compile=False, progress=False), TensorFlowLoop)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
 
-def backend_trainer(
+def backend_loop(
     encoder: TrainableEncoder | keras.Model,
     tasks: Sequence[Task],
     optimizer: keras.optimizers.Optimizer,
@@ -23,23 +23,23 @@ def backend_trainer(
     tensorboard: bool = False,
     **options: Any,
 ) -> TrainingLoop:
-    """A `Trainer` under TensorFlow, a `JaxTrainer` under JAX, with the same options.
+    """A `TensorFlowLoop` under TensorFlow, a `JaxLoop` under JAX, with the same options.
 
     Args:
         encoder: As in `TrainingLoop`.
         tasks: As in `TrainingLoop`.
         optimizer: As in `TrainingLoop`.
-        jit_compile: As in `Trainer`; JAX compiles in any case.
-        tensorboard: As in `Trainer`; its files need TensorFlow, and under JAX there are none.
+        jit_compile: As in `TensorFlowLoop`; JAX compiles in any case.
+        tensorboard: As in `TensorFlowLoop`; under JAX there are no files.
         **options: Those of `TrainingLoop`.
     """
     # Imported here: each needs its backend, and one machine need not have both.
     if keras.config.backend() == "jax":
-        from use_st5.training.jax_trainer import JaxTrainer
+        from use_st5.training.jax_loop import JaxLoop
 
-        return JaxTrainer(encoder, tasks, optimizer, **options)
-    from use_st5.training.trainer import Trainer
+        return JaxLoop(encoder, tasks, optimizer, **options)
+    from use_st5.training.tensorflow_loop import TensorFlowLoop
 
-    return Trainer(
+    return TensorFlowLoop(
         encoder, tasks, optimizer, jit_compile=jit_compile, tensorboard=tensorboard, **options
     )

@@ -1,0 +1,94 @@
+"""What is said of a training before its first step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.toy_encoders import Toy
+
+pytestmark = pytest.mark.usefixtures("without_xla")
+
+
+def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) -> None:
+    """Rows that are set aside, files for one of them, and too few rows for a test."""
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.arguments import make_arguments
+    from use_st5.training.plan import make_plan
+    from use_st5.training.sources import Source, open_source
+
+    def rows(name: str, count: int, start: int = 0) -> Source:
+        lines = (f"{n} a b,{n} c" for n in range(start, start + count))
+        (tmp_path / name).write_text("\n".join(["anchor,positive", *lines]))
+        return open_source(tmp_path / name)
+
+    many, few = rows("many.csv", 300), rows("few.csv", 60)
+    dev, test = rows("dev.csv", 9, start=900), rows("test.csv", 7, start=905)
+    encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
+
+    def said(train: Source, dev: list[Source], test: list[Source]) -> list[str]:
+        settings = make_arguments(steps=2, batch_size=8, evaluations=1)
+        return [*make_plan("toy", encoder, [train], dev, test, settings).evaluation_lines()]
+
+    mrr = "mrr, mean reciprocal rank of what belongs to a text, by cosine"
+    assert said(many, [], []) == [
+        "No --validation: 30 rows were set aside for validation.",
+        "No --test: 30 rows were set aside for the test.",
+        f"validation on many: {mrr}; 30 rows",
+        f"test on many: {mrr}; 30 rows",
+    ]
+    optimistic = (
+        "No test rows: the scores at the end are optimistic, the best of up to 2 evaluations on "
+        "the rows that chose it. Give other rows with --test."
+    )
+    assert said(few, [], []) == [
+        "No --validation: 12 rows were set aside for validation.",
+        f"validation on few: {mrr}; 12 rows",
+        optimistic,
+    ]
+    assert said(few, [dev], []) == [f"validation on dev: {mrr}; 9 rows", optimistic]
+    assert said(few, [dev], [test]) == [
+        f"validation on dev: {mrr}; 5 rows",
+        f"test on test: {mrr}; 7 rows",
+    ]
+    assert said(few, [], [test])[:2] == [
+        "No --validation: 12 rows were set aside for validation.",
+        f"validation on few: {mrr}; 12 rows",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("storage", "asked", "line"),
+    [
+        ("int8", None, "stored in int8 as the start is"),
+        ("int8", "float32", "stored in float32 as is asked"),
+        ("float32", None, "stored in float32 as the start is"),
+    ],
+)
+def test_the_room_and_the_storage_are_said_before(
+    storage: str, asked: str | None, line: str, toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.arguments import make_arguments
+    from use_st5.training.plan import make_plan
+    from use_st5.training.sources import open_source
+
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["anchor,positive", *(f"{n} a,{n} b" for n in range(30))]))
+    encoder = TrainableEncoder.load(toy_use_dan.folders[storage])
+    settings = make_arguments(steps=2, precision=asked)
+    made = make_plan("toy", encoder, [open_source(path)], [], [], settings)
+    (said,) = (each for each in made.lines() if each.startswith("disk: "))
+    assert said.endswith(line)
+    assert made.arguments.precision == (asked or storage)
+    with pytest.raises(ValueError, match="precision: expected float32 or int8 .* received int4"):
+        make_plan("toy", encoder, [open_source(path)], [], [], make_arguments(precision="int4"))
+
+
+@pytest.mark.parametrize(("asked", "per_call"), [(7, 1), (104, 10)])
+def test_as_many_steps_are_planned_as_are_asked_for(asked: int, per_call: int) -> None:
+    from use_st5.training.arguments import make_arguments
+
+    arguments = make_arguments(steps=asked)
+    assert (arguments.steps_of(9), arguments.steps_per_call(asked)) == (asked, per_call)

@@ -1,0 +1,329 @@
+"""How to train: the arguments of `Trainer`, those of `train`, and those of the papers by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+
+import keras
+
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.training.argument_checks import checked_arguments
+from use_st5.training.frozen_parts import ModelPart
+from use_st5.training.linear_decay import LinearDecay
+from use_st5.training.linear_warmup import LinearWarmup
+from use_st5.training.task import Order
+from use_st5.training.tasks import TaskSpec
+
+if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
+    from use_st5.models.family import Family
+
+OptimizerName = Literal["adam", "adafactor"]
+HeadInit = Literal["linear-probe", "random"]
+Schedule = Literal["linear", "constant"]
+
+# One call from the host makes so many steps, unless there are few steps: measurements lie between
+# calls.
+STEPS_PER_EXECUTION, _FEW_STEPS = 10, 100
+# Tokens of a text, where an encoder reads any number.
+_MAX_LENGTH = 128
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingArguments:
+    """The arguments of `Trainer`.
+
+    Attributes:
+        learning_rate: The peak; None: the usual one of the family of the encoder.
+        batch_size: Examples of a step.
+        micro_batch_size: Examples that are encoded at once: the memory of a small batch, the loss
+            of the large one (GradCache).
+        gradient_accumulation_steps: Parts of a batch whose mean gradient makes one step; in-batch
+            negatives then come from the part alone.
+        epochs: Passes over the examples.
+        steps: Optimizer steps, instead of epochs.
+        optimizer: "adam", "adafactor" with Sentence-T5's schedule and no clipping, or a function
+            that makes a Keras optimizer with its schedule out of the number of steps.
+        warmup_ratio: Share of the steps in which the learning rate of Adam rises to its peak.
+        schedule: What follows for Adam: "linear" falls to 0, "constant" stays.
+        max_grad_norm: The norm that Adam's gradients are clipped to; 0: they are not clipped.
+        max_length: Tokens of a text that training reads; None: what the encoder reads, or 128.
+        freeze: Parts of the model that stay as they are (`frozen_parts`); None: none.
+        evaluations: Number of evaluations during the training.
+        evaluation_steps: Steps between two evaluations, instead of their number.
+        early_stopping_patience: Evaluations in a row without a better one that end the training;
+            None: all steps are made.
+        steps_per_execution: Steps in one call from the host; None: 10, or 1 where the steps are
+            fewer than 100.
+        task_order: Whether the task of each call is "drawn", or tasks take turns in a "cycle".
+        jit_compile: Whether XLA compiles the step under TensorFlow; None: on a GPU, and on a CPU
+            where the family says that it pays.
+        seed: Of the order of tasks and examples.
+    """
+
+    learning_rate: float | None = None
+    batch_size: int = 64
+    micro_batch_size: int | None = None
+    gradient_accumulation_steps: int = 1
+    epochs: float = 3.0
+    steps: int | None = None
+    optimizer: OptimizerName | Callable[[int], keras.optimizers.Optimizer] = "adam"
+    warmup_ratio: float = 0.1
+    schedule: Schedule = "linear"
+    max_grad_norm: float = 1.0
+    max_length: int | None = None
+    freeze: tuple[ModelPart, ...] | None = None
+    evaluations: int = 10
+    evaluation_steps: int | None = None
+    early_stopping_patience: int | None = None
+    steps_per_execution: int | None = None
+    task_order: Order = "drawn"
+    jit_compile: bool | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._check_positive(
+            *("learning_rate", "batch_size", "micro_batch_size", "gradient_accumulation_steps"),
+            *("epochs", "steps", "max_length", "evaluations", "evaluation_steps"),
+            *("early_stopping_patience", "steps_per_execution"),
+        )
+        self._check_not_negative("max_grad_norm")
+        self._check_choice("schedule", Schedule)
+        self._check_choice("task_order", Order)
+        if not callable(self.optimizer):
+            self._check_choice("optimizer", OptimizerName)
+        if not 0 <= self.warmup_ratio < 1:
+            raise ValueError(
+                "warmup_ratio: expected a share of the steps, from 0 to less than 1, received "
+                f"{self.warmup_ratio}."
+            )
+        if self.micro_batch_size and self.batch_size % self.micro_batch_size:
+            raise ValueError(
+                "micro_batch_size: expected a number that divides the batch size, "
+                f"{self.batch_size}, received {self.micro_batch_size}."
+            )
+
+    @property
+    def pieces(self) -> int:
+        """The number of parts in which a batch is encoded (GradCache)."""
+        return self.batch_size // (self.micro_batch_size or self.batch_size)
+
+    def text_length(self, read: int | None) -> int:
+        """The tokens of a text that training reads, of the number that the encoder reads at most.
+
+        Args:
+            read: The tokens that the encoder reads; None: any number.
+        """
+        wanted = self.max_length or read or _MAX_LENGTH
+        return min(wanted, read or wanted)
+
+    def steps_of(self, examples: float) -> int:
+        """The number of optimizer steps for so many examples."""
+        return self.steps or math.ceil(self.epochs * examples / self.batch_size)
+
+    def steps_per_call(self, steps: int) -> int:
+        """The number of steps in one call from the host, of so many steps."""
+        return self.steps_per_execution or (STEPS_PER_EXECUTION if steps >= _FEW_STEPS else 1)
+
+    def evaluation_interval(self, steps: int) -> int:
+        """The steps between two evaluations, of so many steps: whole calls from the host."""
+        call = self.steps_per_call(steps)
+        wanted = self.evaluation_steps or steps // self.evaluations
+        return min(max(call, wanted // call * call), steps)
+
+    def make_optimizer(self, steps: int) -> keras.optimizers.Optimizer:
+        """The optimizer with its schedule, for so many steps.
+
+        Raises:
+            ValueError: There is no learning rate.
+        """
+        if callable(self.optimizer):
+            return self.optimizer(steps)
+        if (rate := self.learning_rate) is None:
+            raise ValueError("learning_rate: expected a number, received None.")
+        if self.optimizer == "adafactor":
+            return keras.optimizers.Adafactor(LinearDecay(rate, steps), beta_2_decay=-0.8)
+        linear = self.schedule == "linear"
+        return keras.optimizers.Adam(
+            LinearWarmup(rate, steps, warmup_share=self.warmup_ratio, decay=linear),
+            epsilon=1e-8,
+            global_clipnorm=self.max_grad_norm or None,
+        )
+
+    def _check_positive(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name}: expected a number above 0, received {value}.")
+
+    def _check_not_negative(self, *names: str) -> None:
+        for name in names:
+            if not 0 <= (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name}: expected a number of 0 or more, received {value}.")
+
+    def _check_choice(self, name: str, choices: Any) -> None:
+        if (word := getattr(self, name)) not in (words := get_args(choices)):
+            raise ValueError(f"{name}: expected {' or '.join(words)}, received {word!r}.")
+
+
+# What the command has no option for.
+PYTHON_ONLY = (
+    *("gradient_accumulation_steps", "evaluation_steps", "steps_per_execution", "task_order"),
+    "jit_compile",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FileArguments(TrainingArguments):
+    """The arguments of `train`: those of `Trainer`, and how model and losses are made.
+
+    Attributes:
+        loss: The loss of all files, or arguments of the tasks' losses by name.
+        matryoshka_dimensions: Lengths to which vectors can be cut and stay good.
+        lora_rank: Rank of adapters that are trained instead of the weights; None: no adapters.
+        head_init: How a classification head starts: "linear-probe", fitted to the vectors of the
+            start, or "random", which makes the encoder forget more (docs/own_data_results.md).
+        dropout: Of the encoder in training; None: the model's own, but for single texts, which
+            need some, 0.1.
+        words: Size of a fresh model's vocabulary, at most: the most frequent words of the files.
+        bigrams: Bi-grams of a fresh USE-DAN's vocabulary, at most; none is better on files of a
+            usual size (docs/own_data_results.md has the measurement).
+        score_range: The lowest and the highest possible score in the files of scored pairs, which
+            become 0 and 1; None: the narrowest usual range that holds a file's scores.
+        cycles: Of pairs without a score: how often the encoder and its cross-encoder teach each
+            other; `epochs`, `steps`, `batch_size` and `learning_rate` are of one such training.
+        keep: Weight of the start model's own similarities, beside 1 for each file.
+        teacher: An encoder whose vectors of the training texts are learned as well; of texts
+            without anything else, they alone. A bundled name, a folder or a checkpoint.
+        precision: Of the exported weights, "float32" or "int8"; None: that of the start.
+    """
+
+    loss: Mapping[str, Any] | TaskLoss = dataclasses.field(default_factory=dict)
+    matryoshka_dimensions: tuple[int, ...] = ()
+    lora_rank: int | None = None
+    head_init: HeadInit = "linear-probe"
+    dropout: float | None = None
+    words: int = 40_000
+    bigrams: int = 0
+    score_range: tuple[float, float] | None = None
+    cycles: int = 2
+    keep: float = 0.0
+    teacher: str | None = None
+    precision: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_positive("words", "cycles")
+        self._check_not_negative("keep", "bigrams")
+        self._check_choice("head_init", HeadInit)
+        ends = self.score_range
+        if ends is not None and not (len(ends) == 2 and -math.inf < ends[0] < ends[1] < math.inf):
+            raise ValueError(
+                "score_range: expected the lowest and the highest score, such as (0, 5), received "
+                f"{ends}."
+            )
+
+
+# The papers' own, as far as they are settings of a training; what their corpora and their numbers
+# of steps were, the experiments state (`experiments/`).
+NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    # Ni et al. 2021, section 4.3: stage two, on triplets.
+    "sentence_t5": {
+        "batch_size": 512,
+        "learning_rate": 1e-3,
+        "optimizer": "adafactor",
+        "loss": {"temperature": 0.01, "bidirectional": True},
+    },
+    # Reimers and Gurevych 2019, section 3.1; the rate falls to 0 by their code (`WarmupLinear`).
+    "sbert": {
+        "epochs": 1.0,
+        "batch_size": 16,
+        "learning_rate": 2e-5,
+        "head_init": "random",
+        "loss": {"parts": ("u", "v", "difference"), "hidden_dims": ()},
+    },
+    # Gao et al. 2021, table A.1: unsupervised, BERT-base. Its code trains by the defaults of
+    # transformers: no warm-up, a linear decay, gradients clipped to the norm 1.
+    "simcse": {
+        "epochs": 1.0,
+        "batch_size": 64,
+        "learning_rate": 3e-5,
+        "warmup_ratio": 0.0,
+        "dropout": 0.1,
+        "loss": {"temperature": 0.05},
+    },
+    # Tsukagoshi et al. 2021, section 4.2: BERT-base, mean pooling; Tsukagoshi et al. 2022,
+    # appendix A: the warm-up. Its code goes on with the peak, clips nothing, and freezes all of
+    # `bert.embeddings` and the head.
+    "defsent": {
+        "epochs": 1.0,
+        "batch_size": 16,
+        "learning_rate": 2**3.5 * 1e-6,
+        "schedule": "constant",
+        "max_grad_norm": 0.0,
+        "freeze": ("all_embeddings", "head"),
+    },
+    # Liu et al. 2022, Table 16, whose learning rates are those of the lessons.
+    "trans_encoder": {"epochs": 10.0, "batch_size": 128, "cycles": 3},
+    # Cer et al. 2018, "Encoders": its three tasks, with the response's own network.
+    "use": {"learning_rate": 1e-3, "head_init": "random", "loss": {"hidden_dims": (512, 512)}},
+}
+
+
+def make_arguments(name: str | None = None, **changes: Any) -> FileArguments:
+    """The arguments of a paper by name, and what differs from them.
+
+    Args:
+        name: A key of `NAMED_SETTINGS`; None: the defaults.
+        **changes: Attributes of `FileArguments`; arguments of the loss are added to those
+            of the paper.
+
+    Raises:
+        TypeError: A value is of another type.
+        ValueError: There are no such settings, or a value is out of its range.
+    """
+    if name is not None and name not in NAMED_SETTINGS:
+        known = ", ".join(NAMED_SETTINGS)
+        raise ValueError(f"settings: expected one of {known}, received {name!r}.")
+    named = dict(NAMED_SETTINGS[name]) if name else {}
+    changes = checked_arguments(changes, get_type_hints(FileArguments))
+    loss, of_paper = changes.pop("loss", {}), named.pop("loss", {})
+    if isinstance(loss, Mapping):
+        loss = {**of_paper, **loss}
+    return FileArguments(**{**named, **changes, "loss": loss})
+
+
+def completed(
+    arguments: FileArguments,
+    family: Family | None,
+    tasks: Sequence[TaskSpec],
+    *,
+    fresh: bool,
+    taught: bool,
+) -> FileArguments:
+    """The arguments with the usual learning rate and frozen parts where the user states none.
+
+    Args:
+        arguments: What the user states.
+        family: Of the encoder, if it is known.
+        tasks: What it learns: of several tasks the smallest of their learning rates is taken, since
+            a rate that one of them does not bear makes the encoder forget.
+        fresh: Whether the encoder starts with initial weights.
+        taught: Whether it learns a teacher's vectors, which needs all of its parts.
+    """
+    given = {
+        "lora": arguments.lora_rank is not None,
+        "fresh": fresh,
+        "random_head": arguments.head_init == "random",
+    }
+    usual = min(task.usual_learning_rate(family, **given) for task in tasks)
+    freeze: tuple[ModelPart, ...] | None = None
+    if family is not None and fresh and not taught:
+        freeze = family.frozen_when_fresh or None
+    return dataclasses.replace(
+        arguments,
+        learning_rate=arguments.learning_rate or usual,
+        freeze=freeze if arguments.freeze is None else arguments.freeze,
+    )

@@ -1,0 +1,152 @@
+"""A data set of texts as the arrays that a loss reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from use_st5._streams import batched
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.training.array_data import ArrayData, row_lengths
+from use_st5.training.tasks import TASKS
+
+if TYPE_CHECKING:
+    from use_st5.trainable_encoder import TrainableEncoder
+
+# An Arrow table, an iterable of dicts (a Hugging Face `Dataset` is one), a `tf.data.Dataset` of
+# dicts, or `ArrayData`.
+Dataset = Any
+# Tokens of a text that a decoder predicts.
+DECODED_TOKENS = 20
+# Of batches of texts of like lengths.
+_WIDTHS = (16, 32, 64, 128, 256)
+_AT_ONCE = 2048
+
+
+def array_data(
+    dataset: Dataset, loss: TaskLoss, encoder: TrainableEncoder, max_length: int, *, name: str
+) -> ArrayData:
+    """Tokenizes the columns of a data set that a loss reads.
+
+    Args:
+        dataset: As in `Trainer`.
+        loss: Its `features` say which columns are read.
+        encoder: Its tokenizer makes ids of the texts.
+        max_length: Tokens of a text; the rest is cut.
+        name: Of the data set, for messages.
+
+    Raises:
+        ValueError: It is empty, lacks a column, or a value is not of its column's kind.
+    """
+    if isinstance(dataset, ArrayData):
+        return dataset
+    columns: dict[str, PreparedColumn] = {}
+    parts: dict[str, list[np.ndarray]] = {}
+    for chunk in batched(_rows(dataset), _AT_ONCE):
+        columns = columns or feature_columns(loss, [*chunk[0]], max_length, name=name)
+        for feature, column in columns.items():
+            try:
+                values = [row[column.key or feature] for row in chunk]
+                array = column.array(values, encoder.vectorizer)
+            except (KeyError, ValueError) as error:
+                raise ValueError(f"{name}, column {column.key!r}: {error}") from error
+            parts.setdefault(feature, []).append(_trimmed(array))
+    if not parts:
+        raise ValueError(f"{name}: expected rows, received an empty data set.")
+    arrays = {feature: _joined(each) for feature, each in parts.items()}
+    decoded = any(column.kind == "token_ids" for column in columns.values())
+    if decoded:  # A decoder reads rows of one width.
+        return ArrayData(arrays)
+    ids = [each for each in arrays.values() if _holds_ids(each)]
+    return ArrayData(arrays, buckets=batch_widths(max(each.shape[1] for each in ids)))
+
+
+def batch_widths(widest: int) -> tuple[int, ...]:
+    """The widths of batches of like lengths, up to that of the widest array of ids."""
+    return (*(each for each in _WIDTHS if each < widest), widest)
+
+
+def feature_columns(
+    loss: TaskLoss, names: Collection[str], max_length: int, *, name: str
+) -> dict[str, PreparedColumn]:
+    """Feature of a loss → the column that it is made of.
+
+    Args:
+        loss: The loss.
+        names: Of the columns that there are.
+        max_length: Tokens of a text.
+        name: Of the data set, for messages.
+
+    Raises:
+        ValueError: A column is missing.
+    """
+    keys = _keys([feature.name for feature in loss.features], names)
+    if keys is None:
+        wanted = ", ".join(feature.name for feature in loss.features)
+        raise ValueError(
+            f"{name}: {type(loss).__name__} reads the columns {wanted}; received the columns "
+            f"{', '.join(names)}. Rename them."
+        )
+    return {
+        feature.name: PreparedColumn(
+            feature.kind,
+            (DECODED_TOKENS if feature.kind == "token_ids" else max_length)
+            if feature.of_text
+            else None,
+            keys[feature.name],
+        )
+        for feature in loss.features
+    }
+
+
+def _keys(features: Collection[str], names: Collection[str]) -> dict[str, str] | None:
+    """Feature → name of its column: its own, or one that a task of the table knows."""
+    if set(features) <= set(names):
+        return {feature: feature for feature in features}
+    for task in TASKS.values():
+        found = task.found_in([*names])
+        keys = {feature: task.key_of(feature, found) for feature in features}
+        if set(task.needed) <= set(found) and set(keys.values()) <= set(found):
+            return {feature: found[key] for feature, key in keys.items()}
+    return None
+
+
+def _rows(dataset: Dataset) -> Iterator[Mapping[str, Any]]:
+    if hasattr(dataset, "to_batches"):  # An Arrow table.
+        for batch in dataset.to_batches(max_chunksize=_AT_ONCE):
+            yield from batch.to_pylist()
+    elif hasattr(dataset, "as_numpy_iterator"):  # A `tf.data.Dataset`.
+        for row in dataset.as_numpy_iterator():
+            yield {key: _plain(value) for key, value in row.items()}
+    elif isinstance(dataset, Iterable) and not isinstance(dataset, str | Mapping):
+        yield from dataset
+    else:
+        raise ValueError(
+            "Expected a data set: an Arrow table, an iterable of dicts, a tf.data.Dataset or "
+            f"ArrayData. Received: {type(dataset).__name__}"
+        )
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _holds_ids(array: np.ndarray) -> bool:
+    return array.ndim == 2 and array.dtype.kind == "i"
+
+
+def _trimmed(array: np.ndarray) -> np.ndarray:
+    """Ids without the columns that hold padding alone; other arrays as they are."""
+    if not _holds_ids(array):
+        return array
+    return array[:, : max(1, row_lengths(array).max())]
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    if not _holds_ids(parts[0]):
+        return np.concatenate(parts)
+    width = max(part.shape[1] for part in parts)
+    return np.concatenate([np.pad(part, [(0, 0), (0, width - part.shape[1])]) for part in parts])

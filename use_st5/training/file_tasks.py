@@ -1,0 +1,247 @@
+"""The tasks of a training on files: the rows of each, its loss, and the columns that it reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from use_st5._progress import watched
+from use_st5._streams import batched
+from use_st5.cross_encoder import CrossEncoder
+from use_st5.data.prepared import prepare
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.teacher_loss import TeacherLoss
+from use_st5.losses.vector_loss import VectorLoss
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.arguments import FileArguments
+from use_st5.training.array_data import ArrayData
+from use_st5.training.datasets import DECODED_TOKENS
+from use_st5.training.held_out import training_rows
+from use_st5.training.model_loading import batch_widths
+from use_st5.training.sources import Row
+from use_st5.training.survey import Survey
+from use_st5.training.tasks import DEFINITIONS, UNSCORED_PAIRS, argument_names
+from use_st5.training.teachers import VectorFile, scored_by, texts_with_vectors
+from use_st5.training.validation import DevelopmentSet
+
+# The start's own similarities; and a teacher, as for `use_dan_en`.
+_OWN_WEIGHTS: dict[str, Any] = {"vector_weight": 0.0, "similarity_weight": 1.0}
+_TEACHER_WEIGHTS: dict[str, Any] = {
+    **{"similarity_weight": 10.0, "ranking_weight": 1.0, "temperature": 0.1}
+}
+_AT_ONCE = 2048
+
+
+@dataclasses.dataclass(frozen=True)
+class FileTask:
+    """What one file, or a teacher, adds to a training.
+
+    Attributes:
+        name: Short name in logs, files and checkpoints.
+        make_loss: Makes the loss.
+        rows: Reads the rows that train.
+        columns: Feature of the loss → how its array is made of a row.
+        buckets: Widths of batches, as in `ArrayData`.
+        weight: Its weight in the draw of tasks; None: the number of its rows.
+        survey: The file; None: the rows are those of a teacher.
+    """
+
+    name: str
+    make_loss: Callable[[], TaskLoss]
+    rows: Callable[[], Iterator[Row]]
+    columns: Mapping[str, PreparedColumn]
+    buckets: Sequence[int] = ()
+    weight: float | None = None
+    survey: Survey | None = None
+
+    def prepared(self, encoder: TrainableEncoder, folder: Path) -> ArrayData:
+        """The rows as arrays, in a folder of the task; what is there is opened.
+
+        Args:
+            encoder: Its tokenizer makes ids of the texts.
+            folder: The folder of all tasks.
+        """
+        rows = watched(self.rows(), f"Preparing {self.name}", None, transient=True)
+        arrays = prepare(rows, self.columns, encoder.vectorizer, folder / self.name, reuse=True)
+        return ArrayData(arrays, buckets=self.buckets)
+
+
+def file_task(
+    found: Survey,
+    sets: Collection[DevelopmentSet],
+    encoder: TrainableEncoder,
+    arguments: FileArguments,
+    *,
+    name: str,
+    weight: float | None,
+    scorer: CrossEncoder | None = None,
+) -> FileTask:
+    """The task of one file.
+
+    Args:
+        found: The file.
+        sets: The rows that do not train.
+        encoder: The encoder to train.
+        arguments: How to train.
+        name: Of the task.
+        weight: As in `FileTask`.
+        scorer: Scores pairs that have no score.
+
+    Raises:
+        ValueError: The loss does not take an argument, or the scores of the file.
+    """
+    _check_scores(found, arguments)
+    spec = found.source.kind
+    make_loss = partial(_made_loss, found, encoder, arguments)
+    width = _width([found], encoder, arguments)
+    columns: dict[str, PreparedColumn] = {}
+    numbers: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+    for feature in make_loss().features:
+        key = spec.key_of(feature.name, found.source.columns)
+        if feature.of_text:
+            most = width if feature.kind == "ids" else DECODED_TOKENS
+            columns[feature.name] = PreparedColumn(feature.kind, most, key)
+        else:
+            columns[feature.name] = PreparedColumn(feature.kind)
+            numbers[feature.name] = (key, _number_of(found, key))
+
+    def rows() -> Iterator[Row]:
+        for row in _usable(found, sets, encoder, scorer):
+            yield row | {name: number(row[key]) for name, (key, number) in numbers.items()}
+
+    decoded = any(column.kind == "token_ids" for column in columns.values())
+    # A decoder reads rows of one width.
+    buckets = () if decoded else batch_widths(encoder, width)
+    return FileTask(name, make_loss, rows, columns, buckets, weight, found)
+
+
+def teacher_task(
+    teacher: TrainableEncoder | VectorFile,
+    encoder: TrainableEncoder,
+    surveys: Sequence[Survey],
+    sets: Collection[DevelopmentSet],
+    arguments: FileArguments,
+    *,
+    name: str,
+    weight: float,
+) -> FileTask:
+    """The vectors that a teacher gives to the training texts, as a task.
+
+    Args:
+        teacher: Gives the vectors, before the first step; the encoder: its similarities are kept.
+        encoder: The encoder to train.
+        surveys: The files; of a file of vectors the texts that have one are taken.
+        sets: The rows that do not train.
+        arguments: How to train.
+        name: Of the task.
+        weight: As in `FileTask`.
+
+    Raises:
+        ValueError: No text has a vector in the file.
+    """
+    texts = (
+        row[key]
+        for found in surveys
+        for row in training_rows(found, sets)
+        for key in found.source.kind.texts
+        if key in row
+    )
+    distinct = [*dict.fromkeys(texts)]
+    if isinstance(teacher, VectorFile):
+        distinct = texts_with_vectors(distinct, teacher)
+    width = _width(surveys, encoder, arguments)
+
+    def rows() -> Iterator[Row]:
+        for text, vector in zip(distinct, teacher.encode(distinct), strict=True):
+            yield {"sentence": text, "teacher": vector}
+
+    weights = _OWN_WEIGHTS if teacher is encoder else _TEACHER_WEIGHTS
+    columns = {"sentence": PreparedColumn("ids", width), "teacher": PreparedColumn("vector")}
+    make_loss = partial(TeacherLoss, teacher_dim=teacher.dimension, **weights)
+    return FileTask(name, make_loss, rows, columns, batch_widths(encoder, width), weight)
+
+
+def check_loss_arguments(surveys: Sequence[Survey], arguments: FileArguments) -> None:
+    """Refuses an argument that no task's loss takes.
+
+    Raises:
+        ValueError: There is one.
+    """
+    if isinstance(arguments.loss, TaskLoss):
+        return
+    known = {name for found in surveys for name in argument_names(found.source.kind.loss)}
+    if unknown := set(arguments.loss) - known:
+        raise ValueError(
+            f"loss: expected settings among {', '.join(sorted(known))}, received "
+            f"{', '.join(sorted(unknown))}."
+        )
+
+
+def _width(surveys: Sequence[Survey], encoder: TrainableEncoder, arguments: FileArguments) -> int:
+    """The tokens of the longest text, as far as training reads it."""
+    longest = max(2, *(int(found.lengths.max()) for found in surveys))
+    return min(arguments.text_length(encoder.max_length), longest)
+
+
+def _made_loss(found: Survey, encoder: TrainableEncoder, arguments: FileArguments) -> TaskLoss:
+    loss = found.source.kind.make_loss(found, encoder, arguments.loss)
+    if arguments.matryoshka_dimensions and isinstance(loss, VectorLoss):
+        return MatryoshkaLoss(loss, dimensions=arguments.matryoshka_dimensions)
+    return loss
+
+
+def _check_scores(found: Survey, arguments: FileArguments) -> None:
+    """Refuses scores below 0 where a loss takes none.
+
+    Raises:
+        ValueError: There are some.
+    """
+    if isinstance(arguments.loss, TaskLoss):
+        return
+    if found.scores is None or found.scores.target(found.lowest) >= 0:
+        return
+    for name, word in (("objective", "bce"), ("similarity", "angular")):
+        if arguments.loss.get(name) == word:
+            raise ValueError(
+                f"{found.source.name}: expected scores from 0 to 1 for the loss with {name}={word},"
+                f" found {found.lowest:g}. Give --score-range -1,1, which makes 0 to 1 of -1 to 1."
+            )
+
+
+def _number_of(found: Survey, key: str) -> Callable[[Any], Any]:
+    """What makes a number of the value under a key: a label, a score, or the id of a word."""
+    if key == found.source.kind.label:
+        return found.label_numbers.__getitem__
+    if found.source.kind is DEFINITIONS:
+        return int
+    # A cross-encoder's scores are in 0 … 1.
+    return found.scores.target if found.scores else float
+
+
+def _usable(
+    found: Survey,
+    sets: Collection[DevelopmentSet],
+    encoder: TrainableEncoder,
+    scorer: CrossEncoder | None,
+) -> Iterator[Row]:
+    """The rows that train; of definitions those whose word is one token."""
+    rows = training_rows(found, sets)
+    if found.source.kind is DEFINITIONS:
+        return _single_tokens(rows, encoder.vectorizer.single_ids)  # type: ignore[attr-defined]
+    if scorer is not None and found.source.kind is UNSCORED_PAIRS:
+        return scored_by(scorer, rows)
+    return rows
+
+
+def _single_tokens(
+    rows: Iterator[Row], single_ids: Callable[[Sequence[str]], Any]
+) -> Iterator[Row]:
+    """The rows whose word is one token, with its id."""
+    for chunk in batched(rows, _AT_ONCE):
+        words = single_ids([row["word"] for row in chunk])
+        yield from (row | {"word": int(w)} for row, w in zip(chunk, words, strict=True) if w)

@@ -1,0 +1,119 @@
+"""Classification heads that are fitted to vectors which stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from use_st5._vectors import unit_rows
+from use_st5.losses.label_loss import LabelLoss
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.held_out import spread, training_table
+from use_st5.training.survey import Survey
+from use_st5.training.validation import DevelopmentSet
+
+# Rows that a head is fitted to before the training.
+PROBE_ROWS = 2000
+# One row in ten is held out: the fit stops after four rounds of a hundred steps without a better
+# accuracy on these. A tenth of a few rows says little, so that these have four rounds.
+_FEW, _HELD_OUT = 500, 0.1
+_STEPS, _ROUNDS, _ROUNDS_OF_FEW, _PATIENCE = 100, 40, 4, 4
+_BATCH, _RATE = 16, 1e-2
+
+
+def probe_weights(
+    make_loss: Callable[[], TaskLoss],
+    found: Survey,
+    sets: Collection[DevelopmentSet],
+    encoder: TrainableEncoder,
+    seed: int,
+) -> list[np.ndarray]:
+    """The weights of a loss whose heads are fitted to the vectors of the encoder as they are.
+
+    Heads with random weights make the encoder forget what it knows of other tasks: "linear probing
+    then fine-tuning" of Kumar et al. 2022 (arXiv 2202.10054, section 3.4). docs/own_data_results.md
+    compares both.
+
+    Args:
+        make_loss: Makes the loss, of labels, of inference, or a Matryoshka loss around one.
+        found: The file that it learns.
+        sets: The rows that do not train.
+        encoder: The encoder to train.
+        seed: Of the initial weights.
+    """
+    rows = spread(training_table(found, sets), found.kept, PROBE_ROWS)
+    numbers, kind = found.label_numbers, found.source.kind
+    labels = np.array([numbers[row[kind.label or ""]] for row in rows])
+    vectors = [encoder.encode([row[key] for row in rows]) for key in kind.texts]
+    keras.utils.set_random_seed(seed)
+    loss = make_loss()
+    loss.build((None, encoder.dimension))
+    for head, seen in _heads(loss, vectors):
+        layers = [*head.hidden_layers, head.output_layer]
+        fit_layers(layers, np.asarray(head.head_input(seen)), labels)
+    weights: list[np.ndarray] = loss.get_weights()
+    return weights
+
+
+def has_heads(loss: TaskLoss) -> bool:
+    """Whether a loss has heads that can be fitted."""
+    inner = loss.losses_of_heads[0] if isinstance(loss, MatryoshkaLoss) else loss
+    return isinstance(inner, LabelLoss)
+
+
+def fit_layers(
+    layers: Sequence[keras.layers.Layer],
+    features: np.ndarray,
+    labels: np.ndarray,
+    *,
+    from_logits: bool = True,
+) -> None:
+    """Fits layers with early stopping on held-out rows; to few rows, 400 steps long.
+
+    Args:
+        layers: What reads the features, one after the other.
+        features: float `[rows, width]`.
+        labels: int `[rows]`.
+        from_logits: Whether the last layer gives logits, and not probabilities.
+    """
+    order = np.random.default_rng(0).permutation(len(labels))
+    held = round(_HELD_OUT * len(labels)) if len(labels) >= _FEW else 0
+    shown = tf.data.Dataset.from_tensor_slices((features[order[held:]], labels[order[held:]]))
+    outputs: Any = (inputs := keras.Input(features.shape[1:]))
+    for layer in layers:
+        outputs = layer(outputs)
+    classifier = keras.Model(inputs, outputs)
+    classifier.compile(
+        keras.optimizers.Adam(_RATE),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits),
+        # Of steps this small the calls take most of the time, and XLA's compilation the rest.
+        steps_per_execution=_STEPS,
+        jit_compile=False,
+    )
+    enough = keras.callbacks.EarlyStopping(patience=_PATIENCE, restore_best_weights=True)
+    classifier.fit(
+        shown.shuffle(len(labels), seed=0).repeat().batch(_BATCH),
+        steps_per_epoch=_STEPS,
+        epochs=_ROUNDS if held else _ROUNDS_OF_FEW,
+        validation_data=(features[order[:held]], labels[order[:held]]) if held else None,
+        callbacks=[enough] if held else [],
+        shuffle=False,  # The data is.
+        verbose=0,
+    )
+
+
+def _heads(
+    loss: TaskLoss, vectors: Sequence[np.ndarray]
+) -> Iterator[tuple[LabelLoss, list[np.ndarray]]]:
+    """Each classifier of a loss, with the vectors that it will see."""
+    if isinstance(loss, LabelLoss):
+        yield loss, [*vectors]
+    elif isinstance(loss, MatryoshkaLoss):
+        for dimension, head in zip(loss.dimensions, loss.losses_of_heads, strict=True):
+            yield from _heads(head, [unit_rows(each[:, :dimension]) for each in vectors])

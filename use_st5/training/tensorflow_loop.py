@@ -1,0 +1,180 @@
+"""The training loop under TensorFlow and any `tf.distribute` strategy."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import keras
+import tensorflow as tf
+
+from use_st5._remote_files import remote_path
+from use_st5.training.preemption import Preempted
+from use_st5.training.reporter import ScalarWriter, TensorBoardWriter
+from use_st5.training.strategies import (
+    any_worker,
+    check_scope,
+    check_xla,
+    compiles_everything,
+    is_chief,
+    runs_elsewhere,
+    wait_for_workers,
+)
+from use_st5.training.task import Task, steps_of_tasks
+from use_st5.training.task_stream import TaskStream
+from use_st5.training.train_step import TrainStep
+from use_st5.training.training_loop import Metrics, TrainingLoop
+
+if TYPE_CHECKING:
+    from use_st5.trainable_encoder import TrainableEncoder
+
+# What TensorFlow says of a step that it cannot end because of another process.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
+
+class TensorFlowLoop(TrainingLoop):
+    """Trains one encoder on several tasks under TensorFlow.
+
+    Args:
+        encoder: As in `TrainingLoop`; made in the strategy's scope, like the optimizer.
+        tasks: As in `TrainingLoop`.
+        optimizer: As in `TrainingLoop`.
+        strategy: Where to run (see `strategy_by_name`); None: the one in scope.
+        jit_compile: Whether XLA compiles the whole step. "auto": with one replica, since XLA cannot
+            compile the collectives of several on CPUs and GPUs (`merge_call` needs Python between
+            the replicas); not on a TPU, where everything is compiled anyhow.
+        tensorboard: Whether to write TensorBoard's files to `folder/logs`.
+        batch_files: A folder that all workers see, on any file system of `tf.io.gfile`; the batches
+            of the whole run are written there before the first step (see `BatchFiles`), and read
+            from there. None: `folder/batches` where other processes train for this one, as on a TPU
+            pod, and elsewhere no files.
+        **options: Those of `TrainingLoop`: folder, seed, steps_per_call, accumulation,
+            gradient_cache, evaluate, evaluate_every, monitor, mode, checkpoint_every,
+            keep_checkpoints, callbacks and progress.
+
+    Raises:
+        ValueError: What `TrainingLoop` raises, the encoder or the optimizer is not in the
+            strategy's scope, or other processes train for this one and there is no folder.
+    """
+
+    def __init__(
+        self,
+        encoder: TrainableEncoder | keras.Model,
+        tasks: Sequence[Task],
+        optimizer: keras.optimizers.Optimizer,
+        *,
+        strategy: tf.distribute.Strategy | None = None,
+        jit_compile: bool | Literal["auto"] = "auto",
+        tensorboard: bool = False,
+        batch_files: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> None:
+        self.strategy = strategy or tf.distribute.get_strategy()
+        alone = self._replicas == 1 and not compiles_everything(self.strategy)
+        self.jit_compile = alone if jit_compile == "auto" else jit_compile
+        self.tensorboard = tensorboard
+        self.batch_files = batch_files
+        super().__init__(encoder, tasks, optimizer, **options)
+        self._train_steps = {name: self._train_step(task) for name, task in self.tasks.items()}
+        self._stream = TaskStream(
+            self.tasks,
+            strategy=self.strategy,
+            seed=self.seed,
+            micro_batches=self.accumulation,
+            files=self._files_folder(),
+        )
+
+    def _learning_rate(self) -> float:
+        # By a tensor: Keras cannot read a variable of several replicas as a number.
+        return float(tf.convert_to_tensor(self.optimizer.learning_rate))
+
+    @property
+    def _replicas(self) -> int:
+        return self.strategy.num_replicas_in_sync
+
+    @property
+    def _is_chief(self) -> bool:
+        return is_chief(self.strategy)
+
+    def _scope(self) -> contextlib.AbstractContextManager:
+        return self.strategy.scope()
+
+    def _writer(self) -> ScalarWriter | None:
+        if self.folder is None or not self.tensorboard or not self._is_chief:
+            return None
+        folder = remote_path(self.folder)
+        return TensorBoardWriter(f"{folder}/logs" if folder else Path(self.folder, "logs"))
+
+    def _files_folder(self) -> str | None:
+        if self.batch_files is not None:
+            return remote_path(self.batch_files) or os.fspath(self.batch_files)
+        if self.folder is not None and runs_elsewhere(self.strategy):
+            return f"{remote_path(self.folder) or os.fspath(self.folder)}/batches"
+        return None
+
+    def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
+        if self._files_folder() is not None:
+            done = self.history.task_steps
+            more = steps_of_tasks(
+                self.tasks,
+                range(self.history.step, steps),
+                order=self.order,
+                seed=self.seed,
+                steps_per_turn=self.steps_per_call,
+            )
+            ends = {name: done[name] + more[name] for name in self.tasks}
+            self._stream.prepare(done, ends, writes=self._is_chief)
+        try:
+            super()._loop(steps, callbacks)
+        except _LOST as error:
+            raise Preempted(
+                "Another worker was lost, or cannot be reached any more "
+                f"({type(error).__name__}; TensorFlow names it above): start this one again, and "
+                "the run goes on from its last checkpoint."
+            ) from error
+
+    def _is_asked_to_stop(self) -> bool:
+        # All workers stop after the same step, or those that go on would wait for the others.
+        return any_worker(self.strategy, self._signal.asked)
+
+    def _train(self, name: str, first: int, steps: int) -> Metrics:
+        return self._train_steps[name](self._stream.batches(name, first), steps)
+
+    def _save(self) -> None:
+        saved = self._saved_step
+        super()._save()
+        if self._saved_step != saved:
+            wait_for_workers(self.strategy)  # One writes, all may read it next.
+
+    def _train_step(self, task: Task) -> TrainStep:
+        return TrainStep(
+            self.encoder,
+            task,
+            self.optimizer,
+            strategy=self.strategy,
+            accumulation=self.accumulation,
+            gradient_cache=self.gradient_cache,
+            jit_compile=self.jit_compile,
+            static_shapes=compiles_everything(self.strategy),
+        )
+
+    def _check(self, tasks: Sequence[Task]) -> None:
+        super()._check(tasks)
+        check_xla(self.jit_compile, self.strategy)
+        check_scope(self.strategy, self.encoder, self.optimizer)
+        if self.tensorboard and self.folder is None:
+            raise ValueError("TensorBoard's files need a folder. Received: folder=None")
+        if runs_elsewhere(self.strategy) and self.folder is None and self.batch_files is None:
+            raise ValueError(
+                "Other processes train for this one, which read the batches from files: expected "
+                "a folder that they see, such as batch_files='gs://BUCKET/batches'. Received: "
+                f"batch_files=None, folder=None with {list(self.strategy.extended.worker_devices)}"
+            )
