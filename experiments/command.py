@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from use_st5._remote_files import as_written, brought
+from use_st5._remote_files import as_written, cached_path
 
 _DATA = "USE_ST5_DATA"
 # With these alone the scores of a run should be the expected ones.
@@ -27,7 +27,7 @@ def main(experiment: Any, variants: Mapping[str, Any] | None = None) -> None:
         variants: What `--variant NAME` runs instead.
     """
     chosen, data, output, options = parse(experiment, variants or {}, sys.argv[1:])
-    data = brought(data)
+    data = cached_path(data)
     if not data.is_dir():
         raise FileNotFoundError(f"expected a folder with data, found no {as_written(data)}")
     try:

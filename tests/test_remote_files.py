@@ -22,16 +22,16 @@ from use_st5._files import atomic_path, sole_writer
 from use_st5._model_manifest import check_replaceable
 from use_st5._remote_files import (
     as_written,
-    brought,
-    carry,
+    cached_path,
     check_inner,
     exists,
-    here,
+    finish_swap,
     names_in,
-    place_for,
+    open_local,
     remote_path,
     remove,
-    settle,
+    staging_path,
+    upload,
 )
 from use_st5.data.pair_reader import PairReader
 from use_st5.data.prepared import open_prepared, prepare
@@ -80,14 +80,14 @@ def test_a_scheme_tells_what_lies_elsewhere(path: str | Path, expected: str | No
 
 def test_a_copy_is_made_anew_when_the_file_changed(base: str) -> None:
     path = written(f"{base}/pairs.tsv", "one")
-    first = brought(path)
+    first = cached_path(path)
     assert (first.name, first.read_text()) == ("pairs.tsv", "one")
-    assert brought(path) == first
+    assert cached_path(path) == first
     written(path, "another")
-    assert brought(path).read_text() == "another"
-    assert brought(first) == first
+    assert cached_path(path).read_text() == "another"
+    assert cached_path(first) == first
     with pytest.raises(FileNotFoundError, match=r"nothing.tsv: expected a file or a folder"):
-        brought(f"{base}/nothing.tsv")
+        cached_path(f"{base}/nothing.tsv")
 
 
 def test_here_and_elsewhere_are_asked_alike(base: str, tmp_path: Path) -> None:
@@ -97,13 +97,13 @@ def test_here_and_elsewhere_are_asked_alike(base: str, tmp_path: Path) -> None:
         assert names_in(folder) == ["a.txt"]
         assert exists(folder)
         assert not exists(f"{folder}/b.txt")
-        with here(f"{folder}/a.txt") as local:
+        with open_local(f"{folder}/a.txt") as local:
             assert local.read_text() == "one"
-        with here(f"{folder}/b.txt") as local:
+        with open_local(f"{folder}/b.txt") as local:
             assert not local.exists()
     assert (as_written(Path(path)), as_written(tmp_path)) == (path, str(tmp_path))
     assert names_in(f"{base}/none") == names_in(tmp_path / "none") == []
-    assert place_for(path) == place_for(path) != place_for(f"{path}2")
+    assert staging_path(path) == staging_path(path) != staging_path(f"{path}2")
     check_inner(path)
     for whole in ("gs://bucket", "gs://bucket/"):
         with pytest.raises(ValueError, match="gs://bucket: expected a path in the bucket"):
@@ -125,7 +125,7 @@ def folder(base: Path, content: str, names: tuple[str, ...] = MODEL) -> Path:
 
 def contents(path: str) -> dict[str, str]:
     """What we read of a folder."""
-    with here(path) as local:
+    with open_local(path) as local:
         return {
             each.relative_to(local).as_posix(): each.read_text()
             for each in local.rglob("*")
@@ -171,13 +171,13 @@ def watched(monkeypatch: pytest.MonkeyPatch, see: Callable[[str, tuple[Any, ...]
 def test_a_folder_is_carried_with_what_describes_it_last(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carry(folder(tmp_path / "old", "old", (*MODEL, "assets/old")), f"{base}/model")
+    upload(folder(tmp_path / "old", "old", (*MODEL, "assets/old")), f"{base}/model")
     written(f"{base}/model/notes.txt", "years")
     written(f"{base}/model/other/saved_model.pb", "another's")
     steps: list[str] = []
     watched(monkeypatch, lambda name, args: steps.append(f"{name} {args[-1]}"))
     older = [*MODEL, "assets/old"]
-    carry(folder(tmp_path / "new", "new", (*MODEL, "assets/new")), f"{base}/model", older=older)
+    upload(folder(tmp_path / "new", "new", (*MODEL, "assets/new")), f"{base}/model", older=older)
     moved = [step.removeprefix(f"rename {base}/model/") for step in steps if "rename" in step]
     assert [*moved[1:]] == [
         *("assets/new", "inner/weights", "saved_model.pb", "inner/z.json", "use_st5.json")
@@ -201,7 +201,7 @@ def test_a_reader_finds_the_old_or_the_new_folder_whenever_a_writer_is_killed(
     older, states, number = [*both[0]], [], 0
     for number in range(100):
         path, left = f"{base}/{number}/model", [number]
-        carry(old, path)
+        upload(old, path)
 
         def see(name: str, args: tuple[Any, ...], left: list[int] = left) -> None:
             left[0] -= 1
@@ -211,7 +211,7 @@ def test_a_reader_finds_the_old_or_the_new_folder_whenever_a_writer_is_killed(
         try:
             with monkeypatch.context() as patch:
                 watched(patch, see)
-                carry(new, path, older=older)
+                upload(new, path, older=older)
         except Killed:
             states.append(contents(path))
             assert states[-1] in both, f"after {number} changes"
@@ -220,9 +220,9 @@ def test_a_reader_finds_the_old_or_the_new_folder_whenever_a_writer_is_killed(
                 assert {plain[n] for n in ("saved_model.pb", "inner/weights")} in (
                     *({each} for each in ("old", "new")),
                 )
-            settle(path)
+            finish_swap(path)
             assert stored(path) == states[-1], "the next writer ends it as readers saw it"
-            carry(new, path, older=[*states[-1]])
+            upload(new, path, older=[*states[-1]])
             assert stored(path) == both[1]
         else:
             break
@@ -235,7 +235,7 @@ def test_a_reader_finds_the_old_or_the_new_folder_whenever_a_writer_is_killed(
 def test_an_upload_that_fails_leaves_the_old_folder(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    carry(folder(tmp_path / "old", "old"), f"{base}/model")
+    upload(folder(tmp_path / "old", "old"), f"{base}/model")
     before, copy, count = stored(f"{base}/model"), _remote_files._copy, itertools.count()
 
     def fail(files: Any, source: str, target: str) -> Any:
@@ -245,7 +245,7 @@ def test_an_upload_that_fails_leaves_the_old_folder(
 
     monkeypatch.setattr(_remote_files, "_copy", fail)
     with pytest.raises(OSError, match="the line is down"):
-        carry(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
+        upload(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
     assert stored(f"{base}/model") == before
     with pytest.raises(OSError, match="the line is down"), atomic_path(f"{base}/a.txt") as file:
         file.write_text("new")
@@ -255,7 +255,7 @@ def test_an_upload_that_fails_leaves_the_old_folder(
 def test_an_upload_that_is_cut_short_is_seen(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carry(folder(tmp_path / "old", "old"), f"{base}/model")
+    upload(folder(tmp_path / "old", "old"), f"{base}/model")
     copy = _remote_files._copy
 
     def cut(files: Any, source: str, target: str) -> Any:
@@ -264,9 +264,9 @@ def test_an_upload_that_is_cut_short_is_seen(
 
     monkeypatch.setattr(_remote_files, "_copy", cut)
     with pytest.raises(OSError, match="expected 4 bytes to be stored, found 3"):
-        carry(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
+        upload(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
     with pytest.raises(OSError, match="expected files that stay as they are"):
-        brought(f"{base}/model")
+        cached_path(f"{base}/model")
     assert set(stored(f"{base}/model").values()) == {"old"}
 
 
@@ -276,7 +276,7 @@ def test_files_of_others_are_neither_replaced_nor_taken_for_a_model(
     written(f"{base}/model/README.md", "years")
     new = folder(tmp_path / "new", "new", (*MODEL, "README.md"))
     with pytest.raises(FileExistsError, match=r"no other files of the names .* found README\.md"):
-        carry(new, f"{base}/model", older=[])
+        upload(new, f"{base}/model", older=[])
     assert stored(f"{base}/model") == {"README.md": "years"}
     for content in ("{}", "no json", '{"files": {"../x": {"bytes": 1}}}'):
         written(f"{base}/model/use_st5.json", content)
@@ -285,7 +285,7 @@ def test_files_of_others_are_neither_replaced_nor_taken_for_a_model(
     for path, local, found in ((f"{base}/model", new / "README.md", "folder"),
                                (f"{base}/model/README.md", new, "file")):  # fmt: skip
         with pytest.raises(FileExistsError, match=f"found a {found}"):
-            carry(local, path)
+            upload(local, path)
 
 
 def test_a_swap_of_a_stranger_leads_nowhere(base: str) -> None:
@@ -299,10 +299,10 @@ def test_a_swap_of_a_stranger_leads_nowhere(base: str) -> None:
     ):
         written(f"{base}/model/.use_st5.new/swap.json", json.dumps(swap))
         with pytest.raises((ValueError, OSError), match=message):
-            brought(f"{base}/model")
+            cached_path(f"{base}/model")
     written(f"{base}/model/.use_st5.new/swap.json", '{"format": 1, "files": [], "older": ["../p"]}')
     with pytest.raises(ValueError, match=r"received '\.\./p'"):
-        settle(f"{base}/model")
+        finish_swap(f"{base}/model")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_name_that_leads_elsewhere_is_refused_and_nothing_is_written(
     written(f"{base}/model/{name}", "import this")
     written(f"{base}/model/saved_model.pb", "x")
     before = {*tmp_path.rglob("*")}
-    for read in (brought, use_st5.load, names_in, contents, remove):
+    for read in (cached_path, use_st5.load, names_in, contents, remove):
         if read is names_in and "/" in name and not name.startswith(".."):
             continue  # It lists the first part alone.
         with pytest.raises(ValueError, match="expected names of files below it, received"):
@@ -329,7 +329,7 @@ def test_what_is_carried_has_names_that_can_be_brought(base: str, tmp_path: Path
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "a\\b").touch()
     with pytest.raises(ValueError, match=r"expected names of files below it, received 'a\\\\b'"):
-        carry(tmp_path / "model", f"{base}/model")
+        upload(tmp_path / "model", f"{base}/model")
     assert not exists(f"{base}/model")
 
 
@@ -339,11 +339,11 @@ def test_the_cache_is_the_user_s_alone(
 ) -> None:
     cache = tmp_path / "cache/use_st5/remote"
     cache.mkdir(parents=True, mode=0o755)
-    brought(written(f"{base}/a.txt", "one"))
+    cached_path(written(f"{base}/a.txt", "one"))
     assert cache.stat().st_mode & 0o777 == 0o700
     monkeypatch.setattr(os, "getuid", lambda: cache.stat().st_uid + 1)
     with pytest.raises(PermissionError, match="expected a cache folder of this user"):
-        brought(f"{base}/a.txt")
+        cached_path(f"{base}/a.txt")
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut", "gone", "more", "link", "record"])
@@ -351,9 +351,9 @@ def test_the_cache_is_the_user_s_alone(
 def test_a_copy_that_is_not_what_was_copied_is_made_anew(
     base: str, tmp_path: Path, damage: str, what: str
 ) -> None:
-    carry(folder(tmp_path / "old", "old"), f"{base}/model")
-    copy = brought(f"{base}/{what}")
-    assert brought(f"{base}/{what}") == copy
+    upload(folder(tmp_path / "old", "old"), f"{base}/model")
+    copy = cached_path(f"{base}/{what}")
+    assert cached_path(f"{base}/{what}") == copy
     file = copy if copy.is_file() else copy / "inner/weights"
     if damage in ("changed", "cut"):
         file.write_text("odd" if damage == "changed" else "o")
@@ -367,7 +367,7 @@ def test_a_copy_that_is_not_what_was_copied_is_made_anew(
     if damage == "link":
         (tmp_path / "same").write_text("old")
         file.symlink_to(tmp_path / "same")
-    again = brought(f"{base}/{what}")
+    again = cached_path(f"{base}/{what}")
     names = {p.relative_to(again).as_posix() for p in again.rglob("*") if p.is_file()}
     assert names == ({*MODEL} if what == "model" else set())
     assert file.read_text() == "old"
@@ -377,7 +377,7 @@ def test_a_copy_that_is_not_what_was_copied_is_made_anew(
 def test_the_house_s_writer_carries_and_a_failed_one_carries_nothing(base: str) -> None:
     with sole_writer(f"{base}/a.txt"), atomic_path(Path(f"{base}/a.txt")) as temporary:
         temporary.write_text("a")
-    assert brought(f"{base}/a.txt").read_text() == "a"
+    assert cached_path(f"{base}/a.txt").read_text() == "a"
     with pytest.raises(RuntimeError), atomic_path(f"{base}/b.txt") as temporary:
         temporary.write_text("b")
         raise RuntimeError

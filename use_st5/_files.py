@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from use_st5._remote_files import carried, check_inner, remote_path
+from use_st5._remote_files import check_inner, remote_path, upload_on_exit
 from use_st5._remote_files import file_sha256 as file_sha256
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def atomic_path(
     Args:
         path: where the finished file or folder is to stand.
         older: of a folder elsewhere, the names of the files there that it replaces, as for
-            `_remote_files.carry`; here a folder is replaced as a whole.
+            `_remote_files.upload`; here a folder is replaced as a whole.
 
     Yields:
         The temporary path; nothing exists there yet.
@@ -136,7 +136,7 @@ def atomic_path(
         OSError: With the number ENOSPC and the name `path`, where the disk is full.
     """
     if remote := remote_path(path):
-        with carried(remote, older=older) as temporary:
+        with upload_on_exit(remote, older=older) as temporary:
             yield temporary
         return
     target = Path(os.path.realpath(path))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from use_st5._remote_files import brought
+from use_st5._remote_files import cached_path
 
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -181,7 +181,7 @@ def skipped(file: BinaryIO, start: bytes) -> LongLine:
 
 def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:
     """One path or a list of paths as a list of local files, each of them checked to be one."""
-    paths = [brought(each) for each in ([path] if isinstance(path, str | Path) else path)]
+    paths = [cached_path(each) for each in ([path] if isinstance(path, str | Path) else path)]
     if not paths:
         raise ValueError("Expected at least one file, received an empty list.")
     for each in paths:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names, download_advice
-from use_st5._remote_files import brought
+from use_st5._remote_files import cached_path
 
 _LISTED = 12
 
@@ -21,7 +21,7 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
     Raises:
         FileNotFoundError: There is no such folder or name, or the folder holds no SavedModel.
     """
-    folder = brought(name_or_folder).expanduser()
+    folder = cached_path(name_or_folder).expanduser()
     if (folder / SAVED_MODEL_FILE).is_file():
         return folder.resolve()
     if os.fspath(name_or_folder) in bundled_names():

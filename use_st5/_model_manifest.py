@@ -16,7 +16,7 @@ import msgspec
 from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._files import file_sha256
 from use_st5._records import Count, InnerPath, Positive, read_record
-from use_st5._remote_files import names_in, remote_path, settle
+from use_st5._remote_files import finish_swap, names_in, remote_path
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
@@ -168,7 +168,7 @@ def older_files(path: str | os.PathLike[str]) -> list[str] | None:
 
 
 def _files_elsewhere(remote: str) -> list[str]:
-    settle(remote)
+    finish_swap(remote)
     names = names_in(remote)
     found = f"{names[:3]} without {FILE_NAME}"
     if FILE_NAME in names:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from use_st5._inner_path import is_inner
-from use_st5._remote_files import as_written, here
+from use_st5._remote_files import as_written, open_local
 
 Kind = TypeVar("Kind")
 
@@ -116,7 +116,7 @@ def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> by
         ValueError: It is larger than `limit` bytes.
     """
     where = as_written(path)
-    with here(path) as local:
+    with open_local(path) as local:
         if not local.is_file():
             raise FileNotFoundError(f"{where}: expected a file, found none. {remedy}")
         size = local.stat().st_size

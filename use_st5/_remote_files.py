@@ -64,7 +64,7 @@ def as_written(path: str | os.PathLike[str]) -> str:
 
 
 def check_inner(path: str | os.PathLike[str]) -> None:
-    """Checks that a path elsewhere lies in a bucket, and is not the whole of it.
+    """Checks that a remote path is below a bucket, not the bucket itself.
 
     Raises:
         ValueError: It is.
@@ -75,10 +75,10 @@ def check_inner(path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def here(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A copy of a file or folder elsewhere that lives as long as the block; a local path itself.
+def open_local(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Gives a local copy of a remote file or folder for a block; a local path itself.
 
-    For what is read once; `brought` keeps its copies. Where there is nothing, there is no copy.
+    For what is read once: `cached_path` keeps its copies. Of what does not exist there is no copy.
 
     Raises:
         ValueError: A name there leads out of the folder.
@@ -90,16 +90,16 @@ def here(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         local = joined(Path(folder), PurePosixPath(remote).name, where=remote)
-        bring(remote, local)
+        download(remote, local)
         yield local
 
 
-def brought(path: str | os.PathLike[str]) -> Path:
-    """A local copy of a file or folder elsewhere; a local path as it is.
+def cached_path(path: str | os.PathLike[str]) -> Path:
+    """A local copy of a remote file or folder; a local path as it is.
 
-    Copies lie in the user's cache folder. One is used again where the names, sizes and times
-    elsewhere are still those it was made from, and its own files have the sizes and hashes that
-    were copied; else it is made anew.
+    Copies are kept in the user's cache folder. A copy is used again if the remote names, sizes and
+    times have not changed, and if its own files still have the sizes and hashes of the download.
+    Otherwise it is made again.
 
     Raises:
         FileNotFoundError: There is nothing.
@@ -118,7 +118,7 @@ def brought(path: str | os.PathLike[str]) -> Path:
         with tempfile.TemporaryDirectory(dir=_cache()) as temporary:
             whole = Path(temporary, digest)
             (whole / _COPY).mkdir(parents=True)
-            copied = bring(remote, joined(whole / _COPY, name, where=remote))
+            copied = download(remote, joined(whole / _COPY, name, where=remote))
             record = {"format": _FORMAT, "files": {n: e._asdict() for n, e in copied.items()}}
             (whole / _COPIED).write_text(json.dumps(record), encoding="utf-8")
             _place(whole, place, name)
@@ -136,8 +136,8 @@ def _place(whole: Path, place: Path, name: str) -> None:
             raise
 
 
-def bring(remote: str, local: Path) -> dict[str, _Copied]:
-    """Copies a file or a folder elsewhere to a local path, at which nothing is.
+def download(remote: str, local: Path) -> dict[str, _Copied]:
+    """Copies a remote file or folder to a local path that does not exist.
 
     Returns:
         Name below the path, "" for a file itself → what was copied.
@@ -165,26 +165,26 @@ def bring(remote: str, local: Path) -> dict[str, _Copied]:
 
 
 @contextlib.contextmanager
-def carried(path: str, *, older: Collection[str] | None = None) -> Iterator[Path]:
-    """Gives a temporary local path; the file or folder made there is carried to `path`.
+def upload_on_exit(path: str, *, older: Collection[str] | None = None) -> Iterator[Path]:
+    """Gives a temporary local path; what the block writes there is uploaded to `path`.
 
     Raises:
         FileNotFoundError: The block ended without creating anything.
-        FileExistsError: As `carry`.
+        FileExistsError: As `upload`.
     """
     with tempfile.TemporaryDirectory() as folder:
         local = joined(Path(folder), PurePosixPath(path).name, where=path)
         yield local
         if not local.exists():
             raise FileNotFoundError(f"Expected something to be written for {path}, found nothing.")
-        carry(local, path, older=older)
+        upload(local, path, older=older)
 
 
-def carry(local: Path, path: str, *, older: Collection[str] | None = None) -> None:
-    """Copies a local file or folder to `path` elsewhere: whole, or not at all.
+def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> None:
+    """Uploads a local file or folder to the remote `path`: all of it, or nothing.
 
-    Of an older folder the files of the same names are replaced, those of `older` are removed, and
-    all others stay. Where the upload fails, the older file or folder is as it was.
+    In an older folder, files of the same names are replaced, those of `older` are removed, and all
+    others stay. If the upload fails, the older file or folder is unchanged.
 
     Args:
         local: The file or folder.
@@ -211,7 +211,7 @@ def carry(local: Path, path: str, *, older: Collection[str] | None = None) -> No
         files.rename(f"{parent}/{_NEW}/{name}", path, overwrite=True)
         _remove_empty(files, f"{parent}/{_NEW}")
         return
-    settle(path)
+    finish_swap(path)
     names = [each.relative_to(local).as_posix() for each in local.rglob("*") if each.is_file()]
     check_inner_names(names, where=path)
     others = {*_walked(files, path)}.difference(names if older is None else older)
@@ -220,20 +220,20 @@ def carry(local: Path, path: str, *, older: Collection[str] | None = None) -> No
             f"Expected {path} to hold no other files of the names that are written, found "
             f"{', '.join(mixed)}. Move them away, or choose another folder."
         )
-    new, gone = sorted(names, key=_carried_last), sorted({*(older or ())}.difference(names))
+    moved, gone = sorted(names, key=_carried_last), sorted({*(older or ())}.difference(names))
     try:
-        for name in new:
+        for name in moved:
             _upload(files, local / name, f"{path}/{_NEW}/{name}")
-        _write_swap(files, path, new, gone)
+        _write_swap(files, path, moved, gone)
     except BaseException:
         with contextlib.suppress(Exception):  # The reason of the failure is what counts.
-            settle(path)
+            finish_swap(path)
         raise
-    _swap(files, path, new, gone)
+    _swap(files, path, moved, gone)
 
 
-def settle(path: str) -> None:
-    """Ends what a killed writer of the folder `path` elsewhere began: replaced, or as it was."""
+def finish_swap(path: str) -> None:
+    """Finishes or undoes what a killed writer of the remote folder `path` began."""
     files = _files_of_tensorflow(path)
     if not files.exists(f"{path}/{_NEW}"):
         return
@@ -244,14 +244,14 @@ def settle(path: str) -> None:
     _remove_empty(files, path)
 
 
-def place_for(path: str) -> Path:
-    """Where, in the cache, a file is made piece by piece before it is carried to `path`."""
+def staging_path(path: str) -> Path:
+    """The path in the cache where a file grows before it is uploaded to `path`."""
     digest = hashlib.sha256(path.encode()).hexdigest()[:16]
     return _cache() / f"to-{digest}" / PurePosixPath(path).name
 
 
 def remove(path: str) -> None:
-    """Removes a file or folder elsewhere, the JSON files that describe it first.
+    """Removes a remote file or folder, the JSON files that describe it first.
 
     Raises:
         ValueError: A name in it leads elsewhere.
@@ -264,10 +264,10 @@ def remove(path: str) -> None:
 
 
 def names_in(path: str | os.PathLike[str]) -> list[str]:
-    """The names in a folder, here or elsewhere; none where there is no such folder.
+    """The names in a local or remote folder; none if there is no such folder.
 
     Raises:
-        ValueError: A name elsewhere is none of a file or a folder in it.
+        ValueError: A remote name leads out of the folder.
     """
     remote = remote_path(path)
     if remote is None:
@@ -278,7 +278,7 @@ def names_in(path: str | os.PathLike[str]) -> list[str]:
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a file or folder, here or elsewhere."""
+    """Whether a local or remote file or folder exists."""
     remote = remote_path(path)
     if remote is None:
         return Path(path).exists()
@@ -286,7 +286,7 @@ def exists(path: str | os.PathLike[str]) -> bool:
 
 
 class _File(NamedTuple):
-    """A file elsewhere."""
+    """A remote file."""
 
     path: str
     bytes: int
@@ -309,7 +309,7 @@ def _read_swap(path: str) -> tuple[list[str], list[str]]:
     where = f"{path}/{_NEW}/{_SWAP}"
     with _files_of_tensorflow(path).GFile(where, "rb") as file:
         record = _parsed(file.read(_LIMIT), where)
-    lists = [record.get("files"), record.get("older")]
+    lists: list[Any] = [record.get("files"), record.get("older")]
     if not all(isinstance(each, list) and {*map(type, each)} <= {str} for each in lists):
         raise ValueError(
             f"{where}: expected the lists files and older, received others. Remove it, and write "
@@ -499,3 +499,8 @@ def _files_of_tensorflow(remote: str) -> ModuleType:
             "brings another (tensorflow-io for s3:// and the like) before."
         )
     return files
+
+
+# The names of version 0.2, for code that is being moved.
+here, brought, bring = open_local, cached_path, download
+carried, carry, settle, place_for = upload_on_exit, upload, finish_swap, staging_path

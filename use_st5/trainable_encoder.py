@@ -14,7 +14,7 @@ import numpy as np
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_names
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
-from use_st5._remote_files import brought
+from use_st5._remote_files import cached_path
 from use_st5._sentences import check_batch_size, check_pairs, length_sorted_batches, one_or_many
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.models.family import family_named, family_that_knows, family_with, known_family
@@ -144,7 +144,7 @@ class TrainableEncoder:
                 it.
             ImportError: The source needs a package that is not installed.
         """
-        source = brought(source)
+        source = cached_path(source)
         if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():
             if pooling or vocabulary:
                 raise ValueError(f"{source} says pooling and vocabulary itself: leave them out.")

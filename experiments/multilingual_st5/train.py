@@ -44,7 +44,7 @@ from experiments.command import main
 from experiments.corpora import SIMCSE_NLI, XNLI_MT, xnli_mt
 from experiments.published_corpus import Example
 from use_st5._files import atomic_path
-from use_st5._remote_files import here
+from use_st5._remote_files import open_local
 from use_st5.convert import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data import DataFolder, PreparedColumn
@@ -138,7 +138,7 @@ class Adapted:
     def merged(self) -> SentenceT5:
         """The base in float32 with the adapters that `keep` wrote in it."""
         model = self.settings.base(self._run, "float32")
-        with here(self._run.output / ADAPTERS) as path:
+        with open_local(self._run.output / ADAPTERS) as path:
             load_lora(model, path).merge()
         return model
 

@@ -38,7 +38,7 @@ from experiments.command import main
 from experiments.sentence_t5.pretraining_text import open_tokens, pretraining_tokens
 from experiments.sentence_t5.span_corruption import SpanCorruption
 from use_st5._files import atomic_path, sole_writer
-from use_st5._remote_files import brought
+from use_st5._remote_files import cached_path
 from use_st5.losses import SpanCorruptionLoss
 from use_st5.models import T5, T5Config
 from use_st5.models.t5.model import T5_PRESETS, T5_ROWS
@@ -108,7 +108,7 @@ class T5Pretraining:
             Loss and accuracy on texts that were not trained on; nothing where nothing is trained.
         """
         wanted = parts_to_run(part, ("prepare", "train"))
-        data, device = brought(data), Device(strategy, part, batch_files)
+        data, device = cached_path(data), Device(strategy, part, batch_files)
         alone = sole_writer(output, inside=True, elsewhere=True)
         with alone if device.writes else contextlib.nullcontext():
             checkpoints = checkpoints_folder(output, resume=resume)

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.corpus_sentences import sentences_by_source
 from use_st5._files import atomic_path
-from use_st5._remote_files import as_written, brought, exists
+from use_st5._remote_files import as_written, cached_path, exists
 from use_st5._streams import batched
 from use_st5.data.held_out import normalized
 
@@ -72,7 +72,7 @@ def open_tokens(path: Path, length: int) -> np.ndarray:
             f"Expected the prepared text, {as_written(path)}. Where TensorFlow is, run the same "
             "command with --part prepare, and bring the folder here."
         )
-    pieces = np.load(brought(path), mmap_mode="r")
+    pieces = np.load(cached_path(path), mmap_mode="r")
     if pieces.shape[1] != length:
         raise ValueError(
             f"{as_written(path)}: expected pieces of {length} ids, found "

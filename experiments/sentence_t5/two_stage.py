@@ -66,7 +66,7 @@ from experiments.corpora import (
 )
 from experiments.published_corpus import Corpus, Example
 from experiments.sentence_t5.pretrain import DTYPE, MODEL_NAME, XLA
-from use_st5._remote_files import as_written, exists, here
+from use_st5._remote_files import as_written, exists, open_local
 from use_st5.data import PreparedColumn
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
@@ -162,7 +162,7 @@ def pretrained_folder(run: Run) -> Path:
 
 def sentence_encoder(run: Run, *, pooling: Pooling, projection_dim: int | None) -> SentenceT5:
     """A Sentence-T5 with the weights of a pre-trained T5; a projection is new."""
-    with here(pretrained_folder(run) / MODEL_NAME) as path:
+    with open_local(pretrained_folder(run) / MODEL_NAME) as path:
         t5 = keras.saving.load_model(path, compile=False)
     model = SentenceT5(t5.config, pooling=pooling, projection_dim=projection_dim, dtype=DTYPE)
     model.build()

@@ -23,9 +23,9 @@ import use_st5
 from tests.evaluation.toys import BagOfWords, words_task
 from tests.machines import new_machine  # noqa: F401
 from tests.toy_encoders import WORDS, Toy
-from use_st5._remote_files import brought, carry, exists, names_in
+from use_st5._remote_files import cached_path, exists, names_in, upload
 from use_st5.cli import train
-from use_st5.cli.files import fetched
+from use_st5.cli.files import local_copy
 from use_st5.evaluation.runner import evaluate
 from use_st5.training.classifier import Classifier
 from use_st5.training.training_loop import TrainingLoop
@@ -44,7 +44,7 @@ def base(tmp_path: Path, new_machine: Callable[[], Path]) -> str:  # noqa: F811
 @pytest.fixture
 def start(base: str, toy_use_dan: Toy) -> str:
     """A model elsewhere."""
-    carry(toy_use_dan.folders["float32"], f"{base}/start")
+    upload(toy_use_dan.folders["float32"], f"{base}/start")
     return f"{base}/start"
 
 
@@ -114,14 +114,14 @@ def test_a_training_goes_on_from_a_new_machine(
     np.testing.assert_array_equal(vectors(f"{base}/tuned"), vectors(str(tmp_path / "whole")))
     batches = names_in(f"{base}/batches")
     assert sorted(name.rpartition("-")[0] for name in batches) == ["pairs", "topics"]
-    card = brought(f"{base}/tuned/README.md").read_text()
+    card = cached_path(f"{base}/tuned/README.md").read_text()
     assert f"--train {base}/pairs.tsv=2" in card
     assert {"run.png", "history.json", "classifier.json"} <= {*names_in(f"{base}/tuned.run")}
     new_machine()
     classifier = Classifier.load(f"{base}/tuned.run/classifier.keras")
     probabilities = classifier.probabilities(SENTENCES[:2])
     assert probabilities.shape == (2, 6)
-    head = keras.models.load_model(brought(f"{base}/tuned.run/classifier.keras"))
+    head = keras.models.load_model(cached_path(f"{base}/tuned.run/classifier.keras"))
     by_keras = np.asarray(head(vectors(f"{base}/tuned")[:2]))
     np.testing.assert_allclose(probabilities, by_keras, atol=1e-6)
     result = use(*command, "--seed", "4")
@@ -181,19 +181,19 @@ def test_a_model_is_exported_packed_and_converted(
 ) -> None:
     from tests.tiny_bert import write_tiny_bert
 
-    carry(brought(start), f"{base}/run/model")
+    upload(cached_path(start), f"{base}/run/model")
     result = use("export", f"{base}/run", "--to", f"{base}/small", "--precision", "int8")
     assert result.exit_code == 0, result.stderr
     assert f"{base}/small: " in result.stderr
     result = use("export", start, "--to", f"{base}/copy", "--archive", f"{base}/copy.tar.gz")
     assert result.exit_code == 0, result.stderr
     np.testing.assert_array_equal(vectors(f"{base}/copy"), vectors(start))
-    with tarfile.open(brought(f"{base}/copy.tar.gz")) as archive:
+    with tarfile.open(cached_path(f"{base}/copy.tar.gz")) as archive:
         assert "saved_model.pb" in archive.getnames()
     assert "exists; give --overwrite" in use("export", start, "--to", f"{base}/copy").stderr
     assert "found inside: copy, small, start" in use("export", base, "--to", "m").stderr
     write_tiny_bert(tmp_path / "bert", head=False)
-    carry(tmp_path / "bert", f"{base}/bert")
+    upload(tmp_path / "bert", f"{base}/bert")
     result = use("convert", f"{base}/bert", "--to", f"{base}/converted")
     assert result.exit_code == 0, result.stderr
     assert use_st5.load(f"{base}/converted").name == "converted"
@@ -206,7 +206,7 @@ def test_texts_are_embedded(use: Callable, base: str, start: str) -> None:
     result = use(*command)
     assert result.exit_code == 0, result.stderr
     assert f"written: {base}/vectors.npy" in result.stderr
-    found = np.load(brought(f"{base}/vectors.npy"))
+    found = np.load(cached_path(f"{base}/vectors.npy"))
     np.testing.assert_allclose(found, vectors(start), atol=1e-6)
     assert "exists; give --overwrite" in use(*command).stderr
     assert use(*command, "--overwrite").exit_code == 0
@@ -248,6 +248,6 @@ def test_an_unknown_scheme_and_nothing_are_one_line(use: Callable, base: str) ->
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert f"{base}/y.tsv: expected a file or a folder" in result.stderr
     with pytest.raises(FileNotFoundError):
-        fetched(f"{base}/nothing")
-    assert fetched("here") == Path("here")
+        local_copy(f"{base}/nothing")
+    assert local_copy("here") == Path("here")
     assert train.HELP.count("gs://")

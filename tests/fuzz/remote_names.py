@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from tests.fuzz.strings import FEW
-from use_st5._remote_files import bring, names_in, remove, settle
+from use_st5._remote_files import download, finish_swap, names_in, remove
 
 _PARTS = ["..", ".", "", "a", "b.json", "saved_model.pb", ".use_st5.new", "swap.json", "~", "..a"]
 _PARTS += ["..\\x", "\\x", "C:", "C:x", "D:\\x", "a:b", "CON", "\n", "é", "\u202e", "x" * 200]
@@ -48,8 +48,8 @@ class Store:
             files, older = ([*map(self._named, each)] for each in swapped)
             record = {"format": 1, "files": files, "older": older}
             _write(f"{base}/.use_st5.new/swap.json", json.dumps(record))
-        for read in (lambda: bring(base, self.target), lambda: names_in(base),
-                     lambda: settle(base), lambda: remove(base)):  # fmt: skip
+        for read in (lambda: download(base, self.target), lambda: names_in(base),
+                     lambda: finish_swap(base), lambda: remove(base)):  # fmt: skip
             try:
                 read()
             except (ValueError, OSError) as error:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from use_st5._remote_files import as_written
-from use_st5.cli.files import fetched, sole_model
+from use_st5.cli.files import local_copy, sole_model
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, say, waiting
 
@@ -117,7 +117,7 @@ def _convert(
     from use_st5.convert.sentence_transformers import MODULES
     from use_st5.trainable_encoder import TrainableEncoder
 
-    checkpoint = open_checkpoint(fetched(source))
+    checkpoint = open_checkpoint(local_copy(source))
     if pooling is not None and checkpoint.modules is not None:
         raise typer.BadParameter(
             f"{as_written(source / MODULES)} says how the model pools.", param_hint="--pooling"

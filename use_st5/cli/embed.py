@@ -21,7 +21,7 @@ import typer
 from use_st5._files import atomic_path, sole_writer, space_for
 from use_st5._progress import progress_lines
 from use_st5._records import Count, read_record
-from use_st5._remote_files import carry, place_for, remote_path
+from use_st5._remote_files import remote_path, staging_path, upload
 from use_st5._streams import in_chunks
 from use_st5.cli.embed_corpus import (
     Corpus,
@@ -142,20 +142,20 @@ def _to_named_file(
 ) -> None:
     layout = form.value if form else _format_by_suffix(output)
     remote = remote_path(output)
-    place = place_for(remote) if remote else output.absolute()
+    place = staging_path(remote) if remote else output.absolute()
     if remote:
         place.parent.mkdir(parents=True, exist_ok=True)
     elif not place.parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, found no {output.parent}")
     with (
-        sole_file(output, overwrite=overwrite, elsewhere=True),
+        sole_file(output, overwrite=overwrite, remote=True),
         sole_writer(place),
         open_seekable(source, beside=place) as stream,
     ):
         embed_to_file(stream, source, place if remote else output, model, layout, options)
         if remote:
-            with waiting(f"carrying it to {remote}"):
-                carry(place, remote)
+            with waiting(f"uploading it to {remote}"):
+                upload(place, remote)
             place.unlink()
             say(f"written: {remote}")
 

@@ -75,7 +75,7 @@ def export(
             targets.enter_context(sole_model(to, overwrite=overwrite))
         if archive is not None:
             _check_archive(archive)
-            targets.enter_context(sole_file(archive, overwrite=overwrite, elsewhere=True))
+            targets.enter_context(sole_file(archive, overwrite=overwrite, remote=True))
         manifest = ModelManifest.read(source)
         if manifest is not None:
             manifest.check_contents(source)

@@ -17,44 +17,43 @@ from typing import IO
 from use_st5._files import sole_writer, space_for
 from use_st5._lines import decode_line, numbered
 from use_st5._model_manifest import check_replaceable
-from use_st5._remote_files import as_written, brought, check_inner, exists, remote_path
+from use_st5._remote_files import as_written, cached_path, check_inner, exists, remote_path
 from use_st5.cli.models import start_tensorflow
 from use_st5.cli.output import say, waiting
 
+STDIN = "-"
 
-def fetched(path: str | os.PathLike[str]) -> Path:
-    """A local copy of a file or folder elsewhere; a local path as it is.
+
+def local_copy(path: str | os.PathLike[str]) -> Path:
+    """A local copy of a remote file or folder; a local path as it is.
 
     Raises:
-        FileNotFoundError: There is nothing elsewhere.
+        FileNotFoundError: There is no such remote path.
     """
     remote = remote_path(path)
     if remote is None:
         return Path(path)
     start_tensorflow()
-    with waiting(f"bringing {remote}"):
-        return brought(remote)
+    with waiting(f"downloading {remote}"):
+        return cached_path(remote)
 
 
-def goes_elsewhere(path: Path, *, allowed: bool) -> bool:
-    """Whether a command writes elsewhere; refused before any work where it does not.
+def writes_remote(path: Path, *, allowed: bool) -> bool:
+    """Whether the path that a command writes is remote.
 
     Raises:
-        ValueError: It is not allowed, or is a whole bucket.
+        ValueError: It is, and the command writes local files only, or it is a whole bucket.
     """
     remote = remote_path(path)
     if remote is None:
         return False
     if not allowed:
         raise ValueError(
-            f"{remote}: expected a local path, to which alone this command writes; copy from there"
+            f"{remote}: expected a local path: this command writes local files only. Copy the result."
         )
     start_tensorflow()
     check_inner(remote)
     return True
-
-
-STDIN = "-"
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ def read_lines(stream: Iterable[bytes], *, source: str) -> Iterator[str]:
 def open_input(name: str) -> Iterator[IO[bytes]]:
     """Opens a text file, or standard input for `-`, for reading bytes.
 
-    A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`. A file
-    elsewhere (gs:// and the like) is copied first.
+    A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`. A remote
+    file (gs:// and the like) is downloaded first.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -90,7 +89,7 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
             say("reading texts from the keyboard, one a line; Ctrl-D ends")
         yield sys.stdin.buffer
         return
-    path = fetched(name)
+    path = local_copy(name)
     if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"expected a text file (or - for standard input), found no {name}")
     with path.open("rb") as stream:
@@ -135,18 +134,18 @@ def survey(stream: IO[bytes], *, source: str) -> Survey:
     return Survey(digest.hexdigest(), lines)
 
 
-def check_file(path: Path, *, elsewhere: bool = False) -> None:
+def check_file(path: Path, *, remote: bool = False) -> None:
     """Checks that a file can be written; folders above it that are missing will be made.
 
     Args:
         path: The file.
-        elsewhere: Whether it may lie on gs:// and the like, as below.
+        remote: Whether it may be on gs:// and the like.
 
     Raises:
         OSError: It is a folder or a device, or its folder cannot be made or written to.
-        ValueError: It lies elsewhere, and may not.
+        ValueError: It is remote, and may not be.
     """
-    if goes_elsewhere(path, allowed=elsewhere):
+    if writes_remote(path, allowed=remote):
         return
     if path.is_dir():
         raise IsADirectoryError(f"expected a file to write, found a folder: {path}")
@@ -156,7 +155,7 @@ def check_file(path: Path, *, elsewhere: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def sole_file(path: Path, *, overwrite: bool = True, elsewhere: bool = False) -> Iterator[None]:
+def sole_file(path: Path, *, overwrite: bool = True, remote: bool = False) -> Iterator[None]:
     """The block alone writes the file `path`.
 
     Raises:
@@ -164,23 +163,23 @@ def sole_file(path: Path, *, overwrite: bool = True, elsewhere: bool = False) ->
         OSError: As `check_file`, or another process is writing it.
         ValueError: As `check_file`.
     """
-    check_file(path, elsewhere=elsewhere)
+    check_file(path, remote=remote)
     with sole_writer(path):
         check_new(path, overwrite=overwrite)
         yield
 
 
 @contextlib.contextmanager
-def sole_folder(path: Path, *, elsewhere: bool = False) -> Iterator[None]:
+def sole_folder(path: Path, *, remote: bool = False) -> Iterator[None]:
     """The block alone writes files of its own into the folder `path`, which is made.
 
     Raises:
         OSError: It is a file, cannot be made or written to, or another process is writing it.
         ValueError: As `check_file`.
     """
-    if not goes_elsewhere(path, allowed=elsewhere):
+    if not writes_remote(path, allowed=remote):
         _check_writable(path)
-    with sole_writer(path, inside=True, elsewhere=elsewhere):
+    with sole_writer(path, inside=True, elsewhere=remote):
         yield
 
 
@@ -192,7 +191,7 @@ def sole_model(folder: Path, *, overwrite: bool) -> Iterator[None]:
         FileExistsError: It is there and `overwrite` is False, or holds anything but a model.
         OSError: It cannot be made or written to, or another process is writing it.
     """
-    if not goes_elsewhere(folder, allowed=True):
+    if not writes_remote(folder, allowed=True):
         _check_writable(folder.absolute().parent)
     with sole_writer(folder):
         check_replaceable(folder)

@@ -10,7 +10,7 @@ import typer
 from use_st5._files import sole_writer
 from use_st5._imports import require
 from use_st5.cli.embed import embedded
-from use_st5.cli.files import check_new, goes_elsewhere, open_seekable, read_lines
+from use_st5.cli.files import check_new, open_seekable, read_lines, writes_remote
 from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
 from use_st5.cli.output import manual, say, waiting
 
@@ -61,7 +61,7 @@ def index(
     """Turns the lines of a text into an index."""
     from use_st5.search.index_files import check_replaceable
 
-    goes_elsewhere(to, allowed=False)
+    writes_remote(to, allowed=False)
     if not to.absolute().parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, found no {to.parent}")
     chosen = _checked_kind(kind)

@@ -20,7 +20,7 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5._records import Positive, read_record
-from use_st5._remote_files import brought, exists, remote_path
+from use_st5._remote_files import cached_path, exists, remote_path
 from use_st5._streams import batched, in_threads
 from use_st5.data.prepared_column import PreparedColumn
 
@@ -135,7 +135,7 @@ def open_prepared(
         ValueError: It is damaged, of another format, or made with other columns, another vocabulary
             or another vectorizer; the message lists both sides.
     """
-    folder = brought(folder)
+    folder = cached_path(folder)
     header = _read_header(folder)
     if columns is not None:
         _check_same(folder, "columns", header.settings, _settings(columns))

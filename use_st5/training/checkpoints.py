@@ -23,7 +23,7 @@ from safetensors import safe_open
 
 from use_st5._files import atomic_path
 from use_st5._records import read_record
-from use_st5._remote_files import as_written, exists, here, names_in, remote_path, remove
+from use_st5._remote_files import as_written, exists, names_in, open_local, remote_path, remove
 
 if TYPE_CHECKING:
     from use_st5.training.task import Task
@@ -134,7 +134,7 @@ class Checkpoints:
         self._check_format(path)
         names = self._variables if groups is None else groups
         wanted = self._named({name: self._variables[name] for name in names})
-        with here(path) as folder:
+        with open_local(path) as folder:
             try:
                 _assign(folder / _VALUES, wanted)
             except FloatingPointError as error:

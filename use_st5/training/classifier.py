@@ -15,7 +15,7 @@ import numpy as np
 import use_st5
 from use_st5._files import atomic_path
 from use_st5._records import read_record
-from use_st5._remote_files import as_written, exists, here
+from use_st5._remote_files import as_written, exists, open_local
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.class_record import LARGEST, ClassRecord, record_text
 from use_st5.training.held_out import training_rows
@@ -130,7 +130,7 @@ class Classifier:
             ValueError: The file fits another encoder, is damaged, or holds NaN or infinity.
         """
         head = _new_head(self.encoder.dimension, len(self.labels))
-        with here(self.path) as local:
+        with open_local(self.path) as local:
             try:
                 head.load_weights(local)
             except Exception as error:  # Of Keras, h5py, zipfile and zlib.

@@ -14,7 +14,7 @@ import msgspec
 from use_st5._files import write_json
 from use_st5._model_manifest import FILE_NAME, ModelManifest
 from use_st5._records import read_record
-from use_st5._remote_files import exists, here, names_in, remote_path, remove
+from use_st5._remote_files import exists, names_in, open_local, remote_path, remove
 
 RESULT = "result.json"
 # What a run goes on from, and nothing reads when it is done: in its folder, and in `checkpoints`.
@@ -86,7 +86,7 @@ def _model_hash(target: Path) -> str | None:
     path = target / FILE_NAME
     if not exists(path):
         return None
-    with here(path) as local:
+    with open_local(path) as local:
         manifest = ModelManifest.read(local.parent)
     if manifest is None:
         return None

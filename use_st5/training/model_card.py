@@ -11,7 +11,7 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5._imports import require
-from use_st5._remote_files import as_written, here
+from use_st5._remote_files import as_written, open_local
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.history import History
@@ -214,7 +214,7 @@ def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
     import tensorflow as tf
 
     found: dict[str, dict[int, float]] = {}
-    with here(folder) as local:
+    with open_local(folder) as local:
         files = [str(file) for file in sorted(local.glob("events.*"))]
         for record in tf.data.TFRecordDataset(files).as_numpy_iterator():
             event = tf.compat.v1.Event.FromString(record)

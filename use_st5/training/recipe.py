@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import keras
 
 from use_st5._files import atomic_path
-from use_st5._remote_files import brought, here
+from use_st5._remote_files import cached_path, open_local
 from use_st5.data.held_out import without_held_out
 from use_st5.data.prepared_column import PreparedColumn
 from use_st5.losses.task_loss import TaskLoss
@@ -132,7 +132,7 @@ def keep_model(run: Run, model: keras.Model) -> None:
 
 def kept_model(run: Run) -> keras.Model:
     """What `keep_model` wrote, computed with in float32."""
-    with here(run.output / _MODEL) as path:
+    with open_local(run.output / _MODEL) as path:
         return in_float32(keras.saving.load_model(path, compile=False))
 
 
@@ -257,7 +257,7 @@ class Recipe:
         from use_st5.training.recipe_run import run_recipe
 
         recipe = self if tasks is None else self.only(tasks)
-        run = Run(recipe, brought(data), output, seed, teacher, pretrained, prepared, exported)
+        run = Run(recipe, cached_path(data), output, seed, teacher, pretrained, prepared, exported)
         where: dict[str, Any] = {"part": part, "strategy": strategy, "batch_files": batch_files}
         return run_recipe(run, steps=steps, resume=resume, **where)
 

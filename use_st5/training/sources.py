@@ -17,7 +17,7 @@ import pyarrow as pa
 from use_st5._files import file_sha256
 from use_st5._lines import read_lines
 from use_st5._progress import waiting
-from use_st5._remote_files import as_written, brought, remote_path
+from use_st5._remote_files import as_written, cached_path, remote_path
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import LONGEST_ROW, format_of, records
 from use_st5.data.read_report import ReadReport
@@ -60,7 +60,7 @@ class Source:
     @cached_property
     def path(self) -> Path:
         """Where it is read: of a file elsewhere, a copy. There is nothing of a data set's name."""
-        return brought(self.name)
+        return cached_path(self.name)
 
     @property
     def is_text(self) -> bool:
@@ -196,7 +196,7 @@ def open_source(
     name, rate = split_rate(given)
     task = task.get(name) if isinstance(task, Mapping) else task
     name = as_written(name)
-    path = brought(name)
+    path = cached_path(name)
     if _is_text(path):
         running = _runs_on(TextReader(path))
         kind = task_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from use_st5._remote_files import brought
+from use_st5._remote_files import cached_path
 from use_st5._streams import batched
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.data._records import format_of, records
@@ -88,7 +88,7 @@ def open_teacher(given: str) -> Teacher:
         FileNotFoundError: There is no such thing.
         ValueError: The file holds no vectors.
     """
-    path = brought(given)
+    path = cached_path(given)
     if path.is_file():
         return VectorFile(path)
     teacher = TrainableEncoder.load(given)

@@ -20,7 +20,7 @@ from tests.experiments.sentence_t5.small import SMALL as SMALL_T5
 from tests.experiments.sentence_t5.small import small_nli
 from tests.machines import new_machine  # noqa: F401
 from use_st5._model_manifest import ModelManifest
-from use_st5._remote_files import carry
+from use_st5._remote_files import upload
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.training.recipe import Run
 
@@ -146,7 +146,7 @@ def test_each_part_runs_on_another_machine(
     """Through the command: data, a pre-trained T5, arrays, checkpoints and scores lie elsewhere."""
     base = f"file://bucket{tmp_path}/bucket"
     _write_answers(corpora)
-    carry(corpora, f"{base}/data")
+    upload(corpora, f"{base}/data")
 
     def run(name: str, *options: str) -> None:
         new_machine()
