@@ -49,7 +49,7 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
         return False
     if not allowed:
         raise ValueError(
-            f"{remote}: expected a local path: this command writes local files only. Copy the result."
+            f"{remote}: expected a local path; this command writes no remote files. Copy it there."
         )
     start_tensorflow()
     check_inner(remote)
