@@ -206,9 +206,9 @@ def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> N
             "remove it first."
         )
     if is_file:
-        parent, _, name = path.rpartition("/")
-        _upload(files, local, f"{parent}/{_NEW}/{name}")
-        files.rename(f"{parent}/{_NEW}/{name}", path, overwrite=True)
+        parent, _, file_name = path.rpartition("/")
+        _upload(files, local, f"{parent}/{_NEW}/{file_name}")
+        files.rename(f"{parent}/{_NEW}/{file_name}", path, overwrite=True)
         _remove_empty(files, f"{parent}/{_NEW}")
         return
     finish_swap(path)
@@ -220,7 +220,8 @@ def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> N
             f"Expected {path} to hold no other files of the names that are written, found "
             f"{', '.join(mixed)}. Move them away, or choose another folder."
         )
-    moved, gone = sorted(names, key=_carried_last), sorted({*(older or ())}.difference(names))
+    moved = sorted(names, key=_carried_last)
+    gone = sorted({*(older or ())}.difference(names))
     try:
         for name in moved:
             _upload(files, local / name, f"{path}/{_NEW}/{name}")
@@ -309,7 +310,7 @@ def _read_swap(path: str) -> tuple[list[str], list[str]]:
     where = f"{path}/{_NEW}/{_SWAP}"
     with _files_of_tensorflow(path).GFile(where, "rb") as file:
         record = _parsed(file.read(_LIMIT), where)
-    lists: list[Any] = [record.get("files"), record.get("older")]
+    lists: Any = [record.get("files"), record.get("older")]
     if not all(isinstance(each, list) and {*map(type, each)} <= {str} for each in lists):
         raise ValueError(
             f"{where}: expected the lists files and older, received others. Remove it, and write "
