@@ -135,7 +135,9 @@ def test_arguments_are_looked_at_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="steps to be 1 or more. Received: 0"):
         recipe_run.run_recipe(run, steps=0)
     recipe_run._check_batches(run, replicas=2)
-    with pytest.raises(ValueError, match="'nli' to be a multiple of 16, .* Received: 8"):
+    with pytest.raises(
+        ValueError, match="'nli' to be a multiple of 4 replicas x 4 micro_batches. Received: 8"
+    ):
         recipe_run._check_batches(run, replicas=4)
 
 

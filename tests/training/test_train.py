@@ -491,7 +491,7 @@ def test_a_loss_of_ones_own_and_a_callback(start: str, tmp_path: Path) -> None:
     trained = use_st5.train(start, files, tmp_path / "mine", **options, **FEW)
     assert (trained.steps, len(calls)) == (4, 4)
     assert any("loss with Cubic" in line for line in said)
-    assert "# and, in Python: loss" in (trained.folder / "README.md").read_text()
+    assert "# and, of use_st5.train in Python: loss" in (trained.folder / "README.md").read_text()
     request = json.loads((trained.run / "request.json").read_text())
     assert request["settings"]["loss"]["class"] == "Cubic"
 

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
@@ -222,8 +223,16 @@ class _Graphs:
 
     def __init__(self, vectorizer: Vectorizer) -> None:
         self._vectorizer = vectorizer
-        self.padded = self._graph_of("padded")
-        self.token_ids = self._graph_of("token_ids")
+
+    @cached_property
+    def padded(self) -> Callable[..., Any]:
+        """Texts and a width → ids `[batch, width]`."""
+        return self._graph_of("padded")
+
+    @cached_property
+    def token_ids(self) -> Callable[..., Any]:
+        """Texts and a number of tokens → their ids, without special tokens."""
+        return self._graph_of("token_ids")
 
     def _graph_of(self, name: str) -> Callable[..., Any]:
         import tensorflow as tf

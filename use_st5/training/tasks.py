@@ -162,6 +162,8 @@ class TaskSpec:
             return _RATE_OF_FRESH
         if lora:
             return _RATE_OF_ADAPTERS
+        from use_st5.models.family import Family
+
         name, rates = (
             (family.name, family.learning_rates) if family else ("", Family.learning_rates)
         )
