@@ -1,4 +1,4 @@
-"""An ensemble through the house: exported, loaded in every way, trained, adapted."""
+"""An ensemble: exported, loaded in every way, trained, adapted."""
 
 from __future__ import annotations
 

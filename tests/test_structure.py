@@ -1,4 +1,4 @@
-"""The house itself: BUILD, the direction of imports, tests for sources, sizes of files."""
+"""The structure: BUILD, the direction of imports, a test for each source, sizes of functions."""
 
 from __future__ import annotations
 
@@ -122,15 +122,15 @@ def targets() -> dict[str, dict]:
 
 
 def allowed_imports() -> dict[str, set[str]]:
-    """The table of ARCHITECTURE.md: each room, and the rooms that it may import."""
+    """The table of ARCHITECTURE.md: each part, and the parts that it may import."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    table = text.split("| room | may import |", 1)[1].split("\n\n", 1)[0]
+    table = text.split("| part | may import |", 1)[1].split("\n\n", 1)[0]
     rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
-    return {room.strip(" `"): set(re.findall(r"`(\w+)`", others)) for room, others in rows}
+    return {part.strip(" `"): set(re.findall(r"`(\w+)`", others)) for part, others in rows}
 
 
-def room_of(file: str) -> str:
-    """The room that a source of the package stands in."""
+def part_of(file: str) -> str:
+    """The part of the package that a source belongs to."""
     first = Path(file).parts[1].removesuffix(".py")
     if first in {"cli", "__main__"}:
         return "cli"
@@ -167,7 +167,7 @@ def test_build_holds_every_source_once(targets: dict[str, dict]) -> None:
     assert len(sources) == len(set(sources)), "a file stands in two libraries"
     on_disk = python_files("use_st5", "experiments", "benchmarks", "tools", "tests")
     on_disk -= {name for name in on_disk if Path(name).name.startswith("test_")}
-    assert set(sources) == on_disk, "ROOMS in BUILD lists the rooms"
+    assert set(sources) == on_disk, "PARTS in BUILD lists the parts"
 
 
 def test_build_has_a_test_for_each_test_file(targets: dict[str, dict]) -> None:
@@ -181,14 +181,14 @@ def test_build_has_a_test_for_each_test_file(targets: dict[str, dict]) -> None:
 
 
 def test_build_has_the_rules_of_the_architecture(targets: dict[str, dict]) -> None:
-    rooms = allowed_imports()
-    for room, others in rooms.items():
-        expected = others | (set() if room == FOUNDATION else {FOUNDATION})
-        assert {label.removeprefix(":") for label in targets[room]["deps"]} == expected, room
-    assert set(rooms) == {room_of(file) for file in python_files("use_st5")}
+    parts = allowed_imports()
+    for part, others in parts.items():
+        expected = others | (set() if part == FOUNDATION else {FOUNDATION})
+        assert {label.removeprefix(":") for label in targets[part]["deps"]} == expected, part
+    assert set(parts) == {part_of(file) for file in python_files("use_st5")}
 
 
-def test_build_has_no_cycle_and_no_stranger(targets: dict[str, dict]) -> None:
+def test_build_has_no_cycle_and_no_unknown_target(targets: dict[str, dict]) -> None:
     deps = {
         name: {label.removeprefix(":") for label in rule["deps"]} for name, rule in targets.items()
     }
@@ -196,17 +196,17 @@ def test_build_has_no_cycle_and_no_stranger(targets: dict[str, dict]) -> None:
     assert set().union(*deps.values()) <= set(deps)
 
 
-@pytest.mark.parametrize("room", sorted(allowed_imports()))
-def test_imports_point_one_way(room: str) -> None:
-    allowed = allowed_imports()[room] | {FOUNDATION, room}
+@pytest.mark.parametrize("part", sorted(allowed_imports()))
+def test_imports_point_one_way(part: str) -> None:
+    allowed = allowed_imports()[part] | {FOUNDATION, part}
     against = [
         f"{source} imports {file}"
         for source in sorted(python_files("use_st5"))
-        if room_of(source) == room
+        if part_of(source) == part
         for file in sorted(package_imports(source))
-        if room_of(file) not in allowed
+        if part_of(file) not in allowed
     ]
-    assert not against, "the table in ARCHITECTURE.md says what a room may import"
+    assert not against, "the table in ARCHITECTURE.md says what a part may import"
 
 
 def sources_with_code() -> set[str]:
@@ -222,8 +222,8 @@ def sources_with_code() -> set[str]:
 def own_test(source: str) -> str:
     """Where the test of a source stands: its path, without the underscores of private names."""
     parts = Path(source).parts
-    room = [part.removeprefix("_") for part in parts[parts[0] == "use_st5" :]]
-    return Path("tests", *room[:-1], f"test_{room[-1]}").as_posix()
+    path = [name.removeprefix("_") for name in parts[parts[0] == "use_st5" :]]
+    return Path("tests", *path[:-1], f"test_{path[-1]}").as_posix()
 
 
 @functools.cache
