@@ -67,7 +67,7 @@ def test_two_devices_train_as_one(
     long = ["\t".join(f"{text} " * 7 for text in row.split("\t")) for row in rows[::2]]
     pairs.write_text("\n".join(["anchor\tpositive", *rows, *long]) + "\n")
     start = str(toy_use_transformer.folders["float32"])
-    options = "--steps 6 --batch 16 --rate 0.001 --evaluations 6"
+    options = "--steps 6 --batch-size 16 --learning-rate 0.001 --evaluations 6"
     # Dropout is each replica's own.
     command = ["train", start, "--train", str(pairs), *options.split(), "--dropout", "0"]
     shown = fresh_python("-c", TWO_CPUS, *command)

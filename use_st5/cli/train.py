@@ -1,4 +1,4 @@
-"""`use-st5 train`: an encoder on one's own files."""
+"""`use-st5 train`: trains an encoder on your own files."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ if TYPE_CHECKING:
     from use_st5.training.train import Trained
 
 HELP = manual(
-    r"""Train an encoder on your own files, and export what came of it.
+    r"""Train an encoder on your own files, and export the best step.
 
     MODEL is the name of a bundled model, a folder that use-st5 exported, a checkpoint that
-    `use-st5 convert` reads (a Hugging Face T5 or BERT …), or fresh:PRESET, which begins with
-    nothing and the vocabulary of your files.
+    `use-st5 convert` reads (a Hugging Face T5 or BERT …), or fresh:PRESET: initial weights, with a
+    vocabulary of your files.
 
-    What a file teaches is read from the names of its columns, and shown before the first step:
-    anchor, positive \[, negative, negative_2 …] (texts that belong together); sentence1, sentence2,
-    score; the same two without a score; premise, hypothesis, label; input, response; text, label;
-    word, definition; text alone.
-    Tables are .tsv, .csv, .jsonl and .parquet files with named columns; .txt is running text, or a
-    sentence a line; anything else is the name of a TensorFlow data set, NAME\[SPLIT]. Several
-    files (--train again) are a mixture, by their sizes or by rates: --train a.tsv=2. --column
-    anchor=title says a file's own name for a column, --task what is to be learnt, and --task
-    novel.txt=neighbours what of one file: a sentence a line may be running text, too.
+    The column names of a file state the task: anchor, positive \[, negative, negative_2 …];
+    sentence1, sentence2, score; the same two without a score; premise, hypothesis, label; input,
+    response; text, label; word, definition; text alone. The command shows the task before the
+    first step.
+    Tables are .tsv, .csv, .jsonl and .parquet files with named columns. A .txt is running text, or
+    has a sentence a line. Any other name is a TensorFlow data set, NAME\[SPLIT]. Repeat --train to
+    mix several files, by their sizes or by weights: --train a.tsv=2. --column anchor=title gives
+    the column's name in your file. --task sets the task of all files, --task novel.txt=neighbours
+    that of one: a file with a sentence a line can be running text.
 
     The model is evaluated before the first step and ten times during the training: on --validation
-    FILE, by its own columns, or on rows that are set aside. The best step is exported to --to, or
-    the start itself if no step is better. It is evaluated once more on --test FILE; without
-    --validation and --test, half of the rows that were set aside test it. Checkpoints,
-    TensorBoard's files and a plot go to the folder TO.run. A run that was interrupted goes on when
-    the same command is given again.
+    FILE, or on rows that are held out. The best step is exported to --to, or the start itself if no
+    step is better. It is evaluated once more on --test FILE; without --validation and --test, on
+    half of the rows that are held out. Checkpoints, TensorBoard's files and a plot go to the folder
+    TO.run. The same command continues an interrupted run.
 
-    --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME where it is not
-    this machine's own); the batch is shared, and the training is the same. Workers in other
-    processes, as a pod's, read the batches from --batch-files, else from TO.run.
+    --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME for a TPU of
+    another machine). The devices share each batch, and the result is the same. Workers in other
+    processes, such as those of a pod, read the batches from --batch-files, or from TO.run.
 
-    MODEL, files, vectors, --to and --batch-files may lie on gs:// and every other file system of
-    TensorFlow. Where all do, a run that was interrupted goes on from any machine.
+    MODEL, files, vectors, --to and --batch-files may be on gs:// or any other file system of
+    TensorFlow. If all are, any machine can continue an interrupted run.
 
     The papers' experiments are scripts of the repository: experiments/README.md.""",
     "use-st5 train use_transformer_en --train pairs.tsv --to tuned",
@@ -59,7 +58,7 @@ HELP = manual(
 
 Files = Annotated[
     list[str] | None,
-    typer.Option("--train", metavar="FILE[=RATE]", help="What it learns from; may be repeated."),
+    typer.Option("--train", metavar="FILE[=WEIGHT]", help="A training file; may be repeated."),
 ]
 To = Annotated[str | None, typer.Option("--to", help="The folder to write.")]
 Validation = Annotated[
@@ -68,13 +67,13 @@ Validation = Annotated[
 ]
 Test = Annotated[
     list[str] | None,
-    typer.Option("--test", metavar="FILE", help="Rows that measure the result, once."),
+    typer.Option("--test", metavar="FILE", help="Rows for one evaluation of the result."),
 ]
 Task = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[FILE=]TASK",
-        help="What the files teach, or one of them. Default: as their columns say.",
+        help="Task of all files, or of one. Default: by their columns.",
     ),
 ]
 Column = Annotated[
@@ -82,14 +81,16 @@ Column = Annotated[
 ]
 Named = Annotated[
     str | None,
-    typer.Option(help="Of a paper: sentence_t5, sbert, simcse, defsent, use, trans_encoder."),
+    typer.Option(
+        help="Settings of a paper: sentence_t5, sbert, simcse, defsent, use, trans_encoder."
+    ),
 ]
 Loss = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A setting of the loss, as temperature=0.05."),
+    typer.Option(metavar="NAME=VALUE", help="An argument of the loss, such as temperature=0.05."),
 ]
 Epochs = Annotated[float | None, typer.Option(help="Passes over the files. Default: 3.")]
-Steps = Annotated[int | None, typer.Option(help="Steps, instead of epochs.")]
+Steps = Annotated[int | None, typer.Option(help="Number of steps, instead of epochs.")]
 Batch = Annotated[int | None, typer.Option("--batch-size", help="Examples of a step. Default: 64.")]
 MicroBatchSize = Annotated[
     int | None,
@@ -115,7 +116,9 @@ LoraRank = Annotated[
 ]
 Freeze = Annotated[
     list[str] | None,
-    typer.Option(help="embedding, all_embeddings, encoder, head or nothing: what stays as it is."),
+    typer.Option(
+        help="Part that is not trained: embedding, all_embeddings, encoder, head or nothing."
+    ),
 ]
 HeadInit = Annotated[
     str | None,
@@ -132,14 +135,14 @@ Matryoshka = Annotated[
         help="Lengths to which vectors can be cut and stay good.",
     ),
 ]
-Dropout = Annotated[float | None, typer.Option(help="Of the encoder in training.")]
-Words = Annotated[int | None, typer.Option(help="Of a fresh model's vocabulary. Default: 40000.")]
-Bigrams = Annotated[int | None, typer.Option(help="Of a fresh USE-DAN's vocabulary. Default: 0.")]
+Dropout = Annotated[float | None, typer.Option(help="Dropout of the encoder in training.")]
+Words = Annotated[int | None, typer.Option(help="Words in a fresh vocabulary. Default: 40000.")]
+Bigrams = Annotated[int | None, typer.Option(help="Bi-grams in a fresh vocabulary. Default: 0.")]
 MaxLength = Annotated[
     int | None,
     typer.Option(
         "--max-length",
-        help="Tokens of a text that training reads. Default: all, of a USE-DAN 128.",
+        help="Tokens of a text in training. Default: the model's limit; 128 for a USE-DAN.",
     ),
 ]
 ScoreRange = Annotated[
@@ -154,28 +157,30 @@ Teacher = Annotated[
     str | None,
     typer.Option(
         metavar="MODEL",
-        help="An encoder or a file of its vectors, which are learnt, too; or a cross-encoder.",
+        help="An encoder, or a file of its vectors, to learn from; or a cross-encoder.",
     ),
 ]
 Cycles = Annotated[
-    int | None, typer.Option(help="Of pairs without a score (Trans-Encoder). Default: 2.")
+    int | None, typer.Option(help="Cycles of Trans-Encoder, for pairs without a score. Default: 2.")
 ]
-Evaluations = Annotated[int | None, typer.Option(help="Measurements on the way. Default: 10.")]
+Evaluations = Annotated[
+    int | None, typer.Option(help="Evaluations during the training. Default: 10.")
+]
 Patience = Annotated[
     int | None,
     typer.Option(
         "--early-stopping-patience",
-        help="Evaluations without a better one that end the training.",
+        help="Stop after so many evaluations without improvement.",
     ),
 ]
 Precision = Annotated[
     str | None,
     typer.Option(
         "--precision",
-        help="Of the exported weights: float32 or int8. Default: the start's.",
+        help="Precision of the exported weights: float32 or int8. Default: as the start.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option(help="Of everything random. Default: 0.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers. Default: 0.")]
 BatchFiles = Annotated[
     str | None,
     typer.Option(
@@ -183,7 +188,8 @@ BatchFiles = Annotated[
     ),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Begin anew: replace the model and the run's own files.")
+    bool,
+    typer.Option("--overwrite", help="Start again: replace the model and the files of the run."),
 ]
 
 _NOTHING_GIVEN = (
@@ -194,7 +200,7 @@ _NOTHING_GIVEN = (
 
 def train(
     context: typer.Context,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="What learns.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model to train.")],
     files: Files = None,
     to: To = None,
     validation: Validation = None,
@@ -267,27 +273,37 @@ def _show_scores(trained: Trained) -> None:
     print_table(["rows", "score", "before", "after"], rows)
 
 
-# What is handed on as it is given.
+# Options that are passed on without a change.
 _PLAIN = (
-    *("epochs", "steps", "batch_size", "micro_batch_size"),
-    *(
-        "learning_rate",
-        "lora_rank",
-        "optimizer",
-        "head_init",
-        "dropout",
-        "words",
-        "bigrams",
-        "max_length",
-    ),
-    *("keep", "teacher", "cycles", "evaluations", "early_stopping_patience", "precision", "seed"),
-    *("overwrite", "batch_files"),
-    *("warmup_ratio", "schedule", "max_grad_norm"),
+    "batch_files",
+    "batch_size",
+    "bigrams",
+    "cycles",
+    "dropout",
+    "early_stopping_patience",
+    "epochs",
+    "evaluations",
+    "head_init",
+    "keep",
+    "learning_rate",
+    "lora_rank",
+    "max_grad_norm",
+    "max_length",
+    "micro_batch_size",
+    "optimizer",
+    "overwrite",
+    "precision",
+    "schedule",
+    "seed",
+    "steps",
+    "teacher",
+    "warmup_ratio",
+    "words",
 )
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that were given; what was not is as the named settings have it."""
+    """The options that were given. The named settings, or the defaults, have the others."""
     options = {name: given[name] for name in _PLAIN if given[name] is not None}
     options |= {name: given[name] or () for name in ("validation", "test")}
     if given["freeze"]:

@@ -60,6 +60,7 @@ def test_names_of_other_writers(tmp_path: Path) -> None:
     renamed = {
         "bert.embeddings.position_ids": np.arange(16)[None],
         "bert.pooler.dense.weight": np.ones((8, 8), np.float32),
+        "bert.pooler.dense.bias": np.ones(8, np.float32),
         "cls.seq_relationship.bias": np.ones(2, np.float32),
     }
     for name, tensor in load_file(tmp_path / FILE).items():
