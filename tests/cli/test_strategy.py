@@ -15,6 +15,7 @@ from tests.toy_encoders import WORDS, Toy
 from use_st5.cli.strategy import Strategy, strategy_name
 
 TWO_CPUS = """
+import contextlib
 import sys
 import tensorflow as tf
 sys.stderr = sys.stdout
@@ -22,7 +23,8 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from use_st5.cli.main import app
 for strategy in ("one", "mirrored"):
-    app([*sys.argv[1:], "--to", strategy, "--strategy", strategy], standalone_mode=False)
+    with contextlib.suppress(SystemExit):  # Every command ends with its exit code.
+        app([*sys.argv[1:], "--to", strategy, "--strategy", strategy], standalone_mode=False)
 """
 
 

@@ -84,12 +84,12 @@ def test_all_methods_come_into_one_table(
 def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
     """SentEval's README: kfold 5, rmsprop, batches of 128, tenacity 3, epoch size 2."""
     by_name = {task.name: task for task in tasks_at_hand(data_dir)}
-    assert by_name["mr"].classifier == QUICK
+    assert by_name["mr"].options == QUICK.settings()
     assert (QUICK.folds, QUICK.optimizer, QUICK.batch_size) == (5, "rmsprop", 128)
     assert (QUICK.tenacity, QUICK.epoch_size) == (3, 2)
     assert {"stsb", "sickr", "sts_sources", "sts_dice", "trec"} <= {*by_name}
     full = {task.name: task for task in tasks_at_hand(data_dir, CLASSIFIERS["full"])}["mr"]
-    settings = full.classifier.settings()
+    settings = full.options
     names = ("folds", "optimizer", "batch_size", "tenacity", "epoch_size", "hidden_dim")
     assert [settings[name] for name in names] == [10, "adam", 64, 5, 4, 0], "section 3.3"
     assert "stsb_dev" not in by_name, "choices were made on it"
