@@ -24,7 +24,7 @@ if "google.colab" in sys.modules:
 _FROM_FILES = """import importlib.util
 from pathlib import Path
 
-# use_st5 is not on PyPI yet. This cell installs a wheel from this folder, or the checkout around it.
+# use_st5 is not on PyPI yet: a wheel in this folder is installed, or the checkout around it.
 if importlib.util.find_spec("use_st5") is None:
     folder = Path().resolve()
     found = sorted(folder.glob("use_st5-*.whl"))

@@ -59,7 +59,8 @@ def given(base: str, start: str) -> tuple[str, ...]:
             file.write(content)
     return (
         *("train", start, "--train", f"{base}/pairs.tsv=2", "--train", f"{base}/topics.tsv"),
-        *("--batch-size", "8", "--steps", "8", "--evaluations", "4", "--learning-rate", "0.01", "--seed", "3"),
+        *("--batch-size", "8", "--steps", "8", "--evaluations", "4"),
+        *("--learning-rate", "0.01", "--seed", "3"),
     )
 
 
