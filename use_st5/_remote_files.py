@@ -500,8 +500,3 @@ def _files_of_tensorflow(remote: str) -> ModuleType:
             "brings another (tensorflow-io for s3:// and the like) before."
         )
     return files
-
-
-# The names of version 0.2, for code that is being moved.
-here, brought, bring = open_local, cached_path, download
-carried, carry, settle, place_for = upload_on_exit, upload, finish_swap, staging_path

@@ -165,9 +165,9 @@ class Classifier(abc.ABC):
     def title(self) -> str:
         """What it is, for people, with its source."""
 
-    @abc.abstractmethod
     def options(self) -> dict[str, Any]:
         """The name and all settings, as JSON takes them."""
+        return {"classifier": self.name, **asdict(self)}
 
     def settings(self) -> dict[str, Any]:
         """`options` without the seed, which is that of the run: what a task records of it."""
@@ -228,10 +228,6 @@ class SklearnClassifier(Classifier):
     def title(self) -> str:
         """What it is, for people, with its source."""
         return "scikit-learn's logistic regression (sklearn), C from SentEval's grid"
-
-    def options(self) -> dict[str, Any]:
-        """The name and all settings, as JSON takes them."""
-        return {"classifier": self.name, **asdict(self)}
 
     def fit(
         self,

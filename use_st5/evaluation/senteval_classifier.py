@@ -16,8 +16,8 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -316,10 +316,6 @@ class SentEvalClassifier(Classifier):
             f"SentEval's own classifier (senteval: {kind}, {self.optimizer}, batches of "
             f"{self.batch_size}, tenacity {self.tenacity}, epoch size {self.epoch_size})"
         )
-
-    def options(self) -> dict[str, Any]:
-        """The name and all settings, as JSON takes them."""
-        return {"classifier": self.name, **asdict(self)}
 
     def fit(
         self,

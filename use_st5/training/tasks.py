@@ -31,8 +31,6 @@ _NEGATIVE = "negative_{}"
 _MOST_NEGATIVES = 16
 # The decoder of neighbours predicts the most frequent words alone.
 _DECODER_WORDS = 8000
-# Of models of no known family.
-_RATE_OF_OTHERS = 3e-5
 # LoRA's adapters start at zero and a fresh model at random values: both need larger steps.
 _RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
 
