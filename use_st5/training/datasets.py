@@ -57,16 +57,22 @@ def array_data(
     if not parts:
         raise ValueError(f"{name}: expected rows, received an empty data set.")
     arrays = {feature: _joined(each) for feature, each in parts.items()}
-    decoded = any(column.kind == "token_ids" for column in columns.values())
-    if decoded:  # A decoder reads rows of one width.
-        return ArrayData(arrays)
-    ids = [each for each in arrays.values() if _holds_ids(each)]
-    return ArrayData(arrays, buckets=batch_widths(max(each.shape[1] for each in ids)))
+    return in_buckets(arrays, columns)
 
 
-def batch_widths(widest: int) -> tuple[int, ...]:
-    """The widths of batches of like lengths, up to that of the widest array of ids."""
-    return (*(each for each in _WIDTHS if each < widest), widest)
+def in_buckets(
+    arrays: Mapping[str, np.ndarray], columns: Mapping[str, PreparedColumn]
+) -> ArrayData:
+    """Arrays whose batches hold texts of like lengths, up to the widest array of ids.
+
+    Args:
+        arrays: Feature of the loss → its array.
+        columns: Feature of the loss → how its array was made.
+    """
+    if any(column.kind == "token_ids" for column in columns.values()):
+        return ArrayData(arrays)  # A decoder reads rows of one width.
+    widest = max(each.shape[1] for each in arrays.values() if _holds_ids(each))
+    return ArrayData(arrays, buckets=(*(each for each in _WIDTHS if each < widest), widest))
 
 
 def feature_columns(

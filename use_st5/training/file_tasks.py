@@ -20,9 +20,8 @@ from use_st5.losses.vector_loss import VectorLoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
 from use_st5.training.array_data import ArrayData
-from use_st5.training.datasets import DECODED_TOKENS
+from use_st5.training.datasets import DECODED_TOKENS, in_buckets
 from use_st5.training.held_out import training_rows
-from use_st5.training.model_loading import batch_widths
 from use_st5.training.sources import Row
 from use_st5.training.survey import Survey
 from use_st5.training.tasks import DEFINITIONS, UNSCORED_PAIRS, argument_names
@@ -46,7 +45,6 @@ class FileTask:
         make_loss: Makes the loss.
         rows: Reads the rows that train.
         columns: Feature of the loss → how its array is made of a row.
-        buckets: Widths of batches, as in `ArrayData`.
         weight: Its weight in the draw of tasks; None: the number of its rows.
         survey: The file; None: the rows are those of a teacher.
     """
@@ -55,7 +53,6 @@ class FileTask:
     make_loss: Callable[[], TaskLoss]
     rows: Callable[[], Iterator[Row]]
     columns: Mapping[str, PreparedColumn]
-    buckets: Sequence[int] = ()
     weight: float | None = None
     survey: Survey | None = None
 
@@ -68,7 +65,7 @@ class FileTask:
         """
         rows = watched(self.rows(), f"Preparing {self.name}", None, transient=True)
         arrays = prepare(rows, self.columns, encoder.vectorizer, folder / self.name, reuse=True)
-        return ArrayData(arrays, buckets=self.buckets)
+        return in_buckets(arrays, self.columns)
 
 
 def file_task(
@@ -114,10 +111,7 @@ def file_task(
         for row in _usable(found, sets, encoder, scorer):
             yield row | {name: number(row[key]) for name, (key, number) in numbers.items()}
 
-    decoded = any(column.kind == "token_ids" for column in columns.values())
-    # A decoder reads rows of one width.
-    buckets = () if decoded else batch_widths(encoder, width)
-    return FileTask(name, make_loss, rows, columns, buckets, weight, found)
+    return FileTask(name, make_loss, rows, columns, weight, found)
 
 
 def teacher_task(
@@ -163,7 +157,7 @@ def teacher_task(
     weights = _OWN_WEIGHTS if teacher is encoder else _TEACHER_WEIGHTS
     columns = {"sentence": PreparedColumn("ids", width), "teacher": PreparedColumn("vector")}
     make_loss = partial(TeacherLoss, teacher_dim=teacher.dimension, **weights)
-    return FileTask(name, make_loss, rows, columns, batch_widths(encoder, width), weight)
+    return FileTask(name, make_loss, rows, columns, weight)
 
 
 def check_loss_arguments(surveys: Sequence[Survey], arguments: FileArguments) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from use_st5.models.family import family_of, family_with
 from use_st5.trainable_encoder import TrainableEncoder
@@ -17,8 +16,6 @@ from use_st5.training.sources import Source
 from use_st5.training.tasks import DEFINITIONS, TEXTS, TaskSpec
 
 FRESH = "fresh:"
-# Of batches of like lengths.
-_WIDTHS = (16, 32, 64, 128, 256)
 # Rows that words of no vocabulary are hashed into. With one, all such words of a later text are the
 # same word, which costs ten points of MRR on triplets (docs/own_data_results.md).
 _UNKNOWN_ROWS = 500
@@ -59,13 +56,6 @@ def open_model(
     encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
     with frozen_parts(encoder.model, settings.freeze or ()):
         return encoder  # It has these parts.
-
-
-def batch_widths(encoder: TrainableEncoder, width: int) -> tuple[int, ...]:
-    """Widths of batches, up to that of the arrays of texts of so many tokens."""
-    # A USE-DAN reads bi-grams, too.
-    widest = max(width, np.asarray(encoder.vectorizer.padded([""], width)).shape[1])
-    return (*(each for each in _WIDTHS if each < widest), widest)
 
 
 def copy_of(model: keras.Model, **config: Any) -> keras.Model:
