@@ -52,6 +52,9 @@ def start_tensorflow() -> None:
             "`use-st5 doctor` says what to do"
         ) from error
     tensorflow.get_logger().setLevel("ERROR")  # What its Python code logs is not for the user.
+    if level == "3" and tensorflow.__version__.startswith("2.20."):
+        # Its loop optimizer warns at any level of logging.
+        tensorflow.config.optimizer.set_experimental_options({"loop_optimization": False})
 
 
 @contextlib.contextmanager
