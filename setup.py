@@ -122,7 +122,7 @@ setup(
     package_data={
         "use_st5.saved_models": model_files(),
         "": ["*.json", "*.html.jinja", "py.typed"],
-        "use_st5.text": ["vocabularies/*"],
+        "use_st5.tokenizers": ["vocabularies/*"],
     },
     install_requires=[
         "tensorflow>=2.20,<2.22",

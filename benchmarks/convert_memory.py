@@ -108,10 +108,10 @@ def measure(folder: Path, dtype: str) -> None:
     """Loads and exports in this process, and prints what each step took."""
     from use_st5.convert.checkpoint import open_checkpoint
     from use_st5.models.t5.checkpoint import read_sentence_t5
-    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
     from use_st5.trainable_encoder import TrainableEncoder
 
-    vectorizer = SentencePieceVectorizer()
+    tokenizer = SentencePieceTokenizer()
     baseline = memory("VmRSS")
     start = peak_from_here()
     model = read_sentence_t5(open_checkpoint(folder), dtype=dtype)
@@ -120,7 +120,7 @@ def measure(folder: Path, dtype: str) -> None:
     print_row("load", size, baseline, start)
     start = peak_from_here()
     to = folder.with_name("saved_model")
-    TrainableEncoder(model, vectorizer, name="memory", max_length=256).export(to)
+    TrainableEncoder(model, tokenizer, name="memory", max_length=256).export(to)
     print_row("export", size, baseline, start)
 
 

@@ -143,14 +143,14 @@ def sources(asked: argparse.Namespace, folder: str) -> dict[str, Callable[[], No
     """By name, what reads `batches` batches of pairs from the front."""
     import tensorflow as tf
 
-    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
     from use_st5.training.batch_files import BatchFiles
     from use_st5.training.task_stream import array_dataset
 
     data = pairs(asked.rows * asked.batches, asked.length)
     files = BatchFiles(folder, "pairs", data, columns=[*data.arrays], batch_size=asked.rows, seed=0)
     files.write(0, asked.batches)
-    vectorizer = SentencePieceVectorizer()
+    tokenizer = SentencePieceTokenizer()
     words = (ROOT / "LICENSE").read_text(encoding="utf-8").split()
     starts = np.random.default_rng(0).integers(0, len(words) - 40, 2 * len(data))
     texts = tf.data.Dataset.from_tensor_slices(
@@ -160,7 +160,7 @@ def sources(asked: argparse.Namespace, folder: str) -> dict[str, Callable[[], No
         "files": files.dataset(0, asked.batches),
         "arrays": array_dataset(data, asked.rows, seed=0),
         "strings": texts.batch(2 * asked.rows)
-        .map(lambda text: vectorizer.padded(text, asked.length), tf.data.AUTOTUNE)
+        .map(lambda text: tokenizer.padded(text, asked.length), tf.data.AUTOTUNE)
         .prefetch(tf.data.AUTOTUNE),
     }
 

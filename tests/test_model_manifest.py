@@ -25,7 +25,7 @@ def read(folder: Path) -> ModelManifest:
 
 def test_what_it_says(folder: Path, toy_use_dan: Any) -> None:
     manifest = read(folder)
-    rows = toy_use_dan.vectorizer.vocabulary.size
+    rows = toy_use_dan.tokenizer.vocabulary.size
     network = 8 * 12 + 12 * 16 + 8 * 16
     assert manifest.name == "toy"
     assert (manifest.dimension, manifest.max_length) == (16, None)
@@ -88,7 +88,7 @@ FILE = {"bytes": 3, "sha256": "0" * 64}
         ({"dimension": "16"}, r"\$.dimension: expected int, received str"),
         ({"max_length": "16"}, r"\$.max_length: expected int \| null, received str"),
         ({"max_length": 0}, r"\$.max_length: expected int >= 1, received 0"),
-        ({"storage": "int3"}, r"\$.storage: expected one of the known values, received 'int3'"),
+        ({"precision": "int3"}, r"\$.precision: expected one of the known values, received 'int3'"),
         ({"parameters": 1e400}, r"\$: expected JSON, received another text"),
         ({"parameters": 10**30}, r"\$.parameters: expected int <="),
         ({"versions": {"use_st5": 1}}, r"\$.versions\[...\]: expected str, received int"),

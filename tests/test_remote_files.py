@@ -395,19 +395,19 @@ def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
     path = written(f"{base}/pairs.tsv", "anchor\tpositive\nthe cat\ta dog\nhow old\tare you\n")
     columns = {name: PreparedColumn("ids", max_tokens=8) for name in ("anchor", "positive")}
     reader = PairReader(path)
-    arrays = prepare(reader, columns, toy_use_dan.vectorizer, f"{base}/prepared")
+    arrays = prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
     again = open_prepared(Path(f"{base}/prepared"), columns=columns)
     for name, array in arrays.items():
         np.testing.assert_array_equal(again[name], array)
     assert reader.report.examples == len(arrays["anchor"])
     with pytest.raises(FileExistsError, match="exists"):
-        prepare(reader, columns, toy_use_dan.vectorizer, f"{base}/prepared")
+        prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
     assert open_source(f"{path}=2").rate == 2
     assert open_source(path).kind.name == "pairs"
 
 
 def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: Toy) -> None:
-    encoder = use_st5.TrainableEncoder(toy_use_dan.model, toy_use_dan.vectorizer)
+    encoder = use_st5.TrainableEncoder(toy_use_dan.model, toy_use_dan.tokenizer)
     encoder.export(f"{base}/model")
     written(f"{base}/model/notes.txt", "years")
     encoder.export(f"{base}/model")

@@ -16,9 +16,9 @@ from use_st5.export.saved_model import write_graph
 from use_st5.models.family import family_of
 from use_st5.models.inference import checked_length
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
-from use_st5.text.ngram_vocabulary import NGramVocabulary
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
-from use_st5.text.token_vectorizer import UnigramVectorizer
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
 
 # With four tokens as the limit: the third and the last two are cut.
 TEXTS = ["a b c d", "", "a b c d e f g", "don't a", "abcdefgh", "ü a b c d", "a, b, c"]
@@ -34,8 +34,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     model.build()
     graph = family_of(model).graph(
         model,
-        UnigramVectorizer(vocabulary),
-        storage="int8",
+        UnigramTokenizer(vocabulary),
+        precision="int8",
         max_length=checked_length(model, None),
     )
     root = tmp_path_factory.mktemp("models")
@@ -111,7 +111,7 @@ def test_no_text_has_more_tokens_than_its_normalized_bytes() -> None:
     # A ligature, a syllable, a square, a word in one character, an emoji, one without a place.
     strange = "ﬃ각㌫ﷺ😀\U0002ebef"
     texts = [f"a{c * count} {c}" for c in strange for count in range(1, 40)]
-    counts = np.asarray(SentencePieceVectorizer().token_counts(texts))
+    counts = np.asarray(SentencePieceTokenizer().token_counts(texts))
     assert (counts <= [most_tokens(text) + 2 for text in texts]).all()
     assert most_tokens("naïve ﷺ") == len("nai\u0308ve ") + 1 + len("صلى الله عليه وسلم".encode())
 

@@ -19,26 +19,26 @@ from tests.models.t5 import numpy_t5
 from use_st5 import trainable_encoder
 from use_st5._model_manifest import ModelManifest
 from use_st5.models.t5.model import T5_ROWS
-from use_st5.text.ngram_vectorizer import NGramVectorizer
-from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.trainable_encoder import TrainableEncoder
 
 TEXTS = ["the cat", "", "how old are you", "river bank zzz", "Ünïcödé 😀"]
 
 
 @pytest.fixture(params=["float32", "int8"])
-def storage(request: pytest.FixtureRequest) -> str:
+def precision(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def test_loaded_exported_and_loaded_again(toy: Any, storage: str, tmp_path: Path) -> None:
-    encoder = TrainableEncoder.load(toy.folders[storage])
+def test_loaded_exported_and_loaded_again(toy: Any, precision: str, tmp_path: Path) -> None:
+    encoder = TrainableEncoder.load(toy.folders[precision])
     assert type(encoder.model) is type(toy.model)
     assert encoder.model.config == toy.model.config
     assert (encoder.name, encoder.card, encoder.max_length) == ("toy", "# Toy\n", toy.max_length)
-    expected = use_st5.load(toy.folders[storage]).encode(TEXTS)
+    expected = use_st5.load(toy.folders[precision]).encode(TEXTS)
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
-    manifest = encoder.export(tmp_path / "again", storage=storage)
+    manifest = encoder.export(tmp_path / "again", precision=precision)
     assert manifest.metadata == {"languages": ["en"]}
     assert (tmp_path / "again" / "README.md").read_text() == "# Toy\n"
     again = TrainableEncoder.load(tmp_path / "again")
@@ -46,10 +46,10 @@ def test_loaded_exported_and_loaded_again(toy: Any, storage: str, tmp_path: Path
     np.testing.assert_allclose(use_st5.load(tmp_path / "again").encode(TEXTS), expected, atol=1e-6)
 
 
-def test_loaded_in_the_scope_of_a_strategy(toy: Any, storage: str) -> None:
+def test_loaded_in_the_scope_of_a_strategy(toy: Any, precision: str) -> None:
     with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
-        encoder = TrainableEncoder.load(toy.folders[storage])
-    alone = TrainableEncoder.load(toy.folders[storage])
+        encoder = TrainableEncoder.load(toy.folders[precision])
+    alone = TrainableEncoder.load(toy.folders[precision])
     for mirrored, weight in zip(encoder.model.weights, alone.model.weights, strict=True):
         assert isinstance(mirrored.value, tf.distribute.DistributedValues)
         np.testing.assert_array_equal(tf.convert_to_tensor(mirrored.value), weight)
@@ -58,7 +58,7 @@ def test_loaded_in_the_scope_of_a_strategy(toy: Any, storage: str) -> None:
 def test_every_weight_of_an_int8_model_can_be_trained(toy: Any, tmp_path: Path) -> None:
     encoder = TrainableEncoder.load(toy.folders["int8"])
     manifest = encoder.export(tmp_path / "model")
-    assert manifest.storage == "float32"
+    assert manifest.precision == "float32"
     assert manifest.trainable_parameters == manifest.parameters == toy.model.count_params()
     after = tf.saved_model.load(str(tmp_path / "model"))
     assert hasattr(after, "token_counts") == (toy.max_length is not None)
@@ -69,7 +69,7 @@ def test_every_weight_of_an_int8_model_can_be_trained(toy: Any, tmp_path: Path) 
 
 
 def test_codes_stay_bit_for_bit(toy: Any, tmp_path: Path) -> None:
-    TrainableEncoder.load(toy.folders["int8"]).export(tmp_path / "again", storage="int8")
+    TrainableEncoder.load(toy.folders["int8"]).export(tmp_path / "again", precision="int8")
     once, twice = (
         tf.saved_model.load(str(folder)) for folder in (toy.folders["int8"], tmp_path / "again")
     )
@@ -82,7 +82,7 @@ def test_codes_stay_bit_for_bit(toy: Any, tmp_path: Path) -> None:
 def test_rounding_a_loaded_model_is_rounding_the_model(toy_bert: Any, tmp_path: Path) -> None:
     """A BERT has kernels that are rounded, beside its table."""
     toy = toy_bert
-    TrainableEncoder.load(toy.folders["float32"]).export(tmp_path / "model", storage="int8")
+    TrainableEncoder.load(toy.folders["float32"]).export(tmp_path / "model", precision="int8")
     loaded, exported = (
         tf.saved_model.load(str(folder)) for folder in (tmp_path / "model", toy.folders["int8"])
     )
@@ -105,7 +105,7 @@ def test_what_was_fine_tuned_as_a_saved_model_is_loaded(toy: Any, tmp_path: Path
 def test_a_sentence_t5_with_its_vocabulary(toy_t5: Any, tmp_path: Path) -> None:
     encoder = TrainableEncoder.load(toy_t5.folder)
     assert encoder.max_length == 128
-    assert encoder.vectorizer.vocabulary == toy_t5.vectorizer.vocabulary
+    assert encoder.tokenizer.vocabulary == toy_t5.tokenizer.vocabulary
     expected = use_st5.load(toy_t5.folder).encode(TEXTS)
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
     encoder.export(tmp_path / "again")
@@ -125,7 +125,7 @@ def test_training_changes_what_is_encoded_and_exported(toy_use_dan: Any, tmp_pat
 
 def test_one_graph_serves_all_calls(toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = toy_use_dan
-    encoder = TrainableEncoder(toy.model, toy.vectorizer, max_length=toy.max_length)
+    encoder = TrainableEncoder(toy.model, toy.tokenizer, max_length=toy.max_length)
     made: list[keras.Model] = []
     compiled = trainable_encoder.inference
     monkeypatch.setattr(
@@ -137,19 +137,19 @@ def test_one_graph_serves_all_calls(toy_use_dan: Any, monkeypatch: pytest.Monkey
 
 
 def test_fresh_encoders() -> None:
-    vectorizer = NGramVectorizer(NGramVocabulary(("a", "cat"), ("a cat",), unigram_buckets=2))
+    tokenizer = NGramTokenizer(NGramVocabulary(("a", "cat"), ("a cat",), unigram_buckets=2))
     shape = {"embedding_dim": 8, "hidden_dims": (8, 12)}
     keras.utils.set_random_seed(1)
-    encoder = TrainableEncoder.fresh("use_dan_en", vectorizer, **shape)
-    assert encoder.model.config.num_embeddings == vectorizer.vocabulary.size
+    encoder = TrainableEncoder.fresh("use_dan_en", tokenizer, **shape)
+    assert encoder.model.config.num_embeddings == tokenizer.vocabulary.size
     assert encoder.encode("a cat").shape == (12,)
     keras.utils.set_random_seed(1)
-    same = TrainableEncoder.fresh("use_dan_en", vectorizer, **shape)
+    same = TrainableEncoder.fresh("use_dan_en", tokenizer, **shape)
     np.testing.assert_array_equal(same.encode(TEXTS), encoder.encode(TEXTS))
-    with pytest.raises(ValueError, match="vectorizer=NGramVectorizer"):
+    with pytest.raises(ValueError, match="tokenizer=NGramTokenizer"):
         TrainableEncoder.fresh("use_dan_en")
     with pytest.raises(ValueError, match=r"Unknown preset: 'use_dan'.*use_dan_v4"):
-        TrainableEncoder.fresh("use_dan", vectorizer)
+        TrainableEncoder.fresh("use_dan", tokenizer)
 
 
 def test_refusals(toy: Any, tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
         TrainableEncoder.load(changed(family=None))
     with pytest.raises(ValueError, match=r"Expected one of the families .*received 'cnn'"):
         TrainableEncoder.load(changed(family="cnn"))
-    with pytest.raises(ValueError, match="Expected a text stage of the family"):
-        TrainableEncoder.load(changed(vectorizer="letters"))
+    with pytest.raises(ValueError, match="Expected a tokenizer of the family"):
+        TrainableEncoder.load(changed(tokenizer="letters"))
     with pytest.raises(ValueError, match="Expected the configuration of a"):
         TrainableEncoder.load(changed(config={"shape": 3}))
     config = manifest["config"]
@@ -185,7 +185,7 @@ def test_a_checkpoint_becomes_an_encoder_of_strings(tmp_path: Path) -> None:
     write_file(tmp_path / "file", tensors)
     encoder = TrainableEncoder.load(tmp_path / "file")
     assert encoder.max_length == 256
-    ids = encoder.vectorizer.padded(["How old are you?"])[0].numpy().tolist()
+    ids = encoder.tokenizer.padded(["How old are you?"])[0].numpy().tolist()
     expected = numpy_t5.encode(tensors, ids).mean(0)
     np.testing.assert_allclose(encoder.encode("How old are you?"), expected, atol=1e-5)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import keras
 
     from use_st5.models.t5.sentence_t5 import SentenceT5
-    from use_st5.text.vectorizer import Vectorizer
+    from use_st5.tokenizers.tokenizer import Tokenizer
 
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat", "how", "old", "are", "you", "what", "is")
 # Of a USETransformerConfig, but for the rows of its table.
@@ -29,21 +29,21 @@ PAIRS = ("the cat", "how old", "old are", "what is", "a dog")
 
 
 class Toy(NamedTuple):
-    """The model that was exported, and the folders it was exported to, by storage."""
+    """The model that was exported, and the folders it was exported to, by precision."""
 
     model: keras.Model
-    vectorizer: Vectorizer
+    tokenizer: Tokenizer
     max_length: int | None
     folders: dict[str, Path]
 
     @property
     def rows(self) -> int:
         """Rows of the table."""
-        return self.vectorizer.vocabulary.size
+        return self.tokenizer.vocabulary.size
 
     def ids(self, texts: list[str | bytes]) -> Any:
         """What the model is given for these texts."""
-        return self.vectorizer.padded(texts, self.max_length)
+        return self.tokenizer.padded(texts, self.max_length)
 
 
 @pytest.fixture(scope="session", params=["use_dan", "use_transformer", "bert"])
@@ -58,8 +58,8 @@ def toy_use_dan(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     import keras
 
     from use_st5.models.use_dan.model import USEDAN, USEDANConfig
-    from use_st5.text.ngram_vectorizer import NGramVectorizer
-    from use_st5.text.ngram_vocabulary import NGramVocabulary
+    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
     keras.utils.set_random_seed(0)  # the same weights whichever tests ran before
     vocabulary = NGramVocabulary(WORDS, PAIRS, unigram_buckets=4, bigram_buckets=3)
@@ -70,8 +70,8 @@ def toy_use_dan(tmp_path_factory: pytest.TempPathFactory) -> Toy:
         term_dropout=0.3,
         dropout=0.3,
     )
-    model, vectorizer = USEDAN(config), NGramVectorizer(vocabulary)
-    return _exported(model, vectorizer, tmp_path_factory, max_length=None)
+    model, tokenizer = USEDAN(config), NGramTokenizer(vocabulary)
+    return _exported(model, tokenizer, tmp_path_factory, max_length=None)
 
 
 @pytest.fixture(scope="session")
@@ -80,14 +80,14 @@ def toy_use_transformer(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     import keras
 
     from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
-    from use_st5.text.ngram_vocabulary import NGramVocabulary
-    from use_st5.text.token_vectorizer import UnigramVectorizer
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+    from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
 
     keras.utils.set_random_seed(0)
     vocabulary = NGramVocabulary(WORDS, unigram_buckets=4)
     config = USETransformerConfig(num_embeddings=vocabulary.size, **USE_TRANSFORMER)
-    model, vectorizer = USETransformer(config), UnigramVectorizer(vocabulary)
-    return _exported(model, vectorizer, tmp_path_factory, max_length=16)
+    model, tokenizer = USETransformer(config), UnigramTokenizer(vocabulary)
+    return _exported(model, tokenizer, tmp_path_factory, max_length=16)
 
 
 @pytest.fixture(scope="session")
@@ -98,18 +98,18 @@ def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
     from use_st5.models.bert import names as bert_names
     from use_st5.models.bert.model import BertConfig, ProjectionConfig, SentenceBert
-    from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
+    from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
     keras.utils.set_random_seed(0)
-    vectorizer = WordPieceVectorizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", *WORDS])
+    tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", *WORDS])
     config = BertConfig(
-        vectorizer.vocabulary.size,
+        tokenizer.vocabulary.size,
         num_layers=1,
         hidden_dim=12,
         intermediate_dim=20,
         num_heads=3,
         max_positions=16,
-        separator_id=vectorizer.separator,
+        separator_id=tokenizer.separator,
         dropout=0.3,
         attention_dropout=0.3,
     )
@@ -119,7 +119,7 @@ def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     for path, variable in bert_names.weight_variables(model).items():
         if len(variable.shape) == 2:
             variable.assign(variable * (5 if path.endswith("kernel") else 25))
-    return _exported(model, vectorizer, tmp_path_factory, max_length=16)
+    return _exported(model, tokenizer, tmp_path_factory, max_length=16)
 
 
 @pytest.fixture(scope="session")
@@ -133,35 +133,35 @@ def toy_ensemble(toy_use_dan: Toy, tmp_path_factory: pytest.TempPathFactory) -> 
     keras.utils.set_random_seed(1)
     second = type(first)(first.config)
     model = Ensemble([first, second], mode="concat")
-    return _exported(model, toy_use_dan.vectorizer, tmp_path_factory, max_length=None)
+    return _exported(model, toy_use_dan.tokenizer, tmp_path_factory, max_length=None)
 
 
 def _exported(
     model: keras.Model,
-    vectorizer: Vectorizer,
+    tokenizer: Tokenizer,
     tmp_path_factory: pytest.TempPathFactory,
     *,
     max_length: int | None,
 ) -> Toy:
-    """A model in both storages; its limit is its own, the writer is not told."""
+    """A model in both precisions; its limit is its own, the writer is not told."""
     from use_st5.trainable_encoder import TrainableEncoder
 
     if not model.built:
         model.build()
     facts = {"card": "# Toy\n", "metadata": {"languages": ["en"]}}
-    encoder = TrainableEncoder(model, vectorizer, name="toy", **facts)
+    encoder = TrainableEncoder(model, tokenizer, name="toy", **facts)
     folders = {}
-    for storage in ("float32", "int8"):
-        folders[storage] = tmp_path_factory.mktemp("exported") / storage
-        encoder.export(folders[storage], storage=storage)
-    return Toy(model, vectorizer, max_length, folders)
+    for precision in ("float32", "int8"):
+        folders[precision] = tmp_path_factory.mktemp("exported") / precision
+        encoder.export(folders[precision], precision=precision)
+    return Toy(model, tokenizer, max_length, folders)
 
 
 class ToyT5(NamedTuple):
     """A Sentence-T5 and the folder it was exported to."""
 
     model: SentenceT5
-    vectorizer: Any
+    tokenizer: Any
     folder: Path
 
 
@@ -173,13 +173,13 @@ def toy_t5(tmp_path_factory: pytest.TempPathFactory) -> ToyT5:
 
     from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
-    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
     from use_st5.trainable_encoder import TrainableEncoder
 
     keras.utils.set_random_seed(0)
     config = T5Config(32_128, 1, 16, 32, 2, 8, "gated_gelu", dropout=0.1)
-    model, vectorizer = SentenceT5(config, projection_dim=24), SentencePieceVectorizer()
+    model, tokenizer = SentenceT5(config, projection_dim=24), SentencePieceTokenizer()
     model.build()
     folder = tmp_path_factory.mktemp("exported") / "st5"
-    TrainableEncoder(model, vectorizer, name="tiny", max_length=128).export(folder)
-    return ToyT5(model, vectorizer, folder)
+    TrainableEncoder(model, tokenizer, name="tiny", max_length=128).export(folder)
+    return ToyT5(model, tokenizer, folder)

@@ -27,6 +27,8 @@ _LISTED = 5
 # fingerprint.pb holds a random number; the two others are about the model, not part of it.
 _NOT_THE_MODEL = {FILE_NAME, CARD_NAME, "fingerprint.pb"}
 
+# Fields by the names that version 0.2 gave them.
+_OLD_NAMES = {"storage": "precision", "vectorizer": "tokenizer"}
 # Thousands of files have room in it.
 _LIMIT = 2**22
 
@@ -48,7 +50,7 @@ class ModelManifest:
         name: Name of the model.
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
-        storage: "float32", "bfloat16" or "int8", how large matrices are stored; "unknown" for a
+        precision: "float32", "bfloat16" or "int8", how large matrices are stored; "unknown" for a
             SavedModel of another origin that was saved again.
         parameters: Number of the model's numbers, those of the table included.
         trainable_parameters: Number of those that fine-tuning changes.
@@ -60,7 +62,7 @@ class ModelManifest:
         family: Of encoders, as `use_st5.models.family` lists them; None for one of no known family,
             and in what versions before 0.2 wrote.
         config: What its family builds the Keras model from.
-        vectorizer: The kind of its text stage.
+        tokenizer: The kind of its tokenizer, as its family lists them.
         texts: How many texts it reads at once: 1, or 2 where it compares a pair.
         format: Version of this file's layout.
     """
@@ -68,7 +70,7 @@ class ModelManifest:
     name: str
     dimension: Positive
     max_length: Positive | None
-    storage: Literal["float32", "bfloat16", "int8", "unknown"]
+    precision: Literal["float32", "bfloat16", "int8", "unknown"]
     parameters: Count
     trainable_parameters: Count
     versions: dict[str, str]
@@ -77,7 +79,7 @@ class ModelManifest:
     metadata: dict[str, Any]
     family: str | None = None
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
-    vectorizer: str | None = None
+    tokenizer: str | None = None
     texts: Literal[1, 2] = 1
     format: int = FORMAT
 
@@ -186,7 +188,9 @@ def _files_elsewhere(remote: str) -> list[str]:
 
 def _read(path: str | Path) -> ModelManifest:
     remedy = "Copy or export the model again."
-    return read_record(path, ModelManifest, remedy=remedy, version=FORMAT, limit=_LIMIT)
+    return read_record(
+        path, ModelManifest, remedy=remedy, version=FORMAT, limit=_LIMIT, renamed=_OLD_NAMES
+    )
 
 
 def _other_content(folder: Path) -> str:

@@ -75,13 +75,13 @@ def write_again(
         "name": manifest.name if manifest else source.name,
         "dimension": dimension,
         "max_length": manifest.max_length if manifest else None,
-        "storage": manifest.storage if manifest else "unknown",
+        "precision": manifest.precision if manifest else "unknown",
         "parameters": count_weights(getattr(loaded, "variables", ())),
         "trainable_parameters": count_weights(getattr(loaded, "trainable_variables", ())),
         "metadata": manifest.metadata if manifest else {},
         "family": manifest.family if manifest else None,
         "config": manifest.config if manifest else {},
-        "vectorizer": manifest.vectorizer if manifest else None,
+        "tokenizer": manifest.tokenizer if manifest else None,
     }
     return write_folder(loaded, loaded.signatures, path, facts=facts, card=read_card(source))
 

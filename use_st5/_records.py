@@ -6,7 +6,8 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -61,6 +62,7 @@ def read_record(
     version: int | None = None,
     limit: int = LIMIT,
     not_finite: bool = False,
+    renamed: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Kind:
     """Reads a JSON file into a type.
 
@@ -72,6 +74,7 @@ def read_record(
         version: What the record's field `format` must be; None: it has none.
         limit: Larger files are refused before they are read, in bytes.
         not_finite: Whether NaN and infinities, as Python writes them, are numbers too.
+        renamed: Fields of the whole that may have an older name: old name → name.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -89,6 +92,10 @@ def read_record(
             )
         if found != version:
             raise ValueError(f"{where}: $.format: expected {version}, received {found}. {remedy}")
+    if renamed:
+        fields = parse_record(content, dict[str, Any], where=where, remedy=remedy)
+        now = {renamed.get(name, name): value for name, value in fields.items()}
+        return check_record(now, kind, where=where, remedy=remedy)
     return parse_record(content, kind, where=where, remedy=remedy, not_finite=not_finite)
 
 

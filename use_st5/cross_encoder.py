@@ -113,7 +113,7 @@ class CrossEncoder:
         def judge(first: list[str], second: list[str]) -> np.ndarray:
             return encoder.encode(zip(first, second, strict=True), batch_size=len(first))[:, 0]
 
-        counts = getattr(encoder.vectorizer, "pair_token_counts", None)
+        counts = getattr(encoder.tokenizer, "pair_token_counts", None)
         return cls(judge, name=name, limit=TokenLimit(encoder.max_length, counts))
 
     def predict(

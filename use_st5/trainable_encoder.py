@@ -19,7 +19,7 @@ from use_st5._sentences import check_batch_size, check_pairs, length_sorted_batc
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.models.family import family_named, family_that_knows, family_with, known_family
 from use_st5.models.inference import checked_length, inference, texts_at_once
-from use_st5.text.vectorizer import PairVectorizer, Vectorizer
+from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 # What a model that was restored must give as its SavedModel does, and how closely.
 _PROBE = ("How old are you?", "", "Ünheard-of wörds, 3.5 of them: 😀!")
@@ -35,7 +35,7 @@ class TrainableEncoder:
 
     Args:
         model: The Keras model: int32 `[batch, length]` → float32 `[batch, dimension]`.
-        vectorizer: The tokenizer, which makes the ids.
+        tokenizer: The tokenizer, which makes the ids.
         name: Its name; None: the name of the exported folder.
         max_length: Texts are cut to this number of tokens; None: the limit of the model.
         card: The model card in Markdown.
@@ -57,7 +57,7 @@ class TrainableEncoder:
     def __init__(
         self,
         model: keras.Model,
-        vectorizer: Vectorizer,
+        tokenizer: Tokenizer,
         *,
         name: str | None = None,
         max_length: int | None = None,
@@ -68,7 +68,7 @@ class TrainableEncoder:
         if not model.built and known_family(model) is not None:
             model.build()
         self.model = model
-        self.vectorizer = vectorizer
+        self.tokenizer = tokenizer
         self.name = name
         self.max_length = checked_length(model, max_length)
         self.card = card
@@ -80,7 +80,7 @@ class TrainableEncoder:
     def fresh(
         cls,
         preset: str,
-        vectorizer: Vectorizer | None = None,
+        tokenizer: Tokenizer | None = None,
         *,
         dtype: Any = None,
         max_length: int | None = None,
@@ -93,7 +93,7 @@ class TrainableEncoder:
         Args:
             preset: "use_dan_en", "use_transformer_en", "t5_base" …; `Family.presets` lists all
                 presets.
-            vectorizer: The tokenizer; None: the tokenizer of the family. USE models have none,
+            tokenizer: The tokenizer; None: the tokenizer of the family. USE models have none,
                 because their vocabulary comes from the training texts.
             dtype: Keras dtype policy, such as "bfloat16".
             max_length: As in the constructor; None: the default of the family.
@@ -104,15 +104,15 @@ class TrainableEncoder:
             ValueError: The preset does not exist, or an argument does not fit it.
         """
         family = family_with(preset)
-        vectorizer = family.usual_vectorizer() if vectorizer is None else vectorizer
-        if vectorizer is None:
-            kinds = [kind.__name__ for kind in family.vectorizers.values()]
+        tokenizer = family.usual_tokenizer() if tokenizer is None else tokenizer
+        if tokenizer is None:
+            kinds = [kind.__name__ for kind in family.tokenizers.values()]
             raise ValueError(
-                f"{preset}: expected a text stage, since its vocabulary is that of the training "
-                f"text: vectorizer={' or '.join(kinds)}(vocabulary)."
+                f"{preset}: expected a tokenizer, since its vocabulary is that of the training "
+                f"text: tokenizer={' or '.join(kinds)}(vocabulary)."
             )
-        model = family.fresh(preset, vectorizer, dtype=dtype, **changes)
-        return cls(model, vectorizer, max_length=max_length or family.max_length)
+        model = family.fresh(preset, tokenizer, dtype=dtype, **changes)
+        return cls(model, tokenizer, max_length=max_length or family.max_length)
 
     @classmethod
     def load(
@@ -176,7 +176,7 @@ class TrainableEncoder:
                 fit.
         """
         family = family_that_knows(checkpoint, pooling)
-        model, vectorizer = family.read(
+        model, tokenizer = family.read(
             checkpoint,
             pooling=pooling,
             vocabulary=None if vocabulary is None else Path(vocabulary),
@@ -185,7 +185,7 @@ class TrainableEncoder:
         )
         limits = (checkpoint.max_length or family.max_length, family.longest(model))
         usual = min(filter(None, limits), default=None)
-        return cls(model, vectorizer, max_length=max_length or usual)
+        return cls(model, tokenizer, max_length=max_length or usual)
 
     @classmethod
     def _of_saved_model(cls, folder: Path, dtype: Any, max_length: int | None) -> Self:
@@ -196,7 +196,7 @@ class TrainableEncoder:
         from use_st5.export.saved_model import restore_weights
 
         manifest = ModelManifest.read(folder)
-        if manifest is None or manifest.family is None or manifest.vectorizer is None:
+        if manifest is None or manifest.family is None or manifest.tokenizer is None:
             raise ValueError(
                 f"Expected a SavedModel in {folder} that use_st5 0.2 or later exported from one of "
                 "its families, found one of another origin: it can be used (use_st5.load) and "
@@ -204,8 +204,8 @@ class TrainableEncoder:
             )
         manifest.check_sizes(folder)
         family = family_named(manifest.family)
-        vectorizer = family.text_stage(manifest.vectorizer).from_assets(folder / "assets")
-        if dtype is None and manifest.storage == "bfloat16":
+        tokenizer = family.tokenizer_class(manifest.tokenizer).from_assets(folder / "assets")
+        if dtype is None and manifest.precision == "bfloat16":
             dtype = "bfloat16"
         model = family.restore(manifest.config, dtype=dtype)
         loaded = load_saved_model(folder)
@@ -213,12 +213,12 @@ class TrainableEncoder:
         restore_weights(model, loaded)
         encoder = cls(
             model,
-            vectorizer,
+            tokenizer,
             name=manifest.name,
             max_length=max_length or manifest.max_length,
             card=read_card(folder),
             metadata=manifest.metadata,
-            stored="int8" if manifest.storage == "int8" else "float32",
+            stored="int8" if manifest.precision == "int8" else "float32",
         )
         comparable = dtype is None and encoder.max_length == manifest.max_length
         if comparable and not tf.distribute.has_strategy():  # whose scope lets no model be called
@@ -257,10 +257,10 @@ class TrainableEncoder:
 
     def _read(self, given: Any) -> tuple[tuple[list[str], ...], Callable[..., Any], bool]:
         """The texts that the model reads at once, what makes ids of them, if it is one alone."""
-        if isinstance(self.vectorizer, PairVectorizer) and texts_at_once(self.model) == 2:
-            return check_pairs(given), self.vectorizer.padded_pairs, False
+        if isinstance(self.tokenizer, PairTokenizer) and texts_at_once(self.model) == 2:
+            return check_pairs(given), self.tokenizer.padded_pairs, False
         texts, single = one_or_many(given)
-        return (texts,), self.vectorizer.padded, single
+        return (texts,), self.tokenizer.padded, single
 
     def _compiled(self) -> Callable[[Any], Any]:
         """The model as one graph, made anew where adapters have come or gone since."""
@@ -269,23 +269,23 @@ class TrainableEncoder:
             self._graph = variables, inference(self.model)
         return self._graph[1]
 
-    def export(self, path: str | os.PathLike[str], *, storage: str = "float32") -> ModelManifest:
+    def export(self, path: str | os.PathLike[str], *, precision: str = "float32") -> ModelManifest:
         """Writes the encoder as a SavedModel that takes strings.
 
         `use_st5.export.saved_model.write_graph` describes the folder.
 
         Args:
             path: The folder to write. An existing model of use_st5 there is replaced.
-            storage: "float32", or "int8" for a quarter of the size. "int8" applies to the embedding
-                table, and for a BERT also to kernels. In the SavedModel, the scales of int8 weights
-                can be fine-tuned, but not the int8 weights.
+            precision: "float32", or "int8" for a quarter of the size. "int8" applies to the
+                embedding table, and for a BERT also to kernels. In the SavedModel, the scales of
+                int8 weights can be fine-tuned, but not the int8 weights.
 
         Returns:
             The written description.
 
         Raises:
-            ValueError: The storage or `max_length` does not fit the model, or Keras does not run on
-                TensorFlow.
+            ValueError: The precision or `max_length` does not fit the model, or Keras does not
+                run on TensorFlow.
             FileExistsError: `path` exists and is not a model of use_st5.
             BlockingIOError: Another process is writing `path`.
         """
@@ -294,23 +294,23 @@ class TrainableEncoder:
 
         check_replaceable(path)
         family = known_family(self.model)
-        storages = family.storages if family else ("float32",)
-        if storage not in storages:
+        precisions = family.precisions if family else ("float32",)
+        if precision not in precisions:
             raise ValueError(
-                f"Unknown storage: {storage!r}. Expected one of {storages} for a "
+                f"Unknown precision: {precision!r}. Expected one of {precisions} for a "
                 f"{type(self.model).__name__}."
             )
         build, facts = padded_graph, {}
         if family is not None:
-            build = functools.partial(family.graph, storage=storage)
+            build = functools.partial(family.graph, precision=precision)
             facts = {"family": family.name, "config": family.config(self.model)}
         return write_graph(
-            build(self.model, self.vectorizer, max_length=self.max_length),
+            build(self.model, self.tokenizer, max_length=self.max_length),
             path,
             card=self.card,
             name=self.name or Path(path).resolve().name,
             metadata=self.metadata,
-            vectorizer=self.vectorizer.kind,
+            tokenizer=self.tokenizer.kind,
             **facts,
         )
 

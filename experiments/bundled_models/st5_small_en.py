@@ -46,7 +46,7 @@ from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ContrastiveLoss, TeacherLoss
 from use_st5.models import SentenceT5
-from use_st5.text import SentencePieceVectorizer
+from use_st5.tokenizers import SentencePieceTokenizer
 from use_st5.training import Examples, Recipe, RecipeTask, Run, Stage, adam_with_cosine
 
 PRESET = "st5_small_en"
@@ -139,7 +139,7 @@ def initial_model(run: Run) -> SentenceT5:
 RECIPE = Recipe(
     name=PRESET,
     material=TEXT.opened,
-    vectorizer=lambda run: SentencePieceVectorizer(),
+    tokenizer=lambda run: SentencePieceTokenizer(),
     model=initial_model,
     folders=("teacher",),
     prepare=ask,
@@ -155,7 +155,7 @@ RECIPE = Recipe(
     ),
     measure=lambda run: stsb_development(run.data),
     held_out=held_out_sentences,
-    storage="int8",
+    precision="int8",
     max_length=128,  # attention takes the square of the length
     metadata={"languages": ["en"], "license": "Apache-2.0"},
     expected={"stsb_dev_pearson": 0.8384, "stsb_dev_spearman": 0.8350},

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.text.ngram_vocabulary import PIECE_MARK
-from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
+from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
+from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
 
 # What the blocks of a Transformer add at the start, against the scale of their own initial values.
 _BRANCH_SCALE = 0.1

@@ -23,7 +23,7 @@ from experiments.corpus_sentences import nouns, sentences_by_source
 from experiments.minilm import HINT_LAYER, hint_folder, minilm_teacher, write_questions
 from use_st5._files import atomic_path
 from use_st5.data.held_out import normalized
-from use_st5.text import NGramVocabulary
+from use_st5.tokenizers import NGramVocabulary
 from use_st5.vector_store import Encode, VectorStore
 
 if TYPE_CHECKING:

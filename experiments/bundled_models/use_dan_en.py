@@ -44,7 +44,7 @@ from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, InputResponseLoss, SkipThoughtLoss, TeacherLoss
 from use_st5.models import USEDAN
 from use_st5.models.use_dan.model import Calibration, calibrate
-from use_st5.text import NGramVectorizer
+from use_st5.tokenizers import NGramTokenizer
 from use_st5.training import Examples, Recipe, RecipeTask, Run, Stage, adam_with_cosine
 from use_st5.training.recipe import kept_model
 
@@ -101,7 +101,7 @@ CALIBRATION = Calibration(frequent=0.75, numbers=1.7, bigrams=0.5, unknown=2.0, 
 
 def initial_model(run: Run) -> USEDAN:
     """The preset's, with a row for each of the vocabulary's ids."""
-    model = USEDAN.from_preset(PRESET, num_embeddings=run.vectorizer.vocabulary.size)
+    model = USEDAN.from_preset(PRESET, num_embeddings=run.tokenizer.vocabulary.size)
     model.build()
     return model
 
@@ -109,14 +109,14 @@ def initial_model(run: Run) -> USEDAN:
 def calibrated_model(run: Run) -> USEDAN:
     """The trained model, its groups of weights scaled."""
     model = kept_model(run)
-    calibrate(model, run.vectorizer.vocabulary, CALIBRATION)
+    calibrate(model, run.tokenizer.vocabulary, CALIBRATION)
     return model
 
 
 RECIPE = Recipe(
     name=PRESET,
     material=TEXT.opened,
-    vectorizer=lambda run: NGramVectorizer(run.material.vocabulary(VOCABULARY)),
+    tokenizer=lambda run: NGramTokenizer(run.material.vocabulary(VOCABULARY)),
     model=initial_model,
     folders=("teacher",),
     prepare=ask_teacher,
@@ -133,7 +133,7 @@ RECIPE = Recipe(
     finished=calibrated_model,
     measure=lambda run: stsb_development(run.data),
     held_out=held_out_sentences,
-    storage="int8",
+    precision="int8",
     metadata={"languages": ["en"], "license": "Apache-2.0"},
     expected={"stsb_dev_pearson": 0.842},
 )

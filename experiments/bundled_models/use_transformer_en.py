@@ -3,7 +3,7 @@
 The tasks, the teacher and the trainer are those of `use_dan_en`; the model is the USE paper's
 Transformer (section "Transformer"), small enough for 40 MB. Five things are its own:
 
-- Unknown words fall into pieces (`PieceVectorizer`). With 50,000 words and hash buckets, half of
+- Unknown words fall into pieces (`PieceTokenizer`). With 50,000 words and hash buckets, half of
   the sentences of SST and of news held an unknown one, and came to a cosine of 0.7 with the
   teacher, against 0.83 of the others.
 - A task of related sentences (`Related`): a batch of random ones says little of what
@@ -59,8 +59,8 @@ from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, InputResponseLoss, SkipThoughtLoss, TeacherLoss
 from use_st5.models import USETransformer
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
-from use_st5.text import PieceVectorizer
-from use_st5.text.ngram_vocabulary import FIRST_TERM_ID
+from use_st5.tokenizers import PieceTokenizer
+from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.training import Examples, Recipe, RecipeTask, Run, Stage, adam_with_cosine
 
 PRESET = "use_transformer_en"
@@ -150,12 +150,12 @@ RELATED = RecipeTask(
 
 def ask(run: Run) -> None:
     """Asks the teacher about the sentences and about the words of the vocabulary."""
-    ask_teacher(run, spelled(run.vectorizer.vocabulary.unigrams))
+    ask_teacher(run, spelled(run.tokenizer.vocabulary.unigrams))
 
 
 def initial_model(run: Run) -> USETransformer:
     """Made near the mean of the words' vectors."""
-    vocabulary = run.vectorizer.vocabulary
+    vocabulary = run.tokenizer.vocabulary
     config = dataclasses.replace(USE_TRANSFORMER_PRESETS[PRESET], num_embeddings=vocabulary.size)
     model = USETransformer(config, dtype=DTYPE)
     model.build()
@@ -180,7 +180,7 @@ def initial_model(run: Run) -> USETransformer:
 RECIPE = Recipe(
     name=PRESET,
     material=TEXT.opened,
-    vectorizer=lambda run: PieceVectorizer(run.material.vocabulary(VOCABULARY)),
+    tokenizer=lambda run: PieceTokenizer(run.material.vocabulary(VOCABULARY)),
     model=initial_model,
     folders=("teacher",),
     prepare=ask,
@@ -201,7 +201,7 @@ RECIPE = Recipe(
     ),
     measure=lambda run: stsb_development(run.data),
     held_out=held_out_sentences,
-    storage="int8",
+    precision="int8",
     metadata={"languages": ["en"], "license": "Apache-2.0"},
     expected={"stsb_dev_pearson": 0.8570, "stsb_dev_spearman": 0.8545},
 )

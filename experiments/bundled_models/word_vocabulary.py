@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from use_st5.text import NGramVocabulary, build_vocabulary
-from use_st5.text.ngram_vocabulary import PIECE_MARK
+from use_st5.tokenizers import NGramVocabulary, build_vocabulary
+from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +20,7 @@ class VocabularySettings:
         num_bigrams: Bi-grams.
         unigram_buckets: Rows that unknown words share.
         pieces: A vocabulary of BERT's format below the data's folder: its words have a place
-            whatever their number, and so have its pieces, for a vectorizer that knows them.
+            whatever their number, and so have its pieces, for a tokenizer that knows them.
     """
 
     num_unigrams: int

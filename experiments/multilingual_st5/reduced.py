@@ -29,7 +29,7 @@ from experiments.published_corpus import Example
 from use_st5._records import Count, read_record
 from use_st5.data import read_xnli
 from use_st5.models import SentenceT5
-from use_st5.text import SentencePieceVectorizer
+from use_st5.tokenizers import SentencePieceTokenizer
 from use_st5.training import Run
 
 
@@ -45,7 +45,7 @@ def dev_files(run: Run) -> dict[str, Path]:
     return dict(sorted(files.items()))
 
 
-def subset_vectorizer(run: Run) -> SentencePieceVectorizer:
+def subset_tokenizer(run: Run) -> SentencePieceTokenizer:
     """The part of mT5's vocabulary in the data folder, its pieces with their ids in the whole.
 
     Raises:
@@ -54,7 +54,7 @@ def subset_vectorizer(run: Run) -> SentencePieceVectorizer:
     folder = run.data / "vocab" / "mt5-cn-subset"
     path = folder / "sentencepiece_cn_keep_tokens.json"
     kept = read_record(path, list[Count], remedy="Fetch it again.", limit=2**24)
-    return SentencePieceVectorizer(folder / "sentencepiece_cn.model", piece_ids=kept)
+    return SentencePieceTokenizer(folder / "sentencepiece_cn.model", piece_ids=kept)
 
 
 def random_mt5(run: Run, dtype: str) -> SentenceT5:
@@ -84,7 +84,7 @@ RECIPE = dataclasses.replace(
     multilingual_st5.RECIPE,
     name="multilingual_st5_reduced",
     material=LoRA(base=random_mt5, targets="all_linear").opened,
-    vectorizer=subset_vectorizer,
+    tokenizer=subset_tokenizer,
     check=dev_files,
     stages=(training(triplets, learning_rate=1e-2, pieces=1),),
     metadata={"note": "random base, for show"},

@@ -56,7 +56,7 @@ from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5, apply_lora, load_lora
 from use_st5.models.lora import Targets
 from use_st5.models.t5.checkpoint import read_sentence_t5
-from use_st5.text import SentencePieceVectorizer
+from use_st5.tokenizers import SentencePieceTokenizer
 from use_st5.training import LinearDecay, Recipe, RecipeTask, Run, Stage
 from use_st5.training.recipe import Encode, Scores, Source
 
@@ -237,7 +237,7 @@ def recipe(size: str, training_name: str, targets: Targets) -> Recipe:
     return Recipe(
         name=f"multilingual_st5_{size}",
         material=LoRA(base=base, targets=targets, dtype="bfloat16").opened,
-        vectorizer=lambda run: SentencePieceVectorizer(
+        tokenizer=lambda run: SentencePieceTokenizer(
             read_sentencepiece_model(base_folder(run, size))
         ),
         check=lambda run: (base_folder(run, size), corpus.files(run.data)),

@@ -76,7 +76,7 @@ class Combination:
                 encoders.append(TrainableEncoder.load(folder / "model"))
             combined = TrainableEncoder(
                 Ensemble.of_encoders(encoders, mode=self.mode),
-                encoders[0].vectorizer,
+                encoders[0].tokenizer,
                 name=self.name,
                 max_length=encoders[0].max_length,
                 metadata={**encoders[0].metadata, "combination": self.mode},

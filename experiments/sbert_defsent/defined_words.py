@@ -44,7 +44,7 @@ def defined_words(
     Args:
         examples: A word and its definition each, as `experiments.corpora.definitions` gives them.
         single_ids: Words → int `[words]`, the id of each that is one token, 0 for the others: that
-            of a BERT's text stage.
+            of a BERT's tokenizer.
         split: The part.
 
     Yields:

@@ -117,7 +117,7 @@ class Definitions:
 
         def examples() -> Iterator[Mapping[str, Any]]:
             every = without_held_out(self.read(run.data), run.held_out)
-            yield from defined_words(every, run.vectorizer.single_ids, self.split)
+            yield from defined_words(every, run.tokenizer.single_ids, self.split)
 
         return {task: (examples, {"definition": IDS, "word": PreparedColumn("label")})}
 
@@ -200,7 +200,7 @@ def initial_model(run: Run, *, pooling: Pooling = "mean") -> SentenceBert:
 
 RECIPE = Recipe(
     name="s_d",
-    vectorizer=lambda run: run.material.vectorizer,
+    tokenizer=lambda run: run.material.tokenizer,
     model=initial_model,
     folders=("pretrained",),
     material=pretrained,

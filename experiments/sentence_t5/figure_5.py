@@ -60,7 +60,7 @@ def measure(
     for tokens, size in shapes:
         if longest is not None and tokens > longest:
             continue
-        ids = draw.integers(1, encoder.vectorizer.vocabulary.size, (size, tokens), np.int32)
+        ids = draw.integers(1, encoder.tokenizer.vocabulary.size, (size, tokens), np.int32)
         try:
             speed = size / median_seconds(lambda: np.asarray(run(ids)), seconds)  # noqa: B023
         except Exception as error:

@@ -123,11 +123,11 @@ class T5Pretraining:
     def _prepare(self, data: Path, path: Path) -> None:
         # Imported here: TensorFlow's part, and the model trains without it.
         from use_st5.evaluation.held_out import held_out_sentences
-        from use_st5.text import SentencePieceVectorizer
+        from use_st5.tokenizers import SentencePieceTokenizer
 
         pretraining_tokens(
             data,
-            SentencePieceVectorizer(),
+            SentencePieceTokenizer(),
             self.corruption.length,
             path,
             held_out=lambda: held_out_sentences(data),

@@ -16,7 +16,7 @@ from use_st5._streams import batched
 from use_st5.data.held_out import normalized
 
 if TYPE_CHECKING:  # It needs TensorFlow, and what is prepared does not.
-    from use_st5.text import SentencePieceVectorizer
+    from use_st5.tokenizers import SentencePieceTokenizer
 
 # The novels alone would be two thirds, and two hundred years old.
 LIMITS = {"novels": 300_000}
@@ -25,7 +25,7 @@ _CHUNK = 8192
 
 def pretraining_tokens(
     data: Path,
-    vectorizer: SentencePieceVectorizer,
+    tokenizer: SentencePieceTokenizer,
     length: int,
     path: Path,
     *,
@@ -38,7 +38,7 @@ def pretraining_tokens(
 
     Args:
         data: Folder of the corpora.
-        vectorizer: Gives the ids.
+        tokenizer: Gives the ids.
         length: Ids of a piece.
         path: Where the array is kept, here or elsewhere (gs:// and the like).
         held_out: Gives the sentences of test sets, normalized; none of them is in the text.
@@ -52,7 +52,7 @@ def pretraining_tokens(
     if not exists(path):
         left_out = held_out()
         sources = [
-            _pieces(kept_sentences(islice(read(), LIMITS.get(name)), left_out), vectorizer, length)
+            _pieces(kept_sentences(islice(read(), LIMITS.get(name)), left_out), tokenizer, length)
             for name, read in sentences_by_source(data).items()
         ]
         with atomic_path(path) as temporary:
@@ -93,12 +93,10 @@ def kept_sentences(sentences: Iterable[str], held_out: Collection[str]) -> Itera
         before = sentence
 
 
-def _pieces(
-    sentences: Iterable[str], vectorizer: SentencePieceVectorizer, length: int
-) -> np.ndarray:
+def _pieces(sentences: Iterable[str], tokenizer: SentencePieceTokenizer, length: int) -> np.ndarray:
     rows = [np.empty(0, np.int32)]
     for chunk in batched(sentences, _CHUNK):
-        ids = vectorizer.padded(chunk).numpy()
-        rows.append(ids[ids > vectorizer.eos_id])  # neither padding nor ends
+        ids = tokenizer.padded(chunk).numpy()
+        rows.append(ids[ids > tokenizer.eos_id])  # neither padding nor ends
     ids = np.concatenate(rows)
     return ids[: len(ids) // length * length].reshape(-1, length)

@@ -175,11 +175,11 @@ def sentence_encoder(run: Run, *, pooling: Pooling, projection_dim: int | None) 
 # What needs TensorFlow is imported where it is used: the stages train without it.
 
 
-def vectorizer(_run: Run) -> Any:
+def tokenizer(_run: Run) -> Any:
     """T5's own pieces."""
-    from use_st5.text import SentencePieceVectorizer
+    from use_st5.tokenizers import SentencePieceTokenizer
 
-    return SentencePieceVectorizer()
+    return SentencePieceTokenizer()
 
 
 def measure(run: Run) -> Callable[[Encode], Scores]:
@@ -210,7 +210,7 @@ PUBLISHED = (
 
 RECIPE = Recipe(
     name="sentence_t5_mini_en",
-    vectorizer=vectorizer,
+    tokenizer=tokenizer,
     model=partial(sentence_encoder, pooling="mean", projection_dim=PROJECTION_DIM),
     folders=("pretrained",),
     check=pretrained_folder,

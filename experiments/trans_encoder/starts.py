@@ -103,7 +103,7 @@ class Start:
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-    """A start with its weights and text stages.
+    """A start with its weights and tokenizers.
 
     Attributes:
         start: What was opened.
@@ -158,9 +158,7 @@ class Opened:
         if kind == "cross":
             assert self.cross is not None
             model = CrossEncoderModel(self.cross.model)
-            encoder = TrainableEncoder(
-                model, self.cross.vectorizer, metadata=dict(self.bi.metadata)
-            )
+            encoder = TrainableEncoder(model, self.cross.tokenizer, metadata=dict(self.bi.metadata))
         if weights is not None:
             encoder.model.load_weights(weights)
         return encoder
@@ -181,7 +179,7 @@ def _below(folder: Path, opened: TrainableEncoder | None) -> TrainableEncoder:
             f"{folder}: expected a BERT or RoBERTa, of which a cross-encoder can be made, "
             f"found a {type(base.model).__name__}."
         )
-    return TrainableEncoder(base.model.pooled("cls"), base.vectorizer)
+    return TrainableEncoder(base.model.pooled("cls"), base.tokenizer)
 
 
 def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) -> None:
@@ -197,16 +195,16 @@ def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) 
     for name, texts in (("pairs", pairs), ("development", development)):
         first, second = (list(each) for each in zip(*texts, strict=True))
         ids = PairIds.of_texts(
-            opened.bi.vectorizer,
+            opened.bi.tokenizer,
             first,
             second,
             max_tokens=BI_LENGTH,
             max_pair_tokens=CROSS_LENGTH,
-            pair_vectorizer=None if opened.cross is None else opened.cross.vectorizer,
+            pair_tokenizer=None if opened.cross is None else opened.cross.tokenizer,
         )
         fields = (each.name for each in dataclasses.fields(ids))
         np.savez(folder / f"{name}.npz", **{each: getattr(ids, each) for each in fields})
-    mask = getattr(opened.bi.vectorizer, "mask", None)
+    mask = getattr(opened.bi.tokenizer, "mask", None)
     np.save(folder / "mask_id.npy", -1 if mask is None else mask)
 
 

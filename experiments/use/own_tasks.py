@@ -46,7 +46,7 @@ from use_st5.evaluation.registry import with_data
 from use_st5.evaluation.sts import stsb_development
 from use_st5.models import USEDAN
 from use_st5.models.use_dan.model import weigh_words
-from use_st5.text import NGramVectorizer, NGramVocabulary, build_vocabulary
+from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary
 from use_st5.training import LinearWarmup, Recipe, Run, Stage
 from use_st5.training.recipe import Scores
 
@@ -61,14 +61,14 @@ TASKS = (
 )
 
 
-def vectorizer(run: Run, *, num_bigrams: int = 0) -> NGramVectorizer:
+def tokenizer(run: Run, *, num_bigrams: int = 0) -> NGramTokenizer:
     """The words, and bi-grams, of what the encoder reads in training, counted once and kept."""
     path = run.prepared / ("vocabulary_bigrams.txt" if num_bigrams else "vocabulary.txt")
     if not path.exists():
         build_vocabulary(
             _texts(run), num_unigrams=NUM_UNIGRAMS, num_bigrams=num_bigrams, unigram_buckets=500
         ).save(path)
-    return NGramVectorizer(NGramVocabulary.load(path))
+    return NGramTokenizer(NGramVocabulary.load(path))
 
 
 def _texts(run: Run) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _texts(run: Run) -> Iterator[str]:
 def weighed_model(run: Run) -> USEDAN:
     """That of `use_dan_en` as it is drawn, in whose mean a rare word weighs more."""
     model = use_dan_en.initial_model(run)
-    weigh_words(model, run.vectorizer.vocabulary)
+    weigh_words(model, run.tokenizer.vocabulary)
     return model
 
 
@@ -109,7 +109,7 @@ def further_scores(data: Path, model: Path) -> Scores:
 
 RECIPE = Recipe(
     name="use_dan_own_tasks",
-    vectorizer=vectorizer,
+    tokenizer=tokenizer,
     model=use_dan_en.initial_model,
     stages=(
         Stage(
@@ -124,7 +124,7 @@ RECIPE = Recipe(
     ),
     measure=lambda run: stsb_development(run.data),
     held_out=held_out_sentences,
-    storage="int8",
+    precision="int8",
     metadata={"languages": ["en"], "license": "Apache-2.0"},
     expected={"stsb_dev_pearson": 0.7050, "stsb_dev_spearman": 0.7083},
 )
@@ -138,7 +138,7 @@ UNFROZEN = dataclasses.replace(
 # Of other names, since prepared examples are kept by the names of tasks.
 BIGRAMS = dataclasses.replace(
     RECIPE,
-    vectorizer=partial(vectorizer, num_bigrams=NUM_BIGRAMS),
+    tokenizer=partial(tokenizer, num_bigrams=NUM_BIGRAMS),
     stages=(
         dataclasses.replace(
             STAGE,

@@ -15,7 +15,7 @@ from tests.convert.t5x_writer import write_file, write_folder
 from tests.models.bert import huggingface_folder
 from tests.models.t5 import numpy_t5
 from use_st5.convert.t5x_source import T5XSource
-from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
+from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY, SentencePieceTokenizer
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
@@ -69,7 +69,7 @@ def test_a_folder_becomes_an_encoder_of_strings(
     )
     assert cosines.min() > 0.99
     whole, saved = (use_st5.load(folder).manifest for folder in (tmp_path / "mean", half))
-    assert (whole.storage, saved.storage) == ("float32", "bfloat16")
+    assert (whole.precision, saved.precision) == ("float32", "bfloat16")
     assert whole.size_bytes - saved.size_bytes == pytest.approx(2 * whole.parameters, rel=0.1)
 
 
@@ -136,7 +136,7 @@ def test_a_checkpoint_of_tensors_alone(
     assert "from T5X, " in done.stderr
     vector = use_st5.load(tmp_path / "model").encode("How old are you?")
     tensors = {name: T5XSource(t5x).read(name) for name in T5XSource(t5x).shapes()}
-    ids = SentencePieceVectorizer().padded(["How old are you?"])[0].numpy()
+    ids = SentencePieceTokenizer().padded(["How old are you?"])[0].numpy()
     np.testing.assert_allclose(vector, numpy_t5.encode(tensors, ids).mean(0), atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""`use-st5 export`: copies, other storages, what is not overwritten; on a tiny real USE-DAN."""
+"""`use-st5 export`: copies, other precisions, what is not overwritten; on a tiny real USE-DAN."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ TEXTS = ["how old are you ?", "the train is late", "", "unseen words everywhere"
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training run's folder that holds the exported model `tiny`, float32."""
     from use_st5.models.use_dan.model import USEDAN, USEDANConfig
-    from use_st5.text.ngram_vectorizer import NGramVectorizer
-    from use_st5.text.ngram_vocabulary import NGramVocabulary
+    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
     from use_st5.trainable_encoder import TrainableEncoder
 
     vocabulary = NGramVocabulary(
@@ -48,7 +48,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     encoder = USEDAN(config)
     encoder(np.ones((1, 1), np.int32))
     TrainableEncoder(
-        encoder, NGramVectorizer(vocabulary), name="tiny", card="# Tiny\n\nIs tiny."
+        encoder, NGramTokenizer(vocabulary), name="tiny", card="# Tiny\n\nIs tiny."
     ).export(run / "tiny")
     return run
 
@@ -64,9 +64,9 @@ def test_to_int8_and_back(use: Callable, model: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert "precision int8" in result.stderr
     assert use("export", "small", "--to", "large", "--precision", "float32").exit_code == 0
-    for name, storage in (("small", "int8"), ("large", "float32")):
+    for name, precision in (("small", "int8"), ("large", "float32")):
         manifest = ModelManifest.read(tmp_path / name)
-        assert (manifest.name, manifest.storage) == ("tiny", storage)
+        assert (manifest.name, manifest.precision) == ("tiny", precision)
         manifest.check_contents(tmp_path / name)
         assert "Is tiny." in (tmp_path / name / "README.md").read_text()
     original, small = vectors(model / "tiny"), vectors(tmp_path / "small")
@@ -75,7 +75,7 @@ def test_to_int8_and_back(use: Callable, model: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(vectors(tmp_path / "large"), small, atol=1e-6)
 
 
-def test_the_same_storage_is_a_copy(use: Callable, model: Path, tmp_path: Path) -> None:
+def test_the_same_precision_is_a_copy(use: Callable, model: Path, tmp_path: Path) -> None:
     for options in ((), ("--precision", "float32")):
         result = use("export", str(model / "tiny"), "--to", "copy", "--overwrite", *options)
         assert result.exit_code == 0, result.stderr
@@ -143,12 +143,12 @@ def test_an_archive_holds_the_model_and_its_bytes_depend_on_nothing_else(
     unpacked.check_contents(tmp_path / "unpacked")
 
 
-def test_an_archive_of_another_storage(use: Callable, model: Path, tmp_path: Path) -> None:
+def test_an_archive_of_another_precision(use: Callable, model: Path, tmp_path: Path) -> None:
     for to in ((), ("--to", "small")):
         options = ("--archive", "small.tar.gz", "--overwrite", "--precision", "int8", *to)
         assert use("export", str(model), *options).exit_code == 0
         unpack(tmp_path / "small.tar.gz", tmp_path / "unpacked")
-        assert ModelManifest.read(tmp_path / "unpacked").storage == "int8"
+        assert ModelManifest.read(tmp_path / "unpacked").precision == "int8"
         shutil.rmtree(tmp_path / "unpacked")
 
 

@@ -43,7 +43,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "name": "letters",
         "dimension": 4,
         "max_length": None,
-        "storage": "float32",
+        "precision": "float32",
         "parameters": 4000,
         "trainable_parameters": 4,
         "metadata": {"languages": ["en"]},

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from use_st5.convert.sentencepiece_model import model_proto, read_sentencepiece_model
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
 
 def test_mt5_rebuilt_from_what_transformers_5_writes(tmp_path: Path, data_dir: Path) -> None:
@@ -49,7 +49,7 @@ def test_t5_rebuilt_without_generated_code(
     """As where protobuf is older than the code that the package sentencepiece generates."""
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     monkeypatch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", None)
-    original = (repository / "use_st5/text/vocabularies/t5.model").read_bytes()
+    original = (repository / "use_st5/tokenizers/vocabularies/t5.model").read_bytes()
     proto = model_proto()
     proto.ParseFromString(original)
     assert len(proto.pieces) == 32_000
@@ -64,9 +64,9 @@ def test_t5_rebuilt_without_generated_code(
         "normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap},
     }
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
-    rebuilt = SentencePieceVectorizer(read_sentencepiece_model(tmp_path))
+    rebuilt = SentencePieceTokenizer(read_sentencepiece_model(tmp_path))
     texts = ["How old are you?", "", "naïve café 😀", "ﬁ ½", "  two  spaces "]
-    expected = SentencePieceVectorizer(original).padded(texts)
+    expected = SentencePieceTokenizer(original).padded(texts)
     assert (rebuilt.padded(texts).numpy() == expected.numpy()).all()
 
 

@@ -68,7 +68,7 @@ def test_nothing_is_read_before_everything_fits() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_storage_in_other_dtypes(dtype: str) -> None:
+def test_precision_in_other_dtypes(dtype: str) -> None:
     values = np.array([[0.1, 1.0, 300.5]])
     for stored in ("float32", "float16", "bfloat16"):
         to = Target(keras.Variable(np.zeros((1, 3), dtype), dtype=dtype))

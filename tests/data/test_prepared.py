@@ -20,7 +20,7 @@ class ToyVocabulary:
     unigram_buckets: int = 1
 
 
-class ToyVectorizer:
+class ToyTokenizer:
     """Ids by position in the vocabulary, unknown words at its end; notes its batch sizes."""
 
     def __init__(self, *words: str) -> None:
@@ -60,7 +60,7 @@ for _example, _score in zip(EXAMPLES, [0.5, -1, np.float32(2)], strict=True):
 
 
 def test_arrays_hold_the_examples_in_order(tmp_path: Path) -> None:
-    arrays = prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a" / "b", chunk_size=2)
+    arrays = prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a" / "b", chunk_size=2)
     assert {name: (array.dtype, array.shape) for name, array in arrays.items()} == {
         "sentence": (np.int32, (3, 3)),
         "next": (np.int32, (3, 2)),
@@ -81,8 +81,8 @@ def test_arrays_hold_the_examples_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 100])
 def test_files_do_not_depend_on_the_chunk_size(tmp_path: Path, chunk_size: int) -> None:
-    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "whole")
-    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "cut", chunk_size=chunk_size)
+    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "whole")
+    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "cut", chunk_size=chunk_size)
     files = sorted(path.name for path in (tmp_path / "whole").iterdir())
     assert files == [
         *("label.bin", "next.bin", "prepared.json", "score.bin", "sentence.bin", "teacher.bin")
@@ -92,20 +92,20 @@ def test_files_do_not_depend_on_the_chunk_size(tmp_path: Path, chunk_size: int) 
 
 
 def test_examples_are_a_stream(tmp_path: Path) -> None:
-    vectorizer = ToyVectorizer()
+    tokenizer = ToyTokenizer()
     taken, ahead = 0, 1 + (os.cpu_count() or 1)
 
     def examples() -> Iterator[dict[str, Any]]:
         nonlocal taken
         for i in range(1000):
             # No more is taken ahead than one chunk for each processor.
-            assert sum(vectorizer.batches) >= (taken // 64 - ahead) * 64
+            assert sum(tokenizer.batches) >= (taken // 64 - ahead) * 64
             taken += 1
             yield {"sentence": "the " * (i % 3)}
 
     columns = {"sentence": COLUMNS["sentence"]}
-    prepare(examples(), columns, vectorizer, tmp_path / "a", chunk_size=64)
-    assert max(vectorizer.batches) == 64
+    prepare(examples(), columns, tokenizer, tmp_path / "a", chunk_size=64)
+    assert max(tokenizer.batches) == 64
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
@@ -115,47 +115,47 @@ def test_a_broken_off_run_leaves_nothing(tmp_path: Path, error: type[BaseExcepti
         raise error
 
     with pytest.raises(error):
-        prepare(examples(), COLUMNS, ToyVectorizer(), tmp_path / "a", chunk_size=1)
+        prepare(examples(), COLUMNS, ToyTokenizer(), tmp_path / "a", chunk_size=1)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_there_is_kept_or_reused(tmp_path: Path) -> None:
-    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a")
     with pytest.raises(FileExistsError, match="pass reuse=True"):
-        prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
-    arrays = prepare(iter(()), COLUMNS, ToyVectorizer(), tmp_path / "a", reuse=True)
+        prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a")
+    arrays = prepare(iter(()), COLUMNS, ToyTokenizer(), tmp_path / "a", reuse=True)
     assert len(arrays["label"]) == 3
 
 
 def test_another_vocabulary_is_refused_and_both_are_listed(tmp_path: Path) -> None:
-    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
-    other = ToyVectorizer("the", "cat", "sat", "mat")
+    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a")
+    other = ToyTokenizer("the", "cat", "sat", "mat")
     with pytest.raises(ValueError) as caught:
         prepare(EXAMPLES, COLUMNS, other, tmp_path / "a", reuse=True)
     message = str(caught.value)
-    assert "made with another vectorizer (they differ in vocabulary, sizes, ids)" in message
+    assert "made with another tokenizer (they differ in vocabulary, sizes, ids)" in message
     assert '"unigrams": 3' in message
     assert '"unigrams": 4' in message
     # As many words, others.
     with pytest.raises(ValueError, match="differ in vocabulary"):
-        open_prepared(tmp_path / "a", vectorizer=ToyVectorizer("the", "cat", "mat"))
+        open_prepared(tmp_path / "a", tokenizer=ToyTokenizer("the", "cat", "mat"))
 
 
 def test_another_tokenization_of_the_same_vocabulary_is_refused(tmp_path: Path) -> None:
-    class Lowercasing(ToyVectorizer):
+    class Lowercasing(ToyTokenizer):
         def _rows(self, text: list[str], length: int) -> np.ndarray:
             return super()._rows([each.lower() for each in text], length)
 
-    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a")
     with pytest.raises(ValueError, match=r"they differ in ids\)"):
-        open_prepared(tmp_path / "a", vectorizer=Lowercasing())
+        open_prepared(tmp_path / "a", tokenizer=Lowercasing())
 
 
 def test_other_columns_are_refused(tmp_path: Path) -> None:
-    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a")
     longer = COLUMNS | {"sentence": PreparedColumn("ids", max_tokens=3)}
     with pytest.raises(ValueError, match=r"another columns? \(they differ in sentence\)"):
-        prepare(EXAMPLES, longer, ToyVectorizer(), tmp_path / "a", reuse=True)
+        prepare(EXAMPLES, longer, ToyTokenizer(), tmp_path / "a", reuse=True)
     named = COLUMNS | {"sentence": PreparedColumn("ids", max_tokens=2, key="sentence")}
     assert open_prepared(tmp_path / "a", columns=named)
 
@@ -178,12 +178,12 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
 def test_values_of_another_kind(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     examples = [*EXAMPLES[:2], EXAMPLES[2] | change]
     with pytest.raises(ValueError, match=message):
-        prepare(examples, COLUMNS, ToyVectorizer(), tmp_path / "a", chunk_size=2)
+        prepare(examples, COLUMNS, ToyTokenizer(), tmp_path / "a", chunk_size=2)
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
     def run(examples: list[Any], columns: dict[str, Any], **options: Any) -> None:
-        prepare(examples, columns, ToyVectorizer(), tmp_path / "a", **options)
+        prepare(examples, columns, ToyTokenizer(), tmp_path / "a", **options)
 
     with pytest.raises(ValueError, match=r"no key 'after'; its keys are \['before', 'label'\]"):
         run([{"before": "x", "label": 1}], {"next": COLUMNS["next"]})
@@ -206,7 +206,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 
 
 def test_damaged_and_foreign_folders(tmp_path: Path) -> None:
-    prepare(EXAMPLES, COLUMNS, ToyVectorizer(), tmp_path / "a")
+    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a")
     with (tmp_path / "a" / "sentence.bin").open("ab") as file:
         file.write(b"\0")
     with pytest.raises(ValueError, match="expected 36 bytes .* found 37 bytes"):
@@ -237,37 +237,37 @@ ARRAY = {"dtype": "<i4", "shape": [2, 3]}
         ({"arrays": {"x": {**ARRAY, "shape": "23"}}}, r"shape: expected array, received str"),
         ({"arrays": {"x": {**ARRAY, "shape": [10**18] * 9}}}, "x.bin: expected .* found no file"),
         ({"settings": None}, r"\$.settings: expected object, received null"),
-        ({"vectorizer": 1.5}, r"\$.vectorizer: expected object, received float"),
+        ({"tokenizer": 1.5}, r"\$.tokenizer: expected object, received float"),
     ],
 )
 def test_a_damaged_header(tmp_path: Path, changes: dict, message: str) -> None:
-    whole = {"format": 1, "arrays": {}, "settings": {}, "vectorizer": {}}
+    whole = {"format": 1, "arrays": {}, "settings": {}, "tokenizer": {}}
     (tmp_path / "prepared.json").write_text(json.dumps(whole | changes))
     with pytest.raises(ValueError, match=rf"{message}.*Prepare the examples anew\.$"):
         open_prepared(tmp_path)
 
 
-def test_the_real_vectorizer_and_training_data(tmp_path: Path) -> None:
-    from use_st5.text.ngram_vectorizer import NGramVectorizer
-    from use_st5.text.ngram_vocabulary import NGramVocabulary
+def test_the_real_tokenizer_and_training_data(tmp_path: Path) -> None:
+    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
     from use_st5.training.array_data import ArrayData
     from use_st5.training.task_stream import array_dataset
 
     vocabulary = NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0)
-    vectorizer = NGramVectorizer(vocabulary)
+    tokenizer = NGramTokenizer(vocabulary)
     columns = {
         "sentence": PreparedColumn("ids", max_tokens=4),
         "next": PreparedColumn("token_ids", max_tokens=4),
     }
     texts = ["The cat.", "", "the the cat cat cat"]
     examples = [{"sentence": a, "next": b} for a in texts for b in texts]
-    arrays = prepare(examples, columns, vectorizer, tmp_path / "a", chunk_size=4)
-    whole = vectorizer.padded([each["sentence"] for each in examples], 4)
+    arrays = prepare(examples, columns, tokenizer, tmp_path / "a", chunk_size=4)
+    whole = tokenizer.padded([each["sentence"] for each in examples], 4)
     np.testing.assert_array_equal(arrays["sentence"], whole.numpy())
     assert arrays["sentence"][0].tolist() == [2, 5, 3, 4, 0, 0, 0]
     assert arrays["next"][:3].tolist() == [[2, 3, 4, 0], [1, 0, 0, 0], [2, 2, 3, 3]]
     batch = next(iter(array_dataset(ArrayData(arrays), 3, seed=0)))
     assert batch["sentence"].shape == (3, 7)
     # The same vocabulary in a new object, as in another process.
-    same = NGramVectorizer(NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0))
-    assert open_prepared(tmp_path / "a", vectorizer=same, columns=columns)
+    same = NGramTokenizer(NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0))
+    assert open_prepared(tmp_path / "a", tokenizer=same, columns=columns)

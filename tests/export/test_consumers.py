@@ -1,7 +1,7 @@
 """What others do with exported folders, each in a fresh process, from a moved folder.
 
 The processes see no use_st5 (except where the layer under test is ours), and those of USE models no
-tensorflow-text either. What has the same text stage shares a process.
+tensorflow-text either. What has the same tokenizer shares a process.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def test_float32_keeps_the_variable_and_int8_rounds_it() -> None:
     assert isinstance(rounded, Int8Weights)
     for table in (kept, rounded):
         np.testing.assert_allclose(table.lookup([[4, 0]]), embeddings.numpy()[[[4, 0]]], atol=1e-3)
-        assert table.storage in ("float32", "int8")
+        assert table.precision in ("float32", "int8")
 
 
 def test_another_precision_is_refused() -> None:

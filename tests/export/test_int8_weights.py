@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.models.toy_family import TrigramVectorizer
+from tests.models.toy_family import TrigramTokenizer
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.int8_weights import Int8Weights, float_weights
@@ -107,7 +107,7 @@ class Dropping(keras.Model):
     def graph(self) -> EncoderGraph:
         return padded_graph(
             self,
-            TrigramVectorizer(),
+            TrigramTokenizer(),
             table=stored_table(self.embedding.embeddings, "int8"),
             kernels=[self.inner.kernel, self.outer.kernel],
         )
@@ -141,7 +141,7 @@ def rounded_by_hand(model: Dropping) -> Dropping:
 def test_a_saved_model_computes_with_what_was_rounded(folder: Path) -> None:
     loaded = tf.saved_model.load(str(folder))
     model = rounded_by_hand(dropping())
-    ids = TrigramVectorizer().padded(TEXTS)
+    ids = TrigramTokenizer().padded(TEXTS)
     np.testing.assert_allclose(loaded(TEXTS), model(ids), atol=1e-6)
     assert np.abs(loaded(TEXTS) - dropping()(ids)).max() > 1e-5
     kinds = [variable.dtype.name for variable in loaded.variables]

@@ -1,4 +1,4 @@
-"""ONNX Runtime and LiteRT give the vectors of the SavedModel, for every family and storage."""
+"""ONNX Runtime and LiteRT give the vectors of the SavedModel, for every family and precision."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ MODELS = (
 
 @pytest.fixture(scope="module", params=MODELS)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each family, pooling and storage, exported."""
-    family, storage = request.param.split()
+    """Each family, pooling and precision, exported."""
+    family, precision = request.param.split()
     if not family.startswith("t5"):
-        return request.getfixturevalue(f"toy_{family}").folders[storage]
+        return request.getfixturevalue(f"toy_{family}").folders[precision]
     toy = request.getfixturevalue("toy_t5")
     model = SentenceT5.from_config({**toy.model.get_config(), "pooling": family[3:]})
     model.build()
     path = tmp_path_factory.mktemp("t5") / family
-    TrainableEncoder(model, toy.vectorizer, name="t5", max_length=32).export(path, storage=storage)
+    TrainableEncoder(model, toy.tokenizer, name="t5", max_length=32).export(
+        path, precision=precision
+    )
     return path
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from use_st5.encoder import SentenceEncoder
 from use_st5.models.family import family_of
-from use_st5.text.long_texts import LONG_BYTES
+from use_st5.tokenizers.long_texts import LONG_BYTES
 from use_st5.trainable_encoder import TrainableEncoder
 
 TEXTS = [
@@ -30,13 +30,13 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
-def storage(request: pytest.FixtureRequest) -> str:
+def precision(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture(scope="module")
-def loaded(toy: Any, storage: str) -> Any:
-    return tf.saved_model.load(str(toy.folders[storage]))
+def loaded(toy: Any, precision: str) -> Any:
+    return tf.saved_model.load(str(toy.folders[precision]))
 
 
 def test_gives_unit_vectors_for_every_text(loaded: Any) -> None:
@@ -129,9 +129,9 @@ def test_a_long_text(loaded: Any, toy: Any) -> None:
     )
 
 
-def test_one_trace_whatever_is_passed(toy: Any, storage: str) -> None:
+def test_one_trace_whatever_is_passed(toy: Any, precision: str) -> None:
     """The trap is a list of strings: without a signature, each is traced anew and kept."""
-    loaded = tf.saved_model.load(str(toy.folders[storage]))
+    loaded = tf.saved_model.load(str(toy.folders[precision]))
     for count in range(1, 6):
         texts = [f"the cat {count}"] * count
         for given in (texts, tf.constant(texts), np.array(texts)):
@@ -153,10 +153,10 @@ def test_training_drops_at_random(loaded: Any) -> None:
 
 
 def test_every_trainable_variable_gets_a_finite_gradient(
-    loaded: Any, toy: Any, storage: str
+    loaded: Any, toy: Any, precision: str
 ) -> None:
     rounded = 0
-    if storage == "int8":
+    if precision == "int8":
         rounded = {"use_dan": 1, "use_transformer": 1, "bert": 9}[family_of(toy.model).name]
     assert len(loaded.trainable_variables) == len(written(toy).trainable_variables)
     assert len(loaded.variables) == len(written(toy).variables) + rounded
@@ -192,7 +192,7 @@ def test_ids_signature_is_free_of_strings_and_tables(loaded: Any) -> None:
     assert not [kind for kind in kinds if "String" in kind or "Table" in kind or "Regex" in kind]
 
 
-def test_no_dense_read_of_the_table(loaded: Any, toy: Any, storage: str) -> None:
+def test_no_dense_read_of_the_table(loaded: Any, toy: Any, precision: str) -> None:
     """Reading a whole table in each call costs more than all the rest (100 MB: 200 ms)."""
     function = loaded.signatures["serving_default"]
     graph = function.graph.as_graph_def()
@@ -200,9 +200,9 @@ def test_no_dense_read_of_the_table(loaded: Any, toy: Any, storage: str) -> None
     gathers = sum(node.op == "ResourceGather" for node in nodes)
     reads = sum(node.op == "ReadVariableOp" for node in nodes)
     ways = 2 if toy.max_length is None else 1  # long texts are read another way
-    assert gathers == ways * (2 if storage == "int8" else 1)  # codes and scales, or the table
+    assert gathers == ways * (2 if precision == "int8" else 1)  # codes and scales, or the table
     # All but the table, each once; of a kernel in int8 codes and scales. States of dropout are not.
-    table = 2 if storage == "int8" else 1
+    table = 2 if precision == "int8" else 1
     weights = sum(variable.dtype in (tf.float32, tf.int8) for variable in loaded.variables)
     assert reads == weights - table
 
@@ -218,7 +218,7 @@ def test_tokens_are_counted_where_texts_are_cut(loaded: Any, toy: Any) -> None:
     if toy.max_length is not None:
         counts = loaded.token_counts([*TEXTS, "don't " * 5000])
         assert counts.dtype == tf.int32
-        if toy.vectorizer.kind == "wordpiece":
+        if toy.tokenizer.kind == "wordpiece":
             expected = [9, 7, 2, 7, 2, 13]  # those at both ends, too
         else:
             expected = [7, 5, 1, 5, 1, 11, 3, 3, 3, 10_000]
@@ -226,17 +226,17 @@ def test_tokens_are_counted_where_texts_are_cut(loaded: Any, toy: Any) -> None:
         assert loaded.token_counts(tf.constant([], tf.string)).shape == (0,)
 
 
-def test_vocabulary_is_an_asset(toy: Any, storage: str) -> None:
-    name = "vocab.txt" if toy.vectorizer.kind == "wordpiece" else "vocabulary.txt"
-    assert (toy.folders[storage] / "assets" / name).is_file()
+def test_vocabulary_is_an_asset(toy: Any, precision: str) -> None:
+    name = "vocab.txt" if toy.tokenizer.kind == "wordpiece" else "vocabulary.txt"
+    assert (toy.folders[precision] / "assets" / name).is_file()
 
 
 def test_a_replaced_model_leaves_nothing_of_the_older(toy_use_dan: Any, tmp_path: Path) -> None:
     toy = toy_use_dan
     folder = tmp_path / "model"
-    TrainableEncoder(toy.model, toy.vectorizer, name="older", card="# Older\n").export(folder)
+    TrainableEncoder(toy.model, toy.tokenizer, name="older", card="# Older\n").export(folder)
     assert (folder / "README.md").is_file()
-    TrainableEncoder(toy.model, toy.vectorizer, name="new").export(folder)
+    TrainableEncoder(toy.model, toy.tokenizer, name="new").export(folder)
     assert not (folder / "README.md").exists()
     assert (folder / "saved_model.pb").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -246,8 +246,8 @@ def test_what_is_no_model_is_not_replaced(toy_use_dan: Any, tmp_path: Path) -> N
     toy = toy_use_dan
     (tmp_path / "notes").write_text("precious")
     for write in (
-        partial(TrainableEncoder(toy.model, toy.vectorizer).export, tmp_path),
-        partial(TrainableEncoder.load(toy.folders["int8"]).export, tmp_path, storage="int8"),
+        partial(TrainableEncoder(toy.model, toy.tokenizer).export, tmp_path),
+        partial(TrainableEncoder.load(toy.folders["int8"]).export, tmp_path, precision="int8"),
     ):
         with pytest.raises(FileExistsError, match=r"Found notes\. Move that away"):
             write()
@@ -255,29 +255,27 @@ def test_what_is_no_model_is_not_replaced(toy_use_dan: Any, tmp_path: Path) -> N
 
 
 def test_a_limit_of_its_own_below_the_models(toy_use_transformer: Any, tmp_path: Path) -> None:
-    model, vectorizer = toy_use_transformer.model, toy_use_transformer.vectorizer
-    manifest = TrainableEncoder(model, vectorizer, name="short", max_length=3).export(
-        tmp_path / "m"
-    )
+    model, tokenizer = toy_use_transformer.model, toy_use_transformer.tokenizer
+    manifest = TrainableEncoder(model, tokenizer, name="short", max_length=3).export(tmp_path / "m")
     assert manifest.max_length == 3
     loaded = tf.saved_model.load(str(tmp_path / "m"))
     np.testing.assert_allclose(loaded(["the cat sat on"]), loaded(["the cat sat"]), atol=1e-6)
     for limit in (0, 17):
         with pytest.raises(ValueError, match=f"expected 1 to 16, .* received {limit}"):
-            TrainableEncoder(model, vectorizer, name="x", max_length=limit).export(tmp_path / "n")
+            TrainableEncoder(model, tokenizer, name="x", max_length=limit).export(tmp_path / "n")
 
 
 def test_refusals(toy: Any, tmp_path: Path) -> None:
     rows = toy.rows
 
     def export(
-        model: Any = toy.model, max_length: int | None = None, storage: str = "float32"
+        model: Any = toy.model, max_length: int | None = None, precision: str = "float32"
     ) -> None:
-        encoder = TrainableEncoder(model, toy.vectorizer, name="x", max_length=max_length)
-        encoder.export(tmp_path / "model", storage=storage)
+        encoder = TrainableEncoder(model, toy.tokenizer, name="x", max_length=max_length)
+        encoder.export(tmp_path / "model", precision=precision)
 
-    with pytest.raises(ValueError, match="Unknown storage: 'int4'"):
-        export(storage="int4")
+    with pytest.raises(ValueError, match="Unknown precision: 'int4'"):
+        export(precision="int4")
     if toy.max_length is None:
         with pytest.raises(ValueError, match="any length"):
             export(max_length=3)
@@ -287,7 +285,7 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"{rows} ids, but the model's table has {rows - 1} rows"):
         export(type(toy.model).from_config({**config, "config": shape}))
     with pytest.raises(ValueError, match="'int8'. Expected one of .'float32',. for a Sequential"):
-        export(keras.Sequential(), storage="int8")
+        export(keras.Sequential(), precision="int8")
     assert not list(tmp_path.iterdir())
 
 
@@ -308,14 +306,14 @@ class TransposedMean(keras.Model):
 def test_any_encoder_over_padded_ids(toy_use_dan: Any, tmp_path: Path) -> None:
     model = TransposedMean()
     model(np.ones((1, 1), np.int32))
-    vectorizer = toy_use_dan.vectorizer
-    manifest = TrainableEncoder(model, vectorizer, name="mean", max_length=2).export(
+    tokenizer = toy_use_dan.tokenizer
+    manifest = TrainableEncoder(model, tokenizer, name="mean", max_length=2).export(
         tmp_path / "model"
     )
     assert (manifest.dimension, manifest.max_length) == (3, 2)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     text = tf.constant(["the cat sat on the mat", "a dog"])
-    expected = model(vectorizer.padded(text, 2))
+    expected = model(tokenizer.padded(text, 2))
     np.testing.assert_allclose(loaded(text), expected, atol=1e-6)
     assert loaded.token_counts(text).numpy().tolist() == [6, 2]
     assert loaded.preprocess(text).shape == (2, 3)
@@ -340,8 +338,8 @@ def test_a_text_read_in_blocks_has_the_vector_of_its_ids(loaded: Any, toy: Any) 
         assert np.abs(tf.convert_to_tensor(gradient)).max() > 0
 
 
-def test_bytes_that_are_no_utf8_are_read_as_encode_reads_them(toy: Any, storage: str) -> None:
-    encoder = SentenceEncoder(toy.folders[storage])
+def test_bytes_that_are_no_utf8_are_read_as_encode_reads_them(toy: Any, precision: str) -> None:
+    encoder = SentenceEncoder(toy.folders[precision])
     generator = np.random.default_rng(0)
     texts = [b"caf\xe9", *(generator.bytes(generator.integers(0, 12)) for _ in range(1000))]
     np.testing.assert_allclose(encoder.model(texts), encoder.encode(texts), atol=1e-6)

@@ -22,7 +22,7 @@ TEXTS = ["How old are you?", "", "What is your age? " * 50, "😀", "naïve caf�
 @pytest.fixture(scope="module")
 def exported(toy_t5: Any) -> tuple[Path, np.ndarray]:
     """The folder of a tiny model, and what the model gives for the texts."""
-    ids = toy_t5.vectorizer.padded(tf.constant(TEXTS), 128)
+    ids = toy_t5.tokenizer.padded(tf.constant(TEXTS), 128)
     return toy_t5.folder, np.asarray(toy_t5.model(ids))
 
 
@@ -73,15 +73,15 @@ def test_without_tensorflow_text_one_line_says_what_to_install(
 def test_int8_table(toy_t5: Any, tmp_path: Path) -> None:
     """The float32 table rounded by hand gives the vectors of the int8 export, and back."""
     folder = tmp_path / "int8"
-    model, vectorizer = toy_t5.model, toy_t5.vectorizer
-    TrainableEncoder(model, vectorizer, name="tiny", max_length=128).export(folder, storage="int8")
+    model, tokenizer = toy_t5.model, toy_t5.tokenizer
+    TrainableEncoder(model, tokenizer, name="tiny", max_length=128).export(folder, precision="int8")
     table = model.embedding.embeddings.numpy()
     scales = np.abs(table).max(axis=1, keepdims=True) / 127
     rounded = SentenceT5.from_config(model.get_config())
     rounded.build()
     rounded.set_weights(model.get_weights())
     rounded.embedding.embeddings.assign(np.rint(table / scales) * scales)
-    expected = rounded(vectorizer.padded(tf.constant(TEXTS), 128))
+    expected = rounded(tokenizer.padded(tf.constant(TEXTS), 128))
     loaded = tf.saved_model.load(str(folder))
     np.testing.assert_allclose(loaded(tf.constant(TEXTS)), expected, atol=1e-5)
     assert len(loaded.trainable_variables) == len(model.trainable_variables)
@@ -95,7 +95,7 @@ def test_int8_is_not_for_a_decoder(tmp_path: Path, toy_t5: Any) -> None:
     model = SentenceT5.from_config(config)
     model.build()
     with pytest.raises(ValueError, match="the decoder reads the table"):
-        TrainableEncoder(model, toy_t5.vectorizer, name="x").export(tmp_path / "m", storage="int8")
+        TrainableEncoder(model, toy_t5.tokenizer, name="x").export(tmp_path / "m", precision="int8")
     assert not list(tmp_path.iterdir())
 
 
@@ -111,7 +111,7 @@ def test_the_network_is_held_once(tmp_path: Path, toy_t5: Any) -> None:
     config = dataclasses.replace(toy_t5.model.config, dropout=0.0)
     model = SentenceT5(config, projection_dim=24)
     model.build()
-    TrainableEncoder(model, toy_t5.vectorizer).export(tmp_path / "model")
+    TrainableEncoder(model, toy_t5.tokenizer).export(tmp_path / "model")
     library = saved_model_graph(tmp_path / "model").meta_graphs[0].graph_def.library.function
     products = sum(node.op == "MatMul" for each in library for node in each.node_def)
     # A block of seven dense layers, and the projection.

@@ -17,7 +17,7 @@ def model(name: str, *, max_length: int | None = None, megabytes: int = 10) -> M
         identity=f"identity of {name}",
         dimension=8,
         max_length=max_length,
-        storage="float32",
+        precision="float32",
         parameters=1000,
         parameter_bytes=megabytes * 10**6,
     )
@@ -63,7 +63,7 @@ def write_folder(folder: Path, name: str, *, content: str = "graph") -> Path:
         name=name,
         dimension=8,
         max_length=128,
-        storage="float32",
+        precision="float32",
         parameters=1000,
         trainable_parameters=1000,
         versions={},

@@ -185,7 +185,7 @@ def _vectors(folder: Path) -> object:
     encoder = SentenceEncoder(folder / "out")
     encoder.manifest.check_contents(folder / "out")
     vectors = encoder.encode([*SENTENCES[:3]])
-    return encoder.name, encoder.manifest.storage, vectors.round(5).tolist()
+    return encoder.name, encoder.manifest.precision, vectors.round(5).tolist()
 
 
 def _export(*options: str) -> Command:

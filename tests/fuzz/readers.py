@@ -160,17 +160,17 @@ def _own_tables() -> dict[str, Reader]:
 
 def _make_prepared(folder: Path) -> None:
     from use_st5.data import PreparedColumn, prepare
-    from use_st5.text.ngram_vectorizer import NGramVectorizer
-    from use_st5.text.ngram_vocabulary import NGramVocabulary
+    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
-    vectorizer = NGramVectorizer(NGramVocabulary(("the", "cat")))
+    tokenizer = NGramTokenizer(NGramVocabulary(("the", "cat")))
     columns = {
         "text": PreparedColumn("ids", max_tokens=4),
         "label": PreparedColumn("label"),
         "teacher": PreparedColumn("vector"),
     }
     examples = [{"text": "the cat sat", "label": i, "teacher": [0.5, i]} for i in range(3)]
-    prepare(examples, columns, vectorizer, folder / "prepared")
+    prepare(examples, columns, tokenizer, folder / "prepared")
 
 
 def _read_prepared(folder: Path) -> None:
@@ -181,8 +181,8 @@ def _read_prepared(folder: Path) -> None:
 
 
 def _text_files() -> dict[str, Reader]:
-    from use_st5.text.ngram_vocabulary import NGramVocabulary
-    from use_st5.text.word_vectors import WordVectors
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+    from use_st5.tokenizers.word_vectors import WordVectors
 
     vectors = {"the": [1.0, 2.0], "é": [-0.5, 3.0], "n't": [1e-3, 0.0]}
     lines = [f"{word} {' '.join(map(str, numbers))}" for word, numbers in vectors.items()]
@@ -569,15 +569,15 @@ def _make_mesh_tensorflow(folder: Path) -> None:
 
 
 def _make_sentencepiece(folder: Path) -> None:
-    from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
+    from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
 
     shutil.copy(T5_VOCABULARY, folder / "spiece.model")
 
 
 def _read_sentencepiece(folder: Path) -> None:
-    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
-    SentencePieceVectorizer(folder / "spiece.model").padded(["How old are you?"])
+    SentencePieceTokenizer(folder / "spiece.model").padded(["How old are you?"])
 
 
 def _write_json(path: Path, content: object) -> None:

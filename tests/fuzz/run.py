@@ -1,7 +1,7 @@
 """Fuzzes for an hour: `python -m tests.fuzz.run SECONDS`, which is `make fuzz`.
 
 Two processes work side by side, round after round until the time is over: in each round one gives
-every text stage and every model a new batch of strings, and one reader damaged files; the other
+every tokenizer and every model a new batch of strings, and one reader damaged files; the other
 kills every command once. A failure is noted with what repeats it. At the end, and after Ctrl-C, the
 counts are printed and written to `fuzz/counts.json`. The exit code is 0 where nothing failed.
 """
@@ -100,13 +100,13 @@ class Counts:
 
 
 def fuzz_strings(end: float, counts: Counts) -> None:
-    """Strings through every text stage and every model, and damaged files, until `end`."""
+    """Strings through every tokenizer and every model, and damaged files, until `end`."""
     from tests.fuzz.models import MODELS, model_check
     from tests.fuzz.readers import READERS
     from tests.fuzz.remote_names import remote_names
     from tests.fuzz.test_damaged_files import damaged_files
     from tests.fuzz.test_tables import attacked_tables
-    from tests.fuzz.text_stages import STAGES
+    from tests.fuzz.tokenizer_checks import STAGES
 
     checks = {name: (make(), OF_STAGE) for name, make in STAGES.items()}
     checks |= {name: (model_check(name), OF_MODEL) for name in MODELS}

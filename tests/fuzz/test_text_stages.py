@@ -1,4 +1,4 @@
-"""Strings through every text stage."""
+"""Strings through every tokenizer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.fuzz.strings import BATCHES, FEW, Check, batch, hold
-from tests.fuzz.text_stages import NEED_TEXT, STAGES
+from tests.fuzz.tokenizer_checks import NEED_TEXT, STAGES
 
 
 @functools.cache

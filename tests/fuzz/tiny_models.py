@@ -14,22 +14,22 @@ def export_sentence_t5(folder: Path) -> Path:
     """Writes a Sentence-T5 of two layers and 24 dimensions over T5's own vocabulary."""
     from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
-    from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+    from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
     from use_st5.trainable_encoder import TrainableEncoder
 
     keras.utils.set_random_seed(0)
     config = T5Config(32_128, 2, 16, 32, 2, 8, "gated_gelu", dropout=0.1)
     model = SentenceT5(config, projection_dim=24)
     model.build()
-    TrainableEncoder(model, SentencePieceVectorizer(), name="tiny", max_length=128).export(folder)
+    TrainableEncoder(model, SentencePieceTokenizer(), name="tiny", max_length=128).export(folder)
     return folder
 
 
 def export_use_dan(folder: Path) -> Path:
     """Writes a USE-DAN of a few words and 12 dimensions."""
     from use_st5.models.use_dan.model import USEDAN, USEDANConfig
-    from use_st5.text.ngram_vectorizer import NGramVectorizer
-    from use_st5.text.ngram_vocabulary import NGramVocabulary
+    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
     from use_st5.trainable_encoder import TrainableEncoder
 
     keras.utils.set_random_seed(0)
@@ -38,9 +38,7 @@ def export_use_dan(folder: Path) -> Path:
     config = USEDANConfig(num_embeddings=vocabulary.size, embedding_dim=8, hidden_dims=(8, 12))
     model = USEDAN(config)
     model(np.ones((1, 1), np.int32))
-    TrainableEncoder(model, NGramVectorizer(vocabulary), name="tiny", card="# Tiny\n").export(
-        folder
-    )
+    TrainableEncoder(model, NGramTokenizer(vocabulary), name="tiny", card="# Tiny\n").export(folder)
     return folder
 
 
@@ -51,7 +49,7 @@ def write_hugging_face(folder: Path) -> Path:
     from use_st5.models.t5.checkpoint import HUGGING_FACE
     from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
-    from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY
+    from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
 
     folder.mkdir()
     config = {

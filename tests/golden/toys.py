@@ -152,21 +152,21 @@ def _write(folder: Path, settings: Mapping[str, Any], tensors: Mapping[str, np.n
 
 def use_encoder(kind: str, **changes: Any) -> use_st5.TrainableEncoder:
     """A USE-DAN or a USE Transformer of 16 dimensions."""
-    from use_st5.text import NGramVectorizer, NGramVocabulary, UnigramVectorizer
+    from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, UnigramTokenizer
 
-    vectorizer: Any
+    tokenizer: Any
     if kind == "use_dan":
-        vectorizer = NGramVectorizer(
+        tokenizer = NGramTokenizer(
             NGramVocabulary(WORDS, BIGRAMS, unigram_buckets=4, bigram_buckets=3)
         )
         shape: dict[str, Any] = {"embedding_dim": 8, "hidden_dims": (12, 16)}
     else:
-        vectorizer = UnigramVectorizer(NGramVocabulary(WORDS, unigram_buckets=4))
+        tokenizer = UnigramTokenizer(NGramVocabulary(WORDS, unigram_buckets=4))
         shape = {
             **{"embedding_dim": 8, "num_layers": 2, "hidden_dim": 12, "intermediate_dim": 20},
             **{"num_heads": 3, "dimension": 16, "max_length": 32, "early_output": 1},
         }
-    encoder = use_st5.TrainableEncoder.fresh(f"{kind}_en", vectorizer, **shape, **changes)
+    encoder = use_st5.TrainableEncoder.fresh(f"{kind}_en", tokenizer, **shape, **changes)
     _fill(encoder.model)
     return encoder
 

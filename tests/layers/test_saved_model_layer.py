@@ -137,7 +137,7 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> str:
         input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.bool)],
     )
     root.variables = root.trainable_variables = [weights]
-    facts = {"name": "toy", "dimension": 3, "max_length": 7, "storage": "int8", "parameters": 3}
+    facts = {"name": "toy", "dimension": 3, "max_length": 7, "precision": "int8", "parameters": 3}
     facts |= {"trainable_parameters": 3, "metadata": {"license": "Apache-2.0"}}
     path = tmp_path_factory.mktemp("models") / "toy"
     write_folder(root, {"serving_default": call}, path, facts=facts, card="# Toy\n")
@@ -262,7 +262,7 @@ def test_float32_trains_what_int8_holds_fixed(toy_use_dan: Toy, tmp_path: Path) 
     assert np.abs(tuned - stored).max() > 1e-4
     layer.save(tmp_path / "tuned")
     again = use_st5.load(tmp_path / "tuned")
-    assert again.manifest.storage == "float32"
+    assert again.manifest.precision == "float32"
     np.testing.assert_allclose(again.encode(["the cat", "how old"]), tuned, atol=1e-6)
     model.export(tmp_path / "served", verbose=False)
     served = tf.saved_model.load(str(tmp_path / "served"))

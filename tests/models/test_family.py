@@ -28,7 +28,7 @@ from use_st5.models.family import (
     register,
 )
 from use_st5.models.lora import apply_lora
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
@@ -44,8 +44,8 @@ def trained() -> TrainableEncoder:
     keras.utils.set_random_seed(0)
     encoder = TrainableEncoder.fresh(PRESET, max_length=30)
     before = encoder.encode(TEXTS)
-    anchors = encoder.vectorizer.token_ids(["a cat", "two dogs", "the sea", "old men"] * 2, 12)
-    positives = encoder.vectorizer.token_ids(["cats", "a dog", "seas", "a man"] * 2, 12)
+    anchors = encoder.tokenizer.token_ids(["a cat", "two dogs", "the sea", "old men"] * 2, 12)
+    positives = encoder.tokenizer.token_ids(["cats", "a dog", "seas", "a man"] * 2, 12)
     data = ArrayData({"anchor": anchors.numpy(), "positive": positives.numpy()})
     task = Task("pairs", ContrastiveLoss(temperature=0.1), data, batch_size=4)
     options = {"steps_per_call": 1, "jit_compile": False}
@@ -54,16 +54,16 @@ def trained() -> TrainableEncoder:
     return encoder
 
 
-@pytest.mark.parametrize("storage", toy_family.FAMILY.storages)
+@pytest.mark.parametrize("precision", toy_family.FAMILY.precisions)
 def test_trained_exported_and_loaded(
-    trained: TrainableEncoder, storage: str, tmp_path: Path
+    trained: TrainableEncoder, precision: str, tmp_path: Path
 ) -> None:
-    folder = tmp_path / storage
-    manifest = trained.export(folder, storage=storage)
-    assert (manifest.family, manifest.vectorizer) == ("toy_trigrams", "trigrams")
+    folder = tmp_path / precision
+    manifest = trained.export(folder, precision=precision)
+    assert (manifest.family, manifest.tokenizer) == ("toy_trigrams", "trigrams")
     vectors = use_st5.load(folder).encode(TEXTS)
     np.testing.assert_allclose(
-        vectors, trained.encode(TEXTS), atol={"int8": 0.05}.get(storage, 1e-5)
+        vectors, trained.encode(TEXTS), atol={"int8": 0.05}.get(precision, 1e-5)
     )
     hub = pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
     np.testing.assert_allclose(hub.load(str(folder))(TEXTS), vectors, atol=1e-6)
@@ -75,7 +75,7 @@ def test_tuned_inside_a_keras_model_it_is_loaded_again(
     trained: TrainableEncoder, tmp_path: Path
 ) -> None:
     folder, tuned = tmp_path / "int8", tmp_path / "tuned"
-    trained.export(folder, storage="int8")
+    trained.export(folder, precision="int8")
     before = use_st5.load(folder).encode(TEXTS)
     with pytest.warns(UserWarning, match="are int8 and stay as they are"):
         layer = SavedModelLayer(folder, trainable=True)
@@ -133,8 +133,8 @@ def test_evaluated_and_benchmarked(
     assert "toy" in result.stdout
 
 
-def test_its_text_stage_keeps_the_contract() -> None:
-    assert isinstance(toy_family.TrigramVectorizer(), Vectorizer)
+def test_its_tokenizer_keeps_the_contract() -> None:
+    assert isinstance(toy_family.TrigramTokenizer(), Tokenizer)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.models.test_lora import IDS, moved, sentence_t5
 from use_st5.models.lora import apply_lora
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from use_st5.trainable_encoder import TrainableEncoder
 
 
@@ -52,11 +52,11 @@ def test_merged_model_as_a_saved_model(tmp_path: Path) -> None:
     # T5's own vocabulary on a table of 60 rows: these texts have small ids.
     model = sentence_t5()
     moved(apply_lora(model, targets="all_linear")).merge()
-    vectorizer = SentencePieceVectorizer()
+    tokenizer = SentencePieceTokenizer()
     texts = tf.constant(["the", "of the, to a"])
-    ids = vectorizer.padded(texts)
+    ids = tokenizer.padded(texts)
     assert int(tf.reduce_max(ids)) < 60
-    TrainableEncoder(model, vectorizer, name="merged").export(tmp_path / "model")
+    TrainableEncoder(model, tokenizer, name="merged").export(tmp_path / "model")
     loaded = tf.saved_model.load(tmp_path / "model")
     np.testing.assert_allclose(loaded(texts), model(ids), atol=1e-5)
     assert len(loaded.trainable_variables) == len(model.trainable_variables)

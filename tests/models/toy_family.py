@@ -20,7 +20,7 @@ from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.pooling import masked_mean
 from use_st5.models.family import Family, register
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Buckets:
     size: int
 
 
-class TrigramVectorizer(tf.Module):
+class TrigramTokenizer(tf.Module):
     """The tri-grams of each text, spaces around it, as the ids of hash buckets."""
 
     kind: ClassVar[str] = "trigrams"
@@ -112,31 +112,31 @@ class TrigramFamily(Family):
     name = "toy_trigrams"
     model_types = (TrigramEncoder,)
     presets: ClassVar = {"toy_trigrams_small": TrigramConfig()}
-    vectorizers: ClassVar = {TrigramVectorizer.kind: TrigramVectorizer}
-    storages = ("float32", "int8")
+    tokenizers: ClassVar = {TrigramTokenizer.kind: TrigramTokenizer}
+    precisions = ("float32", "int8")
     lora_targets: ClassVar = {"query_value": ("dense",), "all_linear": ("dense",)}
 
-    def usual_vectorizer(self) -> TrigramVectorizer:
+    def usual_tokenizer(self) -> TrigramTokenizer:
         """Tri-grams need no vocabulary."""
-        return TrigramVectorizer()
+        return TrigramTokenizer()
 
     def fresh(
-        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+        self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any
     ) -> TrigramEncoder:
         """A model of a named shape."""
-        changes.setdefault("num_embeddings", vectorizer.vocabulary.size)
+        changes.setdefault("num_embeddings", tokenizer.vocabulary.size)
         config = dataclasses.replace(self.presets[preset], **changes)
         model = TrigramEncoder(config, dtype=dtype)
         model.build()
         return model
 
     def graph(
-        self, model: TrigramEncoder, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+        self, model: TrigramEncoder, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
         """The graph over padded ids; table and kernel are stored apart."""
-        table = stored_table(model.embedding.embeddings, storage)
-        kernels = [model.dense.kernel] if storage == "int8" else []
-        return padded_graph(model, vectorizer, table=table, kernels=kernels, max_length=max_length)
+        table = stored_table(model.embedding.embeddings, precision)
+        kernels = [model.dense.kernel] if precision == "int8" else []
+        return padded_graph(model, tokenizer, table=table, kernels=kernels, max_length=max_length)
 
     def lora_layers(self, model: TrigramEncoder) -> dict[str, LoRADense]:
         """The one dense layer."""

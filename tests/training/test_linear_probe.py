@@ -30,7 +30,7 @@ def topics(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
     path = tmp_path / "topics.csv"
     path.write_text("\n".join(["text,label", *map(",".join, ABOUT)]))
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
-    found = survey(open_source(path), encoder.vectorizer)
+    found = survey(open_source(path), encoder.tokenizer)
 
     def made(make: Callable[[], Any]) -> Any:
         from use_st5.training.linear_probe import probe_weights
@@ -98,7 +98,7 @@ def test_inference_is_classified_by_both_texts(toy_use_dan: Toy, tmp_path: Path)
     path = tmp_path / "nli.csv"
     path.write_text("\n".join(["premise,hypothesis,label", *map(",".join, rows)]))
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
-    found = survey(open_source(path), encoder.vectorizer)
+    found = survey(open_source(path), encoder.tokenizer)
     make = partial(ClassificationLoss, num_classes=2, hidden_dims=(16,))
     fitted = make()
     fitted.build((None, encoder.dimension))

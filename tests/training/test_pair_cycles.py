@@ -87,7 +87,7 @@ def test_another_encoder_learns_from_a_bert_or_from_a_trained_judge(
     below = TrainableEncoder.load(bert)
     judge = CrossEncoderModel(below.model.pooled("cls"))
     judge.build()
-    TrainableEncoder(judge, below.vectorizer).export(tmp_path / "judge")
+    TrainableEncoder(judge, below.tokenizer).export(tmp_path / "judge")
     trained = train(start, files[0], tmp_path / "b", teacher=str(tmp_path / "judge"), **options)
     assert trained.steps == 4
     record = json.loads((trained.run / "history.json").read_text())[""]

@@ -59,15 +59,15 @@ def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("storage", "asked", "line"),
+    ("precision", "asked", "line"),
     [
         ("int8", None, "stored in int8 as the start is"),
         ("int8", "float32", "stored in float32 as is asked"),
         ("float32", None, "stored in float32 as the start is"),
     ],
 )
-def test_the_room_and_the_storage_are_said_before(
-    storage: str, asked: str | None, line: str, toy_use_dan: Toy, tmp_path: Path
+def test_the_disk_space_and_the_precision_are_said_before(
+    precision: str, asked: str | None, line: str, toy_use_dan: Toy, tmp_path: Path
 ) -> None:
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.arguments import make_arguments
@@ -76,12 +76,12 @@ def test_the_room_and_the_storage_are_said_before(
 
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["anchor,positive", *(f"{n} a,{n} b" for n in range(30))]))
-    encoder = TrainableEncoder.load(toy_use_dan.folders[storage])
+    encoder = TrainableEncoder.load(toy_use_dan.folders[precision])
     settings = make_arguments(steps=2, precision=asked)
     made = make_plan("toy", encoder, [open_source(path)], [], [], settings)
     (said,) = (each for each in made.lines() if each.startswith("disk: "))
     assert said.endswith(line)
-    assert made.arguments.precision == (asked or storage)
+    assert made.arguments.precision == (asked or precision)
     with pytest.raises(ValueError, match="precision: expected float32 or int8 .* received int4"):
         make_plan("toy", encoder, [open_source(path)], [], [], make_arguments(precision="int4"))
 

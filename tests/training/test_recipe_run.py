@@ -95,7 +95,7 @@ def test_without_a_rate_it_is_the_size() -> None:
 def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(prepared, "fingerprint", lambda vectorizer: {})
+    monkeypatch.setattr(prepared, "fingerprint", lambda tokenizer: {})
     read: list[int] = []
     said: list[str] = []
 
@@ -111,7 +111,7 @@ def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
         name="toy",
         **dict.fromkeys(("prepare", "measure"), lambda run: None),
         # A vocabulary may take minutes.
-        vectorizer=lambda run: said.extend(state() for state in _progress._states),
+        tokenizer=lambda run: said.extend(state() for state in _progress._states),
         held_out=lambda data: (),
     )
     run = Run(recipe, tmp_path, tmp_path)

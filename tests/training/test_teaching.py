@@ -13,8 +13,8 @@ import pytest
 from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.inference import inference
-from use_st5.text.ngram_vectorizer import NGramVectorizer
-from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.training import teaching
 from use_st5.training.array_data import ArrayData
 from use_st5.training.history import History
@@ -174,7 +174,7 @@ def test_ids_of_texts_are_cut_and_joined() -> None:
             return self.padded([a + b for a, b in zip(first, second, strict=True)], limit)
 
     class Ones:
-        """Reads through another text stage, of single texts."""
+        """Reads through another tokenizer, of single texts."""
 
         def padded(self, texts: list[str], limit: int) -> np.ndarray:
             return np.ones((len(texts), limit), np.int32)
@@ -185,7 +185,7 @@ def test_ids_of_texts_are_cut_and_joined() -> None:
     assert ids.joined.tolist() == [[2, *map(ord, "abcdef"), 3]]
     assert ids.turned.tolist() == [[2, *map(ord, "cdefab"), 3]]
     other = PairIds.of_texts(
-        Ones(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8, pair_vectorizer=Letters()
+        Ones(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8, pair_tokenizer=Letters()
     )
     assert (other.first.tolist(), other.joined.tolist()) == ([[1] * 4], ids.joined.tolist())
     del Letters.padded_pairs
@@ -276,9 +276,9 @@ def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_dan_reads_bigrams_too() -> None:
     vocabulary = NGramVocabulary(("a", "cat"), bigrams=("a cat",))
-    vectorizer = NGramVectorizer(vocabulary)
-    ids = PairIds.of_texts(vectorizer, ["a cat"], ["cat"], max_tokens=4, max_pair_tokens=8)
-    np.testing.assert_array_equal(ids.first, vectorizer.padded(["a cat"], 4))
+    tokenizer = NGramTokenizer(vocabulary)
+    ids = PairIds.of_texts(tokenizer, ["a cat"], ["cat"], max_tokens=4, max_pair_tokens=8)
+    np.testing.assert_array_equal(ids.first, tokenizer.padded(["a cat"], 4))
     assert np.count_nonzero(ids.first) == 3
 
 

@@ -246,8 +246,8 @@ def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
 
     plain = SentenceT5(toy_t5.model.config, projection_dim=None, normalize=False)
     plain.build()
-    before = TrainableEncoder(plain, toy_t5.vectorizer).encode(["a cat", "two dogs"])
-    checkpoint = TrainableEncoder(plain, toy_t5.vectorizer)
+    before = TrainableEncoder(plain, toy_t5.tokenizer).encode(["a cat", "two dogs"])
+    checkpoint = TrainableEncoder(plain, toy_t5.tokenizer)
     monkeypatch.setattr(TrainableEncoder, "load", lambda folder: checkpoint)
     source = open_source(write(tmp_path / "pairs.csv", paired()))
     after = open_model("t5", [source], make_arguments()).encode(["a cat", "two dogs"])
@@ -287,14 +287,14 @@ def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
 
     path = write(tmp_path / "pairs.csv", paired())
     trained = train("fresh:use_dan_en", path, tmp_path / "mine", **{**FEW, "steps": 1})
-    vocabulary = trained.encoder.vectorizer.vocabulary
+    vocabulary = trained.encoder.tokenizer.vocabulary
     assert set(vocabulary.unigrams) == {*WORDS[:6]}
     assert not vocabulary.bigrams
-    unknown = map(int, trained.encoder.vectorizer.padded(["zebra yak ox"], 3)[0])
+    unknown = map(int, trained.encoder.tokenizer.padded(["zebra yak ox"], 3)[0])
     assert len({*unknown} - {0}) == 3, "each has a row, by its hash"
     sizes = {**FEW, "steps": 1, "words": 4, "bigrams": 2}
     small = train("fresh:use_dan_en", path, tmp_path / "small", **sizes)
-    vocabulary = small.encoder.vectorizer.vocabulary
+    vocabulary = small.encoder.tokenizer.vocabulary
     assert (len(vocabulary.unigrams), len(vocabulary.bigrams)) == (4, 2)
 
 

@@ -1,4 +1,4 @@
-"""Counts words, in place of a text stage."""
+"""Counts words, in place of a tokenizer."""
 
 from __future__ import annotations
 

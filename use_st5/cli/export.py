@@ -90,7 +90,7 @@ def _write(
     source: Path, to: Path, manifest: ModelManifest | None, precision: Precision | None
 ) -> tuple[str, int]:
     """Writes the folder of a model, in a precision; says in which, and how many bytes there are."""
-    found = manifest.storage if manifest else "unknown"
+    found = manifest.precision if manifest else "unknown"
     if precision is None or precision == found:
         with atomic_path(to, older=older_files(to)) as temporary:
             copy_model(source, temporary, manifest)
@@ -99,7 +99,7 @@ def _write(
     from use_st5.trainable_encoder import TrainableEncoder
 
     with waiting(f"storing in {precision}"):
-        written = TrainableEncoder.load(source).export(to, storage=precision.value)
+        written = TrainableEncoder.load(source).export(to, precision=precision.value)
     return precision, written.size_bytes
 
 

@@ -77,7 +77,7 @@ def _facts(folder: Path) -> dict[str, Any]:
             "max_length": manifest.max_length,
             "parameters": manifest.parameters,
             "trainable_parameters": manifest.trainable_parameters,
-            "storage": manifest.storage,
+            "precision": manifest.precision,
             "bytes": manifest.size_bytes,
             "files": f"{len(manifest.files)}, as they were exported (sha256)",
             "versions": manifest.versions,

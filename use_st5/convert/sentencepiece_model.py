@@ -11,7 +11,7 @@ import msgspec
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from use_st5._records import read_bounded, read_record
-from use_st5.text.sentencepiece_vectorizer import MODEL_LIMIT
+from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT
 
 _PACKAGE = "use_st5.sentencepiece"
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -76,7 +76,7 @@ _BYTES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
-    """The SentencePiece model of a T5 or mT5 folder, as `SentencePieceVectorizer` takes it.
+    """The SentencePiece model of a T5 or mT5 folder, as `SentencePieceTokenizer` takes it.
 
     Folders written by transformers 5 hold only `tokenizer.json`; the model is then rebuilt from it:
     the same pieces, scores and normalisation, without the sentinels (`<extra_id_0>` and so on),

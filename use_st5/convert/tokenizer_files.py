@@ -1,4 +1,4 @@
-"""The text stage of a Hugging Face folder of BERT or RoBERTa, from whichever files it has."""
+"""The tokenizer of a Hugging Face folder of BERT or RoBERTa, from whichever files it has."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from use_st5._records import Count, check_record, read_record
-from use_st5.text.byte_pair_vectorizer import (
+from use_st5.tokenizers.byte_pair_tokenizer import (
     FILE_LIMIT,
-    BytePairVectorizer,
+    BytePairTokenizer,
     read_merges,
     read_pieces,
 )
-from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer, read_words
+from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer, read_words
 
 _WHOLE, _SETTINGS = "tokenizer.json", "tokenizer_config.json"
 _WORDS, _PIECES, _MERGES = "vocab.txt", "vocab.json", "merges.txt"
@@ -76,8 +76,8 @@ class _Tokenizer(msgspec.Struct):
     added_tokens: list[_Added] = []
 
 
-def read_tokenizer(folder: str | os.PathLike[str]) -> WordPieceVectorizer | BytePairVectorizer:
-    """Builds the text stage that a folder's tokenizer files describe.
+def read_tokenizer(folder: str | os.PathLike[str]) -> WordPieceTokenizer | BytePairTokenizer:
+    """Builds the tokenizer that a folder's tokenizer files describe.
 
     They are `tokenizer.json`, which comes first, or `vocab.txt` (BERT), or `vocab.json` and
     `merges.txt` (RoBERTa); and, where it is there, `tokenizer_config.json`.
@@ -108,8 +108,8 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> WordPieceVectorizer | Byte
     )
 
 
-def _from_whole(path: Path, settings: _Settings) -> WordPieceVectorizer | BytePairVectorizer:
-    """The text stage of a `tokenizer.json`."""
+def _from_whole(path: Path, settings: _Settings) -> WordPieceTokenizer | BytePairTokenizer:
+    """The tokenizer of a `tokenizer.json`."""
     tokenizer = read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
     model = tokenizer.model
     ordinary = [each.content for each in tokenizer.added_tokens if not each.special]
@@ -143,9 +143,9 @@ def _from_whole(path: Path, settings: _Settings) -> WordPieceVectorizer | BytePa
 
 def _wordpieces(
     path: Path, words: list[str], settings: _Settings, normalizer: _Part
-) -> WordPieceVectorizer:
+) -> WordPieceTokenizer:
     with _named(path):
-        return WordPieceVectorizer(
+        return WordPieceTokenizer(
             words,
             lower_case=_given(settings.do_lower_case, normalizer.lowercase),
             strip_accents=_given(settings.strip_accents, normalizer.strip_accents),
@@ -160,11 +160,11 @@ def _byte_pairs(
     settings: _Settings,
     *,
     prefix_space: bool,
-) -> BytePairVectorizer:
+) -> BytePairTokenizer:
     found = _given(settings.add_prefix_space, prefix_space)
     _expect(path, "add_prefix_space", found, False)
     with _named(path):
-        return BytePairVectorizer(pieces, merges)
+        return BytePairTokenizer(pieces, merges)
 
 
 def _given(setting: Any, otherwise: Any) -> Any:

@@ -1,7 +1,7 @@
 """Examples as arrays on disk: text becomes ids once, training maps the files into memory.
 
 A prepared folder holds one raw little-endian file `NAME.bin` per array and `prepared.json`: types,
-shapes, the columns' settings and fingerprints of the vocabulary and of the vectorizer.
+shapes, the columns' settings and fingerprints of the vocabulary and of the tokenizer.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from use_st5._streams import batched, in_threads
 from use_st5.data.prepared_column import PreparedColumn
 
 if TYPE_CHECKING:
-    from use_st5.text.vectorizer import Vectorizer
+    from use_st5.tokenizers.tokenizer import Tokenizer
 
 _FORMAT = 1
 _HEADER = "prepared.json"
 _AGAIN = "Prepare the examples anew."
-# The vectorizer's ids of these tell whether it still does what it did: words, a repeated one, an
+# The tokenizer's ids of these tell whether it still does what it did: words, a repeated one, an
 # unknown one, punctuation, contractions, numbers, other scripts, nothing.
 _PROBE = [
     "The cat sat on the mat, and the dog didn't.",
@@ -50,13 +50,13 @@ class _Header(msgspec.Struct):
     # The names become those of files.
     arrays: dict[Annotated[str, msgspec.Meta(pattern=r"^\w+$")], _Array]
     settings: dict[str, dict[str, Any]]
-    vectorizer: dict[str, Any]
+    tokenizer: dict[str, Any]
 
 
 def prepare(
     examples: Iterable[Mapping[str, Any]],
     columns: Mapping[str, PreparedColumn],
-    vectorizer: Vectorizer,
+    tokenizer: Tokenizer,
     folder: str | Path,
     *,
     chunk_size: int = 4096,
@@ -70,12 +70,12 @@ def prepare(
     Args:
         examples: Dicts, for example from a reader; keys that no column names are left out.
         columns: Array name → column.
-        vectorizer: Turns texts into ids.
+        tokenizer: Turns texts into ids.
         folder: Where to write; parent folders are made. It may lie elsewhere (gs:// and the like);
             the maps are then those of a copy here.
         chunk_size: Examples held in memory and vectorized at once.
         reuse: Whether a folder that is already there, made with the same columns, vocabulary and
-            vectorizer, is opened instead; the examples are then not looked at.
+            tokenizer, is opened instead; the examples are then not looked at.
 
     Returns:
         Array name → read-only memory map `[rows, …]`.
@@ -95,19 +95,19 @@ def prepare(
         raise ValueError(f"chunk_size: expected 1 or more, received {chunk_size}.")
     if exists(f"{remote}/{_HEADER}") if remote else folder.exists():
         if reuse:
-            return open_prepared(folder, columns=columns, vectorizer=vectorizer)
+            return open_prepared(folder, columns=columns, tokenizer=tokenizer)
         raise FileExistsError(
             f"{folder} exists. Remove it to prepare the examples anew, or pass reuse=True to use "
             "what it holds."
         )
     with atomic_path(folder) as temporary:
         temporary.mkdir()
-        arrays = _write_arrays(examples, columns, vectorizer, temporary, chunk_size)
+        arrays = _write_arrays(examples, columns, tokenizer, temporary, chunk_size)
         header = {
             "format": _FORMAT,
             "arrays": arrays,
             "settings": _settings(columns),
-            "vectorizer": fingerprint(vectorizer),
+            "tokenizer": fingerprint(tokenizer),
         }
         text = json.dumps(header, indent=2, ensure_ascii=False) + "\n"
         (temporary / _HEADER).write_text(text, encoding="utf-8")
@@ -118,15 +118,15 @@ def open_prepared(
     folder: str | Path,
     *,
     columns: Mapping[str, PreparedColumn] | None = None,
-    vectorizer: Vectorizer | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> dict[str, np.memmap]:
     """Maps the arrays of a prepared folder into memory.
 
     Args:
         folder: What `prepare` wrote.
         columns: If given, the folder must have been made with the same.
-        vectorizer: If given, the folder must have been made with the same vocabulary and with a
-            vectorizer that gives the same ids.
+        tokenizer: If given, the folder must have been made with the same vocabulary and with a
+            tokenizer that gives the same ids.
 
     Returns:
         Array name → read-only memory map `[rows, …]`.
@@ -134,32 +134,32 @@ def open_prepared(
     Raises:
         FileNotFoundError: There is no prepared folder.
         ValueError: It is damaged, of another format, or made with other columns, another vocabulary
-            or another vectorizer; the message lists both sides.
+            or another tokenizer; the message lists both sides.
     """
     folder = cached_path(folder)
     header = _read_header(folder)
     if columns is not None:
         _check_same(folder, "columns", header.settings, _settings(columns))
-    if vectorizer is not None:
-        _check_same(folder, "vectorizer", header.vectorizer, fingerprint(vectorizer))
+    if tokenizer is not None:
+        _check_same(folder, "tokenizer", header.tokenizer, fingerprint(tokenizer))
     return {name: _open_array(folder, name, each) for name, each in header.arrays.items()}
 
 
-def fingerprint(vectorizer: Vectorizer) -> dict[str, Any]:
-    """What tells one vectorizer from another.
+def fingerprint(tokenizer: Tokenizer) -> dict[str, Any]:
+    """What tells one tokenizer from another.
 
     Returns:
-        "vocabulary": SHA-256 over all fields of `vectorizer.vocabulary`; "sizes": the numbers
+        "vocabulary": SHA-256 over all fields of `tokenizer.vocabulary`; "sizes": the numbers
         among them, and the lengths of its lists; "ids": SHA-256 over the ids of four fixed
         sentences, which changes when tokenization does.
     """
     fields = {
-        field.name: getattr(vectorizer.vocabulary, field.name)
-        for field in dataclasses.fields(vectorizer.vocabulary)
+        field.name: getattr(tokenizer.vocabulary, field.name)
+        for field in dataclasses.fields(tokenizer.vocabulary)
     }
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     ids = hashlib.sha256()
-    for values in (vectorizer.padded(_PROBE, 32), vectorizer.token_ids(_PROBE, 32)):
+    for values in (tokenizer.padded(_PROBE, 32), tokenizer.token_ids(_PROBE, 32)):
         ids.update(np.asarray(values).astype("<i4").tobytes())
     return {
         "vocabulary": hashlib.sha256(text.encode()).hexdigest(),
@@ -173,7 +173,7 @@ def fingerprint(vectorizer: Vectorizer) -> dict[str, Any]:
 def _write_arrays(
     examples: Iterable[Mapping[str, Any]],
     columns: Mapping[str, PreparedColumn],
-    vectorizer: Vectorizer,
+    tokenizer: Tokenizer,
     folder: Path,
     chunk_size: int,
 ) -> dict[str, dict[str, Any]]:
@@ -185,7 +185,7 @@ def _write_arrays(
             name: stack.enter_context(_array_path(folder, name).open("wb")) for name in columns
         }
         chunks = enumerate(batched(examples, chunk_size))
-        graphs = _Graphs(vectorizer)
+        graphs = _Graphs(tokenizer)
 
         def arrays_of(
             numbered: tuple[int, list[Mapping[str, Any]]],
@@ -193,7 +193,7 @@ def _write_arrays(
             number, chunk = numbered
             first = number * chunk_size
             places = f"examples {first} to {first + len(chunk) - 1}"
-            to_ids = graphs if number else vectorizer  # A few texts are done before one is traced.
+            to_ids = graphs if number else tokenizer  # A few texts are done before one is traced.
             arrays = [
                 _array(chunk, name, column, to_ids, f"'{name}', {places}")
                 for name, column in columns.items()
@@ -219,10 +219,10 @@ def _write_arrays(
 
 
 class _Graphs:
-    """A vectorizer whose functions run as graphs if it is of TensorFlow: half the time of eager."""
+    """A tokenizer whose functions run as graphs if it is of TensorFlow: half the time of eager."""
 
-    def __init__(self, vectorizer: Vectorizer) -> None:
-        self._vectorizer = vectorizer
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
 
     @cached_property
     def padded(self) -> Callable[..., Any]:
@@ -237,8 +237,8 @@ class _Graphs:
     def _graph_of(self, name: str) -> Callable[..., Any]:
         import tensorflow as tf
 
-        function = getattr(self._vectorizer, name)
-        if not isinstance(self._vectorizer, tf.Module):
+        function = getattr(self._tokenizer, name)
+        if not isinstance(self._tokenizer, tf.Module):
             return function
         texts = tf.TensorSpec([None], tf.string)
         graphs: dict[int, Any] = {}
@@ -257,7 +257,7 @@ def _array(
     chunk: list[Mapping[str, Any]],
     name: str,
     column: PreparedColumn,
-    vectorizer: Any,
+    tokenizer: Any,
     place: str,
 ) -> np.ndarray:
     key = column.key or name
@@ -270,7 +270,7 @@ def _array(
             "Name the right one by PreparedColumn(key=…)."
         ) from None
     try:
-        return column.array(values, vectorizer)
+        return column.array(values, tokenizer)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
 

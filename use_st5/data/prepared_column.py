@@ -11,7 +11,7 @@ import numpy as np
 from use_st5.column_kinds import COLUMN_KINDS, KindName
 
 if TYPE_CHECKING:
-    from use_st5.text.vectorizer import Vectorizer
+    from use_st5.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -49,27 +49,25 @@ class PreparedColumn:
         """The array's type on disk, little-endian."""
         return COLUMN_KINDS[self.kind].dtype
 
-    def array(self, values: list[Any], vectorizer: Vectorizer) -> np.ndarray:
+    def array(self, values: list[Any], tokenizer: Tokenizer) -> np.ndarray:
         """Values of some rows as an array `[rows, …]`.
 
         Raises:
             ValueError: A value is not of the column's kind.
         """
         if COLUMN_KINDS[self.kind].of_text:
-            return self._ids(values, vectorizer)
+            return self._ids(values, tokenizer)
         if self.kind == "label":
             return _labels(values, self.dtype)
         if self.kind == "score":
             return _scores(values, self.dtype)
         return _vectors(values, self.dtype)
 
-    def _ids(self, values: list[Any], vectorizer: Vectorizer) -> np.ndarray:
+    def _ids(self, values: list[Any], tokenizer: Tokenizer) -> np.ndarray:
         for value in values:
             if not isinstance(value, str):
                 raise ValueError(f"expected text, received {type(value).__name__}: {value!r:.80}")
-        to_ids: Callable[..., Any] = (
-            vectorizer.padded if self.kind == "ids" else vectorizer.token_ids
-        )
+        to_ids: Callable[..., Any] = tokenizer.padded if self.kind == "ids" else tokenizer.token_ids
         ids = np.asarray(to_ids(values, self.max_tokens)).astype(self.dtype, copy=False)
         # What an encoder reads may be as wide as the longest of these texts alone.
         return np.pad(ids, [(0, 0), (0, max(0, (self.max_tokens or 0) - ids.shape[1]))])

@@ -1,4 +1,4 @@
-"""The embedding table and the kernels of an exported encoder, in the storages there are."""
+"""The embedding table and the kernels of an exported encoder, in the precisions there are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from use_st5.export.int8_weights import Int8Weights
 class EmbeddingTable(Protocol):
     """What `Float32Table` and `Int8Weights` have in common."""
 
-    storage: str
+    precision: str
     variables: list[tf.Variable]
     trainable_variables: list[tf.Variable]
 
@@ -34,7 +34,7 @@ class Float32Table:
         table: float32 `[rows, dim]`.
     """
 
-    storage = "float32"
+    precision = "float32"
 
     def __init__(self, table: tf.Variable) -> None:
         self.variables = [table]
@@ -50,18 +50,18 @@ class Float32Table:
         return {"table": self._table}
 
 
-def stored_table(embeddings: keras.Variable, storage: str) -> EmbeddingTable:
-    """A trained table `[rows, dim]` in a storage.
+def stored_table(embeddings: keras.Variable, precision: str) -> EmbeddingTable:
+    """A trained table `[rows, dim]` in a precision.
 
     Args:
         embeddings: The table, float32.
-        storage: "float32" keeps the variable itself, "int8" rounds it.
+        precision: "float32" keeps the variable itself, "int8" rounds it.
 
     Raises:
         ValueError: The table is not float32.
     """
     _check_float32(embeddings)
-    if storage == "int8":
+    if precision == "int8":
         return Int8Weights.of_table(embeddings.numpy())
     return Float32Table(*raw_variables([embeddings]))
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from use_st5.export.embedding_tables import EmbeddingTable, raw_variables, rounded_kernel
 from use_st5.export.int8_weights import Int8Weights, computing_with
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 # What a graph takes that reads one text at once, and what one takes that compares two.
@@ -43,7 +43,7 @@ class EncoderGraph:
             None where none is.
         dimension: Dimension of the sentence vector.
         max_length: Tokens beyond this number are cut; None where nothing is.
-        storage: "float32", "bfloat16" or "int8".
+        precision: "float32", "bfloat16" or "int8".
         variables: All variables in the model's order, states of seed generators among them; codes
             and then their scales, where weights are stored so.
         trainable_variables: Those that fine-tuning changes.
@@ -60,7 +60,7 @@ class EncoderGraph:
     token_counts: Callable[..., tf.Tensor] | None
     dimension: int
     max_length: int | None
-    storage: str
+    precision: str
     variables: Sequence[tf.Variable]
     trainable_variables: Sequence[tf.Variable]
     regularization_losses: Sequence[Callable[[], tf.Tensor]]
@@ -71,7 +71,7 @@ class EncoderGraph:
     def of_model(
         cls,
         model: keras.Model,
-        vectorizer: Vectorizer,
+        tokenizer: Tokenizer,
         table: EmbeddingTable | None = None,
         rounded: Rounded = (),
         *,
@@ -83,7 +83,7 @@ class EncoderGraph:
 
         Args:
             model: Built.
-            vectorizer: Gives its ids.
+            tokenizer: Gives its ids.
             table: What `model.embedding.embeddings` is stored as, where it is stored apart.
             rounded: What others of its variables are stored as.
             max_length: Tokens beyond this number are cut; None cuts nothing.
@@ -98,7 +98,7 @@ class EncoderGraph:
         apart: dict[int, EmbeddingTable | Int8Weights] = {id(each): w for each, w in rounded}
         if table is not None:
             embeddings = model.embedding.embeddings
-            _check_vocabulary(vectorizer, rows=embeddings.shape[0])
+            _check_vocabulary(tokenizer, rows=embeddings.shape[0])
             apart[id(embeddings)] = table
         left_out = {id(each) for each in unread}
         read = [each for each in model.variables if id(each) not in left_out]
@@ -114,23 +114,23 @@ class EncoderGraph:
 
         functions.setdefault("embed_tokens", functions["embed_ids"])
         return cls(
-            token_counts=None if max_length is None else vectorizer.token_counts,
+            token_counts=None if max_length is None else tokenizer.token_counts,
             dimension=model.dimension,
             max_length=max_length,
-            storage=model.variable_dtype if table is None else table.storage,
+            precision=model.variable_dtype if table is None else table.precision,
             variables=[raw for each in read for raw in stored(each)],
             trainable_variables=[raw for each in trained for raw in tuned(each)],
             regularization_losses=[
                 _regularization(v) for v in trained if v.regularizer and id(v) not in apart
             ],
-            tracked={"vectorizer": vectorizer, **(table.tracked() if table else {})},
+            tracked={"tokenizer": tokenizer, **(table.tracked() if table else {})},
             **functions,
         )
 
 
 def padded_graph(
     model: keras.Model,
-    vectorizer: Vectorizer,
+    tokenizer: Tokenizer,
     *,
     table: EmbeddingTable | None = None,
     kernels: Sequence[keras.Variable] = (),
@@ -144,7 +144,7 @@ def padded_graph(
         model: int32 `[batch, length]` → float32 `[batch, dimension]`, with an attribute
             `dimension`; where the table is stored apart with `encode_embedded(vectors, ids,
             training=)`, which is what follows it.
-        vectorizer: Gives its ids.
+        tokenizer: Gives its ids.
         table: What its table is stored as, where that is not the model's own variable.
         kernels: Matrices `[inputs, outputs]` to store as int8 codes with a scale for each output.
             Each call multiplies them out, which takes 1 ms for 2 million entries on one core.
@@ -157,7 +157,7 @@ def padded_graph(
         ValueError: As in `EncoderGraph.of_model`, or a kernel is not float32.
     """
     rounded = [(kernel, rounded_kernel(kernel)) for kernel in kernels]
-    preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), TEXTS[1])
+    preprocess = graph_of(lambda text: tokenizer.padded(text, max_length), TEXTS[1])
     if table is None:
         embed_ids = embed_tokens = network_of(
             lambda ids, training: model(ids, training=training), [_IDS], model, rounded
@@ -169,7 +169,7 @@ def padded_graph(
             embed_tokens = functools.partial(_for_inference, tokens_alone, embed_ids)
     return EncoderGraph.of_model(
         model,
-        vectorizer,
+        tokenizer,
         table,
         rounded,
         max_length=max_length,
@@ -247,10 +247,10 @@ def _regularization(variable: keras.Variable) -> Callable[[], tf.Tensor]:
     return lambda: tf.cast(variable.regularizer(variable.value), tf.float32)
 
 
-def _check_vocabulary(vectorizer: Vectorizer, *, rows: int) -> None:
-    if vectorizer.vocabulary.size > rows:
+def _check_vocabulary(tokenizer: Tokenizer, *, rows: int) -> None:
+    if tokenizer.vocabulary.size > rows:
         raise ValueError(
-            f"The vocabulary has {vectorizer.vocabulary.size} ids, but the model's table has "
+            f"The vocabulary has {tokenizer.vocabulary.size} ids, but the model's table has "
             f"{rows} rows. Export with the vocabulary of the training, or build the model with as "
             "many rows as vocabulary.size says."
         )

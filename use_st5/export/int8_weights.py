@@ -30,7 +30,7 @@ class Int8Weights:
         scales: float32, `[rows]`, or `[1, columns]`.
     """
 
-    storage = "int8"
+    precision = "int8"
 
     def __init__(self, codes: tf.Variable, scales: tf.Variable) -> None:
         self.variables = [codes, scales]

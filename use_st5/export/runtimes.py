@@ -1,6 +1,6 @@
 """Exported encoders for ONNX Runtime and LiteRT, from ids to vectors.
 
-Both formats hold the network and its table, not the text stage: ids int32 `[batch, length]`, 0 =
+Both formats hold the network and its table, not the tokenizer: ids int32 `[batch, length]`, 0 =
 padding, in; float32 `[batch, dimension]` out. The ids are those of the SavedModel's `preprocess`:
 
     loaded = tf.saved_model.load("my_model")
@@ -12,7 +12,7 @@ Batch and length are free in both. ONNX Runtime takes them as they come:
     (vectors,) = session.run(["embeddings"], {"ids": ids})
 
 LiteRT plans its memory for one shape: the first call with a new one takes longer, so that rows of a
-few lengths (`use_st5.text.length_buckets.pad_to_bucket`) are faster:
+few lengths (`use_st5.tokenizers.length_buckets.pad_to_bucket`) are faster:
 
     runner = ai_edge_litert.interpreter.Interpreter("my_model.tflite").get_signature_runner("ids")
     vectors = runner(ids=pad_to_bucket(ids).numpy())["embeddings"]
@@ -92,7 +92,7 @@ def _loaded(folder: Path) -> Any:
     if size >= _LARGEST:
         raise ValueError(
             f"Expected a model of less than {_LARGEST:,} bytes, the most that one file of ONNX or "
-            f'LiteRT holds, found {size:,} in {folder}. Try one with storage="int8".'
+            f'LiteRT holds, found {size:,} in {folder}. Try one with precision="int8".'
         )
     return loaded
 

@@ -26,7 +26,7 @@ from use_st5.export.int8_weights import float_weights
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 _TRAINING = tf.TensorSpec([], tf.bool, name="training")
-# No text stage and no network has control flow in Python, and AutoGraph would look for it in all
+# No tokenizer and no network has control flow in Python, and AutoGraph would look for it in all
 # that they call: as long as writing the first small model of a process takes without.
 _function = functools.partial(tf.function, autograph=False)
 
@@ -69,7 +69,7 @@ def write_graph(
         "dimension": graph.dimension,
         "texts": graph.texts,
         "max_length": graph.max_length,
-        "storage": graph.storage,
+        "precision": graph.precision,
         "parameters": count_weights(graph.variables),
         "trainable_parameters": count_weights(graph.trainable_variables),
     }

@@ -105,7 +105,7 @@ def find_models(given: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, Mea
             identity=manifest.model_hash,
             dimension=manifest.dimension,
             max_length=manifest.max_length,
-            storage=manifest.storage,
+            precision=manifest.precision,
             parameters=manifest.parameters,
         )
         for folder, manifest in zip(folders, manifests, strict=True)

@@ -83,7 +83,7 @@ class MeasuredModel:
         identity: A text that changes with the model's content.
         dimension: Dimension of the sentence vector.
         max_length: Tokens of a text beyond this number are not read; None: no limit.
-        storage: How its table is stored.
+        precision: How its table is stored.
         parameters: Number of its weights.
         parameter_bytes: Bytes of its variables in memory; 0 until it was loaded.
     """
@@ -92,7 +92,7 @@ class MeasuredModel:
     identity: str
     dimension: Positive
     max_length: Positive | None
-    storage: str
+    precision: str
     parameters: Count
     parameter_bytes: Count = 0
 

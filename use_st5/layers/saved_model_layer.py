@@ -104,7 +104,7 @@ class SavedModelLayer(keras.layers.Layer):
         # The encoder that `save` writes, if the layer does not use the folder's SavedModel.
         self._encoder: Any = None
         manifest = ModelManifest.read(self._source)
-        if precision == "float32" and manifest is not None and manifest.storage == "int8":
+        if precision == "float32" and manifest is not None and manifest.precision == "int8":
             self._use_encoder(_float32_encoder(self._source))
         else:
             self._use_saved_model()
@@ -129,14 +129,14 @@ class SavedModelLayer(keras.layers.Layer):
     def _use_encoder(self, encoder: Any) -> None:
         """Uses a Keras model, whose weights become weights of this layer."""
         self._encoder = encoder
-        self._vectorizer = encoder.vectorizer  # tracked here, so that its tables are exported
+        self._tokenizer = encoder.tokenizer  # tracked here, so that its tables are exported
         self.model = encoder.model
         self.dimension = encoder.dimension
 
     def _embed(self, text: tf.Tensor, training: bool) -> tf.Tensor:
         """Strings `[batch]` to vectors `[batch, dimension]`."""
         if self._encoder is not None:
-            ids = self._vectorizer.padded(text, self._encoder.max_length)
+            ids = self._tokenizer.padded(text, self._encoder.max_length)
             return self.model(ids, training=training)
         if tf.distribute.has_strategy():
             # A function traced outside of the replicas would read only the first replica's weights.

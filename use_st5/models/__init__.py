@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from use_st5.models.bert.model import SentenceBert as SentenceBert
     from use_st5.models.cross_encoder.model import CrossEncoderModel as CrossEncoderModel
     from use_st5.models.ensemble.ensemble import Ensemble as Ensemble
-    from use_st5.models.ensemble.joined_vectorizer import joined_stage as joined_stage
+    from use_st5.models.ensemble.joined_tokenizer import joined_stage as joined_stage
     from use_st5.models.ensemble.of_cross_encoders import (
         CrossEncoderEnsemble as CrossEncoderEnsemble,
     )

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 import keras
 
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.models.family import Family, family_named, family_of, text_stage_of_any
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.models.family import Family, any_tokenizer_class, family_named, family_of
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 
 class CompoundFamily(Family):
     """A family whose models have members of any families, each asked through its own."""
 
     presets: ClassVar = {}
-    vectorizers: ClassVar = {}
-    storages = ("float32", "int8")
+    tokenizers: ClassVar = {}
+    precisions = ("float32", "int8")
     lora_targets: ClassVar = {
         "query_value": ("query", "value"),
         "all_linear": ("query", "key", "value", "output", "inner", "linear", "outer"),
@@ -36,9 +36,9 @@ class CompoundFamily(Family):
             KeyError: Something is missing; or a TypeError.
         """
 
-    def text_stage(self, kind: str) -> type[Vectorizer]:
-        """The text stage of a kind, which may be that of any family."""
-        return text_stage_of_any(kind)
+    def tokenizer_class(self, kind: str) -> type[Tokenizer]:
+        """The tokenizer of a kind, which may be that of any family."""
+        return any_tokenizer_class(kind)
 
     def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> keras.Model:
         """The members by their families, and the model made of them."""

@@ -15,7 +15,7 @@ from use_st5.convert.checkpoint import Checkpoint
 from use_st5.export.encoder_graph import EncoderGraph
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.random_normal import without_initial_values
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 # The families of this package, imported when one is asked for.
 _OWN = {
@@ -43,8 +43,8 @@ class Family(abc.ABC):
         model_types: Its Keras model, int32 `[batch, length]` → float32 `[batch, dimension]`, with
             an attribute `dimension`; after it others of the same layers, which may have adapters.
         presets: Its named shapes, frozen dataclasses.
-        vectorizers: The text stages that it can read through, by kind; the first is the usual one.
-        storages: In which it may be exported; what "int8" rounds, the table alone or kernels,
+        tokenizers: The tokenizers that it can read through, by kind; the first is the usual one.
+        precisions: In which it may be exported; what "int8" rounds, the table alone or kernels,
             too, its `graph` says.
         texts: How many texts it reads at once: 1, or 2 where it compares a pair.
         max_length: Tokens that are read of a text where nobody says it; None: what the model reads.
@@ -63,8 +63,8 @@ class Family(abc.ABC):
     name: ClassVar[str]
     model_types: ClassVar[tuple[type[keras.Model], ...]]
     presets: ClassVar[Mapping[str, Any]]
-    vectorizers: ClassVar[Mapping[str, type[Vectorizer]]]
-    storages: ClassVar[tuple[str, ...]] = ("float32",)
+    tokenizers: ClassVar[Mapping[str, type[Tokenizer]]]
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     texts: ClassVar[int] = 1
     max_length: ClassVar[int | None] = None
     poolings: ClassVar[tuple[str, ...]] = ()
@@ -75,56 +75,56 @@ class Family(abc.ABC):
     frozen_when_fresh: ClassVar[tuple[Literal["encoder"], ...]] = ()
 
     def fresh(
-        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+        self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any
     ) -> keras.Model:
         """A model of a named shape, built, with initial values.
 
         Args:
             preset: A key of `presets`.
-            vectorizer: Gives its ids; a table `num_embeddings` has as many rows as these need.
+            tokenizer: Gives its ids; a table `num_embeddings` has as many rows as these need.
             dtype: Keras dtype policy.
             **changes: What differs from the preset.
 
         Raises:
             ValueError: The preset is unknown, or a change does not fit it.
         """
-        changes.setdefault("num_embeddings", vectorizer.vocabulary.size)
+        changes.setdefault("num_embeddings", tokenizer.vocabulary.size)
         model = self.model_types[0].from_preset(preset, dtype=dtype, **changes)
         model.build()
         return model
 
-    def usual_vectorizer(self) -> Vectorizer | None:
-        """The text stage where nobody names one; None: every model has its own vocabulary."""
+    def usual_tokenizer(self) -> Tokenizer | None:
+        """The tokenizer where nobody names one; None: every model has its own vocabulary."""
         return None
 
-    def text_stage(self, kind: str) -> type[Vectorizer]:
-        """The text stage of a kind that `use_st5.json` names.
+    def tokenizer_class(self, kind: str) -> type[Tokenizer]:
+        """The tokenizer of a kind that `use_st5.json` names.
 
         Raises:
             ValueError: It is none of the family's.
         """
-        if kind not in self.vectorizers:
+        if kind not in self.tokenizers:
             raise ValueError(
-                f"Expected a text stage of the family {self.name!r}, one of {[*self.vectorizers]}, "
+                f"Expected a tokenizer of the family {self.name!r}, one of {[*self.tokenizers]}, "
                 f"received {kind!r}. Update use_st5 or export the model again."
             )
-        return self.vectorizers[kind]
+        return self.tokenizers[kind]
 
     @abc.abstractmethod
     def graph(
-        self, model: keras.Model, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+        self, model: keras.Model, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
         """The parts of a SavedModel.
 
         Args:
             model: Of this family, built.
-            vectorizer: Gives its ids.
-            storage: One of `storages`.
+            tokenizer: Gives its ids.
+            precision: One of `precisions`.
             max_length: Tokens beyond this number are cut: at most `longest`, which the caller sees
                 to (`use_st5.models.inference.checked_length`); None cuts nothing.
 
         Raises:
-            ValueError: The model, the text stage and the settings do not fit each other.
+            ValueError: The model, the tokenizer and the settings do not fit each other.
         """
 
     def longest(self, model: keras.Model) -> int | None:
@@ -189,8 +189,8 @@ class Family(abc.ABC):
         vocabulary: Path | None = None,
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
-    ) -> tuple[keras.Model, Vectorizer]:
-        """The encoder of a foreign checkpoint that it `knows`, and its text stage.
+    ) -> tuple[keras.Model, Tokenizer]:
+        """The encoder of a foreign checkpoint that it `knows`, and its tokenizer.
 
         Args:
             checkpoint: Opened, nothing read but names, shapes and settings.
@@ -283,18 +283,18 @@ def family_of(model: keras.Model) -> Family:
     return family
 
 
-def text_stage_of_any(kind: str) -> type[Vectorizer]:
-    """The text stage of a kind, whichever family's it is: for models made of models.
+def any_tokenizer_class(kind: str) -> type[Tokenizer]:
+    """The tokenizer of a kind, whichever family's it is: for models made of models.
 
     Raises:
         ValueError: It is none that is known.
     """
     stages = {
-        name: stage for family in families().values() for name, stage in family.vectorizers.items()
+        name: stage for family in families().values() for name, stage in family.tokenizers.items()
     }
     if kind not in stages:
         raise ValueError(
-            f"Expected one of the text stages {sorted(stages)}, received {kind!r}. Update use_st5 "
+            f"Expected one of the tokenizers {sorted(stages)}, received {kind!r}. Update use_st5 "
             "or export the model again."
         )
     return stages[kind]

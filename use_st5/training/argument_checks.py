@@ -20,7 +20,7 @@ _ROWS = (
 _TRAINER = "What is your own goes into use_st5.training.Trainer (docs/training.md)."
 # What to do instead, by the name of the argument.
 _REMEDIES = {
-    "model": "Give the name or folder it was loaded from, or TrainableEncoder(model, vectorizer).",
+    "model": "Give the name or folder it was loaded from, or TrainableEncoder(model, tokenizer).",
     "files": _ROWS,
     "validation": _ROWS,
     "test": _ROWS,
@@ -53,7 +53,7 @@ _OTHER_NAMES = {
     "patience": "Give early_stopping_patience.",
     "matryoshka": "Give matryoshka_dimensions.",
     "head": "Give head_init, linear-probe or random.",
-    "storage": "Give precision.",
+    "precision": "Give precision.",
 }
 
 

@@ -50,7 +50,7 @@ def array_data(
         for feature, column in columns.items():
             try:
                 values = [row[column.key or feature] for row in chunk]
-                array = column.array(values, encoder.vectorizer)
+                array = column.array(values, encoder.tokenizer)
             except (KeyError, ValueError) as error:
                 raise ValueError(f"{name}, column {column.key!r}: {error}") from error
             parts.setdefault(feature, []).append(_trimmed(array))

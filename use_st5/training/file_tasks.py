@@ -64,7 +64,7 @@ class FileTask:
             folder: The folder of all tasks.
         """
         rows = watched(self.rows(), f"Preparing {self.name}", None, transient=True)
-        arrays = prepare(rows, self.columns, encoder.vectorizer, folder / self.name, reuse=True)
+        arrays = prepare(rows, self.columns, encoder.tokenizer, folder / self.name, reuse=True)
         return in_buckets(arrays, self.columns)
 
 
@@ -226,7 +226,7 @@ def _usable(
     """The rows that train; of definitions those whose word is one token."""
     rows = training_rows(found, sets)
     if found.source.kind is DEFINITIONS:
-        return _single_tokens(rows, encoder.vectorizer.single_ids)  # type: ignore[attr-defined]
+        return _single_tokens(rows, encoder.tokenizer.single_ids)  # type: ignore[attr-defined]
     if scorer is not None and found.source.kind is UNSCORED_PAIRS:
         return scored_by(scorer, rows)
     return rows

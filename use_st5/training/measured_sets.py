@@ -25,7 +25,7 @@ Sets = list[DevelopmentSet]
 
 
 def measured_sets(
-    surveys: Sequence[Survey], dev: Sequence[Source], test: Sequence[Source], vectorizer: Any
+    surveys: Sequence[Survey], dev: Sequence[Source], test: Sequence[Source], tokenizer: Any
 ) -> tuple[Sets, Sets]:
     """The sets that validate, by which the best step is chosen, and those that test, once.
 
@@ -34,18 +34,18 @@ def measured_sets(
         dev: The files that validate; none: rows of the training files are held out.
         test: The files that test; none, and none that validate either: half of the held-out rows,
             where they are enough.
-        vectorizer: Counts tokens.
+        tokenizer: Counts tokens.
 
     Raises:
         ValueError: There are no rows to measure on, or labels that no training file has.
     """
     if dev or test:
-        tests = _of_files(test, surveys, vectorizer, others=())
+        tests = _of_files(test, surveys, tokenizer, others=())
         if not dev:
             sets, _ = _held_out(surveys, tested=False)
             return [without_rows_of(each, tests) for each in sets], tests
         held = [row for each in tests for row in each.rows]
-        sets = _of_files(dev, surveys, vectorizer, others=held)
+        sets = _of_files(dev, surveys, tokenizer, others=held)
         return [without_rows_of(each, tests) for each in sets], tests
     return _held_out(surveys, tested=True)
 
@@ -85,11 +85,11 @@ def _held_out(surveys: Sequence[Survey], *, tested: bool) -> tuple[Sets, Sets]:
 
 
 def _of_files(
-    sources: Sequence[Source], surveys: Sequence[Survey], vectorizer: Any, others: Iterable[Row]
+    sources: Sequence[Source], surveys: Sequence[Survey], tokenizer: Any, others: Iterable[Row]
 ) -> Sets:
     sets = []
     for source, name in zip(sources, short_names(sources), strict=True):
-        own = survey(source, vectorizer)
+        own = survey(source, tokenizer)
         rows = spread(source.table, own.rows, _MOST_MEASURED)
         if source.kind.label is None:
             sets.append(DevelopmentSet(name, source.kind, rows))

@@ -97,12 +97,12 @@ def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
 def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> TrainableEncoder:
     """A named shape with initial weights, and the vocabulary of the sources where it needs one."""
     family = family_with(preset)
-    vectorizer = family.usual_vectorizer()
-    if vectorizer is None:
-        vectorizer = _counted(family.vectorizers, _texts(sources), settings)
+    tokenizer = family.usual_tokenizer()
+    if tokenizer is None:
+        tokenizer = _counted(family.tokenizers, _texts(sources), settings)
     else:
         _check_vocabulary_unasked(settings, ("words", "bigrams"))
-    return TrainableEncoder.fresh(preset, vectorizer)
+    return TrainableEncoder.fresh(preset, tokenizer)
 
 
 def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> None:
@@ -120,12 +120,12 @@ def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> 
 
 
 def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: FileArguments) -> Any:
-    """A text stage whose vocabulary is counted in texts."""
-    from use_st5.text.ngram_vectorizer import NGramVectorizer
-    from use_st5.text.token_vectorizer import UnigramVectorizer
-    from use_st5.text.vocabulary_builder import build_vocabulary
+    """A tokenizer whose vocabulary is counted in texts."""
+    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+    from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+    from use_st5.tokenizers.vocabulary_builder import build_vocabulary
 
-    grams = NGramVectorizer.kind in kinds
+    grams = NGramTokenizer.kind in kinds
     if not grams:
         _check_vocabulary_unasked(settings, ("bigrams",))
     vocabulary = build_vocabulary(
@@ -134,7 +134,7 @@ def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: FileArgum
         num_bigrams=settings.bigrams,
         unigram_buckets=_UNKNOWN_ROWS,
     )
-    return NGramVectorizer(vocabulary) if grams else UnigramVectorizer(vocabulary)
+    return NGramTokenizer(vocabulary) if grams else UnigramTokenizer(vocabulary)
 
 
 def _texts(sources: Sequence[Source]) -> Iterable[str]:
@@ -170,7 +170,7 @@ def copied(encoder: TrainableEncoder) -> TrainableEncoder:
 def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncoder:
     return TrainableEncoder(
         model,
-        encoder.vectorizer,
+        encoder.tokenizer,
         name=encoder.name,
         max_length=encoder.max_length,
         card=encoder.card,

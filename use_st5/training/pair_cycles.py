@@ -80,7 +80,7 @@ def train_in_cycles(plan: TrainingPlan, work: Path, options: dict[str, Any]) -> 
             history.evaluations.append({"step": each.cycle, **scores})
     history.best_step, history.best_score = chosen.cycle, chosen.spearman
     _load(plan.encoder.model, chosen, start)
-    cross_encoder = TrainableEncoder(cross(), below.vectorizer)
+    cross_encoder = TrainableEncoder(cross(), below.tokenizer)
     _load(cross_encoder.model, best(taught, _NAME, "cross"), [])
     cross_encoder.export(work / _CROSS_ENCODER)
     return history
@@ -153,17 +153,17 @@ def _reads_pairs(plan: TrainingPlan) -> TrainableEncoder:
             "--teacher FOLDER, or a trained cross-encoder. Where the two texts belong together, "
             "let them be --column anchor=… and positive=…."
         )
-    return TrainableEncoder(model, base.vectorizer)
+    return TrainableEncoder(model, base.tokenizer)
 
 
 def _ids(plan: TrainingPlan, below: TrainableEncoder, rows: Sequence[Row]) -> PairIds:
     length = plan.arguments.max_length or BI_LENGTH
     return PairIds.of_texts(
-        plan.encoder.vectorizer,
+        plan.encoder.tokenizer,
         *([row[key] for row in rows] for key in ("sentence1", "sentence2")),
         max_tokens=length,
         max_pair_tokens=2 * length,
-        pair_vectorizer=below.vectorizer,
+        pair_tokenizer=below.tokenizer,
     )
 
 

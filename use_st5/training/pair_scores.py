@@ -12,7 +12,7 @@ import numpy as np
 from use_st5.training.array_data import row_lengths
 
 if TYPE_CHECKING:  # It needs TensorFlow, and scoring under JAX does not.
-    from use_st5.text.vectorizer import Vectorizer
+    from use_st5.tokenizers.tokenizer import Tokenizer
 
 Kind = Literal["bi", "cross"]
 # Ids `[batch, length]` → vectors `[batch, dimension]`.
@@ -25,7 +25,7 @@ _WIDTHS = (8, 16, 24, 32, 48, 64)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairIds:
-    """Pairs of texts as ids of one text stage, a row a pair.
+    """Pairs of texts as ids of one tokenizer, a row a pair.
 
     Attributes:
         first: int32 `[pairs, length]`.
@@ -45,28 +45,28 @@ class PairIds:
     @classmethod
     def of_texts(
         cls,
-        vectorizer: Vectorizer,
+        tokenizer: Tokenizer,
         first: Sequence[str],
         second: Sequence[str],
         *,
         max_tokens: int,
         max_pair_tokens: int,
-        pair_vectorizer: Vectorizer | None = None,
+        pair_tokenizer: Tokenizer | None = None,
     ) -> Self:
         """The ids of texts.
 
         Args:
-            vectorizer: Gives those of single texts.
+            tokenizer: Gives those of single texts.
             first: The first texts.
             second: The second texts.
             max_tokens: Tokens of a text, the rest is cut.
             max_pair_tokens: Ids of both texts together.
-            pair_vectorizer: Gives those of pairs, where the cross-encoder reads through another
-                text stage than the bi-encoder; None: `vectorizer`. One that cannot join two texts
+            pair_tokenizer: Gives those of pairs, where the cross-encoder reads through another
+                tokenizer than the bi-encoder; None: `tokenizer`. One that cannot join two texts
                 leaves `joined` and `turned` without columns, for models of single texts alone.
         """
-        one, two = (np.asarray(vectorizer.padded(each, max_tokens)) for each in (first, second))
-        join = getattr(pair_vectorizer or vectorizer, "padded_pairs", None)
+        one, two = (np.asarray(tokenizer.padded(each, max_tokens)) for each in (first, second))
+        join = getattr(pair_tokenizer or tokenizer, "padded_pairs", None)
         if join is None:
             none = np.zeros((len(first), 0), np.int32)
             return cls(first=one, second=two, joined=none, turned=none)

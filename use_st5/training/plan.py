@@ -105,7 +105,7 @@ class TrainingPlan:
         yield (
             f"model: {self.start}, a {family.name if family else 'model'} of "
             f"{self.encoder.dimension} dimensions, {self._weights:,} weights, a vocabulary of "
-            f"{self.encoder.vectorizer.vocabulary.size:,}"
+            f"{self.encoder.tokenizer.vocabulary.size:,}"
         )
         if self.arguments.teacher:
             yield f"teacher: {self.arguments.teacher}"
@@ -241,8 +241,8 @@ def make_plan(
         ValueError: A file teaches nothing, or an argument does not fit the encoder or the tasks.
     """
     scores = arguments.score_range
-    surveys = [survey(source, encoder.vectorizer, scores=scores) for source in sources]
-    sets, tests = measured_sets(surveys, validation, test, encoder.vectorizer)
+    surveys = [survey(source, encoder.tokenizer, scores=scores) for source in sources]
+    sets, tests = measured_sets(surveys, validation, test, encoder.tokenizer)
     surveys = [without_held_out(found, [*sets, *tests]) for found in surveys]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
@@ -277,7 +277,7 @@ def _precision(encoder: TrainableEncoder, arguments: FileArguments) -> str:
         ValueError: The family cannot be exported so.
     """
     family = known_family(encoder.model)
-    known = family.storages if family else ("float32",)
+    known = family.precisions if family else ("float32",)
     if (precision := arguments.precision or encoder.stored) in known:
         return precision
     raise ValueError(

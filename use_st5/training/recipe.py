@@ -25,7 +25,7 @@ from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import ModelPart
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
-    from use_st5.text.vectorizer import Vectorizer
+    from use_st5.tokenizers.tokenizer import Tokenizer
 
 Part = Literal["prepare", "train", "export"]
 StrategyName = str  # of `strategy_by_name`; "tpu:NAME" is "tpu" with that name
@@ -142,7 +142,7 @@ class Recipe:
 
     Attributes:
         name: Of the exported encoder.
-        vectorizer: Makes the text stage.
+        tokenizer: Makes the tokenizer.
         model: Makes the Keras model, built; the random seed is set before.
         stages: The training.
         measure, final: Open what is measured, at the end by `final` if any: → `encode → scores`.
@@ -153,7 +153,7 @@ class Recipe:
         folders: What else the run may be given: "teacher", "pretrained".
         keep: Writes what was trained into the output folder.
         finished: The model that is exported, of float32, out of what `keep` wrote.
-        storage: Of the exported encoder, "float32" or "int8".
+        precision: Of the exported encoder, "float32" or "int8".
         max_length: Where the exported encoder cuts texts; None: its own limit, if it has one.
         metadata: Facts for `use_st5.json`, beside the seed and the tasks.
         card: The model card, Markdown, out of the run and the scores of what is exported.
@@ -164,7 +164,7 @@ class Recipe:
     """
 
     name: str
-    vectorizer: Callable[[Run], Vectorizer]
+    tokenizer: Callable[[Run], Tokenizer]
     model: Callable[[Run], keras.Model]
     stages: tuple[Stage, ...]
     measure: Callable[[Run], Callable[[Encode], Scores]]
@@ -176,7 +176,7 @@ class Recipe:
     folders: tuple[Literal["teacher", "pretrained"], ...] = ()
     keep: Callable[[Run, keras.Model], None] = keep_model
     finished: Callable[[Run], keras.Model] = kept_model
-    storage: str = "float32"
+    precision: str = "float32"
     max_length: int | None = None
     metadata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     card: Callable[[Run, Scores], str] = lambda run, scores: ""
@@ -301,9 +301,9 @@ class Run:
         return self.recipe.material(self)
 
     @cached_property
-    def vectorizer(self) -> Any:
-        """The text stage: a `Vectorizer`, of the kind that the recipe makes."""
-        return self.recipe.vectorizer(self)
+    def tokenizer(self) -> Any:
+        """The tokenizer: a `Tokenizer`, of the kind that the recipe makes."""
+        return self.recipe.tokenizer(self)
 
     @cached_property
     def held_out(self) -> Collection[str]:

@@ -163,7 +163,7 @@ def _prepare(run: Run, steps: int | None) -> None:
                 for name, (examples, columns) in task.data.sources(task.name, run).items():
                     read = itertools.islice(examples(), rows)
                     shown = watched(read, f"Preparing {name}", rows, transient=True)
-                    prepare(shown, columns, run.vectorizer, _place(run, name, rows), reuse=True)
+                    prepare(shown, columns, run.tokenizer, _place(run, name, rows), reuse=True)
 
 
 def _trial_rows(task: RecipeTask, steps: int | None) -> int | None:
@@ -295,7 +295,7 @@ def _measuring(run: Run, stage: Stage, model: keras.Model, steps: int) -> dict[s
         return {}
     from use_st5.trainable_encoder import TrainableEncoder
 
-    encode = TrainableEncoder(model, run.vectorizer, max_length=run.recipe.max_length).encode
+    encode = TrainableEncoder(model, run.tokenizer, max_length=run.recipe.max_length).encode
     every = min(stage.evaluate_every, steps)
     return {
         "evaluate": lambda: run.measure(encode),
@@ -313,14 +313,14 @@ def _export(run: Run) -> Scores:
     measure = run.recipe.final(run) if run.recipe.final else run.measure
     encoder = TrainableEncoder(
         run.recipe.finished(run),
-        run.vectorizer,
+        run.tokenizer,
         name=run.recipe.name,
         max_length=run.recipe.max_length,
         metadata=facts,
     )
     scores = measure(encoder.encode)
     encoder.card = run.recipe.card(run, scores)
-    encoder.export(run.exported, storage=run.recipe.storage)
+    encoder.export(run.exported, precision=run.recipe.precision)
     write_json(run.output / "scores.json", scores)
     return scores
 

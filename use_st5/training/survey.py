@@ -127,12 +127,12 @@ class Survey:
         )
 
 
-def survey(source: Source, vectorizer: Any, *, scores: Sequence[float] | None = None) -> Survey:
+def survey(source: Source, tokenizer: Any, *, scores: Sequence[float] | None = None) -> Survey:
     """Reads a source, and computes its statistics.
 
     Args:
         source: What to read.
-        vectorizer: Counts the tokens.
+        tokenizer: Counts the tokens.
         scores: The lowest and the highest score that there can be; None: as the rows suggest.
 
     Raises:
@@ -156,7 +156,7 @@ def survey(source: Source, vectorizer: Any, *, scores: Sequence[float] | None = 
     return Survey(
         source=source,
         rows=table.num_rows,
-        lengths=_token_counts(texts, vectorizer),
+        lengths=_token_counts(texts, tokenizer),
         classes=classes,
         lowest=lowest,
         highest=highest,
@@ -168,9 +168,9 @@ def survey(source: Source, vectorizer: Any, *, scores: Sequence[float] | None = 
     )
 
 
-def _token_counts(columns: Sequence[pa.ChunkedArray], vectorizer: Any) -> np.ndarray:
+def _token_counts(columns: Sequence[pa.ChunkedArray], tokenizer: Any) -> np.ndarray:
     """The tokens of each text of some columns, int `[texts]`."""
-    count = vectorizer.token_counts
+    count = tokenizer.token_counts
     if len(columns[0]) > _AT_ONCE:  # A graph takes half the time, but a second to be traced.
         count = tf.function(count, input_signature=[tf.TensorSpec([None], tf.string)])
     parts = (

@@ -171,7 +171,7 @@ class TaskSpec:
 
 
 def _vocabulary_size(encoder: TrainableEncoder) -> int:
-    size: int = encoder.vectorizer.vocabulary.size
+    size: int = encoder.tokenizer.vocabulary.size
     return size
 
 

@@ -193,7 +193,7 @@ def _run(
         validation = {"before": before, "after": measure(plan.sets)[0](encoder.encode)}
         test = {"before": test_before, "after": test_scores(plan.tests, encoder.encode)}
         encoder.card = card(plan, history, validation, test, target)
-        encoder.export(target, storage=plan.arguments.precision or encoder.stored)
+        encoder.export(target, precision=plan.arguments.precision or encoder.stored)
     log(f"took {datetime.timedelta(seconds=round(time.monotonic() - began))}")
     log(plot_line(history, work, plan.monitor, plan.unit))
     seed = plan.arguments.seed
@@ -265,7 +265,7 @@ def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
     """The encoder to export, which computes in float32."""
     return TrainableEncoder(
         in_float32(plan.encoder.model),
-        plan.encoder.vectorizer,
+        plan.encoder.tokenizer,
         name=Path(plan.start.removeprefix(FRESH)).name + "_tuned",
         max_length=plan.encoder.max_length,
         metadata=plan.metadata,

@@ -11,7 +11,7 @@ from experiments.corpora import NOVELS
 from use_st5._files import atomic_path
 from use_st5._imports import require
 from use_st5._streams import batched
-from use_st5.text import PTBTokenizer, WordVectors
+from use_st5.tokenizers import PTBTokenizer, WordVectors
 
 DIMENSION = 100
 MIN_COUNT = 5

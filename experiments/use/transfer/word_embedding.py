@@ -10,8 +10,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from use_st5.text import NGramVocabulary, UnigramVectorizer, WordVectors, build_vocabulary
-from use_st5.text.ngram_vocabulary import EMPTY_TERM, FIRST_TERM_ID
+from use_st5.tokenizers import NGramVocabulary, UnigramTokenizer, WordVectors, build_vocabulary
+from use_st5.tokenizers.ngram_vocabulary import EMPTY_TERM, FIRST_TERM_ID
 
 # Kim 2014 (EMNLP, D14-1181) draws words that are learned from U[-0.25, 0.25] (github.com/
 # yoonkim/CNN_sentence), and unknown ones with the variance of the pretrained ones (section 3.2).
@@ -20,7 +20,7 @@ _LEARNED = 0.25
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class WordEmbedding(keras.layers.Layer):
-    """The text stage of word-level models: lower-cased PTB tokens, and a vector for each.
+    """The tokenizer of word-level models: lower-cased PTB tokens, and a vector for each.
 
     A saved `.keras` file holds the vocabulary and the vectors as they are: the file they came from
     is not needed again.
@@ -53,7 +53,7 @@ class WordEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.vocabulary = vocabulary
         self.dimension = vectors.dimension if vectors else dimension
-        self._vectorizer = UnigramVectorizer(vocabulary)
+        self._tokenizer = UnigramTokenizer(vocabulary)
         self._vectors = vectors
         self.supports_jit = False  # it would be compiled anew for every length of a batch
 
@@ -85,7 +85,7 @@ class WordEmbedding(keras.layers.Layer):
 
     def ids(self, text: Any) -> Any:
         """Strings `[batch]` → int32 `[batch, length]`, padded with 0 to the longest."""
-        return self._vectorizer.padded(text)
+        return self._tokenizer.padded(text)
 
     def build(self, _input_shape: Any = None) -> None:
         self.embeddings = self.add_weight(

@@ -56,7 +56,7 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     assert vectors.shape == (2, 768)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
     facts = json.loads((tmp_path / "run/model/use_st5.json").read_text())
-    assert (facts["storage"], facts["max_length"]) == ("int8", 128)
+    assert (facts["precision"], facts["max_length"]) == ("int8", 128)
     # Complete: the same command finds everything done.
     assert SMALL.run(corpora, tmp_path / "run", steps=30) == scores
 

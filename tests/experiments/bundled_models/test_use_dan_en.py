@@ -15,13 +15,13 @@ from experiments.bundled_models import use_dan_en
 from experiments.bundled_models.teacher_text import TeacherText
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from tests.experiments.bundled_models.small_recipes import small_recipe
-from use_st5.text.ngram_vectorizer import NGramVectorizer
+from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 
 SMALL = small_recipe(
     use_dan_en.RECIPE,
     TeacherText(novels=10, dialogues=20, captions=40, spans=40),
     {"short": (1, 4, 5), "long": (5, 9, 12)},
-    vectorizer=lambda run: NGramVectorizer(run.material.vocabulary(VocabularySettings(60, 40, 5))),
+    tokenizer=lambda run: NGramTokenizer(run.material.vocabulary(VocabularySettings(60, 40, 5))),
 )
 
 

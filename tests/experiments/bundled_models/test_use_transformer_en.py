@@ -17,7 +17,7 @@ from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.minilm import DIMENSION
 from tests.experiments.bundled_models.small_recipes import small_recipe
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
-from use_st5.text.piece_vectorizer import PieceVectorizer
+from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
 
 TEXT = TeacherText(novels=10, dialogues=20, captions=40, spans=40, related={(5, 9): 12}, hints=True)
 VOCABULARY = VocabularySettings(60, 0, 5, pieces="pieces.txt")
@@ -25,7 +25,7 @@ SMALL = small_recipe(
     use_transformer_en.RECIPE,
     TEXT,
     {"short": (1, 4, 5), "long": (5, 9, 12)},
-    vectorizer=lambda run: PieceVectorizer(run.material.vocabulary(VOCABULARY)),
+    tokenizer=lambda run: PieceTokenizer(run.material.vocabulary(VOCABULARY)),
 )
 
 

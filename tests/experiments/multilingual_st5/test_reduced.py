@@ -18,7 +18,7 @@ from tests.experiments.multilingual_st5 import data as multilingual_data  # noqa
 from tests.experiments.multilingual_st5.test_train import without_xla  # noqa: E402
 from use_st5.evaluation.record import EvaluationRecord  # noqa: E402
 from use_st5.models.lora import load_lora  # noqa: E402
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer  # noqa: E402
+from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer  # noqa: E402
 from use_st5.training.recipe import Recipe, Run  # noqa: E402
 
 
@@ -40,7 +40,7 @@ def small() -> Recipe:
     return dataclasses.replace(
         recipe,
         stages=(dataclasses.replace(stage, tasks=tasks),),
-        vectorizer=lambda run: SentencePieceVectorizer(),
+        tokenizer=lambda run: SentencePieceTokenizer(),
     )
 
 
@@ -55,8 +55,8 @@ def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     assert "| multilingual_st5_reduced |" in (output / "table.md").read_text(encoding="utf-8")
     assert "encoder/block_1/feed_forward/linear" in (output / "adapters.txt").read_text()
     # The model is the random base with the adapters, which have learnt something.
-    vectorizer = SentencePieceVectorizer()
-    ids = vectorizer.padded(["dog street", "water"])
+    tokenizer = SentencePieceTokenizer()
+    ids = tokenizer.padded(["dog street", "water"])
     run = Run(small(), data, output)
     model = multilingual_st5_reduced.random_mt5(run, "float32")
     untrained = np.asarray(model(ids))
@@ -81,10 +81,10 @@ def test_data_that_is_missing(tmp_path: Path) -> None:
 
 def test_the_subset_of_mt5s_vocabulary(data_dir: Path, tmp_path: Path) -> None:
     run = Run(multilingual_st5_reduced.RECIPE, data_dir, tmp_path)
-    # The seed that is set with the model ends what TensorFlow holds of a text stage like mT5's.
+    # The seed that is set with the model ends what TensorFlow holds of a tokenizer like mT5's.
     model = multilingual_st5_reduced.random_mt5(run, "float32")
-    vectorizer = run.vectorizer
-    assert vectorizer.vocabulary_size == 250_100
+    tokenizer = run.tokenizer
+    assert tokenizer.vocabulary_size == 250_100
     # Rows for all pieces, also those that the subset does not have.
     assert model.config.vocabulary_size == 250_112
-    assert np.isfinite(model(vectorizer.padded(["我爱你", "", "Ж"]))).all()
+    assert np.isfinite(model(tokenizer.padded(["我爱你", "", "Ж"]))).all()

@@ -26,9 +26,9 @@ from use_st5.models.t5.checkpoint import (
 )
 from use_st5.models.t5.model import T5Config  # noqa: E402
 from use_st5.models.t5.sentence_t5 import SentenceT5  # noqa: E402
-from use_st5.text.sentencepiece_vectorizer import (  # noqa: E402
+from use_st5.tokenizers.sentencepiece_tokenizer import (  # noqa: E402
     T5_VOCABULARY,
-    SentencePieceVectorizer,
+    SentencePieceTokenizer,
 )
 from use_st5.training.recipe import Recipe, Run  # noqa: E402
 
@@ -97,7 +97,7 @@ def test_trains_merges_exports_and_scores(
     )
     assert any(tensor.numpy().any() for name, tensor in adapters.tensors.items() if name[-1] == "b")
     exported = tf.saved_model.load(output / "model")(tf.constant(["dog", "water street"]))
-    expected = model(SentencePieceVectorizer().padded(["dog", "water street"]))
+    expected = model(SentencePieceTokenizer().padded(["dog", "water street"]))
     np.testing.assert_allclose(exported, expected, atol=1e-5)
     # Raw means: neither projected nor of length 1.
     assert exported.shape == (2, 16)

@@ -173,7 +173,7 @@ def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(
     assert sbert_defsent.frozen(run) == ("all_embeddings",)
     model = sbert_defsent.initial_model(run)
     np.testing.assert_array_equal(model.head.transform.kernel, np.eye(8))
-    ids = run.vectorizer.padded(TEXTS)
+    ids = run.tokenizer.padded(TEXTS)
     np.testing.assert_allclose(model(ids), run.material.model(ids), atol=1e-6)
     SMALL["defsent"].run(data, tmp_path / "run", pretrained=folder)
     trained = weights(tmp_path / "run")
@@ -187,7 +187,7 @@ def test_a_pretrained_head_is_read_and_frozen(data: Path, bert: Path, tmp_path: 
     assert sbert_defsent.frozen(run) == ("all_embeddings", "head")
     model = sbert_defsent.initial_model(run, pooling="cls")
     assert (model.pooling, model.normalize) == ("cls", False)
-    vector = run.material.model(run.vectorizer.padded(TEXTS))
+    vector = run.material.model(run.tokenizer.padded(TEXTS))
     np.testing.assert_allclose(
         model.word_logits(vector), run.material.model.word_logits(vector), atol=1e-6
     )

@@ -151,7 +151,7 @@ def test_the_training_runs_under_jax_without_tensorflow(
 
 @pytest.mark.end_to_end
 def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Path) -> None:
-    """Of two text stages, of which one knows no pairs."""
+    """Of two tokenizers, of which one knows no pairs."""
     scores = small("dan_and_minilm").run(data, tmp_path, pretrained=bert)
     assert {name.split("/")[0] for name in scores} == {
         *("minilm_start", "minilm_bi", "minilm_cross", "use_dan_en_start", "use_dan_en_bi"),

@@ -51,11 +51,11 @@ def test_the_table_of_words_learns_alone(corpora: Path, tmp_path: Path) -> None:
 def test_the_vocabulary_is_of_what_the_encoder_reads(corpora: Path, tmp_path: Path) -> None:
     run = Run(_small(), corpora, tmp_path / "run")
     run.prepared.mkdir(parents=True)
-    words = set(run.vectorizer.vocabulary.unigrams)
+    words = set(run.tokenizer.vocabulary.unigrams)
     spoken = {word for row in NOVELS.examples(corpora) for word in row["sentence"].split()}
     assert {word.strip(".").lower() for word in spoken} <= {word.lower() for word in words}
     again = Run(_small(), corpora, tmp_path / "run")
-    assert again.vectorizer.vocabulary == run.vectorizer.vocabulary
+    assert again.tokenizer.vocabulary == run.tokenizer.vocabulary
 
 
 def test_the_rows_of_the_table() -> None:
@@ -98,7 +98,7 @@ def test_bigrams_have_a_vocabulary_and_arrays_of_their_own(corpora: Path, tmp_pa
         for recipe in (use_dan_own_tasks.RECIPE, use_dan_own_tasks.BIGRAMS)
     )
     words.prepared.mkdir(parents=True)
-    vocabularies = [run.vectorizer.vocabulary for run in (words, pairs)]
+    vocabularies = [run.tokenizer.vocabulary for run in (words, pairs)]
     assert not vocabularies[0].bigrams
     assert vocabularies[1].bigrams
     assert vocabularies[0].unigrams == vocabularies[1].unigrams

@@ -295,14 +295,14 @@ def test_an_archive_of_the_original(
     assert_weights(model, arrays)
 
 
-def test_the_text_stage_lies_beside_it(original: tuple[Path, dict[str, np.ndarray]]) -> None:
+def test_the_tokenizer_lies_beside_it(original: tuple[Path, dict[str, np.ndarray]]) -> None:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     folder, _ = original
     encoder = TrainableEncoder.load(folder / "bert_model.ckpt", pooling="cls")
     assert encoder.encode(["the cat", "The Cats"]).shape == (2, 8)
-    assert encoder.vectorizer.vocabulary.lower_case
+    assert encoder.tokenizer.vocabulary.lower_case
     write_bert_config(folder, (*WORDS[:-1], "The"))
-    assert not TrainableEncoder.load(folder).vectorizer.vocabulary.lower_case
+    assert not TrainableEncoder.load(folder).tokenizer.vocabulary.lower_case
 
 
 def test_what_is_missing_is_said(original: tuple[Path, dict[str, np.ndarray]]) -> None:

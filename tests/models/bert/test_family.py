@@ -25,8 +25,8 @@ def encoder(toy_bert: Any) -> TrainableEncoder:
 
 def test_a_saved_model_has_no_head(toy_bert: Any, tmp_path: Path) -> None:
     model = SentenceBert.from_config({**toy_bert.model.get_config(), "dense": None, "head": True})
-    encoder = TrainableEncoder(model, toy_bert.vectorizer)
-    manifest = encoder.export(tmp_path / "model", storage="int8")
+    encoder = TrainableEncoder(model, toy_bert.tokenizer)
+    manifest = encoder.export(tmp_path / "model", precision="int8")
     # Beside its codes it has a scale for each row of the table, and each output of the other
     # matrices: the position table, and in a block five as wide as the model and one wider.
     config = model.config
@@ -42,17 +42,17 @@ def test_a_saved_model_has_no_head(toy_bert: Any, tmp_path: Path) -> None:
 @pytest.fixture
 def toy_encoder(toy_bert: Any) -> TrainableEncoder:
     """Of the toy itself, which stays as it is."""
-    return TrainableEncoder(toy_bert.model, toy_bert.vectorizer)
+    return TrainableEncoder(toy_bert.model, toy_bert.tokenizer)
 
 
 def test_a_long_text_keeps_its_separator(toy_encoder: TrainableEncoder) -> None:
     encoder = toy_encoder
     assert encoder.max_length == 16
-    (ids,) = encoder.vectorizer.padded(TEXTS[-1:], encoder.max_length).numpy()
-    assert (len(ids), ids[-1]) == (16, encoder.vectorizer.separator)
+    (ids,) = encoder.tokenizer.padded(TEXTS[-1:], encoder.max_length).numpy()
+    assert (len(ids), ids[-1]) == (16, encoder.tokenizer.separator)
     for length in (0, 17):
         with pytest.raises(ValueError, match=f"expected 1 to 16, .* received {length}"):
-            TrainableEncoder(encoder.model, encoder.vectorizer, max_length=length)
+            TrainableEncoder(encoder.model, encoder.tokenizer, max_length=length)
 
 
 @pytest.mark.parametrize(("targets", "count"), [("query_value", 2), ("all_linear", 6)])
@@ -115,9 +115,9 @@ def test_hard_negatives(toy_encoder: TrainableEncoder) -> None:
     assert negative == max(others, key=near.__getitem__)
 
 
-def test_a_fresh_one_follows_its_text_stage(toy_bert: Any) -> None:
+def test_a_fresh_one_follows_its_tokenizer(toy_bert: Any) -> None:
     encoder = TrainableEncoder.fresh(
-        "minilm_l6", toy_bert.vectorizer, num_layers=1, pooling="cls", max_positions=32
+        "minilm_l6", toy_bert.tokenizer, num_layers=1, pooling="cls", max_positions=32
     )
     config = encoder.model.config
     assert (config.vocabulary_size, config.separator_id) == (18, 3)

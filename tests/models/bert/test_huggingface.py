@@ -9,7 +9,7 @@ import pytest
 
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.bert.checkpoint import read_sentence_bert
-from use_st5.text.byte_pair_vectorizer import byte_letters
+from use_st5.tokenizers.byte_pair_tokenizer import byte_letters
 from use_st5.trainable_encoder import TrainableEncoder
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")

@@ -75,8 +75,8 @@ def test_sts_benchmark(encoder: TrainableEncoder, data_dir: Path) -> None:
 
 
 def test_int8_in_24_megabytes(encoder: TrainableEncoder, data_dir: Path, tmp_path: Path) -> None:
-    """All weights together; the archive, which is what travels, takes less with the text stage."""
-    encoder.export(tmp_path / "minilm", storage="int8")
+    """All weights together; the archive, which is what travels, takes less with the tokenizer."""
+    encoder.export(tmp_path / "minilm", precision="int8")
     weights = tmp_path / "minilm" / "variables" / "variables.data-00000-of-00001"
     assert weights.stat().st_size < 24_000_000
     write_archive(tmp_path / "minilm", tmp_path / "minilm.tar.gz")
@@ -88,5 +88,5 @@ def test_int8_in_24_megabytes(encoder: TrainableEncoder, data_dir: Path, tmp_pat
     again = TrainableEncoder.load(tmp_path / "minilm")
     vectors = loaded.encode(HARD)
     np.testing.assert_allclose(again.encode(HARD), vectors, atol=1e-5)
-    again.export(tmp_path / "again", storage="int8")
+    again.export(tmp_path / "again", precision="int8")
     np.testing.assert_array_equal(use_st5.load(tmp_path / "again").encode(HARD), vectors)

@@ -17,7 +17,7 @@ from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
-from use_st5.text.byte_pair_vectorizer import byte_letters  # noqa: E402
+from use_st5.tokenizers.byte_pair_tokenizer import byte_letters  # noqa: E402
 
 PAIRS = [("the cat", "sat."), ("the cats sat", ""), ("", "the"), ("a cat " * 9, "the cat " * 9)]
 SHAPE = {
@@ -188,7 +188,7 @@ def test_a_cross_encoder_of_a_plain_bert_begins_as_that_of_transformers(tmp_path
     last = theirs.classifier
     ours.logit.set_weights([last.weight.detach().numpy().T, last.bias.detach().numpy()])
     np.testing.assert_allclose(
-        TrainableEncoder(ours, plain.vectorizer).encode(PAIRS)[:, 0],
+        TrainableEncoder(ours, plain.tokenizer).encode(PAIRS)[:, 0],
         logits_of(theirs, tokenizer, PAIRS),
         atol=1e-5,
     )

@@ -14,12 +14,12 @@ from use_st5.cross_encoder import CrossEncoder
 from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
-from use_st5.text.ptb_tokenizer import PTBTokenizer
+from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
 from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
-from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer  # noqa: E402
+from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer  # noqa: E402
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "man", "plays", "the", "guitar", "##s", "."]
 PAIRS = [("a man plays", "the man plays guitars."), ("guitar", ""), ("a " * 40, "the " * 30)]
@@ -29,7 +29,7 @@ FIRST, SECOND = (list(each) for each in zip(*PAIRS, strict=True))
 @pytest.fixture(scope="module")
 def encoder() -> TrainableEncoder:
     keras.utils.set_random_seed(0)
-    vectorizer = WordPieceVectorizer(WORDS)
+    tokenizer = WordPieceTokenizer(WORDS)
     config = BertConfig(
         vocabulary_size=len(WORDS),
         hidden_dim=8,
@@ -37,10 +37,10 @@ def encoder() -> TrainableEncoder:
         num_heads=2,
         intermediate_dim=16,
         max_positions=24,
-        separator_id=vectorizer.separator,
+        separator_id=tokenizer.separator,
     )
     model = CrossEncoderModel(SentenceBert(config, pooling="cls"), dropout=0.2)
-    return TrainableEncoder(model, vectorizer, name="judge")
+    return TrainableEncoder(model, tokenizer, name="judge")
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
@@ -50,12 +50,12 @@ def exported(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     folder = tmp_path_factory.mktemp("cross") / request.param
-    encoder.export(folder, storage=request.param)
+    encoder.export(folder, precision=request.param)
     return folder
 
 
-# Where the storages make no difference, the one with more in it comes first, the other afterwards.
-both_storages = pytest.mark.parametrize(
+# Where the precision makes no difference, int8 runs first and float32 runs end to end.
+both_precisions = pytest.mark.parametrize(
     "exported", ["int8", pytest.param("float32", marks=pytest.mark.end_to_end)], indirect=True
 )
 
@@ -72,7 +72,7 @@ def judge(exported: Path) -> CrossEncoder:
 
 
 def test_pairs_are_scored_by_the_model(encoder: TrainableEncoder) -> None:
-    ids = encoder.vectorizer.padded_pairs(FIRST, SECOND, 24)
+    ids = encoder.tokenizer.padded_pairs(FIRST, SECOND, 24)
     np.testing.assert_allclose(encoder.encode(PAIRS), encoder.model(ids), atol=1e-6)
     np.testing.assert_allclose(
         encoder.encode(PAIRS, batch_size=1), encoder.encode(PAIRS), atol=1e-5
@@ -103,18 +103,18 @@ def test_the_saved_model_takes_two_batches_of_strings(
     np.testing.assert_allclose(loaded.encode_ids(ids), logits, atol=1e-6)
 
 
-@both_storages
+@both_precisions
 def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_path: Path) -> None:
     again = TrainableEncoder.load(exported)
     first = loaded(FIRST, SECOND)
     np.testing.assert_allclose(again.encode(PAIRS), first, atol=1e-5)
-    again.export(tmp_path / "again", storage=exported.name)
+    again.export(tmp_path / "again", precision=exported.name)
     second = tf.saved_model.load(str(tmp_path / "again"))(FIRST, SECOND)
     np.testing.assert_array_equal(first, second)
     assert again.model.dropout == 0.2
 
 
-@both_storages
+@both_precisions
 def test_its_face_scores_the_same(exported: Path, loaded: Any, judge: CrossEncoder) -> None:
     logits = np.asarray(loaded(FIRST, SECOND))[:, 0]
     np.testing.assert_allclose(judge.predict(PAIRS, logits=True), logits, atol=1e-5)
@@ -130,10 +130,10 @@ def test_a_trainable_one_scores_pairs_before_it_is_exported(
     )
     assert (judge.name, judge.max_length, judge.truncated(PAIRS).tolist()) == ("judge", 24, [2])
     with pytest.raises(ValueError, match="found a sentence encoder"):
-        CrossEncoder.of(TrainableEncoder(toy_bert.model, toy_bert.vectorizer))
+        CrossEncoder.of(TrainableEncoder(toy_bert.model, toy_bert.tokenizer))
 
 
-@both_storages
+@both_precisions
 def test_it_says_which_pairs_it_cuts(
     encoder: TrainableEncoder, loaded: Any, judge: CrossEncoder
 ) -> None:
@@ -141,7 +141,7 @@ def test_it_says_which_pairs_it_cuts(
     pairs = [*PAIRS, whole, ("a " * 11, "the " * 11), ("ü", "a")]
     assert judge.max_length == 24
     assert judge.truncated(pairs).tolist() == [2, 4]
-    ids = encoder.vectorizer.padded_pairs(*(list(each) for each in zip(*pairs, strict=True)))
+    ids = encoder.tokenizer.padded_pairs(*(list(each) for each in zip(*pairs, strict=True)))
     lengths = np.count_nonzero(ids, axis=1)
     counted = loaded.token_counts(*(list(each) for each in zip(*pairs, strict=True)))
     assert counted.numpy().tolist() == [*lengths]
@@ -149,13 +149,13 @@ def test_it_says_which_pairs_it_cuts(
     assert CrossEncoder(lambda first, second: np.zeros(1), name="x").truncated(pairs).size == 0
 
 
-@both_storages
+@both_precisions
 def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
     with pytest.raises(ValueError, match="CrossEncoder.load"):
         use_st5.load(exported)
 
 
-@both_storages
+@both_precisions
 def test_its_variables_can_be_trained(loaded: Any) -> None:
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(loaded(FIRST, SECOND))
@@ -164,11 +164,11 @@ def test_its_variables_can_be_trained(loaded: Any) -> None:
     assert all(gradient is not None for gradient in gradients)
 
 
-def test_a_text_stage_of_single_texts_is_refused(encoder: TrainableEncoder, tmp_path: Path) -> None:
+def test_a_tokenizer_of_single_texts_is_refused(encoder: TrainableEncoder, tmp_path: Path) -> None:
     assert not hasattr(PTBTokenizer, "padded_pairs")
     with pytest.raises(ValueError, match=r"puts two texts into one row of ids \(padded_pairs\)"):
         family_of(encoder.model).graph(
-            encoder.model, PTBTokenizer(), storage="float32", max_length=None
+            encoder.model, PTBTokenizer(), precision="float32", max_length=None
         )
 
 

@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 
-from tests.models.toy_family import TrigramConfig, TrigramEncoder, TrigramVectorizer
+from tests.models.toy_family import TrigramConfig, TrigramEncoder, TrigramTokenizer
 from use_st5.models.ensemble.ensemble import Ensemble
-from use_st5.text.ngram_vectorizer import NGramVectorizer
-from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.trainable_encoder import TrainableEncoder
 
 IDS = np.array([[5, 17, 9, 0], [8, 1, 0, 0]], np.int32)
@@ -71,16 +71,16 @@ def test_members_of_unit_vectors_have_the_mean_of_their_cosines() -> None:
     assert both == pytest.approx(np.mean(apart), abs=1e-6)
 
 
-def test_members_of_one_text_stage_read_the_same_ids() -> None:
-    encoders = [TrainableEncoder(member(seed), TrigramVectorizer()) for seed in (0, 1)]
+def test_members_of_one_tokenizer_read_the_same_ids() -> None:
+    encoders = [TrainableEncoder(member(seed), TrigramTokenizer()) for seed in (0, 1)]
     model = Ensemble.of_encoders(encoders, mode="concat")
     assert (model.dimension, model.stages) == (16, None)
     assert [part is IDS for part in model.parts(IDS)] == [True, True]
 
 
-def test_members_of_several_text_stages_read_a_part_each() -> None:
-    words = TrainableEncoder(member(2), NGramVectorizer(NGramVocabulary(("a", "cat"))))
-    letters = [TrainableEncoder(member(seed), TrigramVectorizer()) for seed in (0, 1)]
+def test_members_of_several_tokenizers_read_a_part_each() -> None:
+    words = TrainableEncoder(member(2), NGramTokenizer(NGramVocabulary(("a", "cat"))))
+    letters = [TrainableEncoder(member(seed), TrigramTokenizer()) for seed in (0, 1)]
     model = Ensemble.of_encoders([letters[0], words, letters[1]])
     assert model.stages == [0, 1, 0]
     parts = [IDS, IDS[::-1], IDS]

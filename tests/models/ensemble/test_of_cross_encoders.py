@@ -16,7 +16,7 @@ from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
-from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer  # noqa: E402
+from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer  # noqa: E402
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "man", "plays", "the", "guitar", "."]
 PAIRS = [("a man plays", "the man."), ("guitar", ""), ("a " * 20, "the " * 9)]
@@ -24,7 +24,7 @@ PAIRS = [("a man plays", "the man."), ("guitar", ""), ("a " * 20, "the " * 9)]
 
 @pytest.fixture(scope="module")
 def judges() -> list[TrainableEncoder]:
-    vectorizer = WordPieceVectorizer(WORDS)
+    tokenizer = WordPieceTokenizer(WORDS)
     made = []
     for seed in (0, 1):
         keras.utils.set_random_seed(seed)
@@ -32,7 +32,7 @@ def judges() -> list[TrainableEncoder]:
         model = CrossEncoderModel(SentenceBert(config, pooling="cls"))
         model.build()
         model.logit.bias.assign([(4.0, -1.0)[seed]])
-        made.append(TrainableEncoder(model, vectorizer))
+        made.append(TrainableEncoder(model, tokenizer))
     return made
 
 
@@ -43,7 +43,7 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
 def test_its_score_is_the_mean_of_scores(judges: list[TrainableEncoder], tmp_path: Path) -> None:
     model = CrossEncoderEnsemble([each.model for each in judges])
     assert family_of(model).name == "cross_encoder_ensemble"
-    encoder = TrainableEncoder(model, judges[0].vectorizer)
+    encoder = TrainableEncoder(model, judges[0].tokenizer)
     expected = np.mean([sigmoid(each.encode(PAIRS)[:, 0]) for each in judges], axis=0)
     mean_of_logits = np.mean([each.encode(PAIRS)[:, 0] for each in judges], axis=0)
     assert np.abs(sigmoid(mean_of_logits) - expected).max() > 1e-3, "which is another"
@@ -66,5 +66,5 @@ def test_far_logits_do_not_overflow(judges: list[TrainableEncoder]) -> None:
 
 
 def test_sentence_encoders_are_refused(judges: list[TrainableEncoder]) -> None:
-    with pytest.raises(ValueError, match="cross-encoders of one text stage"):
+    with pytest.raises(ValueError, match="cross-encoders of one tokenizer"):
         CrossEncoderEnsemble([each.model.encoder for each in judges])

@@ -28,7 +28,7 @@ from use_st5.models.t5.checkpoint import (
 )
 from use_st5.models.t5.family import FAMILY
 from use_st5.models.t5.model import T5, T5_ROWS, T5Config
-from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
+from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY, SentencePieceTokenizer
 
 IDS = [5, 17, 9, 4, 3, 31, 8, 1]
 
@@ -199,9 +199,9 @@ def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
     table = np.zeros((T5_ROWS, 8), np.float32)
     write_file(tmp_path / "t5", {**numpy_t5.arrays(), "token_embedder/embedding": table})
     for vocabulary in (None, T5_VOCABULARY):
-        model, vectorizer = FAMILY.read(open_checkpoint(tmp_path / "t5"), vocabulary=vocabulary)
+        model, tokenizer = FAMILY.read(open_checkpoint(tmp_path / "t5"), vocabulary=vocabulary)
         assert model.config.vocabulary_size == T5_ROWS
-        assert vectorizer.vocabulary == SentencePieceVectorizer().vocabulary
+        assert tokenizer.vocabulary == SentencePieceTokenizer().vocabulary
     write_file(tmp_path / "small", numpy_t5.arrays())
     small = open_checkpoint(tmp_path / "small")
     assert knows(small)

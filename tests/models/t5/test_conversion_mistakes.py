@@ -20,7 +20,7 @@ from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.models.t5.model import T5_PRESETS, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
+from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
 IDS = [5, 17, 9, 4, 3, 31, 8, 22, 41, 6, 11, 1]
 PROJECTION = np.random.default_rng(1).normal(size=(8, 6)).astype(np.float32)
@@ -67,7 +67,7 @@ def test_a_the_end_of_the_sentence_is_in_the_mean(
 
 def test_b_no_prefix_and_no_beginning_of_the_sentence() -> None:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-    ids = SentencePieceVectorizer().padded(tf.constant(["The house is wonderful."])).numpy()
+    ids = SentencePieceTokenizer().padded(tf.constant(["The house is wonderful."])).numpy()
     assert ids.tolist() == [[37, 629, 19, 1627, 5, 1]]
 
 
@@ -161,7 +161,7 @@ def test_h_half_precision_storage_is_not_half_precision_computing(
 
 def test_i_the_table_has_more_rows_than_the_vocabulary_pieces() -> None:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-    pieces = SentencePieceVectorizer().vocabulary_size
+    pieces = SentencePieceTokenizer().vocabulary_size
     rows = {config.vocabulary_size for name, config in T5_PRESETS.items() if "mt5" not in name}
     # 32,000 pieces and 100 sentinels, rounded up to a multiple of 128.
     assert rows == {-(-(pieces + 100) // 128) * 128} == {32_128}

@@ -14,7 +14,7 @@ from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.models.t5.family import FAMILY
-from use_st5.text.sentencepiece_vectorizer import T5_VOCABULARY, SentencePieceVectorizer
+from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY, SentencePieceTokenizer
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
 transformers = pytest.importorskip("transformers")
@@ -52,8 +52,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 
 def test_strings_to_vectors(saved: tuple[Any, Path]) -> None:
     peer, folder = saved
-    model, vectorizer = FAMILY.read(open_checkpoint(folder))
-    vectors = model(vectorizer.padded(tf.constant(TEXTS), 64))
+    model, tokenizer = FAMILY.read(open_checkpoint(folder))
+    vectors = model(tokenizer.padded(tf.constant(TEXTS), 64))
     np.testing.assert_allclose(vectors, peer.encode(TEXTS), atol=1e-5)
 
 
@@ -88,8 +88,8 @@ def test_a_rebuilt_vocabulary_gives_the_same_ids(
 ) -> None:
     shutil.copy(saved[1] / "tokenizer.json", tmp_path)
     assert not (saved[1] / "spiece.model").exists(), "transformers 5 writes none"
-    rebuilt = SentencePieceVectorizer(read_sentencepiece_model(tmp_path))
-    original = SentencePieceVectorizer()
+    rebuilt = SentencePieceTokenizer(read_sentencepiece_model(tmp_path))
+    original = SentencePieceTokenizer()
     assert rebuilt.vocabulary_size == original.vocabulary_size == 32_000
     path = data_dir / "oewn_definitions.tsv"
     texts = [*TEXTS, "a\u00a0b ﬁ ½ ẞ", *path.read_text(encoding="utf-8").splitlines()[::4]]

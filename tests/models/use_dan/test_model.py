@@ -18,7 +18,7 @@ from use_st5.models.use_dan.model import (
     weigh_words,
     word_weights,
 )
-from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 IDS = np.random.default_rng(0).integers(1, 50, size=(9, 12)).astype("int32")
 

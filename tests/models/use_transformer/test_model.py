@@ -10,8 +10,8 @@ import tensorflow as tf
 
 import use_st5
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
-from use_st5.text.ngram_vocabulary import NGramVocabulary
-from use_st5.text.token_vectorizer import UnigramVectorizer
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
 from use_st5.trainable_encoder import TrainableEncoder
 
 TINY = USETransformerConfig(40, 6, 2, 8, 12, 2, dimension=5)
@@ -134,14 +134,14 @@ def test_saved_and_loaded(model: USETransformer, tmp_path: Path) -> None:
 def test_exported_it_takes_strings_and_says_its_limit(tmp_path: Path) -> None:
     vocabulary = NGramVocabulary(tuple("abcdefgh"), unigram_buckets=3)
     config = USETransformerConfig(vocabulary.size, 6, 1, 8, 12, 2, dimension=8, max_length=4)
-    model, vectorizer = USETransformer(config), UnigramVectorizer(vocabulary)
+    model, tokenizer = USETransformer(config), UnigramTokenizer(vocabulary)
     model.build()
-    TrainableEncoder(model, vectorizer, name="tiny").export(tmp_path / "use")
+    TrainableEncoder(model, tokenizer, name="tiny").export(tmp_path / "use")
     encoder = use_st5.load(tmp_path / "use")
     assert encoder.max_length == 4
     texts = ["a b c", "", "a b c d e", "a b c d x", "unknown words"]
     vectors = encoder.encode(texts, on_truncation="ignore")
-    np.testing.assert_allclose(vectors, model(vectorizer.padded(tf.constant(texts), 4)), atol=1e-5)
+    np.testing.assert_allclose(vectors, model(tokenizer.padded(tf.constant(texts), 4)), atol=1e-5)
     np.testing.assert_allclose(vectors[2], vectors[3], atol=1e-6)
 
 
@@ -154,4 +154,4 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="Unknown preset: 'use_transformer'"):
         USETransformer.from_preset("use_transformer")
     with pytest.raises(ValueError, match="without bi-grams, received 1 bi-grams"):
-        UnigramVectorizer(NGramVocabulary(("a", "b"), ("a b",)))
+        UnigramTokenizer(NGramVocabulary(("a", "b"), ("a b",)))

@@ -46,8 +46,8 @@ from use_st5.models.bert.names import (
     weight_shapes,
     weight_variables,
 )
-from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
-from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
 # transformers' names of activations → ours; torch's classes → Keras's names.
 _ACTIVATIONS: dict[str, Activation] = {
@@ -73,25 +73,25 @@ class ModelType:
         names: What its weights are called.
         padding_id: Of its vocabulary. Padding is 0 here: the two rows change places.
         first_position: Row of the position table that the first token has.
-        tokenizer: Of its text stage.
+        tokenizer: Class of its tokenizer.
     """
 
     names: WeightNames
     padding_id: int
     first_position: int
-    tokenizer: type[WordPieceVectorizer | BytePairVectorizer]
+    tokenizer: type[WordPieceTokenizer | BytePairTokenizer]
 
 
 MODEL_TYPES = {
     "bert": ModelType(
-        names=HUGGING_FACE, padding_id=0, first_position=0, tokenizer=WordPieceVectorizer
+        names=HUGGING_FACE, padding_id=0, first_position=0, tokenizer=WordPieceTokenizer
     ),
     # Its positions count on from the id of the padding.
     "roberta": ModelType(
         names=HUGGING_FACE_ROBERTA,
         padding_id=1,
         first_position=2,
-        tokenizer=BytePairVectorizer,
+        tokenizer=BytePairTokenizer,
     ),
 }
 

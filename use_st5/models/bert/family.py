@@ -1,4 +1,4 @@
-"""BERT and RoBERTa among the families: presets, text stages, checkpoints, storages and graph."""
+"""BERT and RoBERTa among the families: presets, tokenizers, checkpoints, precisions and graph."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.bert.checkpoint import MODEL_TYPES, knows, read_sentence_bert
 from use_st5.models.bert.model import BERT_PRESETS, POOLINGS, Pooling, SentenceBert
 from use_st5.models.family import Family
-from use_st5.text.byte_pair_vectorizer import BytePairVectorizer
-from use_st5.text.vectorizer import Vectorizer
-from use_st5.text.wordpiece_vectorizer import WordPieceVectorizer, read_words
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.tokenizer import Tokenizer
+from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer, read_words
 
 _LINEAR = ("query", "key", "value", "output", "inner", "outer")
 # Of the configuration, what has no bearing on the vectors.
@@ -30,41 +30,41 @@ class BertFamily(Family):
     name = "bert"
     model_types = (SentenceBert,)
     presets = BERT_PRESETS
-    vectorizers: ClassVar = {kind.kind: kind for kind in (WordPieceVectorizer, BytePairVectorizer)}
-    storages = ("float32", "int8")
+    tokenizers: ClassVar = {kind.kind: kind for kind in (WordPieceTokenizer, BytePairTokenizer)}
+    precisions = ("float32", "int8")
     poolings = POOLINGS
     reads = ("BERT", "RoBERTa")
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
     learning_rates: ClassVar = {"": 2e-5, "labels": 5e-5, "inference": 5e-5}
 
     def fresh(
-        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+        self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any
     ) -> SentenceBert:
-        """A model of a named shape, whose table has a row for each id of the text stage."""
-        changes.setdefault("vocabulary_size", vectorizer.vocabulary.size)
-        changes.setdefault("separator_id", getattr(vectorizer, "separator", None))
+        """A model of a named shape, whose table has a row for each id of the tokenizer."""
+        changes.setdefault("vocabulary_size", tokenizer.vocabulary.size)
+        changes.setdefault("separator_id", getattr(tokenizer, "separator", None))
         model = SentenceBert.from_preset(preset, dtype=dtype, **changes)
         model.build()
         return model
 
     def graph(
-        self, model: SentenceBert, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+        self, model: SentenceBert, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
         """The graph over padded ids, without the head; one of bfloat16 is written whole.
 
         In int8 all matrices are rounded but the token types, of a few rows.
         """
         embeddings, table, kernels = model.embedding.embeddings, None, []
-        if storage != "float32" or embeddings.dtype == "float32":
-            table = stored_table(embeddings, storage)
-        if storage != "float32":
+        if precision != "float32" or embeddings.dtype == "float32":
+            table = stored_table(embeddings, precision)
+        if precision != "float32":
             kernels = [layer.kernel for layer in self.lora_layers(model).values()]
             kernels.append(model.position_embedding.embeddings)
             if model.projection is not None:
                 kernels.append(model.projection.kernel)
         return padded_graph(
             model,
-            vectorizer,
+            tokenizer,
             table=table,
             kernels=kernels,
             max_length=max_length,
@@ -100,17 +100,17 @@ class BertFamily(Family):
         vocabulary: Path | None = None,
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
-    ) -> tuple[SentenceBert, Vectorizer]:
+    ) -> tuple[SentenceBert, Tokenizer]:
         """A Sentence-BERT; of a plain BERT its pooled outputs."""
-        vectorizer = _vectorizer(checkpoint, vocabulary)
+        tokenizer = _tokenizer(checkpoint, vocabulary)
         model = read_sentence_bert(
             checkpoint,
-            separator=vectorizer.separator,
+            separator=tokenizer.separator,
             pooling=pooling,
             dtype=dtype,
             on_tensor=on_tensor,
         )
-        return model, vectorizer
+        return model, tokenizer
 
     def lora_layers(self, model: SentenceBert) -> dict[str, LoRADense]:
         """The linear layers of the attention and the feed-forward layer in every block."""
@@ -126,42 +126,42 @@ class BertFamily(Family):
         return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
 
-def _vectorizer(
+def _tokenizer(
     checkpoint: Checkpoint, vocabulary: Path | None
-) -> WordPieceVectorizer | BytePairVectorizer:
-    """The text stage of the folder, or of the one in which a vocabulary lies."""
+) -> WordPieceTokenizer | BytePairTokenizer:
+    """The tokenizer of the folder, or of the one in which a vocabulary lies."""
     folder = vocabulary.parent if vocabulary else checkpoint.beside
-    vectorizer: WordPieceVectorizer | BytePairVectorizer
+    tokenizer: WordPieceTokenizer | BytePairTokenizer
     if checkpoint.format == "TensorFlow":
-        vectorizer = _of_words(vocabulary or folder / "vocab.txt")
+        tokenizer = _of_words(vocabulary or folder / "vocab.txt")
     else:
-        vectorizer = read_tokenizer(folder)
+        tokenizer = read_tokenizer(folder)
     kind = str(checkpoint.settings.get("model_type", "bert"))
-    if type(vectorizer) is not MODEL_TYPES[kind].tokenizer:
+    if type(tokenizer) is not MODEL_TYPES[kind].tokenizer:
         raise ValueError(
             f"{folder}: expected the tokenizer of a {'RoBERTa' if kind == 'roberta' else 'BERT'}, "
-            f"found a {type(vectorizer).__name__}'s."
+            f"found a {type(tokenizer).__name__}'s."
         )
-    rows, size = checkpoint.settings.get("vocab_size"), vectorizer.vocabulary.size
+    rows, size = checkpoint.settings.get("vocab_size"), tokenizer.vocabulary.size
     if isinstance(rows, int) and size > rows:
         raise ValueError(
             f"{folder}: expected a vocabulary of at most {rows:,} pieces, the rows of the table; "
             f"it has {size:,}."
         )
     modules = checkpoint.modules
-    if modules and modules.lower_case and not getattr(vectorizer.vocabulary, "lower_case", False):
+    if modules and modules.lower_case and not getattr(tokenizer.vocabulary, "lower_case", False):
         raise ValueError(
             f"{checkpoint.where}: expected a tokenizer that reads capitals as small letters, as "
             "do_lower_case asks of sentence-transformers, found one that does not."
         )
-    return vectorizer
+    return tokenizer
 
 
-def _of_words(path: Path) -> WordPieceVectorizer:
+def _of_words(path: Path) -> WordPieceTokenizer:
     """Of the original BERT nothing but the words tells the cased models from the uncased ones."""
     words = read_words(path)
     cased = any(word != word.lower() for word in words if not word.startswith("["))
-    return WordPieceVectorizer(words, lower_case=not cased)
+    return WordPieceTokenizer(words, lower_case=not cased)
 
 
 FAMILY = BertFamily()

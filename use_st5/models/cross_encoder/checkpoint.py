@@ -21,7 +21,7 @@ from use_st5.convert.weights import (
 )
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_that_knows
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 # Both of transformers' heads begin at the first token.
 POOLING = "cls"
@@ -73,8 +73,8 @@ def read(
     vocabulary: Path | None = None,
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
-) -> tuple[CrossEncoderModel, Vectorizer]:
-    """A cross-encoder with the weights of a checkpoint, and its text stage.
+) -> tuple[CrossEncoderModel, Tokenizer]:
+    """A cross-encoder with the weights of a checkpoint, and its tokenizer.
 
     `BertForSequenceClassification` with one label: the pooler, a layer of tanh over the first
     token, and the classifier behind it; `RobertaForSequenceClassification`, whose head has both.
@@ -95,13 +95,13 @@ def read(
     _check_one_label(checkpoint, settings, own.shapes()[f"{head.logit}.weight"])
     check_shapes(_stored_shapes(head, settings.hidden_size), own)
     rest = replace(checkpoint, source=_only(checkpoint.source, lambda name: name not in names))
-    encoder, vectorizer = family_that_knows(rest, POOLING).read(
+    encoder, tokenizer = family_that_knows(rest, POOLING).read(
         rest, pooling=POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
     )
     model = CrossEncoderModel(encoder, dropout=settings.dropout)
     model.build()
     assign_weights(_targets(head, model), own, on_tensor=on_tensor)
-    return model, vectorizer
+    return model, tokenizer
 
 
 def _only(source: WeightSource, wanted: Callable[[str], bool]) -> WeightSource:

@@ -16,7 +16,7 @@ from use_st5.models.compound_family import CompoundFamily, described, restored_m
 from use_st5.models.cross_encoder import checkpoint as checkpoints
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
-from use_st5.text.vectorizer import PairVectorizer, Vectorizer
+from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 
 class CrossEncoderFamily(CompoundFamily):
@@ -30,26 +30,26 @@ class CrossEncoderFamily(CompoundFamily):
     def graph(
         self,
         model: CrossEncoderModel,
-        vectorizer: Vectorizer,
+        tokenizer: Tokenizer,
         *,
-        storage: str,
+        precision: str,
         max_length: int | None,
     ) -> EncoderGraph:
         """The encoder's graph, the head behind it, and pairs of texts before it."""
-        if not isinstance(vectorizer, PairVectorizer):
+        if not isinstance(tokenizer, PairTokenizer):
             raise ValueError(
-                "Expected a text stage that puts two texts into one row of ids (padded_pairs), as "
-                f"those of BERT and RoBERTa do, received a {type(vectorizer).__name__}."
+                "Expected a tokenizer that puts two texts into one row of ids (padded_pairs), as "
+                f"those of BERT and RoBERTa do, received a {type(tokenizer).__name__}."
             )
         below = family_of(model.encoder).graph(
-            model.encoder, vectorizer, storage=storage, max_length=max_length
+            model.encoder, tokenizer, precision=precision, max_length=max_length
         )
         vectors = tf.TensorSpec([None, model.encoder.dimension], tf.float32)
         head = network_of(
             lambda vectors, training: model.judge(vectors, training=training), [vectors], model
         )
         preprocess = graph_of(
-            lambda first, second: vectorizer.padded_pairs(first, second, below.max_length), TEXTS[2]
+            lambda first, second: tokenizer.padded_pairs(first, second, below.max_length), TEXTS[2]
         )
 
         def embed_ids(ids: tf.Tensor, training: bool) -> tf.Tensor:
@@ -68,10 +68,10 @@ class CrossEncoderFamily(CompoundFamily):
             embed_ids=embed_ids,
             embed_tokens=embed_tokens,
             preprocess=preprocess,
-            token_counts=None if below.max_length is None else vectorizer.pair_token_counts,
+            token_counts=None if below.max_length is None else tokenizer.pair_token_counts,
             dimension=1,
             max_length=below.max_length,
-            storage=below.storage,
+            precision=below.precision,
             variables=[*below.variables, *own],
             trainable_variables=[
                 *below.trainable_variables,
@@ -107,7 +107,7 @@ class CrossEncoderFamily(CompoundFamily):
         vocabulary: Path | None = None,
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
-    ) -> tuple[CrossEncoderModel, Vectorizer]:
+    ) -> tuple[CrossEncoderModel, Tokenizer]:
         """A cross-encoder, which has one pooling."""
         return checkpoints.read(checkpoint, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor)
 

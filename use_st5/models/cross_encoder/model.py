@@ -25,7 +25,7 @@ class CrossEncoderModel(keras.Model):
     does always: a normal distribution with the standard deviation 0.02, and biases of 0.
 
     Args:
-        encoder: Of any family whose text stage has `padded_pairs`, built; its vector is the first
+        encoder: Of any family whose tokenizer has `padded_pairs`, built; its vector is the first
             token's output as a rule.
         dropout: Rate on the input of the last layer, in training.
 

@@ -9,8 +9,8 @@ import keras
 from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.models.ensemble.joined_vectorizer import distinct_stages, same_ids
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.models.ensemble.joined_tokenizer import distinct_stages, same_ids
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 Mode = Literal["average", "concat"]
 
@@ -19,7 +19,7 @@ class Encoder(Protocol):
     """What `Ensemble.of_encoders` takes: `TrainableEncoder`, for one."""
 
     model: keras.Model
-    vectorizer: Vectorizer
+    tokenizer: Tokenizer
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -40,7 +40,7 @@ class Ensemble(keras.Model):
         normalize: Whether the vectors are scaled to length 1 at the end.
         unit_members: Whether each member's vectors are scaled to length 1 first.
         stages: The part of a row of ids that each member reads, by number, where these come from
-            several text stages (`JoinedVectorizer`); None: all members read the whole row.
+            several tokenizers (`JoinedTokenizer`); None: all members read the whole row.
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding.
@@ -56,7 +56,7 @@ class Ensemble(keras.Model):
     Example:
         >>> sbert, defsent = (TrainableEncoder.load(folder) for folder in ("sbert", "defsent"))
         >>> model = Ensemble.of_encoders([sbert, defsent], mode="average")
-        >>> TrainableEncoder(model, sbert.vectorizer).export("average")
+        >>> TrainableEncoder(model, sbert.tokenizer).export("average")
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class Ensemble(keras.Model):
     def of_encoders(
         cls, encoders: Sequence[Encoder], *, mode: Mode = "average", **settings: bool
     ) -> Self:
-        """The ensemble of encoders; its text stage is `joined_stage(encoders)`.
+        """The ensemble of encoders; its tokenizer is `joined_stage(encoders)`.
 
         Args:
-            encoders: Two or more; text stages that give the same ids are one.
+            encoders: Two or more; tokenizers that give the same ids are one.
             mode: As in the constructor.
             **settings: As in the constructor: `normalize`, `unit_members`.
 
@@ -110,7 +110,7 @@ class Ensemble(keras.Model):
         """
         there = distinct_stages(encoders)
         stages = [
-            next(i for i, stage in enumerate(there) if same_ids(stage, encoder.vectorizer))
+            next(i for i, stage in enumerate(there) if same_ids(stage, encoder.tokenizer))
             for encoder in encoders
         ]
         models = [encoder.model for encoder in encoders]

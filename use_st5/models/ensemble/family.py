@@ -10,36 +10,36 @@ import keras
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
 from use_st5.models.compound_family import CompoundFamily, described, restored_member
 from use_st5.models.ensemble.ensemble import Ensemble
-from use_st5.models.ensemble.joined_vectorizer import JoinedVectorizer
+from use_st5.models.ensemble.joined_tokenizer import JoinedTokenizer
 from use_st5.models.family import family_of
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 
 class EnsembleFamily(CompoundFamily):
-    """Several encoders (`Ensemble`), each of any family, of one text stage or of several."""
+    """Several encoders (`Ensemble`), each of any family, of one tokenizer or of several."""
 
     name = "ensemble"
     model_types: ClassVar[tuple[type[Ensemble], ...]] = (Ensemble,)
-    vectorizers: ClassVar = {JoinedVectorizer.kind: JoinedVectorizer}
+    tokenizers: ClassVar = {JoinedTokenizer.kind: JoinedTokenizer}
 
     def graph(
-        self, model: Ensemble, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+        self, model: Ensemble, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
         """The members' graphs, whose vectors are combined.
 
-        Texts that are cut are turned into ids once, and so are those of several text stages. Where
+        Texts that are cut are turned into ids once, and so are those of several tokenizers. Where
         they are not, each member reads them in its own way: that of a USE-DAN takes little memory
         for long ones.
         """
         graphs = [
-            self._graph_of(member, stage, storage, limit)
-            for member, stage, limit in _readers(model, vectorizer, max_length)
+            self._graph_of(member, stage, precision, limit)
+            for member, stage, limit in _readers(model, tokenizer, max_length)
         ]
         first = graphs[0]
         preprocess, token_counts = first.preprocess, first.token_counts
         if model.stages is not None:
-            preprocess = graph_of(lambda text: vectorizer.padded(text, max_length), TEXTS[1])
-            token_counts = None if max_length is None else vectorizer.token_counts
+            preprocess = graph_of(lambda text: tokenizer.padded(text, max_length), TEXTS[1])
+            token_counts = None if max_length is None else tokenizer.token_counts
         else:
             max_length = _the_same("max_length", [graph.max_length for graph in graphs])
 
@@ -64,26 +64,26 @@ class EnsembleFamily(CompoundFamily):
             token_counts=token_counts,
             dimension=model.dimension,
             max_length=max_length,
-            storage=_the_same("storage", [graph.storage for graph in graphs]),
+            precision=_the_same("precision", [graph.precision for graph in graphs]),
             variables=[each for graph in graphs for each in graph.variables],
             trainable_variables=[each for graph in graphs for each in graph.trainable_variables],
             regularization_losses=[
                 each for graph in graphs for each in graph.regularization_losses
             ],
-            tracked={"vectorizer": vectorizer},
+            tracked={"tokenizer": tokenizer},
             texts=self.texts,
         )
 
     def _graph_of(
-        self, member: keras.Model, vectorizer: Vectorizer, storage: str, max_length: int | None
+        self, member: keras.Model, tokenizer: Tokenizer, precision: str, max_length: int | None
     ) -> EncoderGraph:
         family = family_of(member)
-        if storage not in family.storages:
+        if precision not in family.precisions:
             raise ValueError(
-                f"Unknown storage: {storage!r}. Expected one of {family.storages} for a member "
-                f"that is a {type(member).__name__}."
+                f"Unknown precision: {precision!r}. Expected one of {family.precisions} for a "
+                f"member that is a {type(member).__name__}."
             )
-        return family.graph(member, vectorizer, storage=storage, max_length=max_length)
+        return family.graph(member, tokenizer, precision=precision, max_length=max_length)
 
     def members(self, model: Ensemble) -> dict[str, keras.Model]:
         """The members by number."""
@@ -113,22 +113,22 @@ class EnsembleFamily(CompoundFamily):
 
 
 def _readers(
-    model: Ensemble, vectorizer: Vectorizer, max_length: int | None
-) -> Iterator[tuple[keras.Model, Vectorizer, int | None]]:
-    """Each member, its text stage, and where it cuts texts by itself.
+    model: Ensemble, tokenizer: Tokenizer, max_length: int | None
+) -> Iterator[tuple[keras.Model, Tokenizer, int | None]]:
+    """Each member, its tokenizer, and where it cuts texts by itself.
 
     Raises:
-        ValueError: The text stage is not that of the members.
+        ValueError: The tokenizer is not that of the members.
     """
-    stages = vectorizer.stages if isinstance(vectorizer, JoinedVectorizer) else ()
+    stages = tokenizer.stages if isinstance(tokenizer, JoinedTokenizer) else ()
     if len(stages) != (max(model.stages) + 1 if model.stages else 0):
         raise ValueError(
-            f"Expected the text stage that joined_stage gives for the members' stages "
-            f"{model.stages}, received a {type(vectorizer).__name__}."
+            f"Expected the tokenizer that joined_stage gives for the members' stages "
+            f"{model.stages}, received a {type(tokenizer).__name__}."
         )
     for number, member in enumerate(model.members):
         if model.stages is None:
-            yield member, vectorizer, max_length
+            yield member, tokenizer, max_length
             continue
         # What reads texts of any length has no limit of its own; its ids are cut before.
         longest = family_of(member).longest(member)

@@ -37,8 +37,8 @@ class CrossEncoderEnsemble(Ensemble):
         super().__init__(members, **kwargs)
         if self.dimension != 1 or self.stages is not None:
             raise ValueError(
-                "Expected cross-encoders of one text stage, received members of the dimension "
-                f"{self.dimension}{'' if self.stages is None else ' and several text stages'}."
+                "Expected cross-encoders of one tokenizer, received members of the dimension "
+                f"{self.dimension}{'' if self.stages is None else ' and several tokenizers'}."
             )
 
     def combined(self, vectors: Sequence[Any]) -> Any:
@@ -49,11 +49,11 @@ class CrossEncoderEnsemble(Ensemble):
 
 
 class CrossEncoderEnsembleFamily(EnsembleFamily):
-    """Several cross-encoders of one text stage (`CrossEncoderEnsemble`)."""
+    """Several cross-encoders of one tokenizer (`CrossEncoderEnsemble`)."""
 
     name = "cross_encoder_ensemble"
     model_types = (CrossEncoderEnsemble,)
-    vectorizers: ClassVar = {}
+    tokenizers: ClassVar = {}
     texts = 2
 
 

@@ -1,4 +1,4 @@
-"""T5 among the families, as Sentence-T5: presets, text stage, checkpoints, storages and graph."""
+"""T5 among the families, as Sentence-T5: presets, tokenizer, checkpoints, precisions and graph."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from use_st5.models.family import Family
 from use_st5.models.t5.checkpoint import knows, open_t5, read_sentence_t5
 from use_st5.models.t5.model import T5, T5_PRESETS, T5_ROWS
 from use_st5.models.t5.sentence_t5 import POOLINGS, SentenceT5
-from use_st5.text.sentencepiece_vectorizer import SentencePieceVectorizer
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 _LINEAR = ("query", "key", "value", "output", "inner", "linear", "outer")
 # Of the configuration, what has no bearing on the encoder's vectors.
@@ -30,8 +30,8 @@ class T5Family(Family):
     name = "t5"
     model_types = (SentenceT5, T5)
     presets = T5_PRESETS
-    vectorizers: ClassVar = {SentencePieceVectorizer.kind: SentencePieceVectorizer}
-    storages = ("float32", "int8")
+    tokenizers: ClassVar = {SentencePieceTokenizer.kind: SentencePieceTokenizer}
+    precisions = ("float32", "int8")
     max_length = 256
     poolings = POOLINGS
     reads = ("T5", "mT5")
@@ -39,40 +39,40 @@ class T5Family(Family):
     learning_rates: ClassVar = {"": 1e-4}
 
     def fresh(
-        self, preset: str, vectorizer: Vectorizer, *, dtype: Any = None, **changes: Any
+        self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any
     ) -> SentenceT5:
         """A model of a named shape; its table has the preset's rows, which the ids must fit."""
         model = SentenceT5.from_preset(preset, dtype=dtype, **changes)
-        if vectorizer.vocabulary.size > model.config.vocabulary_size:
+        if tokenizer.vocabulary.size > model.config.vocabulary_size:
             raise ValueError(
                 f"{preset}: expected a vocabulary of at most {model.config.vocabulary_size:,} ids, "
-                f"received one of {vectorizer.vocabulary.size:,}. Give vocabulary_size=…"
+                f"received one of {tokenizer.vocabulary.size:,}. Give vocabulary_size=…"
             )
         model.build()
         return model
 
-    def usual_vectorizer(self) -> SentencePieceVectorizer:
+    def usual_tokenizer(self) -> SentencePieceTokenizer:
         """T5's own English vocabulary."""
-        return SentencePieceVectorizer()
+        return SentencePieceTokenizer()
 
     def graph(
-        self, model: SentenceT5, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+        self, model: SentenceT5, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
         """The graph over padded ids.
 
         In float32 the model is written whole: it may be of billions of parameters, or of bfloat16,
         and a decoder reads the table, too.
         """
-        if storage == "float32":
-            return padded_graph(model, vectorizer, max_length=max_length)
+        if precision == "float32":
+            return padded_graph(model, tokenizer, max_length=max_length)
         if model.decoder is not None:
             raise ValueError(
                 'Expected a Sentence-T5 whose vectors are the encoder\'s (pooling "mean" or '
                 '"first"): the decoder reads the table, too. Export one of pooling "decoder" with '
-                'storage="float32".'
+                'precision="float32".'
             )
-        table = stored_table(model.embedding.embeddings, storage)
-        return padded_graph(model, vectorizer, table=table, max_length=max_length)
+        table = stored_table(model.embedding.embeddings, precision)
+        return padded_graph(model, tokenizer, table=table, max_length=max_length)
 
     def prepare_for_training(self, model: SentenceT5 | T5) -> None:
         """Scales the vectors of a plain T5 to length 1 (Ni et al. 2021, section 3.2)."""
@@ -91,12 +91,12 @@ class T5Family(Family):
         vocabulary: Path | None = None,
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
-    ) -> tuple[SentenceT5, SentencePieceVectorizer]:
+    ) -> tuple[SentenceT5, SentencePieceTokenizer]:
         """A Sentence-T5; of a plain T5 the raw encoder of the paper's section 6.1."""
         _, config, _ = open_t5(checkpoint)
-        vectorizer = _vectorizer(checkpoint, vocabulary, config.vocabulary_size)
+        tokenizer = _tokenizer(checkpoint, vocabulary, config.vocabulary_size)
         model = read_sentence_t5(checkpoint, pooling=pooling, dtype=dtype, on_tensor=on_tensor)
-        return model, vectorizer
+        return model, tokenizer
 
     def lora_layers(self, model: SentenceT5 | T5) -> dict[str, LoRADense]:
         """The linear layers of the attentions and feed-forward layers in every block."""
@@ -116,28 +116,28 @@ class T5Family(Family):
         return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
 
-def _vectorizer(
+def _tokenizer(
     checkpoint: Checkpoint, vocabulary: Path | None, rows: int
-) -> SentencePieceVectorizer:
+) -> SentencePieceTokenizer:
     """The vocabulary that is named, else the folder's, else T5's where its size fits."""
     if vocabulary is not None:
-        vectorizer = SentencePieceVectorizer(vocabulary)
+        tokenizer = SentencePieceTokenizer(vocabulary)
     elif checkpoint.folder is not None:
-        vectorizer = SentencePieceVectorizer(read_sentencepiece_model(checkpoint.folder))
+        tokenizer = SentencePieceTokenizer(read_sentencepiece_model(checkpoint.folder))
     elif rows == T5_ROWS:
-        vectorizer = SentencePieceVectorizer()
+        tokenizer = SentencePieceTokenizer()
     else:
         raise ValueError(
             f"{checkpoint.where}: the table has {rows:,} rows, T5's has {T5_ROWS:,}: its "
             "vocabulary is another one. Give the file of its SentencePiece model (`vocabulary`, on "
             "the command line --vocabulary FILE)."
         )
-    if vectorizer.vocabulary_size > rows:
+    if tokenizer.vocabulary_size > rows:
         raise ValueError(
             f"{vocabulary or checkpoint.folder}: expected a vocabulary of at most {rows:,} pieces, "
-            f"the rows of the table; it has {vectorizer.vocabulary_size:,}."
+            f"the rows of the table; it has {tokenizer.vocabulary_size:,}."
         )
-    return vectorizer
+    return tokenizer
 
 
 FAMILY = T5Family()

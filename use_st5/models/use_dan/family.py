@@ -1,4 +1,4 @@
-"""USE-DAN among the families: its presets, text stage, storages and exported graph."""
+"""USE-DAN among the families: its presets, tokenizer, precisions and exported graph."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from use_st5.export.embedding_tables import EmbeddingTable, stored_table
 from use_st5.export.encoder_graph import EncoderGraph, graph_of, network_of
 from use_st5.models.family import Family
 from use_st5.models.use_dan.model import USE_DAN_PRESETS, USEDAN
-from use_st5.text.long_texts import are_long, fold
-from use_st5.text.ngram_vectorizer import NGramVectorizer
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.long_texts import are_long, fold
+from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 
 class USEDANFamily(Family):
@@ -23,8 +23,8 @@ class USEDANFamily(Family):
     name = "use_dan"
     model_types = (USEDAN,)
     presets = USE_DAN_PRESETS
-    vectorizers: ClassVar = {NGramVectorizer.kind: NGramVectorizer}
-    storages = ("float32", "int8")
+    tokenizers: ClassVar = {NGramTokenizer.kind: NGramTokenizer}
+    precisions = ("float32", "int8")
     learning_rates: ClassVar = {
         **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
         **{"labels": 1e-3, "inference": 1e-3},
@@ -36,7 +36,7 @@ class USEDANFamily(Family):
     frozen_when_fresh = ("encoder",)
 
     def graph(
-        self, model: USEDAN, vectorizer: Vectorizer, *, storage: str, max_length: int | None
+        self, model: USEDAN, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
         """The lean graph, whose texts are never padded."""
         if max_length is not None:
@@ -44,24 +44,24 @@ class USEDANFamily(Family):
                 "A USE-DAN reads texts of any length: leave max_length out. "
                 f"Received: max_length={max_length}"
             )
-        if not isinstance(vectorizer, NGramVectorizer):
+        if not isinstance(tokenizer, NGramTokenizer):
             raise ValueError(
-                f"A USE-DAN reads through an NGramVectorizer. Received: {type(vectorizer).__name__}"
+                f"A USE-DAN reads through an NGramTokenizer. Received: {type(tokenizer).__name__}"
             )
-        table = stored_table(model.embedding.embeddings, storage)
-        mean = MeanOfTerms(model, vectorizer, table)
+        table = stored_table(model.embedding.embeddings, precision)
+        mean = MeanOfTerms(model, tokenizer, table)
         vector = tf.TensorSpec([None, model.config.embedding_dim], tf.float32)
         network = network_of(
             lambda mean, training: model.network(mean, training=training), [vector], model
         )
         return EncoderGraph.of_model(
             model,
-            vectorizer,
+            tokenizer,
             table,
             max_length=None,
             embed_text=lambda text, training: network(mean.of_text(text, training), training),
             embed_ids=lambda ids, training: network(mean.of_ids(ids, training), training),
-            preprocess=graph_of(vectorizer.padded, [tf.TensorSpec([None], tf.string)]),
+            preprocess=graph_of(tokenizer.padded, [tf.TensorSpec([None], tf.string)]),
         )
 
 
@@ -70,16 +70,16 @@ class MeanOfTerms:
 
     Args:
         model: The USE-DAN.
-        vectorizer: Gives its terms.
+        tokenizer: Gives its terms.
         table: What its table is stored as.
     """
 
-    def __init__(self, model: USEDAN, vectorizer: NGramVectorizer, table: EmbeddingTable) -> None:
+    def __init__(self, model: USEDAN, tokenizer: NGramTokenizer, table: EmbeddingTable) -> None:
         text, row = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
         last, last_row = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.int32)
-        self._flat = graph_of(vectorizer.flat, [text])
-        self._pieces = graph_of(vectorizer.pieces, [text])
-        self._block = graph_of(vectorizer.block, [text, row, last, last_row])
+        self._flat = graph_of(tokenizer.flat, [text])
+        self._pieces = graph_of(tokenizer.pieces, [text])
+        self._block = graph_of(tokenizer.block, [text, row, last, last_row])
         self._table = table
         self._weights = _term_weights(model)
         self._width = model.config.embedding_dim

@@ -13,7 +13,7 @@ import numpy as np
 from use_st5.layers.l2_normalize import L2Normalize
 from use_st5.layers.ngram_embedding import NGramEmbedding
 from use_st5.layers.residual_feed_forward import ResidualFeedForward
-from use_st5.text.ngram_vocabulary import FIRST_TERM_ID, NGramVocabulary
+from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID, NGramVocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ class USEDAN(keras.Model):
         config: The model's shape; `USEDAN.from_preset` knows the named ones.
 
     Call arguments:
-        ids: int32 `[batch, length]` of n-gram ids, 0 = padding, as `NGramVectorizer.padded` makes
+        ids: int32 `[batch, length]` of n-gram ids, 0 = padding, as `NGramTokenizer.padded` makes
             them.
         training: Whether dropout acts.
 
@@ -213,7 +213,7 @@ def weigh_words(model: USEDAN, vocabulary: NGramVocabulary, *, a: float = _USUAL
 
     Args:
         model: As it was drawn.
-        vocabulary: Its text stage's.
+        vocabulary: Its tokenizer's.
         a: As in `word_weights`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The USE Transformer among the families: its presets, text stages, storages and graph."""
+"""The USE Transformer among the families: its presets, tokenizers, precisions and graph."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import Family
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS, USETransformer
-from use_st5.text.piece_vectorizer import PieceVectorizer
-from use_st5.text.token_vectorizer import UnigramVectorizer
-from use_st5.text.vectorizer import Vectorizer
+from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
+from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.tokenizers.tokenizer import Tokenizer
 
 
 class USETransformerFamily(Family):
@@ -20,8 +20,8 @@ class USETransformerFamily(Family):
     name = "use_transformer"
     model_types = (USETransformer,)
     presets = USE_TRANSFORMER_PRESETS
-    vectorizers: ClassVar = {kind.kind: kind for kind in (PieceVectorizer, UnigramVectorizer)}
-    storages = ("float32", "int8")
+    tokenizers: ClassVar = {kind.kind: kind for kind in (PieceTokenizer, UnigramTokenizer)}
+    precisions = ("float32", "int8")
     learning_rates: ClassVar = {
         **{"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
         **{"labels": 3e-4, "inference": 3e-4},
@@ -34,14 +34,14 @@ class USETransformerFamily(Family):
     def graph(
         self,
         model: USETransformer,
-        vectorizer: Vectorizer,
+        tokenizer: Tokenizer,
         *,
-        storage: str,
+        precision: str,
         max_length: int | None,
     ) -> EncoderGraph:
         """The graph over padded ids."""
-        table = stored_table(model.embedding.embeddings, storage)
-        return padded_graph(model, vectorizer, table=table, max_length=max_length)
+        table = stored_table(model.embedding.embeddings, precision)
+        return padded_graph(model, tokenizer, table=table, max_length=max_length)
 
     def longest(self, model: USETransformer) -> int:
         """The tokens that it was made for."""

@@ -88,7 +88,7 @@ class USETransformer(keras.Model):
         config: The model's shape; `USETransformer.from_preset` knows the named ones.
 
     Call arguments:
-        ids: int32 `[batch, length]` of token ids, 0 = padding, as `PieceVectorizer.padded` makes
+        ids: int32 `[batch, length]` of token ids, 0 = padding, as `PieceTokenizer.padded` makes
             them.
         training: Whether dropout acts.
 

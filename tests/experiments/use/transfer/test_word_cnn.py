@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.use.transfer.word_cnn import WordCNN
 from experiments.use.transfer.word_embedding import WordEmbedding
-from use_st5.text.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 VOCABULARY = NGramVocabulary(("a", "b", "c", "d"))
 IDS = np.array([[2, 3, 4], [5, 0, 0], [0, 0, 0]])

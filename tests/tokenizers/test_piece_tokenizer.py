@@ -1,0 +1,89 @@
+"""Unknown words in pieces, against BERT's own WordPiece and by hand."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from use_st5.tokenizers.ngram_vocabulary import EMPTY_ID, NGramVocabulary
+from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
+
+WORDS = ("the", "cat", "un", "funny", "cookie", "cutter", "-", "##funny", "##ly", "##l", "26", ",")
+VECTORIZER = PieceTokenizer(NGramVocabulary(WORDS, unigram_buckets=3))
+BUCKETS = range(2 + len(WORDS), 2 + len(WORDS) + 3)
+
+
+def terms(text: str, tokenizer: PieceTokenizer = VECTORIZER) -> list[str]:
+    """The text's ids as terms of the vocabulary."""
+    names = ("<padding>", "<empty>", *tokenizer.vocabulary.unigrams)
+    ids = tokenizer.padded(tf.constant([text])).numpy()[0]
+    return [names[i] if i < len(names) else "<bucket>" for i in ids]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cat", "the cat"),
+        ("unfunny", "un ##funny"),
+        ("unfunnyly cat", "un ##funny ##ly cat"),
+        ("cookie-cutter", "cookie - cutter"),
+        ("26,26", "26 , 26"),
+        ("cat-unfunnyl", "cat - un ##funny ##l"),
+        ("unq the", "un <bucket> the"),
+        ("東京", "<bucket>"),
+        ("cat é", "cat <bucket>"),
+    ],
+)
+def test_by_hand(text: str, expected: str) -> None:
+    assert terms(text) == expected.split()
+
+
+def test_rows_are_padded_cut_and_counted() -> None:
+    texts = tf.constant(["unfunny cat", "", "the", "   "])
+    ids = VECTORIZER.padded(texts).numpy()
+    assert ids.tolist() == [[4, 9, 3], [EMPTY_ID, 0, 0], [2, 0, 0], [EMPTY_ID, 0, 0]]
+    assert VECTORIZER.padded(texts, 2).numpy().tolist() == ids[:, :2].tolist()
+    assert VECTORIZER.token_ids(texts, 2).numpy().tolist() == ids[:, :2].tolist()
+    assert VECTORIZER.token_ids(texts, 5).shape == (4, 5)
+    assert VECTORIZER.token_counts(texts).numpy().tolist() == [3, 1, 1, 1]
+
+
+def test_nothing_and_long_words() -> None:
+    assert VECTORIZER.padded(tf.constant([], tf.string)).shape[0] == 0
+    assert terms("un" + "l" * 100_000) == ["un", *["##l"] * 7]
+    assert set(terms("q" * 100_000)) == {"<bucket>"}
+    assert terms(b"cat \xff\xfe".decode("latin-1"))[0] == "cat"
+    invalid = VECTORIZER.padded(tf.constant([b"cat \xff\xfeun"])).numpy()
+    assert invalid[0, 0] == 3
+
+
+def test_the_same_in_a_graph() -> None:
+    texts = tf.constant(["The unfunny cookie-cutter", "", "東京 unq"])
+    graph = tf.function(VECTORIZER.padded, input_signature=[tf.TensorSpec([None], tf.string)])
+    assert graph(texts).numpy().tolist() == VECTORIZER.padded(texts).numpy().tolist()
+
+
+def test_pieces_are_those_of_a_wordpiece_tokenizer() -> None:
+    """tensorflow-text's, on words that our vocabulary does not hold as a whole."""
+    text = pytest.importorskip("tensorflow_text")
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    longer = [
+        "breath",
+        "##taking",
+        "##ta",
+        "so",
+        "##der",
+        "##berg",
+        "der",
+        "un",
+        "##breath",
+        "##able",
+    ]
+    vocabulary = [*letters, *(f"##{letter}" for letter in letters), *longer, "[UNK]"]
+    peer = text.FastWordpieceTokenizer(
+        vocabulary, token_out_type=tf.string, no_pretokenization=True
+    )
+    ours = PieceTokenizer(NGramVocabulary(tuple(vocabulary)))
+    for word in ("breathtaking", "soderberg", "unbreathable", "takings", "sober", "derbreathta"):
+        pieces = [piece.decode() for piece in peer.tokenize([word]).flat_values.numpy()]
+        assert terms(word, ours) == pieces, word

@@ -1,0 +1,129 @@
+"""The contract of tokenizers, held by each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.models.toy_family import TrigramTokenizer
+from use_st5.tokenizers.byte_level_words import byte_letters
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
+from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.tokenizers.tokenizer import Tokenizer
+
+WORDS = ("the", "cat", "sat", "on", "mat", "##s", "##at", "c", "un")
+TEXTS = ["The cat sat on the mat.", "", "cats unsat 😀", "  \t", "don't", b"caf\xe9", "ΣΑΣ, 今日は"]
+
+
+def _sentencepieces() -> Tokenizer:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+
+    return SentencePieceTokenizer()
+
+
+def _wordpieces() -> Tokenizer:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
+
+    return WordPieceTokenizer(("[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, ".", "'", "don"))
+
+
+def _byte_pairs() -> Tokenizer:
+    special = ("<s>", "<pad>", "</s>", "<unk>")
+    merges = (("t", "h"), ("th", "e"), ("Ġ", "c"), ("a", "t"), ("Ġc", "at"))
+    pieces = (*special, *byte_letters(), *map("".join, merges))
+    return BytePairTokenizer({piece: number for number, piece in enumerate(pieces)}, merges)
+
+
+MAKERS: dict[str, Callable[[], Tokenizer]] = {
+    "ngrams": lambda: NGramTokenizer(
+        NGramVocabulary(WORDS, ("the cat",), unigram_buckets=3, bigram_buckets=2)
+    ),
+    "unigrams": lambda: UnigramTokenizer(NGramVocabulary(WORDS, unigram_buckets=3)),
+    "pieces": lambda: PieceTokenizer(NGramVocabulary(WORDS, unigram_buckets=3)),
+    "sentencepieces": _sentencepieces,
+    "wordpiece": _wordpieces,
+    "byte_pair": _byte_pairs,
+    "trigrams": TrigramTokenizer,
+}
+
+
+@pytest.fixture(scope="module", params=MAKERS)
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    made = MAKERS[request.param]()
+    assert isinstance(made, Tokenizer)
+    assert made.kind == request.param
+    return made
+
+
+def test_ids_are_padded_with_zeros_at_the_end(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.padded(tf.constant(TEXTS)).numpy()
+    assert ids.dtype == np.int32
+    assert ids.max() < tokenizer.vocabulary.size
+    lengths = np.count_nonzero(ids, axis=1)
+    for row, length in zip(ids, lengths, strict=True):
+        assert (row[:length] > 0).all()
+        assert not row[length:].any()
+
+
+def test_each_text_has_an_id(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.padded(tf.constant(["", " ", "a"])).numpy()
+    assert (np.count_nonzero(ids, axis=1) > 0).all()
+    assert (tokenizer.token_counts(tf.constant(TEXTS)).numpy() > 0).all()
+
+
+def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:
+    nothing = tf.constant([], tf.string)
+    assert tokenizer.padded(nothing).shape[0] == 0
+    assert tokenizer.token_counts(nothing).shape == (0,)
+
+
+def test_neighbours_and_order_change_nothing(tokenizer: Tokenizer) -> None:
+    together = tokenizer.padded(tf.constant(TEXTS)).numpy()
+    turned = tokenizer.padded(tf.constant(TEXTS[::-1])).numpy()[::-1]
+    np.testing.assert_array_equal(turned, together)
+    for text, row in zip(TEXTS, together, strict=True):
+        alone = tokenizer.padded(tf.constant([text])).numpy()[0]
+        np.testing.assert_array_equal(alone[alone > 0], row[row > 0])
+
+
+def test_cut_texts_are_beginnings(tokenizer: Tokenizer) -> None:
+    whole = tokenizer.padded(tf.constant(TEXTS)).numpy()
+    cut = tokenizer.padded(tf.constant(TEXTS), 3).numpy()
+    for short, long in zip(cut, whole, strict=True):
+        kept = short[short > 0]
+        # These end each text, a cut one too.
+        end = -1 if tokenizer.kind in ("sentencepieces", "wordpiece", "byte_pair") else None
+        np.testing.assert_array_equal(kept[:end], long[: len(kept)][:end])
+    tokens = tokenizer.token_ids(tf.constant(TEXTS), 3).numpy()
+    assert tokens.shape == (len(TEXTS), 3)
+    assert tokens.dtype == np.int32
+
+
+def test_rebuilt_from_the_assets_of_a_saved_model(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    root = tf.train.Checkpoint(tokenizer=tokenizer)
+    tf.saved_model.save(root, str(tmp_path / "model"))
+    moved = (tmp_path / "model").rename(tmp_path / "moved")
+    again = type(tokenizer).from_assets(moved / "assets")
+    assert again.vocabulary == tokenizer.vocabulary
+    for ids in (Tokenizer.padded, Tokenizer.token_counts):
+        name = ids.__name__
+        np.testing.assert_array_equal(
+            getattr(again, name)(tf.constant(TEXTS)), getattr(tokenizer, name)(tf.constant(TEXTS))
+        )
+
+
+def test_invalid_utf_8_is_read_as_replacement_characters(tokenizer: Tokenizer) -> None:
+    broken = [b"caf\xe9 the", b"\xff\xfe", b"a\xc3", b"\xed\xa0\x80 cat"]
+    cleaned = [text.decode("utf-8", "replace") for text in broken]
+    np.testing.assert_array_equal(
+        tokenizer.padded(tf.constant(broken)), tokenizer.padded(tf.constant(cleaned))
+    )

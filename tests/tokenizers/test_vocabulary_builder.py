@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+import tensorflow as tf
+
+from use_st5.tokenizers import vocabulary_builder
+from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
+from use_st5.tokenizers.vocabulary_builder import VocabularyBuilder, build_vocabulary
+
+SENTENCES = ["The cat sat.", "the cat didn't", "", "A cat, the cat", "zebra"]
+
+
+def test_by_hand() -> None:
+    vocabulary = build_vocabulary(
+        SENTENCES, num_unigrams=4, num_bigrams=2, unigram_buckets=3, bigram_buckets=5
+    )
+    # cat 4, the 3; then, once each, by their bytes: "," "." …; pairs: "the cat" 3, then ", the".
+    assert vocabulary.unigrams == ("cat", "the", ",", ".")
+    assert vocabulary.bigrams == ("the cat", ", the")
+    assert (vocabulary.unigram_buckets, vocabulary.bigram_buckets) == (3, 5)
+
+
+def test_equals_exact_counts_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocabulary_builder, "_BATCH", 7)
+    words = ["a", "b", "c.", "don't", "(x)", "é", "cannot"]
+    generator = random.Random(3)
+    lines = [" ".join(generator.choices(words, k=generator.randint(0, 9))) for _ in range(200)]
+    builder = VocabularyBuilder()
+    builder.add(lines[:90])
+    builder.add(line for line in lines[90:])
+    unigrams: Counter[bytes] = Counter()
+    bigrams: Counter[bytes] = Counter()
+    for tokens in PTBTokenizer()(tf.constant(lines)).to_list():
+        unigrams.update(tokens)
+        bigrams.update(a + b" " + b for a, b in zip(tokens, tokens[1:], strict=False))
+    assert builder.unigrams.counts == unigrams
+    assert builder.bigrams.counts == bigrams
+    assert builder.sentences == 200
+    vocabulary = builder.build(num_unigrams=5, num_bigrams=11)
+    assert vocabulary.unigrams == _top(unigrams, 5)
+    assert vocabulary.bigrams == _top(bigrams, 11)
+
+
+def test_bounded_memory_keeps_the_frequent_terms() -> None:
+    generator = random.Random(4)
+    frequent = [f"f{k}" for k in range(10)]
+
+    def lines() -> Iterator[str]:
+        for k in range(20_000):
+            yield f"{generator.choice(frequent)} rare{k} {generator.choice(frequent)}"
+
+    builder = VocabularyBuilder(max_terms=2000)
+    builder.add(lines())
+    assert len(builder.unigrams.counts) <= 2000
+    assert 0 < builder.unigrams.error <= 60_000 / 1001
+    assert sorted(builder.build(num_unigrams=10).unigrams) == frequent
+
+
+def test_options() -> None:
+    builder = VocabularyBuilder()
+    builder.add(SENTENCES)
+    assert builder.build(num_unigrams=9, num_bigrams=9, min_count=2).unigrams == ("cat", "the")
+    assert builder.build(num_unigrams=9, num_bigrams=9, min_count=2).bigrams == ("the cat",)
+    # Words to include always take places, are tokenized, and stand by their count.
+    always = ["Zebra", "cannot", "the"]
+    vocabulary = builder.build(num_unigrams=5, min_count=2, always=always)
+    assert vocabulary.unigrams == ("cat", "the", "zebra", "can", "not")
+    assert builder.build(num_unigrams=4, always=always).unigrams == ("the", "zebra", "can", "not")
+    with pytest.raises(ValueError, match="num_unigrams=3 words in `always`, received 4"):
+        builder.build(num_unigrams=3, always=always)
+    with pytest.raises(ValueError, match="received -1 and 0"):
+        builder.build(num_unigrams=-1)
+    assert builder.build(num_unigrams=0).size == 3
+
+
+def test_nothing_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    assert build_vocabulary([], num_unigrams=5, num_bigrams=5).unigrams == ()
+    vocabulary = build_vocabulary(iter(SENTENCES), num_unigrams=1, show_progress=True)
+    assert vocabulary.unigrams == ("cat",)
+    shown = capsys.readouterr()
+    assert "Counting" in shown.err
+    assert not shown.out
+
+
+def test_order_of_the_sentences_does_not_matter() -> None:
+    options = {"num_unigrams": 6, "num_bigrams": 6}
+    assert build_vocabulary(SENTENCES, **options) == build_vocabulary(SENTENCES[::-1], **options)
+
+
+def _top(counts: Counter[bytes], number: int) -> tuple[str, ...]:
+    ordered = sorted(counts, key=lambda term: (-counts[term], term))
+    return tuple(term.decode() for term in ordered[:number])

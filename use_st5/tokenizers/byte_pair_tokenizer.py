@@ -1,0 +1,309 @@
+"""Sentences to the ids of RoBERTa's byte pairs, inside the TensorFlow graph, by core ops alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from use_st5._records import Count, read_bounded, read_record
+from use_st5.tokenizers.byte_level_words import ByteLevelWords, byte_letters
+from use_st5.tokenizers.code_points import spread
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
+
+# Bytes of a file: sixty times those of RoBERTa.
+FILE_LIMIT = 2**26
+
+_START, _PADDING, _SEPARATOR = "<s>", "<pad>", "</s>"
+# Ids are below this, so that two of them are one key of 64 bits.
+_MOST_IDS = 2**24
+_NO_RANK = 2**30
+_UNKNOWN = -1
+
+_VOCABULARY_ASSET, _MERGES_ASSET = "vocab.json", "merges.txt"
+_REMEDY = "Give the vocab.json and the merges.txt of a RoBERTa."
+
+
+@dataclasses.dataclass(frozen=True)
+class BytePairVocabulary:
+    """What tells a vocabulary of byte pairs from another.
+
+    Attributes:
+        size: The largest id, plus 1.
+        sha256: Of the pieces, their ids and the merges.
+    """
+
+    size: int
+    sha256: str
+
+
+class BytePairTokenizer(FramedTokenizer):
+    """Maps sentences to the ids of their byte pairs, between `<s>` and `</s>`.
+
+    The ids are those of Hugging Face's `RobertaTokenizerFast` (without `add_prefix_space`), but for
+    two: here `<pad>` has the id 0 and `<s>` the id 1, there it is the other way round. Special
+    tokens in a text are no special ones here.
+
+    The bytes of a word are its first pieces; of all neighbours that the list of merges knows, those
+    that stand first in it become one, again and again. All words of a batch that are no piece as a
+    whole are merged at once, each distinct one once. A word without white space takes as many
+    rounds as it has different merges: one of a megabyte, some minutes.
+
+    Args:
+        pieces: Piece → id as in Hugging Face's `vocab.json`, where a byte is one letter.
+        merges: Pairs of pieces, the first to be merged first, as in `merges.txt`.
+
+    Raises:
+        ValueError: The vocabulary does not begin with `<s>` and `<pad>`, has no `</s>`, lacks a
+            byte or what a merge makes, or gives an id twice; or there are no merges.
+    """
+
+    kind: ClassVar[str] = "byte_pair"
+    keeps_spaces: ClassVar[bool] = True
+
+    def __init__(self, pieces: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
+        _check_pieces(pieces)
+        mask = pieces.get("<mask>")
+        super().__init__(start=1, separator=pieces[_SEPARATOR], unknown=None, between=2, mask=mask)
+        contents = {
+            _VOCABULARY_ASSET: json.dumps(dict(pieces), ensure_ascii=False),
+            _MERGES_ASSET: "".join(f"{one} {two}\n" for one, two in merges),
+        }
+        digest = hashlib.sha256("\0".join(contents.values()).encode())
+        self.vocabulary = BytePairVocabulary(
+            size=max(pieces.values()) + 1, sha256=digest.hexdigest()
+        )
+        self._words = ByteLevelWords()
+        letters = byte_letters()
+        self._bytes = tf.constant([pieces[letter] for letter in letters], tf.int32)
+        ranks, merged = _merge_table(pieces, merges)
+        self._merged = tf.constant([*merged, 0], tf.int32)
+        self._last = len(merged)
+        self._ranks = _table([*ranks], [*ranks.values()], tf.int64, default=_NO_RANK)
+        self._wholes = self._whole_words(pieces, letters)
+        self._assets = self._written(contents)
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """The tokenizer of an exported model, by the files in its assets."""
+        return cls(read_pieces(folder / _VOCABULARY_ASSET), read_merges(folder / _MERGES_ASSET))
+
+    def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of the texts alone, without special tokens.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch, (pieces)]`.
+        """
+        words, splits = self._words(text)
+        whole = self._wholes.lookup(words)
+        spelled = tf.where(whole == _UNKNOWN)
+        values, splits = tf.cond(
+            tf.size(spelled) > 0,
+            lambda: self._spelled_out(words, splits, whole, spelled),
+            lambda: (whole, splits),
+        )
+        return tf.RaggedTensor.from_row_splits(values, tf.cast(splits, tf.int64), validate=False)
+
+    def _spelled_out(
+        self, words: tf.Tensor, splits: tf.Tensor, whole: tf.Tensor, spelled: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Ids and splits of texts, some of whose words are several pieces.
+
+        Args:
+            words: string `[words]`.
+            splits: The word that each text begins with, int32 `[batch + 1]`.
+            whole: The id of each word that is one piece, int32 `[words]`.
+            spelled: The places of the others, int64 `[others, 1]`.
+        """
+        distinct, places = tf.unique(tf.gather_nd(words, spelled))
+        ids, rows = self._merge(distinct)
+        number = tf.size(distinct)
+        sizes = tf.math.bincount(rows, minlength=number, dtype=tf.int32)
+        firsts = tf.math.unsorted_segment_min(tf.range(tf.size(rows)), rows, number)
+        # Where the ids of each word stand: one in `whole`, or those of its pieces behind these.
+        begins = tf.tensor_scatter_nd_update(
+            tf.range(tf.size(whole)), spelled, tf.size(whole) + tf.gather(firsts, places)
+        )
+        lengths = tf.tensor_scatter_nd_update(
+            tf.ones_like(whole), spelled, tf.gather(sizes, places)
+        )
+        owners, columns = spread(lengths)
+        values = tf.gather(tf.concat([whole, ids], axis=0), tf.gather(begins, owners) + columns)
+        ends = tf.concat([[0], tf.cumsum(lengths)], axis=0)
+        return values, tf.gather(ends, splits)
+
+    def _merge(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The pieces of words, those of each end to end, the words in any order.
+
+        Args:
+            words: string `[words]`.
+
+        Returns:
+            `(ids, rows)`, both int32 `[pieces]`: the ids, and for each the word it belongs to.
+        """
+        joined = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
+        ids = tf.gather(self._bytes, tf.cast(joined, tf.int32))
+        rows = tf.repeat(tf.range(tf.size(words)), tf.strings.length(words))
+        none = ids[:0]
+        state = (ids, rows, self._ranks_of(ids, rows, tf.range(tf.size(ids))), none, none)
+        shapes = (tf.TensorShape([None]),) * len(state)
+        *_, ids, rows = tf.while_loop(
+            lambda ids, *_: tf.size(ids) > 0, self._merge_once, state, shape_invariants=shapes
+        )
+        return ids, rows
+
+    def _merge_once(
+        self, ids: tf.Tensor, rows: tf.Tensor, ranks: tf.Tensor, *done: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        """Merges the first of the pairs of each word.
+
+        Args:
+            ids: Of the pieces of the words that are not done, int32 `[pieces]`.
+            rows: The word of each.
+            ranks: Of each and the next of its word.
+            done: Ids and words of the others.
+
+        Returns:
+            The same afterwards; words without any pair are done.
+        """
+        best = tf.gather(tf.math.segment_min(ranks, rows), rows)
+        going = best < _NO_RANK
+        done = tuple(
+            tf.concat([old, tf.boolean_mask(new, ~going)], axis=0)
+            for old, new in zip(done, (ids, rows), strict=True)
+        )
+        merged = _without_overlaps((ranks == best) & going)
+        ids = tf.where(merged, tf.gather(self._merged, tf.minimum(ranks, self._last)), ids)
+        kept = tf.where(going & ~tf.pad(merged, [[1, 0]])[:-1])[:, 0]
+        ids, rows, ranks, merged = (tf.gather(each, kept) for each in (ids, rows, ranks, merged))
+        stale = tf.where(merged | tf.pad(merged, [[0, 1]])[1:])
+        changed = self._ranks_of(ids, rows, tf.cast(stale[:, 0], tf.int32))
+        return ids, rows, tf.tensor_scatter_nd_update(ranks, stale, changed), *done
+
+    def _ranks_of(self, ids: tf.Tensor, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The place in the list of merges of some pieces and the next of their words, int32."""
+        behind = tf.minimum(places + 1, tf.size(ids) - 1)
+        one, two = (tf.cast(tf.gather(ids, each), tf.int64) for each in (places, behind))
+        same = (tf.gather(rows, places) == tf.gather(rows, behind)) & (places < behind)
+        ranks = tf.cast(self._ranks.lookup(one * _MOST_IDS + two), tf.int32)
+        return tf.where(same, ranks, _NO_RANK)
+
+    def _whole_words(
+        self, pieces: Mapping[str, int], letters: Sequence[str]
+    ) -> tf.lookup.StaticHashTable:
+        """The words that are one piece: those that their own bytes are merged to."""
+        codes = {letter: byte for byte, letter in enumerate(letters)}
+        words = [
+            bytes(codes[each] for each in piece)
+            for piece in pieces
+            if piece and codes.keys() >= set(piece)
+        ]
+        ids, rows = (each.numpy() for each in self._merge(tf.constant(words)))
+        single = np.bincount(rows, minlength=len(words))[rows] == 1
+        known = [words[row] for row in rows[single]]
+        return _table(known, ids[single].tolist(), tf.int32, default=_UNKNOWN)
+
+
+def read_pieces(path: Path) -> dict[str, int]:
+    """The pieces of a `vocab.json` and their ids.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is something else.
+    """
+    return read_record(path, dict[str, Count], remedy=_REMEDY, limit=FILE_LIMIT)
+
+
+def read_merges(path: Path) -> list[tuple[str, str]]:
+    """The pairs of a `merges.txt`, one a line.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is something else.
+    """
+    content = read_bounded(path, limit=FILE_LIMIT, remedy=_REMEDY)
+    try:
+        lines = content.decode().replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected UTF-8, received other bytes. {_REMEDY}") from error
+    merges = []
+    for number, line in enumerate(lines, 1):
+        if line and not line.startswith("#version"):
+            one, space, two = line.partition(" ")
+            if not (one and space and two) or " " in two:
+                raise ValueError(
+                    f"{path}:{number}: expected two pieces with a space between, received "
+                    f"{line[:80]!r}. {_REMEDY}"
+                )
+            merges.append((one, two))
+    return merges
+
+
+def _check_pieces(pieces: Mapping[str, int]) -> None:
+    first = [pieces.get(each) for each in (_START, _PADDING)]
+    if first != [0, 1] or _SEPARATOR not in pieces:
+        raise ValueError(
+            f"Expected a vocabulary of byte pairs that begins with {_START} and {_PADDING}, with "
+            f"{_SEPARATOR} in it, received ids {first} and {pieces.get(_SEPARATOR)} for these. "
+            f"{_REMEDY}"
+        )
+    if len({*pieces.values()}) < len(pieces) or max(pieces.values()) >= _MOST_IDS:
+        raise ValueError(
+            f"Expected an id below {_MOST_IDS:,} for each of the {len(pieces):,} pieces alone, "
+            f"received {len({*pieces.values()}):,} up to {max(pieces.values()):,}. {_REMEDY}"
+        )
+    if missing := [letter for letter in byte_letters() if letter not in pieces]:
+        raise ValueError(
+            f"Expected a piece for each of the 256 bytes, received none for {len(missing)} of "
+            f"them, {missing[0]!r} the first. {_REMEDY}"
+        )
+
+
+def _merge_table(
+    pieces: Mapping[str, int], merges: Sequence[tuple[str, str]]
+) -> tuple[dict[int, int], list[int]]:
+    """The rank of each pair of ids, and what becomes of the pair of each rank."""
+    if not merges:
+        raise ValueError(f"Expected a list of merges, received an empty one. {_REMEDY}")
+    ranks, merged, letters = {}, [], frozenset(byte_letters())
+    for rank, (one, two) in enumerate(merges):
+        if not ({one, two, one + two} <= pieces.keys() and letters >= {*one, *two}):
+            raise ValueError(
+                f"Expected merges of pieces to pieces, received {one!r} and {two!r} (number "
+                f"{rank + 1:,}), which are none or make none. {_REMEDY}"
+            )
+        # The last of several that are the same counts, as in Hugging Face's.
+        ranks[pieces[one] * _MOST_IDS + pieces[two]] = rank
+        merged.append(pieces[one + two])
+    return ranks, merged
+
+
+def _table(
+    keys: Sequence[bytes | int], values: Sequence[int], dtype: tf.DType, *, default: int
+) -> tf.lookup.StaticHashTable:
+    kind = tf.string if dtype == tf.int32 else tf.int64
+    initializer = tf.lookup.KeyValueTensorInitializer(
+        tf.constant(keys, kind, shape=[len(keys)]), tf.constant(values, dtype, shape=[len(values)])
+    )
+    return tf.lookup.StaticHashTable(initializer, default)
+
+
+def _without_overlaps(merged: tf.Tensor) -> tf.Tensor:
+    """Of pairs in a row, such as the two of "aaa", each second one stays, from the left."""
+    follows = merged & tf.pad(merged, [[1, 0]])[:-1]
+
+    def apart() -> tf.Tensor:
+        places = tf.range(tf.size(merged))
+        run = tf.cumsum(tf.cast(~follows, tf.int32)) - 1
+        return merged & ((places - tf.gather(tf.boolean_mask(places, ~follows), run)) % 2 == 0)
+
+    return tf.cond(tf.reduce_any(follows), apart, lambda: merged)

@@ -1,0 +1,236 @@
+"""Tokenizers that frame each text with special tokens, as BERT and RoBERTa do."""
+
+from __future__ import annotations
+
+import abc
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from use_st5.tokenizers.long_texts import beginnings, counted
+from use_st5.tokenizers.tokenizer import Vocabulary
+
+
+def written_assets(owner: tf.Module, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
+    """The files of a tokenizer as a SavedModel tracks them.
+
+    Args:
+        owner: They must be there when a SavedModel is written: they live as long as this object.
+        contents: By their names.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(content.encode())
+    return [tf.saved_model.Asset(str(folder / name)) for name in contents]
+
+
+class FramedTokenizer(tf.Module, abc.ABC):
+    """Maps texts, and pairs of texts, to the ids of their pieces between special tokens.
+
+    A text is `start … separator`, a pair `start A separator B separator`, where RoBERTa has two
+    separators in the middle. A text that is too long is cut before the special tokens are added.
+    No text contains a special token: one that is spelled out, such as "[SEP]", is read as the
+    characters that it is made of.
+
+    Memory: of a long text (`use_st5.tokenizers.long_texts`) no more is tokenized at a time than a
+    block, or than `max_tokens` need, if it has single spaces between ASCII characters.
+
+    Args:
+        start: The id before a text.
+        separator: The id behind it.
+        unknown: The id of what the vocabulary cannot spell, if there is one.
+        between: Separators between the two texts of a pair.
+        mask: The id that stands for a hidden word, if there is one.
+
+    Attributes:
+        vocabulary: What tells this vocabulary from another.
+        separator: The id behind a text.
+        mask: The id that stands for a hidden word; None: the vocabulary has none.
+    """
+
+    vocabulary: Vocabulary
+
+    # Whether a piece may begin with the space before it, which is then no mere separator.
+    keeps_spaces: ClassVar[bool]
+
+    def __init__(
+        self, *, start: int, separator: int, unknown: int | None, between: int, mask: int | None
+    ) -> None:
+        super().__init__()
+        self.separator = separator
+        self.mask = mask
+        self._start = start
+        self._unknown = unknown
+        self._between = between
+
+    @abc.abstractmethod
+    def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of the texts alone, without special tokens.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch, (pieces)]`.
+        """
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """The ids of each text in a row, padded with 0.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text at most, the special ones included; None cuts nothing.
+
+        Returns:
+            int32 `[batch, length]`, where the length is that of the longest row.
+
+        Raises:
+            ValueError: `max_tokens` leaves no room for a piece.
+        """
+        room = _room(max_tokens, special=2, texts=1)
+        pieces = self._beginnings(text, room)
+        rows = pieces.to_tensor()
+        lengths = tf.cast(pieces.row_lengths(), tf.int32)
+        if room is not None:
+            rows, lengths = rows[:, :room], tf.minimum(lengths, room)
+        # Fewer operations than a concatenation of ragged tensors, which one sentence would feel.
+        rows = tf.pad(rows, [[0, 0], [1, 1]])
+        columns = tf.range(tf.shape(rows)[1])
+        rows = tf.where(columns == lengths[:, None] + 1, self.separator, rows)
+        return tf.where(columns == 0, self._start, rows)
+
+    def padded_pairs(
+        self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
+    ) -> tf.Tensor:
+        """The ids of each pair of texts in a row, padded with 0.
+
+        Args:
+            first: string `[batch]`.
+            second: string `[batch]`.
+            max_tokens: Ids of a pair at most, the special ones included. Of a pair that is too
+                long the longer text is cut, and both where both have more than half of the room.
+                None cuts nothing.
+
+        Returns:
+            int32 `[batch, length]`, where the length is that of the longest row.
+
+        Raises:
+            ValueError: `max_tokens` leaves no room for a piece of each.
+        """
+        room = _room(max_tokens, special=2 + self._between, texts=2)
+        # Which of the two is longer counts also where both are too long.
+        one, two = self._beginnings(first, room), self._beginnings(second, room)
+        if room is not None:
+            lengths = _longest_first(one.row_lengths(), two.row_lengths(), room)
+            one, two = (_cut(*each) for each in zip((one, two), lengths, strict=True))
+        between = self._column(one, [self.separator] * (self._between - 1))
+        end = self._column(one, [self.separator])
+        return tf.concat([self._framed(one), between, two, end], axis=1).to_tensor()
+
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The ids of `padded` in rows of one length (training arrays).
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: As in `padded`.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        ids = self.padded(text, max_tokens)
+        return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many ids each text has uncut, the special ones among them.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`.
+        """
+
+        def number(text: tf.Tensor) -> tf.Tensor:
+            return tf.cast(self.pieces(text).row_lengths(), tf.int32)
+
+        return counted(text, number, keep_spaces=self.keeps_spaces) + 2
+
+    def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+        """How many ids each pair of texts has uncut, the special ones among them.
+
+        Args:
+            first: string `[batch]`.
+            second: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`.
+        """
+        # Counted alone each has its own start and separator.
+        return self.token_counts(first) + self.token_counts(second) + self._between - 2
+
+    def single_ids(self, words: Sequence[str]) -> np.ndarray:
+        """The id of each word that is exactly one piece of the vocabulary, 0 of every other.
+
+        Args:
+            words: As they stand in a text.
+
+        Returns:
+            int32 `[words]`.
+        """
+        pieces = self.pieces(tf.constant([*words], tf.string))
+        single = pieces.row_lengths() == 1
+        ids = _cut(pieces, tf.ones_like(pieces.row_lengths())).to_tensor(shape=[None, 1])[:, 0]
+        known = single if self._unknown is None else single & (ids != self._unknown)
+        return tf.where(known, ids, 0).numpy()
+
+    def _written(self, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
+        """The files of this tokenizer by their names, as a SavedModel tracks them."""
+        return written_assets(self, contents)
+
+    def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
+        """The pieces of each text, of a very long one at least the first `room` of them."""
+        return self.pieces(text if room is None else beginnings(text, room))
+
+    def _framed(self, pieces: tf.RaggedTensor) -> tf.RaggedTensor:
+        """The pieces between a start and a separator."""
+        ends = (self._column(pieces, [each]) for each in (self._start, self.separator))
+        return tf.concat([next(ends), pieces, next(ends)], axis=1)
+
+    def _column(self, pieces: tf.RaggedTensor, ids: list[int]) -> tf.Tensor:
+        """The same ids for each row."""
+        return tf.tile(tf.constant([ids], tf.int32), [pieces.nrows(out_type=tf.int32), 1])
+
+
+def _room(max_tokens: int | None, *, special: int, texts: int) -> int | None:
+    """How many pieces fit beside the special tokens."""
+    if max_tokens is not None and max_tokens < special + texts:
+        raise ValueError(
+            f"Expected max_tokens to be at least {special + texts}, received {max_tokens}."
+        )
+    return None if max_tokens is None else max_tokens - special
+
+
+def _longest_first(one: tf.Tensor, two: tf.Tensor, room: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """What is left of two lengths where the longer one is cut first, as Hugging Face's do."""
+    half = tf.constant(room // 2, one.dtype)
+    short, long = tf.minimum(one, two), tf.maximum(one, two)
+    both = 2 * short > room
+    left = tf.where(both, half, short)
+    rest = tf.where(both, room - half, tf.minimum(long, room - left))
+    return tf.where(one > two, rest, left), tf.where(one > two, left, rest)
+
+
+def _cut(pieces: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """The first pieces of each row, as many as its length says."""
+    columns = tf.range(tf.size(pieces.values, tf.int64)) - tf.gather(
+        pieces.row_starts(), pieces.value_rowids()
+    )
+    kept = columns < tf.gather(lengths, pieces.value_rowids())
+    return tf.ragged.boolean_mask(pieces, pieces.with_values(kept))

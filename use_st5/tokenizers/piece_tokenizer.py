@@ -1,0 +1,90 @@
+"""Sentences to the ids of their tokens, unknown words in pieces, inside the TensorFlow graph."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import tensorflow as tf
+
+from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
+from use_st5.tokenizers.token_tokenizer import TokenTokenizer
+
+_UNKNOWN = -1
+# Letters of the longest piece, and pieces of a word that count: what is beyond says nothing more.
+_PIECE_LETTERS = 16
+_MOST_PIECES = 8
+
+
+class PieceTokenizer(TokenTokenizer):
+    """Maps sentences to ids of tokens; a token that is unknown becomes several.
+
+    An unknown token is cut at its punctuation ("cookie-cutter", "26,000"); a part that is still
+    unknown is cut into the longest known pieces from left to right, as WordPiece does (Wu et al.
+    2016, arXiv 1609.08144): a word of the vocabulary first, then pieces marked "##". Where no piece
+    fits, the rest of the part has the id of its hash bucket.
+
+    Args:
+        vocabulary: The words, the marked pieces among them, and their ids; no bi-grams.
+
+    Raises:
+        ValueError: The vocabulary holds bi-grams or buckets for them.
+    """
+
+    kind: ClassVar[str] = "pieces"
+
+    def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The ids of tokens, one or more for each, and the row of each id."""
+        parts, owners = self._parts(tokens)
+        known = self._ngrams.table.lookup(parts)
+        unknown = tf.where(known == _UNKNOWN)
+        pieces = self._pieces(tf.gather_nd(parts, unknown))
+        # One row a part, one column a piece, 0 where there is none.
+        every = tf.pad(known[:, None], [[0, 0], [0, _MOST_PIECES - 1]])
+        every = tf.tensor_scatter_nd_update(every, unknown, pieces)
+        kept = tf.where(every > 0)
+        rows = tf.gather(positions[:, 0], tf.gather(owners, kept[:, 0]))
+        return tf.cast(tf.gather_nd(every, kept), tf.int32), tf.cast(rows, tf.int32)
+
+    def _parts(self, tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The tokens, unknown ones cut at punctuation, and for each part the token it is of."""
+        cut = tf.strings.regex_replace(tokens, r"([^\pL\pM\pN])", r" \1 ")
+        spaced = tf.where(self._ngrams.table.lookup(tokens) == _UNKNOWN, cut, tokens)
+        positions, parts, _ = tf.raw_ops.StringSplitV2(input=spaced, sep="")
+        return parts, positions[:, 0]
+
+    def _pieces(self, words: tf.Tensor) -> tf.Tensor:
+        """The ids of unknown words' pieces, int64 `[words, _MOST_PIECES]`, 0 = none."""
+
+        def more(step: tf.Tensor, rest: tf.Tensor, _found: tf.Tensor) -> tf.Tensor:
+            return (step < _MOST_PIECES) & tf.reduce_any(tf.strings.length(rest) > 0)
+
+        def cut(step: tf.Tensor, rest: tf.Tensor, found: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            ids, rest = self._longest(rest, tf.where(step > 0, PIECE_MARK, ""))
+            place = tf.one_hot(step, _MOST_PIECES, dtype=tf.int64)
+            return step + 1, rest, found + ids[:, None] * place
+
+        found = tf.zeros([tf.size(words), _MOST_PIECES], tf.int64)
+        # A loop in the graph, not in Python: the exported file holds its body once.
+        return tf.while_loop(more, cut, (tf.constant(0), words, found))[-1]
+
+    def _longest(self, rest: tf.Tensor, mark: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The id of each text's longest known beginning, 0 for an empty one, and what remains."""
+        letters = tf.strings.length(rest, unit="UTF8_CHAR")
+        # It looks at every beginning at once; of a long word it repeats no more than these.
+        sizes = tf.range(1, _PIECE_LETTERS + 1)
+        longest = tf.strings.substr(rest, 0, _PIECE_LETTERS, unit="UTF8_CHAR")
+        beginnings = tf.strings.substr(
+            tf.repeat(longest, _PIECE_LETTERS),
+            tf.zeros([tf.size(rest) * _PIECE_LETTERS], tf.int32),
+            tf.tile(sizes, [tf.size(rest)]),
+            unit="UTF8_CHAR",
+        )
+        known = self._ngrams.table.lookup(tf.strings.join([mark, beginnings]))
+        known = tf.reshape(known, [-1, _PIECE_LETTERS])
+        fits = (known != _UNKNOWN) & (sizes <= letters[:, None])
+        size = tf.reduce_max(tf.where(fits, sizes, 0), axis=1)
+        best = tf.gather(known, tf.maximum(size - 1, 0), axis=1, batch_dims=1)
+        none = tf.zeros_like(best)
+        ids = tf.where(size > 0, best, tf.where(letters > 0, self._ngrams.buckets(rest), none))
+        left = tf.strings.substr(rest, tf.minimum(size, letters), letters, unit="UTF8_CHAR")
+        return ids, tf.where(size > 0, left, "")

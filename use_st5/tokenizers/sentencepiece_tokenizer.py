@@ -1,0 +1,203 @@
+"""Sentences to the ids of their pieces by a SentencePiece model, inside the TensorFlow graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from use_st5._imports import require
+from use_st5._records import read_bounded
+from use_st5.tokenizers.long_texts import as_utf8, beginnings, counted
+
+T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
+
+# Bytes of a SentencePiece model or of a `tokenizer.json`: four times those of mT5.
+MODEL_LIMIT = 2**26
+
+# The first of the 256 pieces by which a vocabulary like mT5's spells what it has no piece for.
+_BYTE_PIECE = b"<0x00>"
+
+# The files of an exported model: the SentencePiece model, and the ids of its pieces where it is a
+# part of a larger vocabulary.
+_MODEL_ASSET, _IDS_ASSET = "sentencepiece.model", "piece_ids.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencePieceVocabulary:
+    """What tells a vocabulary of pieces from another.
+
+    Attributes:
+        size: The largest id, plus 1.
+        sha256: Of the SentencePiece model.
+    """
+
+    size: int
+    sha256: str
+
+
+class SentencePieceTokenizer(tf.Module):
+    """Maps sentences to the ids of their pieces, each ending in the end-of-sentence token.
+
+    The ids are those of the `sentencepiece` package. (tensorflow-text's older
+    `SentencepieceTokenizer` cuts some words otherwise, "Hmmm" for example; its
+    `FastSentencepieceTokenizer`, which is used here, does not. But it knows no bytes: of a
+    vocabulary that spells unknown characters by their bytes, as mT5's, it would make them all one
+    unknown token; there the older one is used.) The model becomes a constant of the graph, and an
+    asset for `from_assets`; a SavedModel needs nothing but tensorflow-text.
+
+    A text that is too long is cut before the end-of-sentence token is added, as T5's own pipeline
+    does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence. What
+    is no UTF-8 is read as U+FFFD, as Python's `bytes.decode` with errors "replace" does.
+
+    Memory: of a long text (`use_st5.tokenizers.long_texts`) no more is tokenized at a time than a
+    block, or than `max_tokens` need, if it has single spaces between ASCII characters. A stretch
+    without them takes about 40 times its size.
+
+    Args:
+        model: The SentencePiece model, its bytes or the path of its file (`spiece.model`); by
+            default T5's English one, which comes with the package.
+        piece_ids: The id of each piece in the vocabulary that the model is a part of, ascending
+            from 0 for padding and 1 for the end of a sentence; ids beyond the last piece are left
+            out. None: the model is a whole vocabulary.
+
+    Attributes:
+        eos_id: Id of the end-of-sentence token.
+        vocabulary: What tells this vocabulary from another.
+
+    Raises:
+        ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
+        FileNotFoundError: There is no such file.
+        ValueError: It is no SentencePiece model, or `piece_ids` does not fit it.
+    """
+
+    kind: ClassVar[str] = "sentencepieces"
+    eos_id = 1
+
+    def __init__(
+        self,
+        model: bytes | str | os.PathLike[str] = T5_VOCABULARY,
+        *,
+        piece_ids: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(name="sentencepiece_tokenizer")
+        text = require("tensorflow_text", "text")
+        proto = (
+            model
+            if isinstance(model, bytes)
+            else read_bounded(model, limit=MODEL_LIMIT, remedy="Give a SentencePiece model.")
+        )
+        spells = _BYTE_PIECE in proto
+        kind = text.SentencepieceTokenizer if spells else text.FastSentencepieceTokenizer
+        try:
+            self._tokenizer = kind(model=proto, add_eos=False)
+            pieces = int(self._tokenizer.vocab_size())
+            if not pieces:
+                raise ValueError("it has no pieces")
+        except Exception as error:  # the converter's own kinds differ between versions
+            name = "the bytes given" if isinstance(model, bytes) else os.fspath(model)
+            raise ValueError(
+                f"Expected a SentencePiece model, could not read {name} as one "
+                f"({type(error).__name__}: {error})."
+            ) from error
+        ids = range(pieces) if piece_ids is None else list(piece_ids)[:pieces]
+        if len(ids) < pieces or [*ids[:2]] != [0, 1] or (np.diff(ids) <= 0).any():
+            raise ValueError(
+                f"piece_ids: expected an id for each of the {pieces} pieces, ascending from 0 and "
+                f"1, received {len(ids)}, the first of them {[*ids[:4]]}."
+            )
+        digest = hashlib.sha256(proto).hexdigest()
+        self.vocabulary = SentencePieceVocabulary(size=ids[-1] + 1, sha256=digest)
+        self._piece_ids = None if piece_ids is None else tf.constant(ids, tf.int32)
+        self._assets = self._written(proto, None if piece_ids is None else ids)
+
+    def _written(self, proto: bytes, ids: Sequence[int] | None) -> list[tf.saved_model.Asset]:
+        """The files of this tokenizer, as a SavedModel tracks them."""
+        # They must be there when a SavedModel is written: they live as long as this object.
+        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        (folder / _MODEL_ASSET).write_bytes(proto)
+        if ids is not None:
+            (folder / _IDS_ASSET).write_text("\n".join(map(str, ids)), encoding="utf-8")
+        return [tf.saved_model.Asset(str(path)) for path in sorted(folder.iterdir())]
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """The tokenizer of an exported model, by the SentencePiece model in its assets."""
+        path = folder / _IDS_ASSET
+        ids = None
+        if path.is_file():
+            try:
+                ids = [*map(int, path.read_text(encoding="utf-8").split())]
+            except ValueError as error:
+                raise ValueError(f"{path}: expected one number a line ({error}).") from error
+        return cls(folder / _MODEL_ASSET, piece_ids=ids)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The largest id, plus 1."""
+        return self.vocabulary.size
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """The ids of each text in a row, padded with 0.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text at most, the end-of-sentence token included; None cuts
+                nothing.
+
+        Returns:
+            int32 `[batch, length]`, where the length is that of the longest row.
+
+        Raises:
+            ValueError: `max_tokens` leaves no room for a piece.
+        """
+        if max_tokens is not None and max_tokens < 2:
+            raise ValueError(f"Expected max_tokens to be at least 2, received {max_tokens}.")
+        text = as_utf8(text)
+        if max_tokens is not None:
+            text = beginnings(text, max_tokens)
+        pieces = self._tokenizer.tokenize(text)
+        if max_tokens is not None:
+            pieces = pieces[:, : max_tokens - 1]
+        if self._piece_ids is not None:
+            pieces = tf.gather(self._piece_ids, pieces)
+        ends = tf.fill([tf.shape(text)[0], 1], self.eos_id)
+        return tf.concat([pieces, ends], axis=1).to_tensor()
+
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The same ids in rows of one length (training arrays).
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: As in `padded`.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        ids = self.padded(text, max_tokens)
+        return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many ids each text has uncut, the end-of-sentence token among them.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`.
+        """
+
+        def number(text: tf.Tensor) -> tf.Tensor:
+            return tf.cast(self._tokenizer.tokenize(text).row_lengths(), tf.int32)
+
+        return counted(as_utf8(text), number) + 1

@@ -1,0 +1,119 @@
+"""What turns sentences into rows of ids, one or more for a token, inside the TensorFlow graph."""
+
+from __future__ import annotations
+
+import abc
+from pathlib import Path
+from typing import ClassVar, Self
+
+import tensorflow as tf
+
+from use_st5.tokenizers.ngram_tokenizer import (
+    VOCABULARY_ASSET,
+    NGramTokenizer,
+    check_max_tokens,
+    pad_rows,
+)
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+
+
+class TokenTokenizer(tf.Module, abc.ABC):
+    """Maps sentences to ids of their tokens: the tokenizer of a USE Transformer.
+
+    The tokens and the asset are those of `NGramTokenizer`, and so is the memory that long texts
+    take; a subclass says what a token becomes.
+
+    Args:
+        vocabulary: The terms and their ids; it holds no bi-grams.
+
+    Raises:
+        ValueError: The vocabulary holds bi-grams or buckets for them.
+    """
+
+    def __init__(self, vocabulary: NGramVocabulary) -> None:
+        super().__init__()
+        vocabulary.check_unigrams_only()
+        self.vocabulary = vocabulary
+        self._ngrams = NGramTokenizer(vocabulary)
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """The tokenizer of an exported model, by the vocabulary in its assets."""
+        return cls(NGramVocabulary.load(folder / VOCABULARY_ASSET))
+
+    @abc.abstractmethod
+    def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The ids of tokens end to end.
+
+        Args:
+            tokens: string `[tokens]`.
+            positions: Row and column of each, int64 `[tokens, 2]`.
+
+        Returns:
+            `(ids, rows)`, both int32 `[ids]`: at least one id for each token, and its row.
+        """
+
+    def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The ids of all texts end to end.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            `(ids, rows)`, both int32 `[ids]`: the ids, and for each the text it belongs to.
+        """
+        return self.ids(*self._ngrams.split(text))
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """The ids of each text in a row, padded with 0.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text that count, the rest is cut; None keeps all.
+
+        Returns:
+            int32 `[batch, length]`, where the length is that of the longest row.
+        """
+        check_max_tokens(max_tokens)
+        ids, rows = self.flat(text) if max_tokens is None else self._first(text, max_tokens)
+        padded = pad_rows(ids, rows, batch=tf.shape(text)[0], length=None)
+        return padded if max_tokens is None else padded[:, :max_tokens]
+
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The same ids in rows of one length (training arrays, a decoder's targets).
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text that count, the rest is cut.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        check_max_tokens(max_tokens)
+        ids, rows = self._first(text, max_tokens)
+        return pad_rows(ids, rows, batch=tf.shape(text)[0], length=max_tokens)
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many ids each text has, uncut: string `[batch]` → int32 `[batch]`."""
+        return self._ngrams.counts(text, lambda *split: self.ids(*split)[1])
+
+    def _first(self, text: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """What `flat` gives, of each text at least its first `max_tokens` ids."""
+        return self.ids(*self._ngrams.first(text, max_tokens))
+
+
+class UnigramTokenizer(TokenTokenizer):
+    """Maps each token of a sentence to one id; an unknown one has that of its hash bucket.
+
+    Args:
+        vocabulary: The terms and their ids; it holds no bi-grams.
+
+    Raises:
+        ValueError: The vocabulary holds bi-grams or buckets for them.
+    """
+
+    kind: ClassVar[str] = "unigrams"
+
+    def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The id of each token, and its row."""
+        return tf.cast(self._ngrams.ids(tokens), tf.int32), tf.cast(positions[:, 0], tf.int32)

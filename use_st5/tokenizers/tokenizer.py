@@ -1,0 +1,123 @@
+"""What turns strings into ids: the contract of every tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+
+import tensorflow as tf
+
+
+class Vocabulary(Protocol):
+    """What tells the ids of one tokenizer from those of another: equal where they are the same.
+
+    It is a dataclass, so that prepared data can say by its fields which ids they hold.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def size(self) -> int:
+        """The largest id, plus 1: the rows that a table of embeddings needs."""
+        ...
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Strings to ids, inside the TensorFlow graph.
+
+    Every tokenizer of use_st5 satisfies it, and so may one of a user's own. It is trackable (a
+    `tf.Module`): a SavedModel whose root holds it carries its tables and its assets, from which
+    `from_assets` builds it anew.
+
+    Ids are at least 1, 0 is padding. Each text has at least one id, an empty one too. Neither the
+    other texts of a batch nor their order changes a text's ids. Bytes that are no UTF-8 are read as
+    U+FFFD.
+
+    Attributes:
+        kind: Its name in `use_st5.json`.
+        vocabulary: Which ids it gives.
+    """
+
+    kind: ClassVar[str]
+    vocabulary: Vocabulary
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """The ids that an encoder reads, one row a text, padded with 0.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Tokens of a text that count, the rest is cut; None keeps all.
+
+        Returns:
+            int32 `[batch, length]`.
+        """
+        ...
+
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The ids of the tokens alone in rows of one length (training arrays, decoders' targets).
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Tokens of a text that count, the rest is cut.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        ...
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """How many tokens each text has, uncut.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`, at least 1.
+        """
+        ...
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """Builds the tokenizer of an exported model.
+
+        Args:
+            folder: The `assets` of its SavedModel.
+
+        Raises:
+            FileNotFoundError: The files are not there.
+            ValueError: They are damaged.
+        """
+        ...
+
+
+@runtime_checkable
+class PairTokenizer(Tokenizer, Protocol):
+    """A tokenizer that can also put two texts into one row of ids, for encoders that compare."""
+
+    def padded_pairs(
+        self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
+    ) -> tf.Tensor:
+        """The ids of each pair of texts in a row, padded with 0.
+
+        Args:
+            first: string `[batch]`.
+            second: string `[batch]`.
+            max_tokens: Ids of a pair at most; None cuts nothing.
+
+        Returns:
+            int32 `[batch, length]`.
+        """
+        ...
+
+    def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+        """How many ids each pair has, uncut.
+
+        Args:
+            first: string `[batch]`.
+            second: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`.
+        """
+        ...

@@ -1,0 +1,156 @@
+"""The most frequent unigrams and bi-grams of a corpus that need not fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from use_st5._progress import watched
+from use_st5._streams import batched
+from use_st5.tokenizers.bounded_counter import BoundedCounter
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
+
+_BATCH = 8192
+
+
+class VocabularyBuilder:
+    """Counts the unigrams and bi-grams of sentences and picks the most frequent.
+
+    Sentences are read once, in batches, and tokenized by the graph that the encoder uses.
+
+    Args:
+        max_terms: distinct unigrams, and as many distinct bi-grams, that are counted at a time
+            (about 150 bytes each). Counts are exact as long as the corpus has no more;
+            otherwise `BoundedCounter` says by how much they may fall short: with N bi-grams
+            read, by at most `2 * N / max_terms`.
+
+    Attributes:
+        unigrams: the `BoundedCounter` of tokens, as UTF-8 bytes.
+        bigrams: the `BoundedCounter` of pairs of tokens with one space between.
+        sentences: how many were read.
+
+    Example:
+        >>> builder = VocabularyBuilder()
+        >>> builder.add(line for line in open("corpus.txt", encoding="utf-8"))
+        >>> vocabulary = builder.build(num_unigrams=40_000, num_bigrams=60_000)
+    """
+
+    def __init__(self, *, max_terms: int = 4_000_000) -> None:
+        self.unigrams: BoundedCounter[bytes] = BoundedCounter(max_terms=max_terms)
+        self.bigrams: BoundedCounter[bytes] = BoundedCounter(max_terms=max_terms)
+        self.sentences = 0
+        self._tokens = tf.function(
+            _tokens_and_pairs, input_signature=[tf.TensorSpec([None], tf.string)]
+        )
+
+    def add(self, sentences: Iterable[str], *, show_progress: bool = False) -> None:
+        """Counts the terms of sentences.
+
+        Args:
+            sentences: any iterable of strings, read once, a batch at a time.
+            show_progress: whether to show the sentences read so far on standard error.
+        """
+        read = watched(sentences, "Counting terms") if show_progress else sentences
+        for batch in batched(read, _BATCH):
+            tokens, pairs = self._tokens(tf.constant(batch, tf.string))
+            self.unigrams.update(tokens.numpy().tolist())
+            self.bigrams.update(pairs.numpy().tolist())
+            self.sentences += len(batch)
+
+    def build(
+        self,
+        *,
+        num_unigrams: int,
+        num_bigrams: int = 0,
+        min_count: int = 1,
+        always: Iterable[str] = (),
+        unigram_buckets: int = 1,
+        bigram_buckets: int = 0,
+    ) -> NGramVocabulary:
+        """Returns the most frequent terms; equal counts are ordered by their UTF-8 bytes.
+
+        Args:
+            num_unigrams: how many unigrams to keep at most.
+            num_bigrams: how many bi-grams to keep at most.
+            min_count: the count that a term needs.
+            always: words to include whatever their count. They are tokenized first, take their
+                places among the `num_unigrams`, and stand where their count puts them.
+            unigram_buckets: rows that unknown unigrams are hashed into.
+            bigram_buckets: rows that unknown bi-grams are hashed into; 0 drops them.
+
+        Raises:
+            ValueError: `always` names more words than `num_unigrams`, or a number is negative.
+        """
+        if num_unigrams < 0 or num_bigrams < 0:
+            raise ValueError(
+                "Expected num_unigrams and num_bigrams to be at least 0, received "
+                f"{num_unigrams} and {num_bigrams}."
+            )
+        fixed: set[bytes] = set()
+        for batch in batched(always, _BATCH):
+            fixed.update(self._tokens(tf.constant(batch, tf.string))[0].numpy().tolist())
+        if len(fixed) > num_unigrams:
+            raise ValueError(
+                f"Expected at most num_unigrams={num_unigrams} words in `always`, received "
+                f"{len(fixed)}. Raise num_unigrams or shorten the list."
+            )
+        others = _most_frequent(
+            self.unigrams, num_unigrams - len(fixed), min_count=min_count, without=fixed
+        )
+        unigrams = sorted([*fixed, *others], key=lambda term: (-self.unigrams.counts[term], term))
+        return NGramVocabulary(
+            unigrams=tuple(term.decode() for term in unigrams),
+            bigrams=tuple(
+                term.decode()
+                for term in _most_frequent(self.bigrams, num_bigrams, min_count=min_count)
+            ),
+            unigram_buckets=unigram_buckets,
+            bigram_buckets=bigram_buckets,
+        )
+
+
+def build_vocabulary(
+    sentences: Iterable[str],
+    *,
+    max_terms: int = 4_000_000,
+    show_progress: bool = False,
+    **options: Any,
+) -> NGramVocabulary:
+    """Builds a vocabulary from one stream of sentences.
+
+    Args:
+        sentences: any iterable of strings, read once.
+        max_terms: see `VocabularyBuilder`.
+        show_progress: whether to show the sentences read so far on the terminal.
+        **options: see `VocabularyBuilder.build`.
+    """
+    builder = VocabularyBuilder(max_terms=max_terms)
+    builder.add(sentences, show_progress=show_progress)
+    return builder.build(**options)
+
+
+def _tokens_and_pairs(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns all tokens, and all pairs of neighbours of one text, of the texts end to end."""
+    positions, tokens, _ = tf.raw_ops.StringSplitV2(input=PTBTokenizer().spaced(text), sep="")
+    inside = positions[1:, 0] == positions[:-1, 0]
+    pairs = tf.strings.join([tokens[:-1], tokens[1:]], separator=" ")
+    return tokens, tf.boolean_mask(pairs, inside)
+
+
+def _most_frequent(
+    counter: BoundedCounter[bytes],
+    number: int,
+    *,
+    min_count: int,
+    without: set[bytes] | frozenset[bytes] = frozenset(),
+) -> list[bytes]:
+    """Returns the `number` most frequent terms, equally frequent ones by their bytes."""
+    items = [
+        (-count, term)
+        for term, count in counter.counts.items()
+        if count >= min_count and term not in without
+    ]
+    return [term for _, term in sorted(items)[:number]]

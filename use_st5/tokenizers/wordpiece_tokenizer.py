@@ -1,0 +1,285 @@
+"""Sentences to the ids of BERT's word pieces, inside the TensorFlow graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+import msgspec
+import tensorflow as tf
+
+from use_st5._imports import require
+from use_st5._records import read_bounded, read_record
+from use_st5.tokenizers.code_points import CodePointRewriter, categories, in_ranges
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
+from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
+
+# Bytes of a vocabulary: eighty times those of the multilingual BERT.
+VOCABULARY_LIMIT = 2**26
+
+_PADDING, _UNKNOWN, _START, _SEPARATOR = "[PAD]", "[UNK]", "[CLS]", "[SEP]"
+# A word of more letters is unknown as a whole.
+_MOST_LETTERS = 100
+
+_VOCABULARY_ASSET, _SETTINGS_ASSET = "vocab.txt", "wordpiece.json"
+
+# Where the tables of categories that Hugging Face's tokenizers use, of Unicode 8, know other marks,
+# format characters and punctuation than later ones.
+_NO_MARKS = in_ranges(
+    "7FD 898-89F 8CA-8E1 9FE AFA-AFF B55 C04 C3C D00 D3B-D3C D81 EBA 180F 1885-1886 1ABF-1ACE "
+    "1DF6-1DFB A82C A8C5 A8FF A9BD 10D24-10D27 10EAB-10EAC 10F46-10F50 10F82-10F85 11070 "
+    "11073-11074 110C2 111C9 111CF 1123E 1133B 11438-1143F 11442-11444 11446 1145E 1182F-11837 "
+    "11839-1183A 1193B-1193C 1193E 11943 119D4-119D7 119DA-119DB 119E0 11A01-11A0A 11A33-11A38 "
+    "11A3B-11A3E 11A47 11A51-11A56 11A59-11A5B 11A8A-11A96 11A98-11A99 11C30-11C36 11C38-11C3D "
+    "11C3F 11C92-11CA7 11CAA-11CB0 11CB2-11CB3 11CB5-11CB6 11D31-11D36 11D3A 11D3C-11D3D "
+    "11D3F-11D45 11D47 11D90-11D91 11D95 11D97 11EF3-11EF4 16F4F 16FE4 1CF00-1CF2D 1CF30-1CF46 "
+    "1E000-1E006 1E008-1E018 1E01B-1E021 1E023-1E024 1E026-1E02A 1E130-1E136 1E2AE 1E2EC-1E2EF "
+    "1E944-1E94A ECE 10EFD-10EFF 11241 11F00-11F01 11F36-11F3A 11F40 11F42 13440 13447-13455 "
+    "1E08F 1E4EC-1E4EF"
+)
+_NO_FORMAT = in_ranges("890-891 8E2 110CD 13430-1343F")
+_NO_PUNCTUATION = in_ranges(
+    "61D 9FD A76 C77 C84 1B7D-1B7E 2E43-2E4F 2E52-2E5D 10EAD 10F55-10F59 10F86-10F89 1144B-1144F "
+    "1145A-1145B 1145D 11660-1166C 116B9 1183B 11944-11946 119E2 11A3F-11A46 11A9A-11A9C "
+    "11A9E-11AA2 11C41-11C45 11C70-11C71 11EF7-11EF8 11FFF 12FF1-12FF2 16E97-16E9A 16FE2 "
+    "1E95E-1E95F 1B4E-1B4F 1B7F 10D6E 113D4-113D5 113D7-113D8 11B00-11B09 11BE1 11F43-11F4F "
+    "16D6D-16D6F 1E5FF"
+)
+_MARK, _PUNCTUATION = [0x1734], [0x166D, 0x111C9]
+_NOT_DECOMPOSED = 0x11938
+
+# What tensorflow-text takes for Chinese: each such character is a word. Hugging Face's has a typing
+# error of the original BERT, without which the last range began at 2B820.
+_CHINESE = in_ranges("3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2CEAF 2F800-2FA1F")
+_NOT_CHINESE = in_ranges("2B820-2B91F")
+# Characters of private use, of which a normalised text has none.
+_STAND_INS = range(0xF0000, 0x10FFFE)
+
+
+@dataclasses.dataclass(frozen=True)
+class WordPieceVocabulary:
+    """What tells a vocabulary of word pieces from another.
+
+    Attributes:
+        size: The largest id, plus 1.
+        sha256: Of the words.
+        lower_case: Whether capitals are read as small letters.
+        strip_accents: Whether letters are read without their marks.
+        split_chinese: Whether each Chinese character is a word.
+    """
+
+    size: int
+    sha256: str
+    lower_case: bool
+    strip_accents: bool
+    split_chinese: bool
+
+
+class _Settings(msgspec.Struct, forbid_unknown_fields=True):
+    lower_case: bool
+    strip_accents: bool
+    split_chinese: bool
+
+
+class WordPieceTokenizer(FramedTokenizer):
+    """Maps sentences to the ids of their word pieces, between `[CLS]` and `[SEP]`.
+
+    The ids are those of Hugging Face's `BertTokenizerFast`, but for special tokens in a text, which
+    are no special ones here. (tensorflow-text's `FastBertNormalizer` is not used: it does what NFKC
+    does, "½" and "…" become several characters. Its `FastWordpieceTokenizer` is.)
+
+    Args:
+        words: The vocabulary, the word of id 0 first, as `vocab.txt` has one a line.
+        lower_case: Whether capitals are read as small letters (the "uncased" models).
+        strip_accents: Whether letters are read without their marks; None: where `lower_case` is.
+        split_chinese: Whether each Chinese character is a word.
+
+    Raises:
+        ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
+        ValueError: The vocabulary does not begin with `[PAD]`, or lacks `[UNK]`, `[CLS]` or
+            `[SEP]`, or a word breaks a line.
+    """
+
+    kind: ClassVar[str] = "wordpiece"
+    keeps_spaces: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        lower_case: bool = True,
+        strip_accents: bool | None = None,
+        split_chinese: bool = True,
+    ) -> None:
+        text = require("tensorflow_text", "text")
+        _check_words(words)
+        # The last of several that are the same counts, as in Hugging Face's.
+        ids = {word: number for number, word in enumerate(words)}
+        self._unknown_id = ids[_UNKNOWN]
+        super().__init__(
+            start=ids[_START],
+            separator=ids[_SEPARATOR],
+            unknown=self._unknown_id,
+            between=1,
+            mask=ids.get("[MASK]"),
+        )
+        strips = lower_case if strip_accents is None else strip_accents
+        content = "".join(f"{word}\n" for word in words).encode()
+        self.vocabulary = WordPieceVocabulary(
+            size=len(words),
+            sha256=hashlib.sha256(content).hexdigest(),
+            lower_case=lower_case,
+            strip_accents=strips,
+            split_chinese=split_chinese,
+        )
+        self._normal = _rewriter(
+            lower_case=lower_case, strip_accents=strips, split_chinese=split_chinese
+        )
+        try:
+            self._tokenizer = text.FastWordpieceTokenizer(
+                _spelled(words, ids, _stand_ins(split_chinese=split_chinese)),
+                max_bytes_per_word=4 * _MOST_LETTERS,
+                token_out_type=tf.int32,
+                unknown_token=_UNKNOWN,
+            )
+        except RuntimeError as error:
+            raise ValueError(
+                f"Expected a vocabulary of word pieces, received one that cannot be used: {error} "
+                "Remove this word."
+            ) from error
+        self._letters = tf.constant([_letters(word) for word in words], tf.int32)
+        settings = {name: getattr(self.vocabulary, name) for name in _Settings.__struct_fields__}
+        self._assets = self._written(
+            {_VOCABULARY_ASSET: content.decode(), _SETTINGS_ASSET: json.dumps(settings)}
+        )
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """The tokenizer of an exported model, by the vocabulary in its assets."""
+        settings = read_record(
+            folder / _SETTINGS_ASSET, _Settings, remedy="Export the model again."
+        )
+        return cls(read_words(folder / _VOCABULARY_ASSET), **msgspec.structs.asdict(settings))
+
+    def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of the texts alone, without special tokens.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch, (pieces)]`.
+        """
+        pieces = self._tokenizer.tokenize(self._normal(text))
+        # A piece that begins a word has its letters, one that goes on has them with a minus.
+        letters = tf.gather(self._letters, pieces.values)
+        begins = letters > 0
+        words = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        too_long = tf.gather(tf.math.segment_sum(tf.abs(letters), words) > _MOST_LETTERS, words)
+
+        def without_long() -> tuple[tf.Tensor, tf.Tensor]:
+            known = tf.where(too_long, self._unknown_id, pieces.values)
+            kept = tf.ragged.boolean_mask(
+                pieces.with_values(known), pieces.with_values(begins | ~too_long)
+            )
+            return kept.values, kept.row_splits
+
+        values, splits = tf.cond(
+            tf.reduce_any(too_long), without_long, lambda: (pieces.values, pieces.row_splits)
+        )
+        return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+
+
+def read_words(path: Path) -> list[str]:
+    """The words of a `vocab.txt`, one a line, as `WordPieceTokenizer` takes them.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is too large, or no UTF-8.
+    """
+    remedy = "Give the vocab.txt of a BERT."
+    content = read_bounded(path, limit=VOCABULARY_LIMIT, remedy=remedy)
+    try:
+        lines = content.decode().replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected UTF-8, received other bytes. {remedy}") from error
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _check_words(words: Sequence[str]) -> None:
+    if [*words[:1]] != [_PADDING]:
+        raise ValueError(
+            f"Expected a vocabulary of word pieces that begins with {_PADDING}, received one of "
+            f"{len(words):,} words that begins with {[*words[:3]]}. Give the vocab.txt of a BERT."
+        )
+    known = set(words)
+    if missing := [word for word in (_UNKNOWN, _START, _SEPARATOR) if word not in known]:
+        raise ValueError(
+            f"Expected a vocabulary with {', '.join(missing)}, received one without among its "
+            f"{len(words):,} words. Give the vocab.txt of a BERT."
+        )
+    if broken := next((word for word in words if "\n" in word), None):
+        raise ValueError(f"Expected words without line breaks, received {broken!r}. Remove it.")
+
+
+def _letters(word: str) -> int:
+    """How many letters a piece has; below 0 where it goes on with a word."""
+    if word == _UNKNOWN or not word:
+        return 1
+    goes_on = word.startswith(PIECE_MARK) and word != PIECE_MARK
+    return len(PIECE_MARK) - len(word) if goes_on else len(word)
+
+
+def _spelled(words: Sequence[str], ids: dict[str, int], stand_ins: dict[int, str]) -> list[str]:
+    """The words as they are found in normalised texts; what none can hold is put out of reach."""
+    # Of private use, too, and no stand-in: a text has none of these.
+    unreachable = chr(0xE000)
+    hidden = dict.fromkeys(_STAND_INS, unreachable) | stand_ins
+
+    def spelled(number: int, word: str) -> str:
+        found = ids[word] == number and 0 < abs(_letters(word)) <= _MOST_LETTERS
+        return word.translate(hidden) if word and found else f"{unreachable}{number}"
+
+    return [spelled(*each) for each in enumerate(words)]
+
+
+@functools.cache
+def _rewriter(*, lower_case: bool, strip_accents: bool, split_chinese: bool) -> CodePointRewriter:
+    """What Hugging Face's `BertNormalizer` does, and the stand-ins."""
+    kinds = dict(categories())
+    stand_ins = _stand_ins(split_chinese=split_chinese)
+    kinds |= dict.fromkeys([*_NO_MARKS, *_NO_FORMAT, *stand_ins], "Lo")
+    kinds |= dict.fromkeys(_MARK, "Mn")
+
+    def rewritten(point: int, kind: str) -> str:
+        text = chr(point)
+        if text in "\t\n\r" or kind.startswith("Z"):
+            return " "
+        if kind in ("Cc", "Cf", "Co") or text == "\ufffd":
+            return ""
+        if strip_accents and point != _NOT_DECOMPOSED:
+            decomposed = unicodedata.normalize("NFD", text)
+            text = "".join(each for each in decomposed if kinds.get(ord(each)) != "Mn")
+        if lower_case:
+            # Letter by letter: Python knows a small sigma for the end of a word.
+            text = "".join(each.lower() for each in text)
+        return text.translate(stand_ins)
+
+    every = ((point, rewritten(point, kind)) for point, kind in kinds.items())
+    return CodePointRewriter({point: text for point, text in every if text != chr(point)})
+
+
+@functools.cache
+def _stand_ins(*, split_chinese: bool) -> dict[int, str]:
+    """What takes the place of the characters that tensorflow-text would split otherwise."""
+    joined = [*_NO_PUNCTUATION, *(_NOT_CHINESE if split_chinese else _CHINESE)]
+    stand_ins = {point: chr(other) for point, other in zip(joined, _STAND_INS, strict=False)}
+    # Punctuation of old that is none today: what is one today, and was none then, is free.
+    free = (chr(point) for point in _NO_PUNCTUATION)
+    return stand_ins | dict(zip(_PUNCTUATION, free, strict=False))
