@@ -93,9 +93,8 @@ def read_record(
         if found != version:
             raise ValueError(f"{where}: $.format: expected {version}, received {found}. {remedy}")
     if renamed:
-        fields = parse_record(content, dict[str, Any], where=where, remedy=remedy)
-        now = {renamed.get(name, name): value for name, value in fields.items()}
-        return check_record(now, kind, where=where, remedy=remedy)
+        fields = parse_record(content, dict[str, msgspec.Raw], where=where, remedy=remedy)
+        content = msgspec.json.encode({renamed.get(name, name): fields[name] for name in fields})
     return parse_record(content, kind, where=where, remedy=remedy, not_finite=not_finite)
 
 

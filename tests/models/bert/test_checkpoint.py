@@ -153,7 +153,7 @@ def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at most 12 pieces, the rows of the table; it has 13"):
         TrainableEncoder.load(tmp_path)
     hf.write_settings(tmp_path, roberta=True)
-    with pytest.raises(ValueError, match="tokenizer of a RoBERTa, found a WordPieceV"):
+    with pytest.raises(ValueError, match="tokenizer of a RoBERTa, found a WordPieceT"):
         TrainableEncoder.load(tmp_path)
 
 
