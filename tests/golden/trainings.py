@@ -97,7 +97,8 @@ def trained(name: str, folder: Path) -> dict[str, Any]:
     """Steps, losses, scores and vectors of one of `TRAININGS`; `folder` has the files."""
     files, changes = TRAININGS[name]
     options = _FEW | changes
-    if name == "unscored_pairs":
+    # By ranks of triplets, two steps were so near that processors chose between them.
+    if name in ("unscored_pairs", "triplets_in_micro_batches"):
         options["validation"] = folder / "scored_pairs.tsv"
     start = folder / ("bert" if name in SLOW else "use_dan")
     given = [folder / f"{file}.tsv" for file in files]
