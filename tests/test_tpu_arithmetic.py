@@ -12,7 +12,7 @@ from use_st5.models.t5.model import T5_PRESETS, T5Config
 BASE = T5_PRESETS["t5_base"]
 # One layer, two wide, one head of four: matrices 4 · 2 · 4 + 2 · 2 · 8.
 TINY = T5Config(10, 1, 2, 8, 1, 4)
-ROUND = arithmetic.Chip(peak=1e6, utilization=0.5, memory=1e9, link=1e6, precision=1e6)
+ROUND = arithmetic.Chip(peak=1e6, utilization=0.5, memory=1e9, link=1e6, storage=1e6)
 
 
 def course(batch: int, texts: int = 2) -> arithmetic.Course:
