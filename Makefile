@@ -56,6 +56,10 @@ benchmark: $(VENV)/.test ## Measure the speed and the memory of the bundled mode
 	$(BIN)/python benchmarks/footprint.py
 	$(BIN)/python benchmarks/encode_dan.py
 
+.PHONY: site
+site: $(VENV)/.site ## Build the documentation site into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
 .PHONY: wheel
 wheel: $(VENV)/.python ## Build the wheel with the bundled models into dist/
 	rm -rf .build
@@ -63,7 +67,7 @@ wheel: $(VENV)/.python ## Build the wheel with the bundled models into dist/
 
 .PHONY: clean
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) .build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache heatmap.png
+	rm -rf $(VENV) .build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache heatmap.png
 
 # Runs each candidate: the stub of a version manager may exist but fail.
 $(VENV)/.python:
@@ -86,6 +90,10 @@ $(VENV)/.demo: $(VENV)/.python setup.py pyproject.toml
 $(VENV)/.test: $(VENV)/.python setup.py pyproject.toml
 	@echo "Installing use_st5 with all that its tests need into $(VENV) (minutes, once)"
 	$(PIP) --editable '.[$(TEST_EXTRAS)]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.site: $(VENV)/.python setup.py
+	$(PIP) --editable '.[docs]'
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.lint: $(VENV)/.python Makefile

@@ -62,6 +62,8 @@ EXTRAS["dev"] = [
     "sentencepiece>=0.2",
     "setuptools>=70.1,<82",
 ]
+# The documentation site (`make site`).
+EXTRAS["docs"] = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=1.0"]
 # Other libraries' models and implementations, to compare with: only some tests and benchmarks use
 # them. One version of PyTorch, since a range makes pip take gigabytes for graphics cards.
 EXTRAS["peers"] = [

@@ -1,6 +1,6 @@
 """Universal sentence encoders with TensorFlow and Keras: build, train, evaluate, export, use.
 
-Example:
+Examples:
     >>> import use_st5
     >>> encoder = use_st5.load("use_dan_en")
     >>> encoder.encode(["How old are you?", "What is your age?"]).shape

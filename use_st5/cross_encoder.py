@@ -52,7 +52,7 @@ class CrossEncoder:
         name: Its name.
         limit: The token limit of a pair; None: no limit.
 
-    Example:
+    Examples:
         >>> judge = CrossEncoder.load("my_cross_encoder")
         >>> judge.predict([("How old are you?", "What is your age?")])
         >>> judge.rank("How old are you?", ["I am six.", "What is your age?"])[0].text

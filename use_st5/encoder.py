@@ -269,7 +269,7 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
         ImportError: The SavedModel needs ops that no installed package has.
         RuntimeError: This process was forked after a model was loaded.
 
-    Example:
+    Examples:
         >>> encoder = load("use_dan_en")
         >>> encoder.encode(["How old are you?", "What is your age?"]).shape
         (2, 512)

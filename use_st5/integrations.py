@@ -23,7 +23,7 @@ def bertopic_backend(encoder: SentenceEncoder) -> Any:
     Raises:
         ImportError: BERTopic is not installed.
 
-    Example:
+    Examples:
         >>> BERTopic(embedding_model=bertopic_backend(use_st5.load("use_dan_en")))
     """
     return _embedder(require("bertopic.backend", "integrations"), encoder, bertopic_backend)
@@ -35,7 +35,7 @@ def keybert_backend(encoder: SentenceEncoder) -> Any:
     Raises:
         ImportError: KeyBERT is not installed.
 
-    Example:
+    Examples:
         >>> KeyBERT(keybert_backend(use_st5.load("use_dan_en")))
     """
     return _embedder(require("keybert.backend", "integrations"), encoder, keybert_backend)
@@ -47,7 +47,7 @@ def langchain_embeddings(encoder: SentenceEncoder) -> Any:
     Raises:
         ImportError: langchain-core is not installed.
 
-    Example:
+    Examples:
         >>> InMemoryVectorStore(langchain_embeddings(use_st5.load("use_dan_en")))
     """
     base: Any = require("langchain_core.embeddings", "integrations").Embeddings

@@ -37,7 +37,7 @@ class SentenceVectors(_TransformerMixin, _BaseEstimator):
     Attributes:
         model_hash_: The identity of the model at the time of `fit`.
 
-    Example:
+    Examples:
         >>> from sklearn.linear_model import LogisticRegression
         >>> from sklearn.pipeline import make_pipeline
         >>> classifier = make_pipeline(SentenceVectors("use_dan_en"), LogisticRegression())

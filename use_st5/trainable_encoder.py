@@ -47,7 +47,7 @@ class TrainableEncoder:
     Raises:
         ValueError: `max_length` is larger than the limit of the model.
 
-    Example:
+    Examples:
         >>> encoder = TrainableEncoder.load("use_dan_en")
         >>> Trainer(encoder, {"faq": (rows, ContrastiveLoss())}).train()
         >>> encoder.export("tuned")

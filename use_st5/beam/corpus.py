@@ -75,7 +75,7 @@ def embed_texts(
         ImportError: Apache Beam is not installed.
         FileNotFoundError: There is no such model here.
 
-    Example:
+    Examples:
         >>> with apache_beam.Pipeline() as pipeline:
         ...     pairs = pipeline | apache_beam.Create([("a", "How old are you?")])
         ...     embedded = pairs | embed_texts("use_dan_en")
@@ -241,7 +241,7 @@ def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], 
         FileNotFoundError: The folder holds no vectors, or not all of them.
         ValueError: The files are of several models.
 
-    Example:
+    Examples:
         >>> ids, texts, vectors = read_vectors("vectors")
         >>> faiss_index.add(vectors)
     """

@@ -6,7 +6,7 @@ tasks over one encoder, `record` is the file that a run leaves, `report` the pag
 records, `classifiers` and `senteval_classifier` learn from embeddings, `preparation` is
 `use-st5 data prepare`.
 
-Example:
+Examples:
     >>> import use_st5
     >>> from use_st5.evaluation import evaluate, select_tasks
     >>> record = evaluate(use_st5.load("use_dan_en"), select_tasks("weat"))

@@ -67,7 +67,7 @@ class SavedModelLayer(keras.layers.Layer):
     Warns:
         UserWarning: `trainable` is True, but int8 weights cannot be trained.
 
-    Example:
+    Examples:
         >>> model = keras.Sequential([
         ...     keras.Input(shape=(), dtype="string"),
         ...     SavedModelLayer("use_dan_en", trainable=True, precision="float32"),

@@ -40,7 +40,7 @@ class ClassificationLoss(LabelLoss):
         `ContrastiveLoss` trains the cosines directly. It can use contradictions as hard negatives
         if the same premise also has an entailment.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"premise": ids, "hypothesis": ids, "label": labels})
         >>> task = Task("nli", ClassificationLoss(num_classes=3), data)
         >>> task.check_features()

@@ -40,7 +40,7 @@ class ContrastiveLoss(VectorLoss):
         without its network (`scale = 1 / τ`). `MatryoshkaLoss` applies it to several lengths of
         vectors. For large batches, use `gradient_cache`.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"anchor": ids, "positive": others, "negative": ids})
         >>> task = Task("triplets", ContrastiveLoss(hard_negatives=True), data)
         >>> task.check_features()

@@ -36,7 +36,7 @@ class DefinitionLoss(TaskLoss):
         The vectors have the width of the encoder's hidden states, because there is no projection
         before the head.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"definition": ids, "word": labels})
         >>> task = Task("definitions", DefinitionLoss(), data)
         >>> task.check_features()

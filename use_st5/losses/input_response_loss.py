@@ -34,7 +34,7 @@ class InputResponseLoss(VectorLoss):
         For pairs with equal meaning, use `ContrastiveLoss`: it has no response network, but hard
         negatives and both directions.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"input": ids, "response": others})
         >>> task = Task("talk", InputResponseLoss(hidden_dims=(16,)), data)
         >>> task.check_features()

@@ -28,7 +28,7 @@ class LabelLoss(VectorLoss):
         `ClassificationLoss` reads pairs of texts. To train only a head on fixed vectors, use
         `TransferModel`.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"text": ids, "label": labels})
         >>> task = Task("topics", LabelLoss(num_classes=3), data)
         >>> task.check_features()

@@ -26,7 +26,7 @@ class MatryoshkaLoss(VectorLoss):
     Relations:
         It wraps any `VectorLoss`, usually `ContrastiveLoss`.
 
-    Example:
+    Examples:
         >>> loss = MatryoshkaLoss(ContrastiveLoss(), dimensions=(64, 256, 768))
         >>> task = Task("pairs", loss, ArrayData({"anchor": ids, "positive": others}))
         >>> task.check_features()

@@ -32,7 +32,7 @@ class PairLogitLoss(TaskLoss):
     Relations:
         To train a bi-encoder on the same pairs, use `ScoredPairLoss`.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"pair": ids, "score": scores})
         >>> task = Task("pairs", PairLogitLoss(), data)
         >>> task.check_features()

@@ -46,7 +46,7 @@ class ScoredPairLoss(VectorLoss):
         For pairs without a score, use `ContrastiveLoss`. To train a cross-encoder on the same
         pairs, use `PairLogitLoss`.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"first": ids, "second": others, "score": scores})
         >>> task = Task("pairs", ScoredPairLoss(objective="cosent"), data)
         >>> task.check_features()

@@ -39,7 +39,7 @@ class SimCSELoss(VectorLoss):
         dropout, or a `masked_span`: without both, the loss only increases the distances between the
         vectors.
 
-    Example:
+    Examples:
         >>> loss = SimCSELoss(masked_span=2, mask_id=3)
         >>> task = Task("corpus", loss, ArrayData({"sentence": ids}))
         >>> task.check_features()

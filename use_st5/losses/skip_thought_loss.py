@@ -35,7 +35,7 @@ class SkipThoughtLoss(VectorLoss):
         It needs running text, but no pairs and no labels. The decoder is not needed after the
         training.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"sentence": ids, "previous": others, "next": others})
         >>> task = Task("text", SkipThoughtLoss(vocabulary_size=20), data)
         >>> task.check_features()

@@ -31,7 +31,7 @@ class SpanCorruptionLoss(TaskLoss):
         It pre-trains a T5. `ContrastiveLoss` then trains the encoder of that T5 as a sentence
         encoder.
 
-    Example:
+    Examples:
         >>> data = ArrayData({"inputs": ids, "targets": others})
         >>> task = Task("spans", SpanCorruptionLoss(), data)
         >>> task.check_features()

@@ -42,7 +42,7 @@ class TeacherLoss(VectorLoss):
         `VectorStore.of_teacher` computes a teacher's vectors once and stores them. For labels
         instead of a teacher, use `ContrastiveLoss` or `ClassificationLoss`.
 
-    Example:
+    Examples:
         >>> loss = TeacherLoss(teacher_dim=6, similarity_weight=1.0)
         >>> task = Task("teacher", loss, ArrayData({"sentence": ids, "teacher": vectors}))
         >>> task.check_features()

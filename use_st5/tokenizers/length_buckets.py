@@ -27,7 +27,7 @@ def pad_to_bucket(ids: tf.Tensor, buckets: Sequence[int] = BUCKETS) -> tf.Tensor
         ValueError: The buckets are not ascending numbers from 1 on.
         tf.errors.InvalidArgumentError: A row is longer than the last bucket; nothing is cut here.
 
-    Example:
+    Examples:
         >>> encode = tf.function(model, jit_compile=True)
         >>> encode(pad_to_bucket(tokenizer.padded(texts, 128)))
     """

@@ -72,7 +72,7 @@ class PTBTokenizer:
     Returns:
         A `tf.RaggedTensor` of strings, `[batch, (tokens)]`.
 
-    Example:
+    Examples:
         >>> PTBTokenizer()(tf.constant(["They'll save."])).to_list()
         [[b'they', b"'ll", b'save', b'.']]
     """

@@ -32,7 +32,7 @@ class VocabularyBuilder:
         bigrams: the `BoundedCounter` of pairs of tokens with one space between.
         sentences: how many were read.
 
-    Example:
+    Examples:
         >>> builder = VocabularyBuilder()
         >>> builder.add(line for line in open("corpus.txt", encoding="utf-8"))
         >>> vocabulary = builder.build(num_unigrams=40_000, num_bigrams=60_000)

@@ -37,7 +37,7 @@ class WordVectors:
     Raises:
         ValueError: Words and vectors do not fit each other, or a number is not finite.
 
-    Example:
+    Examples:
         >>> vectors = WordVectors.load("GoogleNews-vectors-negative300.bin.gz", limit=200_000)
         >>> vectors.vectors.shape
         (200000, 300)

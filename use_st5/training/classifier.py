@@ -47,7 +47,7 @@ class Classifier:
         accuracy: Share of the rows of each test set, or else each validation set, that it names
             right, by the set's name.
 
-    Example:
+    Examples:
         >>> classifier = Classifier.load("tuned.run/classifier.keras")
         >>> classifier.predict(["How far is it?"])
         ['NUM']

@@ -54,7 +54,7 @@ class TaskSpec:
         learning_rate: Family → peak learning rate; "" is any other family. What is not here is as
             the family says (`Family.learning_rates`).
 
-    Example:
+    Examples:
         >>> spec = TaskSpec(
         ...     name="titles",
         ...     description="a title and its article",

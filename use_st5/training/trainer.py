@@ -62,7 +62,7 @@ class Trainer:
         ValueError: A data set does not have the columns of its loss, or arguments do not fit each
             other; before the first step.
 
-    Example:
+    Examples:
         >>> trainer = Trainer(
         ...     encoder,
         ...     {"faq": (rows, ContrastiveLoss(temperature=0.05))},

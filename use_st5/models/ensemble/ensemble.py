@@ -53,7 +53,7 @@ class Ensemble(keras.Model):
         ValueError: There are fewer than two members, one is there twice, the mode is unknown,
             their dimensions differ and are to be averaged, or the stages are not one for each.
 
-    Example:
+    Examples:
         >>> sbert, defsent = (TrainableEncoder.load(folder) for folder in ("sbert", "defsent"))
         >>> model = Ensemble.of_encoders([sbert, defsent], mode="average")
         >>> TrainableEncoder(model, sbert.tokenizer).export("average")

@@ -73,7 +73,7 @@ class USEDAN(keras.Model):
     Returns:
         float32 `[batch, dimension]`, rows of length 1.
 
-    Example:
+    Examples:
         >>> model = USEDAN.from_preset("use_dan_en", num_embeddings=1000)
         >>> model(keras.ops.array([[5, 17, 230, 0]])).shape
         TensorShape([1, 512])

@@ -1,0 +1,93 @@
+"""The documentation site: built without a warning, complete, and shown by a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.site import api_page, pages, public_packages
+
+ROOT = Path(__file__).resolve().parents[1]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site. `--strict` makes an error of every link that leads nowhere."""
+    pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def html(site: Path, page: str) -> str:
+    """The HTML of a page that is named as `mkdocs.yml` names it."""
+    name = page.removesuffix(".md").replace("README", "index")
+    return (site / f"{name}.html").read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = re.findall(r" ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(page for page in pages().values() if "api/" not in page)
+
+
+def test_a_page_of_the_reference_names_each_public_name() -> None:
+    names = public_packages()["use_st5.losses"]
+    assert "ContrastiveLoss" in names
+    page = api_page("use_st5.losses", names)
+    assert [f"::: use_st5.losses.{name}" in page for name in names] == [True] * len(names)
+
+
+@pytest.mark.process
+def test_the_reference_has_signatures_and_docstrings(site: Path) -> None:
+    page = html(site, "api/use_st5.md")
+    assert "SentenceEncoder" in page
+    assert "Loads a sentence encoder" in page
+
+
+@pytest.mark.process
+def test_links_of_the_repository_lead_to_pages_of_the_site(site: Path) -> None:
+    assert 'href="api/losses.html"' in html(site, "training.md")
+    home = html(site, "index.md")
+    assert 'href="training.html"' in home
+    assert "ARCHITECTURE.md" not in home  # a file that is not on the site: plain text
+    assert 'src="images/heatmap.png"' in home
+
+
+@pytest.mark.process
+def test_pictures_outside_of_docs_are_on_the_site(site: Path) -> None:
+    for picture in re.findall(r'<img [^>]*src="([^":]+)"', html(site, "evaluation.md")):
+        assert (site / picture).is_file(), picture
+
+
+@pytest.mark.process
+def test_search_finds_the_docstrings(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    assert any("ContrastiveLoss" in each["title"] for each in index["docs"])
+
+
+@pytest.mark.end_to_end
+@pytest.mark.process
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: chromium)")
+def test_a_browser_opens_every_page_without_an_error(site: Path) -> None:
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    for page in sorted(site.rglob("*.html")):
+        command = [
+            CHROMIUM,
+            *options,
+            "--allow-file-access-from-files",
+            "--dump-dom",
+            page.as_uri(),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        assert not said, f"{page.name}: {said}"
+        assert "<h1" in done.stdout, page.name

@@ -1,0 +1,148 @@
+"""Hooks of MkDocs: pages from outside `docs/`, the API reference, and links between all pages.
+
+`README.md`, the model cards and the pages of the experiments are written for a reader of the
+repository. The site shows the same files. A link to a file that is not on the site, such as a
+source file, becomes plain text.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+# Pages of the repository outside of `docs/`: file → page of the site. `*` stands for a folder.
+OUTSIDE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changes.md",
+    "saved_models/*/README.md": "models/*.md",
+    "experiments/*/README.md": "experiments/*.md",
+    "experiments/README.md": "experiments/index.md",
+}
+# `[text](target)` and `src="target"`; an image's text begins with `!`.
+_LINK = re.compile(
+    r'(?P<text>!?\[(?:[^][]|\[[^][]*\])*\])\((?P<target>[^()\s]+)\)|src="(?P<src>[^"]+)"'
+)
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_PICTURES = (".png", ".svg", ".jpg")
+
+
+def pages() -> dict[str, str]:
+    """File or package of the repository → page of the site."""
+    found = {path.relative_to(ROOT).as_posix(): "" for path in (ROOT / "docs").rglob("*.md")}
+    found = {name: name.removeprefix("docs/") for name in found}
+    for package in public_packages():
+        found[package.replace(".", "/")] = _api(package)
+    for pattern, page in OUTSIDE.items():
+        for path in sorted(ROOT.glob(pattern)):
+            found[path.relative_to(ROOT).as_posix()] = page.replace("*", path.parent.name)
+    return found
+
+
+def public_packages() -> dict[str, list[str]]:
+    """Package → its public names, which its `__init__` imports for type checkers."""
+    found = {}
+    for path in sorted((ROOT / "use_st5").rglob("__init__.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = [
+            alias.name
+            for node in tree.body
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for line in node.body
+            if isinstance(line, ast.ImportFrom) and (line.module or "").startswith("use_st5.")
+            for alias in line.names
+        ]
+        if names:
+            found[".".join(path.parent.relative_to(ROOT).parts)] = sorted(names)
+    return found
+
+
+def _api(package: str) -> str:
+    return f"api/{package.removeprefix('use_st5.').replace('.', '_')}.md"
+
+
+def api_page(package: str, names: list[str]) -> str:
+    """The page of a package: mkdocstrings reads the docstrings of its names."""
+    doc = ast.get_docstring(
+        ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())
+    )
+    first = (doc or "").partition("\n")[0]
+    return "\n\n".join([f"# `{package}`", first, *(f"::: {package}.{name}" for name in names)])
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Adds the API reference to the navigation, before the changes."""
+    config.nav.insert(-1, {"API reference": [_api(package) for package in public_packages()]})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages and the pictures that are not in `docs/`."""
+    from mkdocs.structure.files import File
+
+    for name, page in pages().items():
+        if not name.endswith(".md"):
+            continue
+        content = (ROOT / name).read_text(encoding="utf-8")
+        if not name.startswith("docs/"):
+            files.append(File.generated(config, page, content=content))
+        for picture in _pictures(name, content):
+            if files.get_file_from_path(picture) is None:
+                files.append(File.generated(config, picture, abs_src_path=str(ROOT / picture)))
+    for package, names in public_packages().items():
+        files.append(File.generated(config, _api(package), content=api_page(package, names)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
+    """Rewrites links that lead to a file of the repository."""
+    places = {place: name for name, place in pages().items()}
+    source = places.get(page.file.src_uri)
+    if source is None:
+        return markdown
+    return _outside_code(markdown, lambda text: _LINK.sub(_rewritten(source, page, files), text))
+
+
+def _rewritten(source: str, page: Page, files: Files) -> Callable[[re.Match[str]], str]:
+    """What replaces a link of the page that was the file `source`."""
+    known = pages()
+
+    def replace(found: re.Match[str]) -> str:
+        target = found["target"] or found["src"]
+        if re.match(r"[a-z]+:|#", target):
+            return found[0]
+        path, _, anchor = target.partition("#")
+        inside = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        place = known.get(inside) or inside.removeprefix("docs/")
+        if files.get_file_from_path(place) is None:
+            return (found["text"] or "")[1:-1]
+        place = posixpath.relpath(place, posixpath.dirname(page.file.src_uri) or ".")
+        place += f"#{anchor}" if anchor else ""
+        return f"{found['text']}({place})" if found["text"] else f'src="{place}"'
+
+    return replace
+
+
+def _pictures(name: str, content: str) -> list[str]:
+    """Pictures outside of `docs/` that a page shows, as paths of the repository."""
+    targets = [found["target"] or found["src"] for found in _LINK.finditer(content)]
+    paths = [posixpath.normpath(posixpath.join(posixpath.dirname(name), each)) for each in targets]
+    return [each for each in paths if each.endswith(_PICTURES) and not each.startswith("docs/")]
+
+
+def _outside_code(markdown: str, change: Callable[[str], str]) -> str:
+    """Changes what is not in a fenced block."""
+    parts, end = [], 0
+    for block in _FENCE.finditer(markdown):
+        parts += [change(markdown[end : block.start()]), block[0]]
+        end = block.end()
+    return "".join([*parts, change(markdown[end:])])
