@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from experiments.run import Run
 from use_st5._remote_files import as_written, cached_path
 
 _DATA = "USE_ST5_DATA"
@@ -23,7 +24,8 @@ def main(experiment: Any, variants: Mapping[str, Any] | None = None) -> None:
 
     Args:
         experiment: A function `run(data, output, *, …) → scores`, or a value with such a method.
-            Scores that were measured may be its attribute `expected`.
+            Its `**options: Unpack[Options]` are the options of a `Run`. Scores that were measured
+            may be its attribute `expected`.
         variants: What `--variant NAME` runs instead.
     """
     chosen, data, output, options = parse(experiment, variants or {}, sys.argv[1:])
@@ -76,8 +78,8 @@ def parse(
     given = vars(parser.parse_args(words))
     given.pop("variant", None)
     data, output = given.pop("data"), given.pop("output")
-    if given.get("part") == "train":  # It reads no data.
-        return chosen, Path(), output, given
+    if given.get("part") == "train":  # Most experiments read no data then.
+        return chosen, data or Path(), output, given
     if data is None:
         parser.error(f"give the folder with --data or in {_DATA}")
     return chosen, data, output, given
@@ -91,7 +93,7 @@ def _parser(run: Callable[..., Any], parent: argparse.ArgumentParser) -> argpars
     """`--data`, `--out`, and an option for each keyword argument that text can give."""
     parser = argparse.ArgumentParser(
         description=sys.modules["__main__"].__doc__,
-        epilog=inspect.getdoc(run),
+        epilog=f"{inspect.getdoc(run)}\n\n{inspect.getdoc(Run)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[parent],
         allow_abbrev=False,
@@ -99,11 +101,22 @@ def _parser(run: Callable[..., Any], parent: argparse.ArgumentParser) -> argpars
     )
     parser.add_argument("-d", "--data", default=os.environ.get(_DATA) or None, type=Path)
     parser.add_argument("-o", "--out", dest="output", required=True, type=Path)
-    hints = get_type_hints(run)
-    for name, parameter in inspect.signature(run).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY and (how := _how_read(hints[name])):
+    for name, annotation in options_of(run).items():
+        if how := _how_read(annotation):
             parser.add_argument(f"--{name.replace('_', '-')}", **how)
     return parser
+
+
+def options_of(run: Callable[..., Any]) -> dict[str, Any]:
+    """The options of an experiment, its own and those of all: keyword → type."""
+    found, hints = {}, get_type_hints(run)
+    for name, parameter in inspect.signature(run).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            found[name] = hints[name]
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            for options in get_args(hints[name]):  # Of `Unpack`.
+                found |= get_type_hints(options)
+    return found
 
 
 def _how_read(annotation: Any) -> dict[str, Any]:

@@ -343,6 +343,7 @@ NOT_PUBLIC = {
         "_imports",
         "_lines",
         "_model_manifest",
+        "_progress",
         "_progress_bars",
         "_records",
         "_remote_files",

@@ -24,42 +24,41 @@ import keras
 
 from experiments.command import main
 from experiments.multilingual_st5 import train as multilingual_st5
-from experiments.multilingual_st5.train import LoRA, training
 from experiments.published_corpus import Example
 from use_st5._records import Count, read_record
 from use_st5.data import read_xnli
 from use_st5.models import SentenceT5
 from use_st5.tokenizers import SentencePieceTokenizer
-from use_st5.training import Run
 
 
-def dev_files(run: Run) -> dict[str, Path]:
+def dev_files(data: Path) -> dict[str, Path]:
     """XTREME's development files of XNLI by language.
 
     Raises:
         FileNotFoundError: There is none.
     """
-    files = {path.stem.removeprefix("dev-"): path for path in run.data.glob("xnli/dev-*.tsv")}
+    files = {path.stem.removeprefix("dev-"): path for path in data.glob("xnli/dev-*.tsv")}
     if not files:
-        raise FileNotFoundError(f"Expected xnli/dev-XX.tsv below {run.data}. Found none.")
+        raise FileNotFoundError(f"Expected xnli/dev-XX.tsv below {data}. Found none.")
     return dict(sorted(files.items()))
 
 
-def subset_tokenizer(run: Run) -> SentencePieceTokenizer:
+def subset_tokenizer(data: Path) -> SentencePieceTokenizer:
     """The part of mT5's vocabulary in the data folder, its pieces with their ids in the whole.
 
     Raises:
         FileNotFoundError: A file is missing.
     """
-    folder = run.data / "vocab" / "mt5-cn-subset"
+    folder = data / "vocab" / "mt5-cn-subset"
     path = folder / "sentencepiece_cn_keep_tokens.json"
     kept = read_record(path, list[Count], remedy="Fetch it again.", limit=2**24)
     return SentencePieceTokenizer(folder / "sentencepiece_cn.model", piece_ids=kept)
 
 
-def random_mt5(run: Run, dtype: str) -> SentenceT5:
+def random_mt5(data: Path, dtype: str, seed: int) -> SentenceT5:
     """An encoder of mT5's kind, all its rows of the table, and little else."""
-    keras.utils.set_random_seed(run.seed)
+    del data
+    keras.utils.set_random_seed(seed)
     model = SentenceT5.from_preset(
         "mt5_small",
         projection_dim=None,
@@ -75,21 +74,25 @@ def random_mt5(run: Run, dtype: str) -> SentenceT5:
     return model
 
 
-def triplets(run: Run) -> Iterator[Example]:
+def triplets(data: Path, seed: int) -> Iterator[Example]:
     """Triplets of three different languages."""
-    return read_xnli(dev_files(run)).examples(seed=run.seed)
+    return read_xnli(dev_files(data)).examples(seed=seed)
 
 
-RECIPE = dataclasses.replace(
-    multilingual_st5.RECIPE,
+EXPERIMENT = dataclasses.replace(
+    multilingual_st5.EXPERIMENT,
     name="multilingual_st5_reduced",
-    material=LoRA(base=random_mt5, targets="all_linear").opened,
+    base=random_mt5,
     tokenizer=subset_tokenizer,
-    check=dev_files,
-    stages=(training(triplets, learning_rate=1e-2, pieces=1),),
+    required=dev_files,
+    triplets=triplets,
+    learning_rate=1e-2,
+    targets="all_linear",
+    dtype="float32",
+    micro_batch_size=128,
     metadata={"note": "random base, for show"},
 )
 
 
 if __name__ == "__main__":
-    main(RECIPE)
+    main(EXPERIMENT)

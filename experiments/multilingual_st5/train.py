@@ -3,7 +3,7 @@
     python -m experiments.multilingual_st5.train --data DATA --out runs/multilingual_st5
     python -m experiments.multilingual_st5.train --variant large_en_nli --data DATA --out OUT
 
-The recipe of Yano et al. 2024 (arXiv 2403.17528) in its three sizes: mean pooling over the
+The training of Yano et al. 2024 (arXiv 2403.17528) in its three sizes: mean pooling over the
 encoder's outputs, neither projection nor normalisation; adapters of rank 8 on query and value (in
 the variants `…_all_linear` on all linear layers); batch 128, one epoch; learning rate 5e-5 on XNLI
 and 5e-4 on English NLI (Table 5). The paper's scores, on query and value:
@@ -33,22 +33,33 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any, Unpack
 
 import keras
 
 from experiments.command import main
 from experiments.corpora import SIMCSE_NLI, XNLI_MT, xnli_mt
+from experiments.corpus_tasks import (
+    CorpusTask,
+    Examples,
+    Material,
+    open_tasks,
+    prepare_tasks,
+    steps_of_a_pass,
+    train_tasks,
+)
 from experiments.published_corpus import Example
+from experiments.run import Options, Run, Scores
+from use_st5 import TrainableEncoder
 from use_st5._files import atomic_path
 from use_st5._remote_files import open_local
 from use_st5.convert import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data import DataFolder, PreparedColumn
-from use_st5.data.held_out import without_held_out
 from use_st5.evaluation import evaluate, select_tasks
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.report import markdown_tables
@@ -57,90 +68,111 @@ from use_st5.models import SentenceT5, apply_lora, load_lora
 from use_st5.models.lora import Targets
 from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.tokenizers import SentencePieceTokenizer
-from use_st5.training import LinearDecay, Recipe, RecipeTask, Run, Stage
-from use_st5.training.recipe import Encode, Scores, Source
+from use_st5.training import LinearDecay, TrainingArguments
 
 ADAPTERS, LISTING = "adapters.safetensors", "adapters.txt"
 EVALUATED = "tatoeba,bucc,multilingual_sts"
 IDS = PreparedColumn("token_ids", max_tokens=64)  # in training; the encoder itself has no limit
-
-
-@dataclasses.dataclass(frozen=True)
-class Triplets:
-    """Anchors, positives and negatives, without the sentences of the test sets.
-
-    Attributes:
-        read: Run → triplets, drawn with its seed.
-        group_size: As in `TaskData`, and so are the buckets.
-    """
-
-    read: Callable[[Run], Iterable[Example]]
-    group_size: int = 1
-    buckets: Sequence[int] = ()
-
-    def sources(self, task: str, run: Run) -> dict[str, Source]:
-        """One part, of the task's name."""
-
-        def examples() -> Iterator[Example]:
-            yield from without_held_out(self.read(run), run.held_out)
-
-        return {task: (examples, dict.fromkeys(("anchor", "positive", "negative"), IDS))}
+# Data folder and seed → triplets.
+Read = Callable[[Path, int], Iterable[Example]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LoRA:
-    """What is adapted, and how.
+class MultilingualST5:
+    """m-ST5 of one size, trained on one set of triplets.
 
     Attributes:
-        base: Run, dtype → the model, with the same weights at every call.
+        name: Of the exported encoder.
+        base: Data folder, dtype and seed → the base, with the same weights at every call.
+        tokenizer: Data folder → the tokenizer.
+        required: Refuses a data folder that lacks something.
+        triplets: Data folder and seed → triplets.
+        learning_rate: At the start; it falls in a line to 0.
         targets: As for `apply_lora`, and so are rank and alpha.
         dtype: Of the base in training; it is merged and exported in float32.
+        micro_batch_size: Examples that are encoded at once.
+        metadata: Facts for `use_st5.json`.
     """
 
-    base: Callable[[Run, str], SentenceT5]
-    targets: Targets = "query_value"
+    name: str
+    base: Callable[[Path, str, int], SentenceT5]
+    tokenizer: Callable[[Path], SentencePieceTokenizer]
+    required: Callable[[Path], object]
+    triplets: Read
+    learning_rate: float
+    targets: Targets
     rank: int = 8
     alpha: float = 32.0
-    dtype: str = "float32"
+    dtype: str = "bfloat16"
+    batch_size: int = 128
+    micro_batch_size: int = 8
+    metadata: dict[str, Any]
 
-    def opened(self, run: Run) -> Adapted:
-        """The adapters of a run."""
-        return Adapted(self, run)
-
-
-class Adapted:
-    """A base and its adapters, from their first values to their end in the base.
-
-    Args:
-        settings: What is adapted, and how.
-        run: Whose folder keeps them.
-    """
-
-    def __init__(self, settings: LoRA, run: Run) -> None:
-        self.settings = settings
-        self._run = run
-
-    def model(self) -> SentenceT5:
-        """The base with new adapters."""
-        lora = self.settings
-        model = lora.base(self._run, lora.dtype)
-        self._adapters = apply_lora(
-            model, targets=lora.targets, rank=lora.rank, alpha=lora.alpha, seed=self._run.seed
+    def task(self, seed: int) -> CorpusTask:
+        """The triplets, drawn with a seed, and their loss."""
+        return CorpusTask(
+            name="triplets",
+            loss=partial(ContrastiveLoss, temperature=0.05, hard_negatives=True),
+            data=Examples(
+                lambda data: self.triplets(data, seed),
+                dict.fromkeys(("anchor", "positive", "negative"), IDS),
+            ),
+            batch_size=self.batch_size,
         )
-        return model
 
-    def keep(self) -> None:
+    def arguments(self, steps: int) -> TrainingArguments:
+        """How to train, in so many steps."""
+        return TrainingArguments(
+            optimizer=adamw(self.learning_rate),
+            batch_size=self.batch_size,
+            micro_batch_size=self.micro_batch_size,
+            steps=steps,
+            steps_per_execution=1,
+            evaluation_steps=1_000,
+        )
+
+    def run(self, data: Path, output: Path, **options: Unpack[Options]) -> Scores:
+        """Prepares the triplets, trains adapters, merges, exports and scores."""
+        run = Run(data, output, **options)
+        tasks = [self.task(run.seed)]
+        with run.begun():
+            self.required(run.data)
+            if run.does("prepare"):
+                material = Material(run.data, held_out_sentences(run.data, required=False))
+                prepare_tasks(run, tasks, self.tokenizer(run.data), material)
+            if run.does("train"):
+                self._train(run, tasks)
+            return self._export(run) if run.does("export") else {}
+
+    def _train(self, run: Run, tasks: list[CorpusTask]) -> None:
         """Writes `adapters.safetensors`, and `adapters.txt`, which lists the adapted layers."""
-        with atomic_path(self._run.output / LISTING) as listing:
-            listing.write_text(f"{self._adapters}\n", encoding="utf-8")
-        self._adapters.save(self._run.output / ADAPTERS)
+        arrays = open_tasks(run, tasks)
+        keras.utils.set_random_seed(run.seed)
+        with run.scope():
+            model = self.base(run.data, self.dtype, run.seed)
+            adapters = apply_lora(
+                model, targets=self.targets, rank=self.rank, alpha=self.alpha, seed=run.seed
+            )
+        args = self.arguments(steps_of_a_pass(tasks, arrays, call=1))
+        history = train_tasks(run, model, tasks, arrays, args)
+        if run.writes:
+            with atomic_path(run.output / LISTING) as listing:
+                listing.write_text(f"{adapters}\n", encoding="utf-8")
+            adapters.save(run.output / ADAPTERS)
+        run.write("history.json", {"": history.to_state()})
+        run.write_facts(**self.metadata, tasks=[task.name for task in tasks])
 
-    def merged(self) -> SentenceT5:
-        """The base in float32 with the adapters that `keep` wrote in it."""
-        model = self.settings.base(self._run, "float32")
-        with open_local(self._run.output / ADAPTERS) as path:
+    def _export(self, run: Run) -> Scores:
+        """Exports the base in float32 with the adapters in it."""
+        facts = run.facts()
+        model = self.base(run.data, "float32", run.seed)
+        with open_local(run.output / ADAPTERS) as path:
             load_lora(model, path).merge()
-        return model
+        tokenizer = self.tokenizer(run.data)
+        encoder = TrainableEncoder(model, tokenizer, name=self.name, metadata=facts)
+        scores = multilingual_scores(encoder, run.data, run.output)
+        encoder.export(run.output / "model")
+        return run.write_scores(scores)
 
 
 def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
@@ -150,110 +182,75 @@ def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
     )
 
 
-def multilingual_scores(run: Run) -> Callable[[Encode], Scores]:
+def multilingual_scores(encoder: TrainableEncoder, data: Path, output: Path) -> Scores:
     """The main score of each evaluation set that is in the data folder.
 
     Written are `record.json` (what `use-st5 report` reads) and `table.md`.
     """
-    folder = DataFolder(run.data)
-
-    def scores(encode: Encode) -> Scores:
-        tasks = [task for task in select_tasks(EVALUATED) if all(map(folder.has, task.sources))]
-        name, command = run.recipe.name, " ".join(sys.argv)
-        record = evaluate(encode, tasks, run.data, name=name, command=command)
-        record.write(run.output / "record.json")
-        with atomic_path(run.output / "table.md") as temporary:
-            temporary.write_text(markdown_tables([record]), encoding="utf-8")
-        return {task: result["scores"][result["main"]] for task, result in record.tasks.items()}
-
-    return scores
+    folder = DataFolder(data)
+    tasks = [task for task in select_tasks(EVALUATED) if all(map(folder.has, task.sources))]
+    command = " ".join(sys.argv)
+    record = evaluate(encoder.encode, tasks, data, name=encoder.name, command=command)
+    record.write(output / "record.json")
+    with atomic_path(output / "table.md") as temporary:
+        temporary.write_text(markdown_tables([record]), encoding="utf-8")
+    return {task: result["scores"][result["main"]] for task, result in record.tasks.items()}
 
 
-def training(read: Callable[[Run], Iterable[Example]], learning_rate: float, pieces: int) -> Stage:
-    """An epoch of triplets.
-
-    Args:
-        read: As in `Triplets`.
-        learning_rate: At the start.
-        pieces: In how many parts a batch is encoded, one after the other.
-    """
-    triplets = RecipeTask(
-        name="triplets",
-        loss=partial(ContrastiveLoss, temperature=0.05, hard_negatives=True),
-        data=Triplets(read),
-        batch_size=128,
-    )
-    return Stage(
-        tasks=(triplets,),
-        optimizer=adamw(learning_rate),
-        steps=None,
-        options={
-            "steps_per_call": 1,
-            "gradient_cache": pieces,
-            "checkpoint_every": 1_000,
-            "keep_checkpoints": 1,
-        },
-    )
-
-
-def base_folder(run: Run, size: str) -> Path:
+def base_folder(data: Path, size: str) -> Path:
     """Google's mT5 of a size, anywhere in the data folder.
 
     Raises:
         FileNotFoundError: It is not there.
     """
-    found = sorted(run.data.rglob(f"mt5-{size}"))
+    found = sorted(data.rglob(f"mt5-{size}"))
     if not found:
         raise FileNotFoundError(
-            f"Expected mt5-{size} below {run.data}, the folder of google/mt5-{size}. Found none."
+            f"Expected mt5-{size} below {data}, the folder of google/mt5-{size}. Found none."
         )
     return found[0]
 
 
-def xnli_triplets(run: Run) -> Iterable[Example]:
+def xnli_triplets(data: Path, seed: int) -> Iterable[Example]:
     """Triplets of three different languages."""
-    return xnli_mt(XNLI_MT.files(run.data)).examples(seed=run.seed)
+    return xnli_mt(XNLI_MT.files(data)).examples(seed=seed)
 
 
-def english_triplets(run: Run) -> Iterable[Example]:
-    """English triplets."""
-    return SIMCSE_NLI.examples(run.data)
+def english_triplets(data: Path, seed: int) -> Iterable[Example]:
+    """English triplets, whatever the seed."""
+    del seed
+    return SIMCSE_NLI.examples(data)
 
 
-# Name → corpus, its triplets, and the rate of the paper's Table 5.
-TRAININGS = {
-    "xnli": (XNLI_MT, training(xnli_triplets, learning_rate=5e-5, pieces=16)),
-    "en_nli": (SIMCSE_NLI, training(english_triplets, learning_rate=5e-4, pieces=16)),
+# Name → corpus, its triplets, and the learning rate of the paper's Table 5.
+TRAININGS: dict[str, tuple[Any, Read, float]] = {
+    "xnli": (XNLI_MT, xnli_triplets, 5e-5),
+    "en_nli": (SIMCSE_NLI, english_triplets, 5e-4),
 }
 
 
-def recipe(size: str, training_name: str, targets: Targets) -> Recipe:
-    """The paper's recipe for a size of mT5, a training set and a place of the adapters."""
-    corpus, stage = TRAININGS[training_name]
-
-    def base(run: Run, dtype: str) -> SentenceT5:
-        return read_sentence_t5(open_checkpoint(base_folder(run, size)), dtype=dtype)
-
-    return Recipe(
+def experiment(size: str, training: str, targets: Targets) -> MultilingualST5:
+    """The paper's training of a size of mT5, on a training set, with adapters in a place."""
+    corpus, triplets, learning_rate = TRAININGS[training]
+    return MultilingualST5(
         name=f"multilingual_st5_{size}",
-        material=LoRA(base=base, targets=targets, dtype="bfloat16").opened,
-        tokenizer=lambda run: SentencePieceTokenizer(
-            read_sentencepiece_model(base_folder(run, size))
+        base=lambda data, dtype, seed: read_sentence_t5(
+            open_checkpoint(base_folder(data, size)), dtype=dtype
         ),
-        check=lambda run: (base_folder(run, size), corpus.files(run.data)),
-        model=lambda run: run.material.model(),
-        stages=(stage,),
-        keep=lambda run, _model: run.material.keep(),
-        finished=lambda run: run.material.merged(),
-        measure=multilingual_scores,
-        held_out=partial(held_out_sentences, required=False),
-        metadata={"base": f"mt5-{size}", "training": training_name, "targets": targets},
+        tokenizer=lambda data: SentencePieceTokenizer(
+            read_sentencepiece_model(base_folder(data, size))
+        ),
+        required=lambda data: (base_folder(data, size), corpus.files(data)),
+        triplets=triplets,
+        learning_rate=learning_rate,
+        targets=targets,
+        metadata={"base": f"mt5-{size}", "training": training, "targets": targets},
     )
 
 
-RECIPE = recipe("xxl", "xnli", "query_value")
+EXPERIMENT = experiment("xxl", "xnli", "query_value")
 VARIANTS = {
-    f"{size}_{name}{suffix}": recipe(size, name, targets)
+    f"{size}_{name}{suffix}": experiment(size, name, targets)
     for size, name, (suffix, targets) in product(
         ("large", "xl", "xxl"), TRAININGS, (("", "query_value"), ("_all_linear", "all_linear"))
     )
@@ -261,4 +258,4 @@ VARIANTS = {
 
 
 if __name__ == "__main__":
-    main(RECIPE, VARIANTS)
+    main(EXPERIMENT, VARIANTS)

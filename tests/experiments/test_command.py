@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pytest
 
 from experiments import minilm
-from experiments.command import main, parse
+from experiments.command import main, options_of, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(
@@ -57,7 +57,8 @@ def started(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
 def loaded(script: str) -> tuple[Any, dict[str, Any]]:
     """The experiment of a script and its variants."""
     module = vars(importlib.import_module(script))
-    return module.get("RECIPE", module.get("run")), module.get("VARIANTS", {})
+    experiment = module.get("EXPERIMENT") or module.get("RECIPE") or module["run"]
+    return experiment, module.get("VARIANTS", {})
 
 
 @pytest.mark.parametrize(
@@ -140,10 +141,9 @@ def test_data_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_script_can_be_started(script: str) -> None:
     experiment, variants = loaded(script)
     for each in (experiment, *variants.values()):
-        parameters = inspect.signature(getattr(each, "run", each)).parameters.values()
-        keywords = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
-        assert [one.name for one in parameters if one.name not in keywords] == ["data", "output"]
-        assert keywords >= {"seed", "resume"}
+        run = getattr(each, "run", each)
+        assert [*inspect.signature(run).parameters][:2] == ["data", "output"]
+        assert options_of(run).keys() >= {"seed", "resume"}
     for name in variants:
         parse(experiment, variants, ["--data", "d", "--out", "o", "--variant", name])
 

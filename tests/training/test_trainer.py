@@ -123,3 +123,42 @@ def test_what_is_frozen_stays_and_early_stopping_ends_the_training(
     ).train()
     assert (history.step, history.best_step) == (4, 2)
     np.testing.assert_array_equal(encoder.model.embedding.get_weights()[0], table)
+
+
+def test_the_last_weights_are_kept_where_the_best_are_not_asked_for(
+    encoder: TrainableEncoder,
+) -> None:
+    scores, seen = iter([0.9, 0.2, 0.1]), []
+
+    def evaluate(encode: Any) -> dict[str, float]:
+        seen.append(weights(encoder))
+        return {"x": next(scores)}
+
+    tasks = {"faq": (PAIRS, ContrastiveLoss())}
+    options: dict[str, Any] = {"evaluate": evaluate, "progress": False}
+    history = Trainer(encoder, tasks, ARGS, restore_best=False, **options).train()
+    assert (history.step, history.best_step) == (4, 0)
+    np.testing.assert_array_equal(weights(encoder), seen[-1])
+    assert np.abs(seen[-1] - seen[0]).max() > 1e-4
+
+
+def test_a_keras_model_is_evaluated_itself(encoder: TrainableEncoder) -> None:
+    loss, seen = ContrastiveLoss(), []
+
+    def evaluate(model: keras.Model) -> dict[str, float]:
+        seen.append(model)
+        return {"x": float(len(seen))}
+
+    tasks = {"faq": (array_data(PAIRS, loss, encoder, 16, name="faq"), loss)}
+    Trainer(encoder.model, tasks, ARGS, evaluate=evaluate, progress=False).train()
+    assert seen == [encoder.model] * 3
+
+
+def test_tasks_have_batches_of_their_own_size(encoder: TrainableEncoder) -> None:
+    tasks = {"faq": (PAIRS, ContrastiveLoss()), "sts": (SCORED, ScoredPairLoss())}
+    args = TrainingArguments(learning_rate=0.01, batch_size=4, epochs=1, jit_compile=False)
+    trainer = Trainer(encoder, tasks, args, batch_sizes={"sts": 10}, progress=False)
+    assert {task.name: task.batch_size for task in trainer._tasks} == {"faq": 4, "sts": 10}
+    assert trainer.steps == 20 / 4 + 20 / 10, "an epoch of both"
+    with pytest.raises(ValueError, match=r"batch_sizes: expected names among .* \['other'\]"):
+        Trainer(encoder, tasks, args, batch_sizes={"other": 10})

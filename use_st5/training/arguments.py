@@ -52,7 +52,8 @@ class TrainingArguments:
         max_length: Tokens of a text that training reads; None: what the encoder reads, or 128.
         freeze: Parts of the model that stay as they are (`frozen_parts`); None: none.
         evaluations: Number of evaluations during the training.
-        evaluation_steps: Steps between two evaluations, instead of their number.
+        evaluation_steps: Steps between two evaluations, and two checkpoints, instead of the number
+            of evaluations.
         early_stopping_patience: Evaluations in a row without a better one that end the training;
             None: all steps are made.
         steps_per_execution: Steps in one call from the host; None: 10, or 1 where the steps are

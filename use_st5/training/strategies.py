@@ -13,6 +13,19 @@ import tensorflow as tf
 from use_st5.losses.task_loss import Gather
 
 
+@functools.cache
+def shared_strategy(name: str) -> tf.distribute.Strategy:
+    """The strategy of a name as `--strategy` takes it; a process has one of each name.
+
+    A model that was made in the scope of another strategy of this name would not fit.
+
+    Args:
+        name: As in `strategy_by_name`; "tpu:NAME" is the TPU of a name or an address.
+    """
+    kind, _, tpu = name.partition(":")
+    return strategy_by_name(kind, tpu=tpu or None)
+
+
 def strategy_by_name(
     name: str, *, devices: Sequence[str] | None = None, tpu: str | None = None
 ) -> tf.distribute.Strategy:

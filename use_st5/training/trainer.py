@@ -19,12 +19,12 @@ from use_st5.training.datasets import Dataset, array_data
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
 from use_st5.training.task import Task
-from use_st5.training.validation import Encode
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
-Evaluate = Callable[[Encode], Mapping[str, float]]
+# Of `encode`, or of a Keras model.
+Evaluate = Callable[[Any], Mapping[str, float]]
 
 
 class Trainer:
@@ -43,11 +43,14 @@ class Trainer:
         encoder: The encoder to train; or a Keras model, if all data are arrays.
         tasks: Name → data set and loss. A name has letters, digits and underscores.
         args: How to train; None: the defaults.
-        evaluate: Gets `encode`, which maps texts to vectors, and returns scores by name. It is
-            called before the first step, during the training and at its end; at the end the
-            encoder has the best weights. `DevelopmentSet.scores` is one.
+        evaluate: Gets `encode`, which maps texts to vectors, or the Keras model where there is no
+            encoder, and returns scores by name. It is called before the first step, during the
+            training and at its end. `DevelopmentSet.scores` is one.
         monitor: The score that chooses the best weights; None: the first.
         mode: Whether the "max" or the "min" of it is best.
+        restore_best: Whether the encoder has the best weights at the end, or those of the last
+            step.
+        batch_sizes: Task → its examples of a step; `args.batch_size`, if it is not named here.
         mixing_weights: Task → its weight in the draw of tasks; the number of its examples, if the
             task is not named here. In a cycle the number of steps that it has in a row.
         callbacks: Keras callbacks. For them a batch is one call from the host, and an epoch ends
@@ -81,6 +84,8 @@ class Trainer:
         evaluate: Evaluate | None = None,
         monitor: str | None = None,
         mode: Literal["max", "min"] = "max",
+        restore_best: bool = True,
+        batch_sizes: Mapping[str, int] | None = None,
         mixing_weights: Mapping[str, float] | None = None,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         folder: str | os.PathLike[str] | None = None,
@@ -92,8 +97,12 @@ class Trainer:
         self._model = encoder if isinstance(encoder, keras.Model) else encoder.model
         self._encoder = None if isinstance(encoder, keras.Model) else encoder
         self._evaluate, self._folder, self._strategy = evaluate, folder, strategy
-        self._tasks = self._made_tasks(tasks, mixing_weights or {})
-        self.steps = self.args.steps_of(sum(len(task.data) for task in self._tasks))
+        self._restore_best = restore_best
+        sizes = batch_sizes or {}
+        self._tasks = self._made_tasks(tasks, mixing_weights or {}, sizes)
+        usual = self.args.batch_size
+        examples = (len(each.data) * usual / sizes.get(each.name, usual) for each in self._tasks)
+        self.steps = self.args.steps_of(sum(examples))
         self._options: dict[str, Any] = {
             "monitor": monitor,
             "mode": mode,
@@ -106,14 +115,15 @@ class Trainer:
             self._options["batch_files"] = batch_files
 
     def train(self) -> History:
-        """Makes the steps, and gives the encoder the weights of the best evaluation, if any.
+        """Makes the steps, and gives the encoder the best weights if it is evaluated.
 
         Returns:
             The steps, the losses and the evaluations.
         """
         with contextlib.ExitStack() as stack:
             folder = self._folder
-            if folder is None and self._evaluate is not None:  # The best weights are kept there.
+            best = self._evaluate is not None and self._restore_best
+            if folder is None and best:  # The best weights are kept there.
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
             stack.enter_context(frozen_parts(self._model, self.args.freeze or ()))
             with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
@@ -129,7 +139,7 @@ class Trainer:
                 **self._options,
             )
             history = loop.run(self.steps)
-            if self._evaluate is not None:
+            if best:
                 loop.restore_best()
             return history
 
@@ -143,12 +153,16 @@ class Trainer:
         return self.args.make_optimizer(self.steps)
 
     def _made_tasks(
-        self, tasks: Mapping[str, tuple[Dataset, TaskLoss]], weights: Mapping[str, float]
+        self,
+        tasks: Mapping[str, tuple[Dataset, TaskLoss]],
+        weights: Mapping[str, float],
+        sizes: Mapping[str, int],
     ) -> list[Task]:
-        if unknown := set(weights) - set(tasks):
-            raise ValueError(
-                f"mixing_weights: expected names among {[*tasks]}, received {sorted(unknown)}."
-            )
+        for argument, given in (("mixing_weights", weights), ("batch_sizes", sizes)):
+            if unknown := set(given) - set(tasks):
+                raise ValueError(
+                    f"{argument}: expected names among {[*tasks]}, received {sorted(unknown)}."
+                )
         parts = {
             "replicas": 1 if self._strategy is None else self._strategy.num_replicas_in_sync,
             "micro_batches": self.args.gradient_accumulation_steps,
@@ -157,7 +171,8 @@ class Trainer:
         made = []
         for name, (dataset, loss) in tasks.items():
             data = self._arrays(name, dataset, loss)
-            size = fitting_batch_size(self.args.batch_size, len(data), **parts)
+            wanted = sizes.get(name, self.args.batch_size)
+            size = fitting_batch_size(wanted, len(data), **parts)
             weight = weights.get(name, float(len(data)))
             made.append(Task(name, loss, data, rate=weight, batch_size=size))
         return made
@@ -177,11 +192,9 @@ class Trainer:
         interval = self.args.evaluation_interval(self.steps)
         options: dict[str, Any] = {"checkpoint_every": interval}
         if (evaluate := self._evaluate) is not None:
-            if self._encoder is None:
-                raise ValueError("evaluate: expected a TrainableEncoder, received a Keras model.")
-            encode = self._encoder.encode
+            evaluated = self._model if self._encoder is None else self._encoder.encode
             options |= {
-                "evaluate": lambda: evaluate(encode),
+                "evaluate": lambda: evaluate(evaluated),
                 "evaluate_every": interval,
                 "evaluate_start": True,
                 "patience": self.args.early_stopping_patience,

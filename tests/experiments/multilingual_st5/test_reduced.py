@@ -15,11 +15,9 @@ pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
 from experiments.multilingual_st5 import reduced as multilingual_st5_reduced  # noqa: E402
 from tests.experiments.multilingual_st5 import data as multilingual_data  # noqa: E402
-from tests.experiments.multilingual_st5.test_train import without_xla  # noqa: E402
 from use_st5.evaluation.record import EvaluationRecord  # noqa: E402
 from use_st5.models.lora import load_lora  # noqa: E402
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer  # noqa: E402
-from use_st5.training.recipe import Recipe, Run  # noqa: E402
 
 
 @pytest.fixture
@@ -32,22 +30,19 @@ def data(tmp_path: Path) -> Path:
     return root
 
 
-def small() -> Recipe:
-    """Small batches; T5's own vocabulary stands for mT5's."""
-    recipe = without_xla(multilingual_st5_reduced.RECIPE)
-    (stage,) = recipe.stages
-    tasks = (dataclasses.replace(stage.tasks[0], batch_size=6),)
-    return dataclasses.replace(
-        recipe,
-        stages=(dataclasses.replace(stage, tasks=tasks),),
-        tokenizer=lambda run: SentencePieceTokenizer(),
-    )
+# Small batches; T5's own vocabulary stands for mT5's.
+SMALL = dataclasses.replace(
+    multilingual_st5_reduced.EXPERIMENT,
+    batch_size=6,
+    micro_batch_size=6,
+    tokenizer=lambda data: SentencePieceTokenizer(),
+)
 
 
 @pytest.mark.end_to_end
 def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "run"
-    scores = small().run(data, output, steps=4)
+    scores = SMALL.run(data, output, steps=4)
     assert set(scores) == {"tatoeba", "jsts"}
     record = EvaluationRecord.read(output / "record.json")
     assert record.model["name"] == "multilingual_st5_reduced"
@@ -57,8 +52,7 @@ def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     # The model is the random base with the adapters, which have learnt something.
     tokenizer = SentencePieceTokenizer()
     ids = tokenizer.padded(["dog street", "water"])
-    run = Run(small(), data, output)
-    model = multilingual_st5_reduced.random_mt5(run, "float32")
+    model = multilingual_st5_reduced.random_mt5(data, "float32", 0)
     untrained = np.asarray(model(ids))
     load_lora(model, output / "adapters.safetensors")
     exported = tf.saved_model.load(output / "model")(tf.constant(["dog street", "water"]))
@@ -68,22 +62,21 @@ def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     assert manifest["metadata"]["note"] == "random base, for show"
     # The same command finds the training done; another refuses to go on.
     trained = (output / "adapters.safetensors").read_bytes()
-    small().run(data, output, steps=4, part="train")
+    SMALL.run(data, output, steps=4, part="train")
     assert (output / "adapters.safetensors").read_bytes() == trained
     with pytest.raises(FileExistsError, match="let the run resume"):
-        small().run(data, output, resume=False)
+        SMALL.run(data, output, resume=False)
 
 
 def test_data_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"xnli/dev-XX\.tsv"):
-        multilingual_st5_reduced.RECIPE.run(tmp_path, tmp_path / "run")
+        multilingual_st5_reduced.EXPERIMENT.run(tmp_path, tmp_path / "run")
 
 
-def test_the_subset_of_mt5s_vocabulary(data_dir: Path, tmp_path: Path) -> None:
-    run = Run(multilingual_st5_reduced.RECIPE, data_dir, tmp_path)
+def test_the_subset_of_mt5s_vocabulary(data_dir: Path) -> None:
     # The seed that is set with the model ends what TensorFlow holds of a tokenizer like mT5's.
-    model = multilingual_st5_reduced.random_mt5(run, "float32")
-    tokenizer = run.tokenizer
+    model = multilingual_st5_reduced.random_mt5(data_dir, "float32", 0)
+    tokenizer = multilingual_st5_reduced.EXPERIMENT.tokenizer(data_dir)
     assert tokenizer.vocabulary_size == 250_100
     # Rows for all pieces, also those that the subset does not have.
     assert model.config.vocabulary_size == 250_112

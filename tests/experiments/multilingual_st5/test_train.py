@@ -1,8 +1,7 @@
-"""The recipe of m-ST5 on a folder of mT5's format, with random weights."""
+"""The training of m-ST5 on a folder of mT5's format, with random weights."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -17,6 +16,7 @@ pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
 from experiments.multilingual_st5 import train as multilingual_st5  # noqa: E402
+from experiments.multilingual_st5.train import VARIANTS  # noqa: E402
 from tests.experiments.multilingual_st5 import data as multilingual_data  # noqa: E402
 from use_st5.convert.checkpoint import open_checkpoint  # noqa: E402
 from use_st5.models.lora import load_lora  # noqa: E402
@@ -30,7 +30,6 @@ from use_st5.tokenizers.sentencepiece_tokenizer import (  # noqa: E402
     T5_VOCABULARY,
     SentencePieceTokenizer,
 )
-from use_st5.training.recipe import Recipe, Run  # noqa: E402
 
 SHAPE = {"num_layers": 1, "d_model": 16, "d_ff": 24, "num_heads": 2, "d_kv": 8}
 
@@ -68,13 +67,6 @@ def data(tmp_path: Path) -> Path:
     return root
 
 
-def without_xla(recipe: Recipe, **options: object) -> Recipe:
-    """The same recipe; XLA takes longer than the steps."""
-    (stage,) = recipe.stages
-    options = {**stage.options, "jit_compile": False, **options}
-    return dataclasses.replace(recipe, stages=(dataclasses.replace(stage, options=options),))
-
-
 @pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("variant", "targets"),
@@ -85,7 +77,7 @@ def test_trains_merges_exports_and_scores(
 ) -> None:
     output = tmp_path / "run"
     # 150 and 130 triplets: an epoch is one batch of 128.
-    scores = without_xla(multilingual_st5.VARIANTS[variant]).run(data, output)
+    scores = VARIANTS[variant].run(data, output)
     assert set(scores) == {"tatoeba", "jsts"}
     checkpoints = [path.name for path in (output / "checkpoints").glob("checkpoint-*")]
     assert checkpoints == ["checkpoint-000000001"]
@@ -105,45 +97,42 @@ def test_trains_merges_exports_and_scores(
 
 
 def test_xnli_mixes_languages_and_english_does_not(data: Path) -> None:
-    run = Run(multilingual_st5.RECIPE, data, data)
     german, french = (set(multilingual_data.WORDS[each]) for each in ("de", "fr"))
-    mixed = [*multilingual_st5.xnli_triplets(run)]
+    mixed = [*multilingual_st5.xnli_triplets(data, 0)]
     assert len(mixed) == 3 * 50
     for triplet in mixed:
         words = [set(text.split()) for text in triplet.values()]
         assert sum(bool(each & german) for each in words) == 1
         assert sum(bool(each & french) for each in words) == 1
-    english = [*multilingual_st5.english_triplets(run)]
+    english = [*multilingual_st5.english_triplets(data, 0)]
     assert tuple(english[3].values()) == multilingual_data.sentences("en", 3)
     assert set(english[3]) == {"anchor", "positive", "negative"}
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="mt5-xxl"):
-        multilingual_st5.RECIPE.run(tmp_path, tmp_path / "run")
+        multilingual_st5.EXPERIMENT.run(tmp_path, tmp_path / "run")
     (tmp_path / "mt5-large").mkdir()
     for name, variant in (("multinli.train", "large_xnli"), ("nli_for_simcse", "large_en_nli")):
         with pytest.raises(FileNotFoundError, match=name):
-            multilingual_st5.VARIANTS[variant].run(tmp_path, tmp_path / "run")
+            VARIANTS[variant].run(tmp_path, tmp_path / "run")
 
 
 def test_the_settings_of_the_paper() -> None:
     """Yano et al. 2024: LoRA of rank 8, batch 128, one epoch, the rates of Table 5.
 
-    Alpha 32, the temperature 0.05 and AdamW are the recipe's own choices; its head says so.
+    Alpha 32, the temperature 0.05 and AdamW are choices of the script; its head says so.
     """
-    for name, recipe in {"xxl_xnli": multilingual_st5.RECIPE, **multilingual_st5.VARIANTS}.items():
-        (stage,) = recipe.stages
-        (task,) = stage.tasks
-        loss, optimizer = task.loss(), stage.optimizer(1_000)
+    for name, each in {"xxl_xnli": multilingual_st5.EXPERIMENT, **VARIANTS}.items():
+        args, task = each.arguments(1_000), each.task(0)
+        loss, optimizer = task.loss(), args.make_optimizer(1_000)
         assert (loss.temperature, loss.hard_negatives, loss.bidirectional) == (0.05, True, False)
-        assert (task.batch_size, stage.steps) == (128, None)
+        assert (task.batch_size, args.batch_size, args.pieces) == (128, 128, 16)
         assert (type(optimizer), optimizer.weight_decay) == (keras.optimizers.AdamW, 0.0)
         peak = 5e-4 if "en_nli" in name else 5e-5
         rates = [float(optimizer._learning_rate(step)) for step in (0, 500, 1_000)]
         np.testing.assert_allclose(rates, [peak, peak / 2, 0], rtol=1e-5, atol=1e-12)
-        lora = recipe.material.__self__
         targets = "all_linear" if name.endswith("all_linear") else "query_value"
-        assert (lora.rank, lora.alpha, lora.targets) == (8, 32.0, targets)
-        assert recipe.metadata["base"] == f"mt5-{name.split('_')[0]}"
-    assert len(multilingual_st5.VARIANTS) == 12
+        assert (each.rank, each.alpha, each.targets) == (8, 32.0, targets)
+        assert (each.dtype, each.metadata["base"]) == ("bfloat16", f"mt5-{name.split('_')[0]}")
+    assert len(VARIANTS) == 12

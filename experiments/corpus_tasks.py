@@ -1,0 +1,237 @@
+"""Tasks that learn from corpora: prepared arrays, and a training by several of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import keras
+
+from experiments.run import Run
+from use_st5._progress import progress_lines, watched
+from use_st5._remote_files import as_written, exists
+from use_st5.data import PreparedColumn, open_prepared, prepare
+from use_st5.data.held_out import without_held_out
+from use_st5.losses import TaskLoss
+from use_st5.training import ArrayData, Trainer, TrainingArguments
+
+if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
+    from use_st5 import TrainableEncoder
+    from use_st5.training import History
+
+# What makes examples, and the columns that they become.
+Source = tuple[Callable[[], Iterable[Mapping[str, Any]]], Mapping[str, PreparedColumn]]
+# Task → its parts by name.
+Arrays = Mapping[str, Mapping[str, ArrayData]]
+# Every experiment makes so many steps by one call from the host: the draw of tasks goes by calls.
+STEPS_PER_CALL = 10
+
+
+class TaskData(Protocol):
+    """The data of a task, which may come in several parts: arrays of different lengths."""
+
+    @property
+    def group_size(self) -> int:
+        """So many examples, one after the other, stay together in a batch."""
+
+    @property
+    def buckets(self) -> Sequence[int]:
+        """Widths of batches of like texts, as in `ArrayData`; none: all batches have one."""
+
+    def sources(self, task: str, material: Any) -> Mapping[str, Source]:
+        """The parts by name. Nothing is read before a part's examples are asked for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Material:
+    """What the examples of tasks are made of.
+
+    Attributes:
+        data: Folder of the corpora.
+        held_out: The normalized sentences that no training text may hold.
+        tokenizer: That of the encoder.
+    """
+
+    data: Path
+    held_out: Collection[str]
+    tokenizer: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """The examples of a corpus, or of any function, without those of the test sets.
+
+    Attributes:
+        read: Data folder → examples, values by name.
+        columns: The arrays that they become, by the names that the loss reads.
+        group_size: As in `TaskData`.
+        buckets: As in `TaskData`.
+    """
+
+    read: Callable[[Path], Iterable[Mapping[str, Any]]]
+    columns: Mapping[str, PreparedColumn]
+    group_size: int = 1
+    buckets: Sequence[int] = ()
+
+    def sources(self, task: str, material: Any) -> dict[str, Source]:
+        """One part, of the task's name."""
+
+        def examples() -> Iterator[Mapping[str, Any]]:
+            yield from without_held_out(self.read(material.data), material.held_out)
+
+        return {task: (examples, self.columns)}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusTask:
+    """One of the tasks that train an encoder.
+
+    Attributes:
+        name: Short name in logs, files and checkpoints.
+        loss: Makes what is minimised.
+        data: What it learns from.
+        batch_size: Examples of a step over all replicas; all there are where these are fewer.
+        weight: In the draw of tasks; None: the number of its examples.
+        part_weights: Parts share the weight by number of examples times these, or 1.
+    """
+
+    name: str
+    loss: Callable[[], TaskLoss]
+    data: TaskData
+    batch_size: int
+    weight: float | None = None
+    part_weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, material: Any) -> None:
+    """Writes every part of every task's data as arrays, unless they are there.
+
+    Args:
+        run: Its folder of arrays is written; a trial prepares no more than it reads.
+        tasks: The tasks.
+        tokenizer: Makes ids of texts.
+        material: What their data asks for, such as a `Material`.
+    """
+    for task in tasks:
+        rows = _trial_rows(run, task)
+        for name, (examples, columns) in task.data.sources(task.name, material).items():
+            read = itertools.islice(examples(), rows)
+            shown = watched(read, f"Preparing {name}", rows, transient=True)
+            with progress_lines(partial("preparing {}".format, name)):
+                prepare(shown, columns, tokenizer, _place(run, name, rows), reuse=True)
+
+
+def open_tasks(run: Run, tasks: Iterable[CorpusTask]) -> Arrays:
+    """What `prepare_tasks` wrote, looked for before anything is trained.
+
+    Raises:
+        FileNotFoundError: A part was not prepared.
+    """
+    found = {}
+    for task in tasks:
+        parts, rows = {}, _trial_rows(run, task)
+        for name, (_, columns) in task.data.sources(task.name, None).items():
+            folder = _place(run, name, rows)
+            if not exists(folder):
+                raise FileNotFoundError(
+                    f"Expected prepared ids, {as_written(folder)}. Where TensorFlow is, run the "
+                    "same command with --part prepare, and bring the output folder here."
+                )
+            arrays = {
+                each: array[:rows] for each, array in open_prepared(folder, columns=columns).items()
+            }
+            group_size, buckets = task.data.group_size, task.data.buckets
+            parts[name] = ArrayData(arrays, group_size=group_size, buckets=buckets)
+        found[task.name] = parts
+    return found
+
+
+def train_tasks(
+    run: Run,
+    encoder: TrainableEncoder | keras.Model,
+    tasks: Sequence[CorpusTask],
+    arrays: Arrays,
+    args: TrainingArguments,
+    *,
+    stage: str = "",
+    **options: Any,
+) -> History:
+    """Trains an encoder by tasks, each step by one of them; an interrupted training continues.
+
+    Args:
+        run: Where checkpoints go, and where to train.
+        encoder: An encoder, or a model.
+        tasks: The tasks.
+        arrays: What `open_tasks` gave.
+        args: How to train; the seed is the run's, and the steps are, where the run has some.
+        stage: Folder of the checkpoints, where an experiment has several trainings.
+        **options: Further ones of `Trainer`, such as `evaluate`.
+    """
+    data, weights, sizes = {}, {}, {}
+    with run.scope():
+        for task in tasks:
+            loss, parts = task.loss(), arrays[task.name]
+            for name, weight in part_weights(task, parts).items():
+                data[name] = parts[name], loss
+                weights[name], sizes[name] = weight, task.batch_size
+    trainer = Trainer(
+        encoder,
+        data,
+        dataclasses.replace(args, seed=run.seed, steps=run.steps or args.steps),
+        mixing_weights=weights,
+        batch_sizes=sizes,
+        folder=run.checkpoints / stage,
+        strategy=run.strategy,
+        batch_files=run.batch_files,
+        **options,
+    )
+    return trainer.train()
+
+
+def steps_of_a_pass(
+    tasks: Sequence[CorpusTask], arrays: Arrays, *, cycle: bool = False, call: int = STEPS_PER_CALL
+) -> int:
+    """The steps of one pass over the examples, made up to whole calls from the host.
+
+    Args:
+        tasks: The tasks.
+        arrays: What `open_tasks` gave.
+        cycle: Whether the tasks take turns by their weights. The pass then ends with the cycle in
+            which the first of the tasks has given all examples, so that none comes twice.
+        call: Steps of a call.
+    """
+    passes, weights = [], []
+    for task in tasks:
+        for name, weight in part_weights(task, arrays[task.name]).items():
+            size = len(arrays[task.name][name])
+            passes.append(size // min(task.batch_size, size))
+            weights.append(weight)
+    steps = sum(passes)
+    if cycle:
+        cycles = min(each / weight for each, weight in zip(passes, weights, strict=True))
+        steps = max(1, math.ceil(cycles)) * round(sum(weights))
+    return math.ceil(max(1, steps) / call) * call
+
+
+def part_weights(task: CorpusTask, parts: Mapping[str, ArrayData]) -> dict[str, float]:
+    """Part of a task → its weight in the draw."""
+    sizes = {name: len(each) * task.part_weights.get(name, 1.0) for name, each in parts.items()}
+    total = sum(sizes.values())
+    weight = total if task.weight is None else task.weight
+    return {name: weight * size / total for name, size in sizes.items()}
+
+
+def _trial_rows(run: Run, task: CorpusTask) -> int | None:
+    """How many first rows of each part of its data a trial has; None: the run is no trial."""
+    return None if run.trial_steps is None else run.trial_steps * task.batch_size
+
+
+def _place(run: Run, part: str, rows: int | None) -> Path:
+    """The folder of a part's arrays: a trial's own, unless the whole part is there."""
+    whole = run.prepared / part
+    return whole if rows is None or exists(whole) else run.prepared / f"{part}.first_{rows}"
