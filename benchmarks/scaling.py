@@ -83,7 +83,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def environment() -> str:
     """Where this was measured."""
-    from use_st5.footprint.measure import processor
+    from experiments.use.figure_2 import processor
 
     versions = ", ".join(f"{name} {version(name)}" for name in ("tensorflow", "keras"))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

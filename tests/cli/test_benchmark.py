@@ -3,60 +3,51 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.footprint.records import record, write_folder
-from use_st5.footprint import measure
+from tests.cli.conftest import FakeEncoder
+from use_st5._bundled import bundled_names
+from use_st5.cli import benchmark
 
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
-    """What the measurement is asked for; it gives made-up figures."""
+    """What the processes are asked for; they give made-up figures."""
     asked: list[tuple] = []
 
-    def measured(models: list[str], path: Path, **options: object) -> object:
-        if "interrupt" in models:
-            options["on_visit"](3, 8)
-            raise KeyboardInterrupt
-        asked.append((models, path, options))
-        record().write(path)
-        return record()
+    def measured(folder: str, lengths: list[int], *arguments: Any) -> dict[str, Any]:
+        asked.append((Path(folder).name, lengths, *arguments))
+        speeds = {length: 1e5 / length for length in lengths}
+        return {"sentences_per_second": speeds, "memory_mb": 512.4, "gpu_memory_mb": None}
 
-    monkeypatch.setattr(measure, "measure_footprint", measured)
+    monkeypatch.setattr(benchmark, "_in_a_process", measured)
     return asked
 
 
-def test_table_files_and_options(use: Callable, given: list, tmp_path: Path) -> None:
-    result = use("benchmark", "a", "b", "--lengths", "10, 20", "--batch-size", "4", "-o", "here")
+def test_the_table_and_the_options(use: Callable, given: list) -> None:
+    options = ("--lengths", "10, 20", "--batch-size", "4", "--threads", "1", "--seconds", "0.5")
+    result = use("benchmark", "use_dan_en", *options)
     assert result.exit_code == 0, result.stderr
-    ((models, path, options),) = given
-    assert (models, path) == (["a", "b"], Path("here/resources.json"))
-    assert (options["lengths"], options["batch_size"], options["device"]) == ([10, 20], 4, "all")
-    assert "200\tsteep\t200\t4.00 (3.00-6.00) cut" in result.stdout
-    assert "against flat" in result.stdout
-    names = {path.name for path in (tmp_path / "here").iterdir()}
-    assert {"resources.json", "resources.md", "memory_cpu.png", "text_time_cpu.png"} <= names
+    assert given == [("use_dan_en", [10, 20], 4, 1, 0.5)]
+    heads = "model\t10 words, sentences/s\t20 words, sentences/s\tmemory, MB"
+    assert result.stdout == f"{heads}\nuse_dan_en\t10,000\t5,000\t512\n"
 
 
-def test_json_without_plots(use: Callable, given: list, tmp_path: Path) -> None:
-    result = use("benchmark", "a", "--no-plots", "--json")
-    assert json.loads(result.stdout) == json.loads(json.dumps(record().content()))
-    assert "lengths" not in given[0][2]
-    assert not list((tmp_path / "benchmark").glob("*.png"))
+def test_json_of_the_bundled_models(use: Callable, given: list) -> None:
+    found = json.loads(use("benchmark", "--json").stdout)
+    assert [each["model"] for each in found] == [*bundled_names()]
+    assert found[0]["sentences_per_second"] == {"10": 10_000, "100": 1_000}
 
 
-def test_the_bundled_models_are_the_default(use: Callable, given: list) -> None:
-    from use_st5._bundled import bundled_names
-
-    use("benchmark", "--no-plots")
-    assert tuple(given[0][0]) == bundled_names()
-
-
-def test_an_interruption_says_what_is_kept(use: Callable, given: list) -> None:
-    result = use("benchmark", "interrupt")
-    assert result.exit_code == 130
-    assert "interrupted: 3 of 8 measurements are kept in" in result.stderr
+def test_a_model_is_measured_at_each_length(fake: FakeEncoder) -> None:
+    """The fake encoder counts; it is called on whole batches of sentences of that many words."""
+    found = benchmark.measure("fake", [3, 30], 4, None, 0.01)
+    assert set(found["sentences_per_second"]) == {3, 30}
+    assert {len(text.split()) for text in fake.encoded} == {3, 30}
+    assert set(fake.batch_sizes) == {4}
+    assert found["memory_mb"] > 1
 
 
 @pytest.mark.parametrize(
@@ -64,16 +55,12 @@ def test_an_interruption_says_what_is_kept(use: Callable, given: list) -> None:
     [
         (("--lengths", "10,x"), 2, "expected numbers above 0, such as 10,100,500"),
         (("--lengths", "0"), 2, "expected numbers above 0"),
-        (("--device", "tpu"), 2, "tpu"),
-        (("--throughput",), 2, "python -m experiments.sentence_t5.figure_5"),
         (("absent",), 1, "found neither under 'absent'"),
-        (("--out", "file"), 1, "expected a folder to write, found a file: file"),
     ],
 )
 def test_errors_are_one_line(
-    use: Callable, tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
+    use: Callable, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    (tmp_path / "file").write_text("")
     result = use("benchmark", *arguments)
     assert result.exit_code == code
     assert message in result.stderr
@@ -82,10 +69,13 @@ def test_errors_are_one_line(
 
 @pytest.mark.end_to_end
 @pytest.mark.process
-def test_a_model_that_cannot_be_loaded_and_a_gpu_that_is_not_there(
-    use: Callable, tmp_path: Path
-) -> None:
-    write_folder(tmp_path / "broken", "broken")
-    result = use("benchmark", "broken", "--device", "gpu")
+def test_a_process_for_each_model(use: Callable, tmp_path: Path) -> None:
+    """The DAN is faster; a folder that cannot be loaded is an error of one line."""
+    result = use("benchmark", "--json", "--seconds", "0.2", "--batch-size", "8")
+    speeds = {each["model"]: each["sentences_per_second"] for each in json.loads(result.stdout)}
+    assert speeds["use_dan_en"]["100"] > speeds["use_transformer_en"]["100"]
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "saved_model.pb").write_text("x")
+    result = use("benchmark", "broken")
     assert result.exit_code == 1
-    assert "broken, loading it: ValueError: Expected a GPU, TensorFlow sees none" in result.stderr
+    assert "broken" in result.stderr

@@ -20,7 +20,6 @@ WRITERS = [
     ("evaluate", "use_dan_en", "--tasks", "weat", "--out", "target"),
     ("convert", "texts.txt", "--to", "target", "--overwrite"),
     ("export", "use_dan_en", "--to", "target", "--overwrite"),
-    ("benchmark", "use_dan_en", "--out", "folder", "--no-plots"),
     ("report", "record.json", "--out", "folder"),
 ]
 
@@ -40,7 +39,6 @@ def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (convert, export):
         monkeypatch.setattr(module, "start_keras", work)
     monkeypatch.setattr(use_st5, "load", work, raising=False)
-    monkeypatch.setattr("use_st5.footprint.measure.measure_footprint", work)
     monkeypatch.setattr("use_st5.evaluation.report.write_report", work)
     return tmp_path
 

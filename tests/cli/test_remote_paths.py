@@ -215,7 +215,6 @@ def test_texts_are_embedded(use: Callable, base: str, start: str) -> None:
 
 LOCAL = [
     ("evaluate", "use_dan_en", "--tasks", "weat", "--out", "ram://x/y.json"),
-    ("benchmark", "use_dan_en", "--out", "ram://x/y"),
     ("mine", "pairs.tsv", "--to", "ram://x/y.tsv"),
     ("bitext", "texts.txt", "texts.txt", "--to", "ram://x/y.tsv"),
     ("index", "texts.txt", "--to", "ram://x/y"),

@@ -90,16 +90,8 @@ def toy_experiment() -> None:
     from tests.fuzz import toy_training  # noqa: F401
 
 
-def toy_measurements() -> None:
-    """`benchmark` with a made-up time for each visit."""
-    from tests.fuzz import measurements
-
-    measurements.install()
-
-
 SETUPS: dict[str, Callable[[], None]] = {
-    setup.__name__: setup
-    for setup in (nothing, tensorflow, toy_encoder, toy_tasks, toy_experiment, toy_measurements)
+    setup.__name__: setup for setup in (nothing, tensorflow, toy_encoder, toy_tasks, toy_experiment)
 }
 
 

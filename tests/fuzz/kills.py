@@ -14,10 +14,9 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.evaluation.report import records as report_records
-from tests.footprint.records import write_folder
 from tests.fuzz.strings import SENTENCES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -42,8 +41,6 @@ class Command(NamedTuple):
         target: The file or folder that it writes.
         result: What the target holds, without times; None where there is none.
         stdin: The file that is read as standard input.
-        is_part: Whether what the target holds (first argument) is a part of the whole result
-            (second), with which the same command goes on; most commands write all or nothing.
     """
 
     setup: str
@@ -52,7 +49,6 @@ class Command(NamedTuple):
     target: str
     result: Callable[[Path], object]
     stdin: str | None = None
-    is_part: Callable[[Any, Any], bool] = lambda found, whole: False
 
     @property
     def uses_tensorflow(self) -> bool:
@@ -116,25 +112,6 @@ def _page(folder: Path) -> object:
         return None
     text = re.sub(r"base64,[^\"')]+", "", page.read_text(encoding="utf-8"))
     return text, sorted(path.name for path in (folder / "out").iterdir())
-
-
-def _measured(folder: Path) -> None:
-    for name in "ab":
-        write_folder(folder / name, name, content=name)
-
-
-def _figures(folder: Path) -> dict[str, list[float]] | None:
-    """The seconds of every visit to a model at a length."""
-    path = folder / "out" / "resources.json"
-    if not path.exists():
-        return None
-    points = json.loads(path.read_text(encoding="utf-8"))["points"]
-    return {f"{point['model']} {point['length']}": point["text_seconds"] for point in points}
-
-
-def _first_visits(found: dict[str, list[float]], whole: dict[str, list[float]]) -> bool:
-    """Whether some of the visits were made, of each model at each length the first ones."""
-    return all(seconds == whole.get(key, [])[: len(seconds)] for key, seconds in found.items())
 
 
 def _tiny(folder: Path) -> None:
@@ -209,14 +186,6 @@ COMMANDS = {
         _bytes("map.png"),
     ),
     "report": Command("nothing", ("report", "r.json", "--out", "out"), _record, "out", _page),
-    "benchmark": Command(
-        "toy_measurements",
-        ("benchmark", "a", "b", "--lengths", "1,2,3", "--no-plots", "--out", "out"),
-        _measured,
-        "out",
-        _figures,
-        is_part=_first_visits,
-    ),
     "experiment": Command(
         "toy_experiment",
         ("--data", ".", "--out", "run"),
@@ -236,7 +205,7 @@ COMMANDS = {
     "embed real": _embed("v.npy", "tensorflow", "--model", "tiny", "--batch-size", "8"),
 }
 # No package but the required ones, and a second each: for the ordinary tests.
-QUICK = ("embed stdin", "evaluate", "benchmark")
+QUICK = ("embed stdin", "evaluate")
 
 
 class Started:
@@ -393,9 +362,7 @@ class Killing:
             assert code in (130, -sent), f"exit code {code}: {said}"
         found = self._command.result(folder)
         whole = found in (None, self._before, self._expected)
-        assert whole or self._command.is_part(found, self._expected), (
-            f"half a result: {found!r:.500}"
-        )
+        assert whole, f"half a result: {found!r:.500}"
         run_to_end(self._command, folder)
         assert self._command.result(folder) == self._expected, "another result"
         assert not leftovers(folder), f"left behind: {leftovers(folder)}"

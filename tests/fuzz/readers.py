@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import json
 import shutil
 import struct
@@ -20,10 +21,10 @@ from tests.convert import t5x_writer
 from tests.convert import tokenizer_examples as tokenizers
 from tests.evaluation.report import records as report_records
 from tests.evaluation.toys import words_task
-from tests.footprint import records as resource_records
 from tests.fuzz.tiny_models import export_use_dan
 from tests.models.t5 import numpy_t5
 from tests.search import damages
+from use_st5._model_manifest import ModelManifest
 
 
 class Reader(NamedTuple):
@@ -343,7 +344,6 @@ def _make_archives(folder: Path) -> None:
 def _records() -> dict[str, Reader]:
     from use_st5.evaluation.record import EvaluationRecord
     from use_st5.evaluation.runner import ResultStore
-    from use_st5.footprint.record import FootprintRecord
 
     entry = report_records.entry("sts", "STS12", {"spearman_all": 0.5}, notes={"a": [1]})
     record = report_records.record("model", {"sts12": entry}, {"sts13": "missing"})
@@ -355,18 +355,12 @@ def _records() -> dict[str, Reader]:
     def make_results(folder: Path) -> None:
         ResultStore(folder, "v1").write(task, {"words.txt": "0"}, 0, entry)
 
-    def read_benchmark(folder: Path) -> None:
-        FootprintRecord.read(folder / "r.json").content()
-
     return {
         "evaluation_record": Reader(
             lambda f: record.write(f / "r.json"), lambda f: EvaluationRecord.read(f / "r.json")
         ),
         "report": Reader(lambda f: record.write(f / "r.json"), _report, share=0.2, needs="jinja2"),
         "result_store": Reader(make_results, read_results),
-        "benchmark_record": Reader(
-            lambda f: resource_records.record().write(f / "r.json"), read_benchmark
-        ),
         "embedding_store": Reader(_make_store, _read_store),
         "embedding_job": Reader(_make_job, _read_job),
         "index_exact": _index("exact"),
@@ -607,12 +601,25 @@ def _read_model(folder: Path) -> None:
 
 
 def _make_facts(folder: Path) -> None:
-    resource_records.write_folder(folder / "m", "tiny")
+    (folder / "m").mkdir()
+    (folder / "m" / "saved_model.pb").write_text("graph")
+    ModelManifest(
+        name="tiny",
+        dimension=8,
+        max_length=128,
+        precision="float32",
+        parameters=1000,
+        trainable_parameters=1000,
+        versions={},
+        files={},
+        model_hash=hashlib.sha256(b"graph").hexdigest(),
+        metadata={},
+    ).write(folder / "m")
 
 
 def _read_facts(folder: Path) -> None:
     """What `info`, `doctor` and `export` read of a model without loading it."""
-    manifest = resource_records.ModelManifest.read(folder / "m")
+    manifest = ModelManifest.read(folder / "m")
     if manifest is not None:
         manifest.check_contents(folder / "m")
         manifest.size_bytes.bit_length()

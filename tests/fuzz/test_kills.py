@@ -35,14 +35,6 @@ def test_lines_of_tensorflow_are_unexpected_on_standard_error() -> None:
     assert unexpected("\n".join(("v.npy: 3 rows", *lines, "interrupted"))) == [*lines]
 
 
-def test_first_visits_are_a_part_of_a_benchmark() -> None:
-    is_part, whole = COMMANDS["benchmark"].is_part, {"a 1": [0.1, 0.1], "b 1": [0.2, 0.2]}
-    assert is_part({"a 1": [0.1, 0.1], "b 1": [0.2]}, whole)
-    assert not is_part({"a 1": [0.1, 0.1, 0.1]}, whole)
-    assert not is_part({"a 1": [0.2]}, whole)
-    assert not is_part({"c 1": [0.1]}, whole)
-
-
 @pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.parametrize("name", QUICK)

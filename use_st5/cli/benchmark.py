@@ -1,60 +1,41 @@
-"""`use-st5 benchmark`: compute time and memory against the length of a text."""
+"""`use-st5 benchmark`: sentences per second and memory of models on this machine."""
 
 from __future__ import annotations
 
 import json
-import shlex
+import multiprocessing
+import os
+import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Annotated, Any
 
 import typer
 
 from use_st5._bundled import bundled_names
-from use_st5._files import atomic_path
-from use_st5._imports import require
-from use_st5.cli.files import sole_folder
-from use_st5.cli.output import manual, print_table, say
-
-if TYPE_CHECKING:
-    from use_st5.footprint.record import FootprintRecord
+from use_st5._model_folder import model_folder
+from use_st5.cli.models import load_encoder, start_tensorflow
+from use_st5.cli.output import manual, print_table, waiting
 
 HELP = manual(
-    """Measure compute time and memory against the length of a text (USE paper, Figure 2).
+    """Measure sentences per second and memory of models on this machine.
 
-    MODELS are names of bundled models or folders of models that use_st5 exported; by default all
-    bundled ones. Ratios, and the lengths at which one costs more than another, are to the first.
+    MODELS are names of bundled models or folders of SavedModels; by default all bundled ones. The
+    sentences are random words; a model that reads 128 tokens cuts longer ones. The device is
+    TensorFlow's first GPU, or the CPU.
 
-    Each model has a process of its own; all are visited in turn, at one length after the other,
-    --repeats times over, so that a neighbour's load meets all alike. The table has medians and
-    quartiles, in milliseconds a text; warm-ups are not counted.
+    Each model runs in its own process. The memory is the largest that this process had, including
+    TensorFlow; with a GPU, also the largest that TensorFlow had of its memory.
 
-    Two times: text to vector is all that encode does, and a model that reads 128 tokens cuts there,
-    which hides what longer texts would cost; ids to vector cuts nothing.
-
-    Working memory is the peak of TensorFlow's tensors in one call on ids above the loaded model,
-    by TensorFlow's own count (on a processor: that of oneDNN, blocks of 256 KB and more), and so
-    leaves out what Python and TensorFlow take themselves. The model's parameters are added to it,
-    as in the paper.
-
-    The folder gets resources.json, resources.md and the plots (PNG; extra plots). What is measured
-    is kept: an interrupted run goes on, and more --repeats or --lengths add to it. With another
-    model, or one that changed, all are measured anew: ratios need visits side by side.""",
+    Figure 2 of the USE paper (time and memory by length) is python -m experiments.use.figure_2 in a
+    checkout of the repository.""",
     "use-st5 benchmark",
-    "use-st5 benchmark use_dan_en path/to/my_model --lengths 10,100,500 --repeats 20",
-    "use-st5 benchmark --batch-size 32 --threads 2 --device cpu --out benchmark_32",
+    "use-st5 benchmark use_dan_en path/to/my_model --lengths 10,100,500",
+    "use-st5 benchmark --batch-size 1 --threads 1 --json",
 )
-
-
-class DeviceOption(StrEnum):
-    """The values that `--device` takes."""
-
-    ALL = "all"
-    CPU = "cpu"
-    GPU = "gpu"
+WORDS = "a good day for all the people who live in this old house by the water and go to work"
 
 
 def benchmark(
@@ -63,107 +44,118 @@ def benchmark(
         typer.Argument(metavar="[MODELS]...", help="Names or folders. Default: the bundled ones."),
     ] = None,
     lengths: Annotated[
-        str | None,
-        typer.Option("--lengths", "-l", help="Words, with commas. Default: 11 from 10 to 512."),
+        str, typer.Option("--lengths", "-l", help="Words of a sentence, with commas.")
+    ] = "10,100",
+    batch_size: Annotated[int, typer.Option(min=1, help="Sentences in one call of a model.")] = 32,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads of TensorFlow. Default: as many as cores.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts in one call of a model.")] = 1,
-    throughput: Annotated[bool, typer.Option("--throughput", hidden=True)] = False,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each model (of TensorFlow).")] = 1,
-    repeats: Annotated[int, typer.Option(min=1, help="Visits to each model at each length.")] = 10,
-    device: Annotated[
-        DeviceOption, typer.Option(help="all: the CPU, and a GPU if there is one.")
-    ] = DeviceOption.ALL,
-    output: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path(
-        "benchmark"
-    ),
-    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw the plots.")] = True,
+    seconds: Annotated[
+        float, typer.Option(min=0.01, help="How long each model runs at each length.")
+    ] = 3.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measures compute time and memory against the length of a text."""
-    if throughput:
-        raise typer.BadParameter(
-            "is a script of the repository now: python -m experiments.sentence_t5.figure_5.",
-            param_hint="--throughput",
-        )
-    if plots:
-        require("matplotlib", "plots")
-    options: dict[str, Any] = {"batch_size": batch_size, "threads": threads, "repeats": repeats}
-    options |= {"device": device.value, **_given("lengths", lengths, "--lengths")}
-    with sole_folder(output):
-        _measure(models or bundled_names(), output, options, plots=plots, as_json=as_json)
-
-
-def _measure(
-    models: Sequence[str], output: Path, options: Mapping[str, Any], *, plots: bool, as_json: bool
-) -> None:
-    """Measures, writes the record, its table and its plots, and prints the tables or JSON."""
-    from use_st5.footprint.figures import markdown, write_plots
-    from use_st5.footprint.measure import measure_footprint
-
-    path = output / "resources.json"
-    with _measuring(path) as on_visit:
-        command = shlex.join(["use-st5", *sys.argv[1:]])
-        record = measure_footprint(models, path, **options, on_visit=on_visit, command=command)
-    table = path.with_suffix(".md")
-    with atomic_path(table) as temporary:
-        temporary.write_text(markdown(record), encoding="utf-8")
-    drawn = write_plots(record, output) if plots else []
+    """Measures sentences per second and memory of models on this machine."""
+    words = _numbers(lengths)
+    folders = [(model, str(model_folder(model))) for model in models or bundled_names()]
+    found = [
+        {"model": model, **_in_a_process(folder, words, batch_size, threads, seconds)}
+        for model, folder in folders
+    ]
     if as_json:
-        typer.echo(json.dumps(record.content(), ensure_ascii=False))
-    else:
-        _print(record)
-    say(f"written: {', '.join(map(str, [path, table, *drawn]))}")
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
+    heads = [*(f"{n} words, sentences/s" for n in words), "memory, MB"]
+    gpu = any(each["gpu_memory_mb"] is not None for each in found)
+    rows = [
+        [
+            each["model"],
+            *(f"{speed:,.0f}" for speed in each["sentences_per_second"].values()),
+            f"{each['memory_mb']:,.0f}",
+            *([f"{each['gpu_memory_mb']:,.0f}"] if gpu else []),
+        ]
+        for each in found
+    ]
+    print_table(["model", *heads, *(["GPU memory, MB"] if gpu else [])], rows)
 
 
-@contextmanager
-def _measuring(path: Path) -> Iterator[Callable[[int, int], None]]:
-    """A bar or lines of what is measured; Ctrl-C says what is kept in a file."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-
-    from use_st5._progress_bars import ProgressBars
-
-    terminal = Console(stderr=True)
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    reached = [0, 0]
+def _in_a_process(folder: str, *arguments: Any) -> dict[str, Any]:
+    """What `measure` returns in a new process, which ends with the call."""
+    context = multiprocessing.get_context("spawn")
+    ignored = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process.
+    pool = ProcessPoolExecutor(1, context, initializer=signal.signal, initargs=ignored)
     try:
-        with ProgressBars(
-            *columns, console=terminal, transient=True, disable=not terminal.is_terminal
-        ) as bars:
-            bar = bars.add_task("measuring", total=None)
-
-            def on_visit(done: int, total: int) -> None:
-                reached[:] = done, total
-                bars.update(bar, completed=done, total=total)
-
-            yield on_visit
-    except KeyboardInterrupt as interrupt:
-        done, total = reached
-        kept = f"{done} of {total} measurements are kept in {path}; the same command goes on"
-        say(f"interrupted: {kept if done else 'nothing was measured yet'}")
-        raise typer.Exit(130) from interrupt
+        return pool.submit(measure, folder, *arguments).result()
+    except BrokenProcessPool as error:
+        raise ValueError(f"{folder}: its process ended; memory may have run out") from error
+    finally:
+        for process in multiprocessing.active_children():
+            process.kill()
+        pool.shutdown()
 
 
-def _given(name: str, numbers: str | None, option: str) -> dict[str, list[int]]:
-    """The numbers of an option by the name that the measurement has for them, if there are any."""
-    if numbers is None:
-        return {}
-    parts = [part.strip() for part in numbers.split(",")]
+def measure(
+    folder: str, lengths: list[int], batch_size: int, threads: int | None, seconds: float
+) -> dict[str, Any]:
+    """Measures one model in this process.
+
+    Args:
+        folder: The folder of a SavedModel.
+        lengths: Words of a sentence.
+        batch_size: Sentences in one call of the model.
+        threads: Threads of TensorFlow; None: as many as cores.
+        seconds: How long the model runs at each length, after a warm-up.
+
+    Returns:
+        "sentences_per_second" by length, "memory_mb", and "gpu_memory_mb", which is None without a
+        GPU.
+    """
+    if threads:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+    start_tensorflow()
+    import tensorflow as tf
+
+    if threads:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+    encoder = load_encoder(folder)
+    speeds, words = {}, WORDS.split()
+    for length in lengths:
+        texts = [
+            " ".join(words[(start + place) % len(words)] for place in range(length))
+            for start in range(batch_size)
+        ]
+
+        def encode(texts: list[str] = texts) -> None:
+            encoder.encode(
+                texts, batch_size=batch_size, show_progress=False, on_truncation="ignore"
+            )
+
+        with waiting(f"measuring {length} words"):
+            encode()
+            calls, start = 0, time.perf_counter()
+            while (passed := time.perf_counter() - start) < seconds:
+                encode()
+                calls += 1
+        speeds[length] = calls * batch_size / passed
+    gpu = tf.config.list_logical_devices("GPU")
+    used = tf.config.experimental.get_memory_info("GPU:0")["peak"] / 1e6 if gpu else None
+    return {"sentences_per_second": speeds, "memory_mb": _peak_memory(), "gpu_memory_mb": used}
+
+
+def _peak_memory() -> float:
+    """The largest resident memory that this process had, in MB."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def _numbers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise typer.BadParameter(
-            f"expected numbers above 0, such as 10,100,500, received {numbers!r}.",
-            param_hint=option,
+            f"expected numbers above 0, such as 10,100,500, received {text!r}.",
+            param_hint="--lengths",
         )
-    return {name: [int(part) for part in parts]}
-
-
-def _print(record: FootprintRecord) -> None:
-    from use_st5.footprint.figures import COLUMNS, crossing_table, memory_note, rows
-
-    for device in record.devices:
-        print_table(COLUMNS, rows(record, device), title=device.upper())
-    headings, cells = crossing_table(record)
-    if cells:
-        print_table(headings, cells, title="crossing points")
-    if note := memory_note(record):
-        say(note)
+    return [int(part) for part in parts]
