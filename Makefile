@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --retries 10 --timeout 120
 # The linter, the type checker, and the packages whose types it reads.
 LINT := 'ruff>=0.14' 'mypy>=1.18' 'filelock>=4.0,<5' 'msgspec>=0.19' 'numpy>=1.26' 'rich>=13.8' 'typer>=0.15'
 # With `peers` added, the tests that compare with PyTorch's models run too.
-TEST_EXTRAS ?= data,dev,evaluation,hub,plots,text,transfer
+TEST_EXTRAS ?= data,dev,evaluation,hub,hub-models,plots,text,transfer
 
 # Without bytecode, each `import tensorflow` takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE

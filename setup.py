@@ -29,6 +29,8 @@ EXTRAS = {
     # Exported encoders without TensorFlow: the converter to ONNX and the two runtimes.
     "onnx": ["onnxruntime>=1.20", "tf2onnx>=1.17"],
     "litert": ["ai-edge-litert>=2.0"],
+    # Models by name: hf://ORG/NAME, kaggle://…
+    "hub-models": ["huggingface_hub>=1.0", "kagglehub>=1.0"],
     "plots": ["matplotlib>=3.9"],
     # Classifiers and statistics, and the page that `use-st5 report` writes.
     "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],

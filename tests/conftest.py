@@ -59,7 +59,7 @@ _PEAKS = pytest.StashKey[list[float]]()
 _GROWTH, _GROWTH_WITHIN = 200_000_000, 600_000_000
 _clean_memory = [0]
 _END_TO_END = "goes from end to end: --end-to-end runs it"
-_MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `(\w+)` is not installed")
+_MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `([\w-]+)` is not installed")
 
 
 @pytest.fixture(scope="module", autouse=True)

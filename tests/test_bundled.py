@@ -33,8 +33,11 @@ def test_none(package: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("sentence-transformers/sentence-t5-base", "hf download sentence-transformers/sentence-t5"),
-        ("all-MiniLM-L6-v2", "hf download OWNER/all-MiniLM-L6-v2 --local-dir all-MiniLM-L6-v2"),
+        (
+            "sentence-transformers/sentence-t5-base",
+            "write hf://sentence-transformers/sentence-t5-base",
+        ),
+        ("all-MiniLM-L6-v2", "write hf://OWNER/all-MiniLM-L6-v2"),
         ("/data/t5", ""),
         ("../t5", ""),
         ("a/b/c", ""),

@@ -27,8 +27,8 @@ def test_what_was_expected_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(_model_folder, "bundled_names", lambda: ("use_dan_en",))
     with pytest.raises(FileNotFoundError, match="Did you mean 'use_dan_en'"):
         model_folder("use-dan-en")
-    with pytest.raises(FileNotFoundError, match="downloads nothing"):
-        model_folder("https://tfhub.dev/google/universal-sentence-encoder/4")
+    with pytest.raises(FileNotFoundError, match="write hf://org/use-dan$"):
+        model_folder("org/use-dan")
     with pytest.raises(FileNotFoundError, match="the folder is empty"):
         model_folder(tmp_path)
     (tmp_path / "variables").mkdir()

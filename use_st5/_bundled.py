@@ -41,7 +41,7 @@ def bundled_folder(name: str) -> Path:
 
 
 def download_advice(name: str) -> str:
-    """How a model of a hub comes here, where a name that was not found may be that of one.
+    """How a model of a hub is named, where a name that was not found may be that of one.
 
     Args:
         name: What was given.
@@ -53,10 +53,7 @@ def download_advice(name: str) -> str:
     if found is None:
         return ""
     owner, model = found[1] or "OWNER", found[2]
-    return (
-        "use_st5 downloads nothing. If this is a model of Hugging Face's hub, download its folder "
-        f"first: hf download {owner}/{model} --local-dir {model}"
-    )
+    return f"If this is a model of Hugging Face's hub, write hf://{owner}/{model}"
 
 
 def _root() -> Path:

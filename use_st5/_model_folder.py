@@ -1,26 +1,41 @@
-"""Finding a model's folder, with errors that say what to do; imports no TensorFlow."""
+"""Finding a model's folder, with errors that say what to do.
+
+TensorFlow is imported only to convert a checkpoint that was downloaded.
+"""
 
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 from pathlib import Path
 
+from use_st5 import __version__
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names, download_advice
+from use_st5._cache import MODELS, cached_content, new_content
+from use_st5._model_names import Fetched, fetch, model_name
 from use_st5._remote_files import cached_path
 
 _LISTED = 12
 
 
 def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
-    """The folder of a model, given as a folder or as the name of a bundled model.
+    """The folder of a SavedModel, given as a folder, a bundled name, or a name of a hub.
 
     A folder that holds a SavedModel comes first, so that a model of one's own may be called like
-    a bundled one.
+    a bundled one. A checkpoint of a hub (`hf://ORG/NAME`) is converted once, into the cache.
 
     Raises:
         FileNotFoundError: There is no such folder or name, or the folder holds no SavedModel.
+        ValueError: A downloaded model is damaged, or of a kind that is not known.
+        OSError: A model could not be downloaded.
+        ImportError: The package that downloads is not installed.
     """
+    if name := model_name(name_or_folder):
+        fetched = fetch(name)
+        if Path(fetched.folder, SAVED_MODEL_FILE).is_file():
+            return Path(fetched.folder).resolve()
+        return _converted(fetched).resolve()
     folder = cached_path(name_or_folder).expanduser()
     if (folder / SAVED_MODEL_FILE).is_file():
         return folder.resolve()
@@ -42,6 +57,27 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
     )
 
 
+def _converted(fetched: Fetched) -> Path:
+    """The SavedModel of a checkpoint, from the cache or converted now."""
+    key = f"{fetched.short_name}-{fetched.identity[:12]}-{__version__}"
+    folder = cached_content(MODELS, key)
+    if folder is None:
+        with new_content(MODELS, key, fetched.exact_name) as target:
+            # By name: the foundation imports no part.
+            encoders = importlib.import_module("use_st5.trainable_encoder")
+            encoder = encoders.TrainableEncoder.load(fetched.folder)
+            encoder.name = fetched.short_name
+            encoder.metadata["source"] = fetched.exact_name
+            encoder.export(target)
+        folder = cached_content(MODELS, key)
+        if folder is None:
+            raise FileNotFoundError(
+                f"{fetched.name}: expected its converted copy in the cache, which another process "
+                "removed. Run again."
+            )
+    return folder
+
+
 def _content(folder: Path) -> str:
     names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())
     if not names:
@@ -51,8 +87,6 @@ def _content(folder: Path) -> str:
 
 
 def _hint(name: str) -> str:
-    if "://" in name:
-        return "use_st5 downloads nothing: fetch and unpack the model, then give its folder."
     names = bundled_names()
     close = difflib.get_close_matches(name, names, n=1)
     there = f"Bundled models: {', '.join(names) or 'none'}."
@@ -60,4 +94,4 @@ def _hint(name: str) -> str:
         return f"Did you mean {close[0]!r}? {there}"
     # Names of a hub have one of these; what lies there is a checkpoint.
     advice = download_advice(name) if {"/", "-"} & set(name) else ""
-    return f"{there} {advice}, and use-st5 convert makes a model of it." if advice else there
+    return f"{there} {advice}" if advice else there

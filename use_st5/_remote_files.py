@@ -32,14 +32,14 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from use_st5._cache import REMOTE, cache_folder
 from use_st5._imports import require
 from use_st5._inner_path import check_inner_names, joined
 
 # `Path` makes one slash of two. A scheme has two letters or more: Windows' drives have one.
 _REMOTE = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?=[^/])(.*)", re.DOTALL)
 # Addresses that are no files to TensorFlow.
-_NO_FILES = ("http", "https", "hf")
-_CACHE = "use_st5/remote"
+_NO_FILES = ("http", "https", "hf", "kaggle")
 _NEW, _SWAP, _GROWING = ".use_st5.new", "swap.json", "growing.json"
 # What a program that knows nothing of us enters a model by.
 _SAVED_MODEL = "saved_model.pb"
@@ -53,14 +53,13 @@ _LIMIT = 2**26
 def remote_path(path: str | os.PathLike[str]) -> str | None:
     """The path as TensorFlow writes it, `gs://bucket/name`; None where it is a local one."""
     match = _REMOTE.fullmatch(os.fspath(path))
-    if match is None or match[1] in _NO_FILES:
-        return None
-    return f"{match[1]}://{match[2].rstrip('/')}"
+    return None if match is None or match[1] in _NO_FILES else as_written(path)
 
 
 def as_written(path: str | os.PathLike[str]) -> str:
     """The path as one writes it: a `Path` of gs://bucket/name has lost a slash."""
-    return remote_path(path) or os.fspath(path)
+    match = _REMOTE.fullmatch(os.fspath(path))
+    return f"{match[1]}://{match[2].rstrip('/')}" if match else os.fspath(path)
 
 
 def check_inner(path: str | os.PathLike[str]) -> None:
@@ -113,9 +112,9 @@ def cached_path(path: str | os.PathLike[str]) -> Path:
     if not found:
         raise FileNotFoundError(f"{remote}: expected a file or a folder with files, found none.")
     digest = hashlib.sha256(repr((remote, sorted(found.items()))).encode()).hexdigest()[:16]
-    place, name = _cache() / digest, PurePosixPath(remote).name
+    place, name = cache_folder(REMOTE) / digest, PurePosixPath(remote).name
     if not _is_intact(place, name):
-        with tempfile.TemporaryDirectory(dir=_cache()) as temporary:
+        with tempfile.TemporaryDirectory(dir=cache_folder(REMOTE)) as temporary:
             whole = Path(temporary, digest)
             (whole / _COPY).mkdir(parents=True)
             copied = download(remote, joined(whole / _COPY, name, where=remote))
@@ -248,7 +247,7 @@ def finish_swap(path: str) -> None:
 def staging_path(path: str) -> Path:
     """The path in the cache where a file grows before it is uploaded to `path`."""
     digest = hashlib.sha256(path.encode()).hexdigest()[:16]
-    return _cache() / f"to-{digest}" / PurePosixPath(path).name
+    return cache_folder(REMOTE) / f"to-{digest}" / PurePosixPath(path).name
 
 
 def remove(path: str) -> None:
@@ -363,25 +362,6 @@ def _parsed(content: bytes, where: object) -> dict[str, Any]:
         later = ": a later use_st5 wrote it" if isinstance(found, int) and found > _FORMAT else ""
         raise ValueError(f"{where}: expected format {_FORMAT}, received {found!r}{later}.")
     return record
-
-
-def _cache() -> Path:
-    """The cache folder, which is this user's alone.
-
-    Raises:
-        PermissionError: It is another's.
-    """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", _CACHE)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if os.name == "nt":
-        return folder
-    if folder.stat().st_uid != os.getuid():
-        raise PermissionError(
-            f"{folder}: expected a cache folder of this user, found one of another. Set "
-            "XDG_CACHE_HOME to a folder of your own."
-        )
-    folder.chmod(0o700)
-    return folder
 
 
 def _is_intact(place: Path, name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from use_st5._bundled import SAVED_MODEL_FILE
+from use_st5._model_names import local_source
 from use_st5._progress import with_progress
 from use_st5._sentences import (
     check_batch_size,
@@ -74,14 +75,15 @@ class CrossEncoder:
 
         Args:
             folder: A SavedModel that `TrainableEncoder.export` wrote, or a checkpoint of Hugging
-                Face or sentence-transformers that classifies pairs and has one label.
+                Face or sentence-transformers that classifies pairs and has one label; or the name
+                of one on a hub, such as "hf://ORG/NAME".
 
         Raises:
             FileNotFoundError: The folder does not exist.
             ValueError: The model does not compare pairs, or is damaged.
             ImportError: The model needs a package that is not installed.
         """
-        path = Path(folder)
+        path = local_source(folder)
         if path.joinpath(SAVED_MODEL_FILE).is_file():
             judge, limit = _of_saved_model(path)
             return cls(judge, name=path.resolve().name, limit=limit)

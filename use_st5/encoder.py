@@ -253,18 +253,22 @@ class SentenceEncoder(SentenceTransformersNames):
 
 
 def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
-    """Loads a sentence encoder: a bundled model by its name, or another model from its folder.
+    """Loads a sentence encoder by name or from its folder.
 
     Each model is loaded once per process: a second call returns the same object, unless the model
     in the folder was replaced. The last four models stay in memory. To get a separate object, use
     `SentenceEncoder(folder)`.
 
     Args:
-        name_or_folder: The name of a bundled model, such as "use_dan_en", or the folder of any
-            SavedModel that turns strings into vectors.
+        name_or_folder: The name of a bundled model, such as "use_dan_en"; the folder of any
+            SavedModel that turns strings into vectors; or a name that is downloaded once:
+            "hf://ORG/NAME" and "hf://ORG/NAME@REVISION" of Hugging Face's hub,
+            "kaggle://OWNER/MODEL/FRAMEWORK/VARIATION", or the URL of an archive. A checkpoint is
+            converted once, into the cache (`use-st5 cache`).
 
     Raises:
         FileNotFoundError: The name or folder does not exist, or the folder contains no SavedModel.
+        OSError: The model could not be downloaded.
         ValueError: The SavedModel is damaged, or does not turn strings into vectors.
         ImportError: The SavedModel needs ops that no installed package has.
         RuntimeError: This process was forked after a model was loaded.

@@ -14,7 +14,7 @@ import numpy as np
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_names
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
-from use_st5._remote_files import cached_path
+from use_st5._model_names import local_source
 from use_st5._sentences import check_batch_size, check_pairs, length_sorted_batches, one_or_many
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.models.family import family_named, family_that_knows, family_with, known_family
@@ -130,7 +130,8 @@ class TrainableEncoder:
         Args:
             source: The name of a bundled model; the folder of a SavedModel that use_st5 exported
                 (int8 weights become float32, and the vectors stay the same); or a checkpoint: a
-                folder of sentence-transformers, Hugging Face or T5X, or a TensorFlow checkpoint.
+                folder of sentence-transformers, Hugging Face or T5X, or a TensorFlow checkpoint;
+                or the name of one of these on a hub, such as "hf://ORG/NAME".
             pooling: The pooling, such as "mean", if the checkpoint does not specify it.
             vocabulary: The vocabulary file of the checkpoint, if it is in another folder.
             dtype: Keras dtype policy; None: that of the SavedModel, or float32.
@@ -144,7 +145,7 @@ class TrainableEncoder:
                 it.
             ImportError: The source needs a package that is not installed.
         """
-        source = cached_path(source)
+        source = local_source(source)
         if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():
             if pooling or vocabulary:
                 raise ValueError(f"{source} says pooling and vocabulary itself: leave them out.")

@@ -53,7 +53,7 @@ def test_what_a_model_is_called(settings: dict[str, object], kind: str | None) -
 
 def test_a_name_of_a_hub_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="nothing of this name.* hf download OWNER/t5-base"):
+    with pytest.raises(FileNotFoundError, match="nothing of this name.* write hf://OWNER/t5-base"):
         open_checkpoint("t5-base")
 
 

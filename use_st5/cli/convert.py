@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
+from use_st5._model_names import local_source
 from use_st5._remote_files import as_written
-from use_st5.cli.files import local_copy, sole_model
+from use_st5.cli.files import sole_model
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, say, waiting
 
@@ -27,8 +28,9 @@ HELP = manual(
     the folder of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt), or a checkpoint
     of the Model Garden's, with vocab.txt beside it.
 
-    use_st5 downloads nothing. The folder of a model of Hugging Face's hub comes here by
-    `hf download sentence-transformers/all-MiniLM-L6-v2 --local-dir all-MiniLM-L6-v2`.
+    SOURCE may also be a name: hf://ORG/NAME or hf://ORG/NAME@REVISION of Hugging Face's hub,
+    kaggle://… of Kaggle Models, or the URL of an archive. It is downloaded once. Of a checkpoint
+    safetensors, JSON and vocabularies are downloaded, and nothing else.
 
     Of a plain BERT or RoBERTa an encoder is made whose vectors are pooled: --pooling mean, cls or
     max. One that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. Of a
@@ -41,8 +43,8 @@ HELP = manual(
     shape is checked before a tensor is read, and one tensor is in memory at a time.
 
     SOURCE and --to may lie on gs:// and every other file system of TensorFlow.""",
+    "use-st5 convert hf://sentence-transformers/all-MiniLM-L6-v2 --to models/minilm",
     "use-st5 convert sentence-t5-base --to models/sentence_t5_base",
-    "use-st5 convert all-MiniLM-L6-v2 --to models/minilm",
     "use-st5 convert bert-base-uncased --to models/bert_cls --pooling cls",
     "use-st5 convert t5-large --to models/t5_large_raw --pooling decoder",
     "use-st5 convert sentence-t5-xxl --to models/sentence_t5_xxl --dtype bfloat16",
@@ -59,7 +61,8 @@ class DtypeOption(StrEnum):
 
 def convert(
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="The checkpoint's folder, file or prefix.")
+        Path,
+        typer.Argument(metavar="SOURCE", help="The checkpoint's folder, file, prefix or name."),
     ],
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     pooling: Annotated[
@@ -117,7 +120,8 @@ def _convert(
     from use_st5.convert.sentence_transformers import MODULES
     from use_st5.trainable_encoder import TrainableEncoder
 
-    checkpoint = open_checkpoint(local_copy(source))
+    with waiting(f"loading {as_written(source)}"):
+        checkpoint = open_checkpoint(local_source(source))
     if pooling is not None and checkpoint.modules is not None:
         raise typer.BadParameter(
             f"{as_written(source / MODULES)} says how the model pools.", param_hint="--pooling"

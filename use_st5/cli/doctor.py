@@ -30,6 +30,7 @@ _MINOR_OF_TENSORFLOW = ("tf-keras", "tensorflow-text", "tf-models-official")
 # The extras of use_st5 for people who use it; of a package in several, the first one is named.
 USES = {
     "hub": "hub.load and hub.KerasLayer",
+    "hub-models": "models by name, hf://ORG/NAME",
     "text": "T5 and Sentence-T5 models",
     "data": "TFDS data sets",
     "tfmodels": "Model Garden; brings TensorFlow 2.20",

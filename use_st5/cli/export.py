@@ -12,19 +12,19 @@ import typer
 
 from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._files import atomic_path
-from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, copy_model, older_files
 from use_st5._remote_files import as_written, exists, names_in, remote_path
 from use_st5.cli.files import sole_file, sole_model
-from use_st5.cli.models import start_keras, start_tensorflow
+from use_st5.cli.models import find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 from use_st5.export.archive import write_archive
 
 HELP = manual(
     """Write a model to a folder or an archive that hub.load, Keras and TensorFlow Serving can use.
 
-    MODEL is a bundled model's name, an exported model's folder, or the output folder of a training
-    run, in which the exported model is found. Its files are held against their sha256 first.
+    MODEL is a bundled model's name, an exported model's folder, a name of a hub (hf://ORG/NAME), or
+    the output folder of a training run, in which the exported model is found. Its files are held
+    against their sha256 first.
 
     --precision int8 stores the embedding table in a quarter of the space; of a BERT it stores the
     kernels so, too, which makes a single sentence slower. The vectors change a little. float32 lets
@@ -136,10 +136,10 @@ def _find(model: str) -> Path:
         start_tensorflow()
     names = names_in(folder)
     if SAVED_MODEL_FILE in names or not (names or folder.is_dir()):
-        return model_folder(model)
+        return find_model(model)
     inside = [name for name in sorted(names) if exists(folder / name / SAVED_MODEL_FILE)]
     if len(inside) == 1:
-        return model_folder(folder / inside[0])
+        return find_model(folder / inside[0])
     found = ", ".join(inside) or "none"
     raise FileNotFoundError(
         f"expected {as_written(folder)} to be, or to hold, one exported model (a folder with "

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from use_st5._model_folder import model_folder
 from use_st5._model_manifest import CARD_NAME, ModelManifest
-from use_st5.cli.models import DEFAULT_MODEL, start_tensorflow
+from use_st5.cli.models import DEFAULT_MODEL, find_model, start_tensorflow
 from use_st5.cli.output import manual, print_table
 
 HELP = manual(
@@ -29,13 +28,16 @@ HELP = manual(
 
 def info(
     model: Annotated[
-        str, typer.Argument(metavar="[MODEL]", help="A bundled model's name or a folder.")
+        str,
+        typer.Argument(
+            metavar="[MODEL]", help="A bundled model's name, a folder, or a hub's name."
+        ),
     ] = DEFAULT_MODEL,
     card: Annotated[bool, typer.Option("--card", help="Print the whole card (Markdown).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Shows what a model is."""
-    folder = model_folder(model)
+    folder = find_model(model)
     if card:
         _print_card(folder)
         return

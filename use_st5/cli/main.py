@@ -18,6 +18,7 @@ from use_st5._progress import progress_lines
 from use_st5.cli import (
     benchmark,
     bitext,
+    cache,
     classify,
     convert,
     data,
@@ -48,7 +49,8 @@ _HELP = manual(
     """Universal sentence encoders: embed, compare, evaluate, train, export.
 
     The English model use_dan_en comes with the package: no network, no key, no download. Where a
-    command takes a model, it takes the name of a bundled one or a folder.
+    command takes a model, it takes the name of a bundled one, a folder, or the name of a model of a
+    hub, such as hf://sentence-transformers/all-MiniLM-L6-v2, which is downloaded once.
 
     [bold]Exit codes[/bold]: 0 done, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C. An error
     is one line on standard error.""",
@@ -85,6 +87,7 @@ app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT
 app.command("export", help=export.HELP)(export.export)
 app.command("convert", help=convert.HELP)(convert.convert)
 app.command("info", help=info.HELP)(info.info)
+app.command("cache", help=cache.HELP)(cache.cache)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
 
 

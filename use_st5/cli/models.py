@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import use_st5
+from use_st5._model_folder import model_folder
+from use_st5._model_names import model_name
+from use_st5._remote_files import as_written, remote_path
 from use_st5.cli.output import say, waiting
 
 if TYPE_CHECKING:
@@ -29,7 +32,10 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "use_dan_en"
 
 ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help="The name of a bundled model, or a folder.")
+    str,
+    typer.Option(
+        "--model", "-m", help="A bundled model's name, a folder, or hf://ORG/NAME and the like."
+    ),
 ]
 
 
@@ -93,6 +99,20 @@ def start_keras(command: str) -> None:
     """
     check_keras(command)
     start_tensorflow()
+
+
+def find_model(model: str | os.PathLike[str]) -> Path:
+    """The folder of a SavedModel by any name; says what it is waiting for.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+        OSError: it could not be downloaded.
+    """
+    if model_name(model) is None and remote_path(model) is None:
+        return model_folder(model)
+    start_tensorflow()
+    with waiting(f"loading {as_written(model)}"):
+        return model_folder(model)
 
 
 def load_encoder(model: str) -> SentenceEncoder:

@@ -1,0 +1,155 @@
+"""Models in archives by URL."""
+
+from __future__ import annotations
+
+import io
+import stat
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import use_st5
+from tests.fake_hub import contents
+from tests.toy_encoders import Toy
+from use_st5 import _archives
+from use_st5._archives import unpacked
+from use_st5.export.archive import write_archive
+
+# Path → content and what is sent of it.
+FILES: dict[str, tuple[bytes, int | None]] = {}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:  # noqa: N802
+        content, sent = FILES.get(self.path, (None, None))
+        self.send_response(200 if content is not None else 404)
+        self.send_header("Content-Length", str(len(content or b"")))
+        self.end_headers()
+        self.wfile.write((content or b"")[:sent])
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    FILES.clear()
+
+
+def tar(entries: dict[str, bytes | tarfile.TarInfo]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, given in entries.items():
+            info = given if isinstance(given, tarfile.TarInfo) else tarfile.TarInfo(name)
+            if isinstance(given, bytes):
+                info.size = len(given)
+            archive.addfile(info, io.BytesIO(given) if isinstance(given, bytes) else None)
+    return buffer.getvalue()
+
+
+def zipped(entries: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_the_archive_of_an_export_is_loaded_by_its_url(
+    url: str, toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    folder = toy_use_dan.folders["float32"]
+    write_archive(folder, tmp_path / "toy.tar.gz")
+    FILES["/toy.tar.gz"] = ((tmp_path / "toy.tar.gz").read_bytes(), None)
+    loaded = use_st5.load(f"{url}/toy.tar.gz")
+    assert (loaded.encode(["a b"]) == use_st5.load(folder).encode(["a b"])).all()
+    FILES.clear()  # The second run needs no server.
+    assert use_st5.load(f"{url}/toy.tar.gz") is loaded
+    assert use_st5.TrainableEncoder.load(f"{url}/toy.tar.gz").dimension == loaded.dimension
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_what_is_unpacked(url: str, pack: object) -> None:
+    files = {"saved_model.pb": b"1", "variables/variables.index": b"22"}
+    FILES["/flat.zip"] = pack(files), None
+    FILES["/one.tar.gz"] = pack({f"./model/{name}": each for name, each in files.items()}), None
+    for name in ("flat.zip", "one.tar.gz"):
+        found = unpacked(f"{url}/{name}")
+        assert contents(found.folder) == files
+        assert found.sizes() == {name: len(each) for name, each in files.items()}
+
+
+def link(target: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo("link")
+    info.type, info.linkname = tarfile.SYMTYPE, target
+    return info
+
+
+def linked_zip() -> bytes:
+    info = zipfile.ZipInfo("link")
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(info, "/etc/passwd")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (tar({"../out": b"1"}), "leads elsewhere"),
+        (tar({"/out": b"1"}), "leads elsewhere"),
+        (zipped({"a/../../out": b"1"}), "leads elsewhere"),
+        (tar({"link": link("/etc/passwd")}), "a link or a device"),
+        (linked_zip(), "a link or a device"),
+        (b"no archive", "that are none"),
+        (tar({"a": b"1" * 5_000})[:40], "that are none"),
+        (tar({"zeros": bytes(3_000_000)}), "expected at most"),
+    ],
+)
+def test_archives_that_are_refused(
+    url: str, content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_archives, "_SMALL", 1_000_000)
+    FILES["/a.tgz"] = content, None
+    with pytest.raises(ValueError, match=said):
+        unpacked(f"{url}/a.tgz")
+    assert not list((tmp_path / "cache/use_st5/archives").iterdir())
+    assert not (tmp_path / "out").exists()
+
+
+def test_downloads_that_fail(url: str) -> None:
+    FILES["/cut.zip"] = zipped({"a": b"1" * 5_000}), 100
+    with pytest.raises(OSError, match=r"expected 5,\d+ bytes, received 100"):
+        unpacked(f"{url}/cut.zip")
+    with pytest.raises(FileNotFoundError, match="404"):
+        unpacked(f"{url}/absent.zip")
+    with pytest.raises(ConnectionError, match="the download failed"):
+        unpacked("http://127.0.0.1:9/a.zip")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://example.com/model.tar.gz", "begins with https"),
+        ("https://example.com/model.pb", "the URL of an archive"),
+        ("https://tfhub.dev/google/universal-sentence-encoder/4", "now on Kaggle"),
+    ],
+)
+def test_other_addresses_are_refused_unasked(address: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        unpacked(address)

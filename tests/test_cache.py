@@ -1,0 +1,60 @@
+"""The cache folder: complete entries alone, bounded, the last used ones kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from use_st5 import _cache
+from use_st5._cache import MODELS, REMOTE, cache_folder, cached_content, entries, new_content
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def add(key: str, size: int, used: int, part: str = MODELS) -> None:
+    with new_content(part, key, f"hf://org/{key}@1") as target:
+        target.mkdir()
+        (target / "weights").write_bytes(b"x" * size)
+    os.utime(cache_folder(part) / key / "origin.txt", (used, used))
+
+
+def test_the_longest_unused_entries_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(_cache.LIMIT, "0.00001")  # 10,000 bytes
+    add("a", 4_000, 1)
+    add("b", 4_000, 2)
+    (cache_folder(REMOTE) / "copy").mkdir()
+    (cache_folder(REMOTE) / "copy" / "file").write_bytes(b"x" * 90_000)
+    assert cached_content(MODELS, "a") is not None  # used now, after b
+    add("c", 4_000, 3)
+    assert {each.origin for each in entries()} == {"hf://org/a@1", "hf://org/c@1", "copy"}
+    add("d", 50_000, 4)  # larger than the limit: it stays alone
+    assert [each.folder.name for each in entries() if each.kind == MODELS] == ["d"]
+
+
+def test_an_entry_appears_when_it_is_complete() -> None:
+    with pytest.raises(KeyboardInterrupt), new_content(MODELS, "a", "a") as target:
+        target.mkdir()
+        assert cached_content(MODELS, "a") is None
+        raise KeyboardInterrupt
+    assert not entries()
+    assert not list(cache_folder(MODELS).iterdir())
+
+
+def test_the_first_of_two_writers_stays() -> None:
+    with new_content(MODELS, "a", "a") as target:
+        target.mkdir()
+        (target / "file").write_text("second")
+        add("a", 5, 1)
+    assert (cache_folder(MODELS) / "a" / "content" / "weights").is_file()
+
+
+@pytest.mark.parametrize("value", ["many", "-1", "nan", "inf"])
+def test_limits_that_are_no_numbers(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(_cache.LIMIT, value)
+    with pytest.raises(ValueError, match="USE_ST5_CACHE_GB: expected a number of GB"):
+        _cache.limit()

@@ -1,0 +1,164 @@
+"""Downloads from a hub on 127.0.0.1: which files, their hashes, and what can fail."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
+from use_st5 import _hub
+from use_st5._hub import from_hugging_face, from_kaggle, wanted_files
+
+FILES = {
+    "config.json": b"{}",
+    "model.safetensors": b"weights " * 1_000,
+    "vocab.txt": b"[PAD]\n",
+    "spiece.model": b"pieces",
+    "pytorch_model.bin": b"a pickle",
+    "modeling_own.py": b"a program",
+    "modules.json": b'[{"path": ""}, {"path": "1_Pooling"}, {"path": "../2"}]',
+    "1_Pooling/config.json": b'{"a": 1}',
+    "1_Pooling/pytorch_model.bin": b"a pickle",
+    "onnx/config.json": b"{}",
+    "onnx/model.onnx": b"graph",
+}
+WANTED = {
+    "config.json", "model.safetensors", "vocab.txt", "spiece.model", "modules.json",
+    "1_Pooling/config.json",
+}  # fmt: skip
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    with fake_hub(tmp_path, monkeypatch) as server:
+        server.add("org/model", FILES)
+        yield server
+
+
+def test_no_file_that_can_hold_code_is_downloaded(hub: FakeHub) -> None:
+    found = from_hugging_face("hf://org/model")
+    assert contents(found.folder) == {name: FILES[name] for name in WANTED}
+    assert found.identity == COMMIT
+    assert found.sizes() == {name: len(FILES[name]) for name in WANTED}
+    assert {*hub.downloads()} == WANTED
+
+
+def test_of_a_saved_model_its_own_files_are_downloaded(hub: FakeHub) -> None:
+    names = ["saved_model.pb", "variables/variables.index", "assets/words.txt", "use_st5.json"]
+    others = ["model.safetensors", "config.json", "run.py", "variables.bin"]
+    hub.add("org/saved", {name: name.encode() for name in [*names, *others]})
+    assert {*contents(from_hugging_face("hf://org/saved").folder)} == {*names}
+
+
+def test_a_revision(hub: FakeHub) -> None:
+    hub.add("org/model", {**FILES, "config.json": b'{"new": 1}'}, commit="b" * 40)
+    hub.refs["org/model"]["v1"] = COMMIT
+    for revision, expected in {"": b'{"new": 1}', "@v1": b"{}", f"@{COMMIT}": b"{}"}.items():
+        found = from_hugging_face(f"hf://org/model{revision}")
+        assert (found.folder / "config.json").read_bytes() == expected
+    with pytest.raises(FileNotFoundError, match="hf://org/model@v2: expected a branch"):
+        from_hugging_face("hf://org/model@v2")
+
+
+def test_the_token_is_sent(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    from_hugging_face("hf://org/model")
+    assert "Bearer hf_secret" in hub.tokens
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_file_with_another_hash_is_removed(hub: FakeHub, name: str) -> None:
+    """Of the same size, so that the download itself ends well."""
+    content = FILES[name]
+    hub.changed[name] = content[:-1] + b"~"
+    with pytest.raises(ValueError, match=f"expected {name} with the .*The damaged file was rem"):
+        from_hugging_face("hf://org/model")
+    hub.changed.clear()
+    assert (from_hugging_face("hf://org/model").folder / name).read_bytes() == content
+
+
+def test_an_interrupted_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the connection ends again and again the error says so; the next run goes on."""
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    hub.broken["model.safetensors"] = 100
+    with pytest.raises(OSError, match="hf://org/model: expected a complete download"):
+        from_hugging_face("hf://org/model")
+    hub.broken.clear()
+    hub.asked.clear()
+    found = from_hugging_face("hf://org/model")
+    assert contents(found.folder) == {name: FILES[name] for name in WANTED}
+    assert "config.json" not in hub.downloads() or "model.safetensors" in hub.downloads()
+
+
+def test_models_that_are_not_there(hub: FakeHub) -> None:
+    with pytest.raises(FileNotFoundError, match="hf://org/other: expected a model of Hugging"):
+        from_hugging_face("hf://org/other")
+    hub.gated.add("org/model")
+    with pytest.raises(PermissionError, match="terms must be accepted"):
+        from_hugging_face("hf://org/model")
+    hub.add("org/pickled", {"config.json": b"{}", "pytorch_model.bin": b"a pickle"})
+    with pytest.raises(FileNotFoundError, match=r"found config.json, pytorch_model.bin\. Files"):
+        from_hugging_face("hf://org/pickled")
+    assert not hub.downloads()
+
+
+def test_without_a_connection_the_cache_of_the_hub_is_used(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example what `hf download` brought to a machine without a network."""
+    found = from_hugging_face("hf://org/model")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    hub.asked.clear()
+    assert from_hugging_face(f"hf://org/model@{COMMIT}").folder == found.folder
+    with pytest.raises(ConnectionError, match="hf://org/other: expected a model that was downl"):
+        from_hugging_face("hf://org/other")
+    assert not hub.asked
+
+
+@pytest.mark.parametrize("name", ["hf://", "hf://a/b/c", "hf://a b", "hf://a@", "hf://../a/b"])
+def test_names_of_another_form(name: str) -> None:
+    with pytest.raises(ValueError, match="Expected hf://ORG/NAME"):
+        from_hugging_face(name)
+
+
+def test_which_files_are_wanted() -> None:
+    shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    names = [*shards, "model.safetensors.index.json", "adapter.safetensors", "a/model.safetensors"]
+    assert wanted_files(names, [], where="x") == [*shards, "model.safetensors.index.json"]
+    assert "a/model.safetensors" in wanted_files(names, ["a"], where="x")
+
+
+def test_kaggle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that kagglehub gives is taken."""
+    folder = tmp_path / "2"
+    folder.mkdir()
+    (folder / "saved_model.pb").write_bytes(b"1")
+    asked = []
+
+    def download(handle: str) -> str:
+        asked.append(handle)
+        if "absent" in handle:
+            raise RuntimeError("404")
+        return str(folder)
+
+    monkeypatch.setitem(sys.modules, "kagglehub", SimpleNamespace(model_download=download))
+    handle = "google/universal-sentence-encoder/tensorFlow2/universal-sentence-encoder"
+    found = from_kaggle(f"kaggle://{handle}/2")
+    assert (found.folder, found.identity, asked) == (folder, "2", [f"{handle}/2"])
+    assert found.sizes() == {"saved_model.pb": 1}
+    with pytest.raises(OSError, match="kaggle://a/absent/c/d: .*RuntimeError: 404"):
+        from_kaggle("kaggle://a/absent/c/d")
+    with pytest.raises(ValueError, match="Expected kaggle://OWNER/MODEL/FRAMEWORK/VARIATION"):
+        from_kaggle("kaggle://google/universal-sentence-encoder")
+
+
+def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("huggingface_hub", "kagglehub"):
+        monkeypatch.setitem(sys.modules, module, None)
+    for name in ("hf://a/b", "kaggle://a/b/c/d"):
+        with pytest.raises(ImportError, match=r"pip install .*\[hub-models\]"):
+            getattr(_hub, "from_kaggle" if "kaggle" in name else "from_hugging_face")(name)

@@ -1,0 +1,156 @@
+"""Models in an archive by URL: downloaded and unpacked into the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from use_st5._cache import ARCHIVES, cached_content, new_content
+from use_st5._hub import Downloaded
+from use_st5._inner_path import check_inner_names
+
+_SUFFIXES = (".tar.gz", ".tgz", ".zip")
+# What TensorFlow Hub's own addresses end in.
+_COMPRESSED = "tf-hub-format=compressed"
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+_TIMEOUT = 60.0  # seconds without a byte
+_PIECE = 2**20
+# An archive may hold this many times its own bytes, and a gigabyte in any case.
+_RATIO, _SMALL = 50, 10**9
+
+
+def unpacked(url: str) -> Downloaded:
+    """Downloads and unpacks an archive.
+
+    Only files and folders are unpacked: an archive with a link or a name that leads out of it is
+    refused as a whole. Where the archive has one folder and nothing beside it, this folder is the
+    model.
+
+    Args:
+        url: `https://….tar.gz`, `.tgz` or `.zip`; without encryption (http) from this machine only.
+
+    Raises:
+        ValueError: The URL has another form, or the archive is damaged or refused.
+        FileNotFoundError: The server has no such file.
+        OSError: The download failed.
+    """
+    _check(url)
+    with tempfile.TemporaryFile() as file:
+        identity = _download(url, file)
+        folder = cached_content(ARCHIVES, identity[:16])
+        if folder is None:
+            with new_content(ARCHIVES, identity[:16], url) as target:
+                target.mkdir()
+                _unpack(file, target, url)
+            folder = cached_content(ARCHIVES, identity[:16])
+            assert folder is not None
+    inside = list(folder.iterdir())
+    return Downloaded(inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, identity)
+
+
+def _check(url: str) -> None:
+    parts = urlsplit(url)
+    if not parts.path.endswith(_SUFFIXES) and _COMPRESSED not in parts.query:
+        raise ValueError(
+            f"Expected the URL of an archive ({', '.join(_SUFFIXES)}), received {url}. A model of "
+            "tfhub.dev is now on Kaggle: kaggle://google/universal-sentence-encoder/…"
+        )
+    if parts.scheme != "https" and parts.hostname not in _LOCAL:
+        raise ValueError(
+            f"Expected an address that begins with https://, received {url}. A SavedModel is a "
+            "program: others could replace it on its way here."
+        )
+
+
+def _download(url: str, file: IO[bytes]) -> str:
+    """Copies what is at the URL into a file; returns its sha256.
+
+    Raises:
+        FileNotFoundError: The server has no such file.
+        OSError: Not all of it arrived.
+    """
+    digest, size = hashlib.sha256(), 0
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
+            promised = answer.headers.get("Content-Length")
+            while piece := answer.read(_PIECE):
+                file.write(piece)
+                digest.update(piece)
+                size += len(piece)
+    except urllib.error.HTTPError as error:
+        kind = FileNotFoundError if error.code in (404, 410) else OSError
+        raise kind(f"{url}: expected an archive, the server answered {error}.") from error
+    except (OSError, urllib.error.URLError) as error:
+        raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
+    if promised is not None and size != int(promised):
+        raise OSError(f"{url}: expected {int(promised):,} bytes, received {size:,}. Run again.")
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def _unpack(file: IO[bytes], target: Path, url: str) -> None:
+    """Unpacks a tar or zip file; of anything but files and folders it takes nothing.
+
+    Raises:
+        ValueError: It is damaged, holds links or other names, or far more bytes than its own.
+    """
+    size = file.seek(0, 2)
+    file.seek(0)
+    room = max(_RATIO * size, _SMALL)
+    try:
+        for name, content in _members(file, url):
+            path = target / name
+            if content is None:
+                path.mkdir(parents=True, exist_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as written:
+                while piece := content.read(_PIECE):
+                    room -= len(piece)
+                    if room < 0:
+                        raise ValueError(
+                            f"{url}: expected at most {max(_RATIO * size, _SMALL):,} bytes in an "
+                            f"archive of {size:,}, found more. Nothing was kept."
+                        )
+                    written.write(piece)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise ValueError(
+            f"{url}: expected a tar or zip archive, received {size:,} bytes that are none "
+            f"({error})."
+        ) from error
+
+
+def _members(file: IO[bytes], url: str) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Name and content of each file; of a folder None as the content.
+
+    Raises:
+        ValueError: A member is something else, or its name leads out of the archive.
+    """
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            for info in archive.infolist():
+                name = _checked(info.filename, url, link=stat.S_ISLNK(info.external_attr >> 16))
+                with archive.open(info) as content:
+                    yield name, None if info.is_dir() else content
+        return
+    file.seek(0)
+    with tarfile.open(fileobj=file, mode="r:*") as archive:
+        for member in archive:
+            name = _checked(member.name, url, link=not (member.isfile() or member.isdir()))
+            yield name, archive.extractfile(member) if member.isfile() else None
+
+
+def _checked(name: str, url: str, *, link: bool) -> str:
+    if link:
+        raise ValueError(f"{url}: expected files and folders, found {name!r}, a link or a device.")
+    return check_inner_names([name.removeprefix("./").rstrip("/")], where=url)[0]

@@ -1,0 +1,149 @@
+"""The user's cache folder: what is in it, how large it is, and how it stays bounded.
+
+It holds models that were converted after a download (`models`), archives that were unpacked
+(`archives`), copies of remote files (`remote`), and the records of names (`names`). What
+huggingface_hub and kagglehub download lies in their own caches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+MODELS, ARCHIVES, REMOTE, NAMES = "models", "archives", "remote", "names"
+# The environment variable with the limit of `models` and `archives` together, in GB of 10⁹ bytes.
+LIMIT = "USE_ST5_CACHE_GB"
+_DEFAULT_LIMIT = 20.0
+# A file beside the content of an entry: its first line is what the entry is a copy of, and the time
+# of its last change is when the entry was last used.
+_ORIGIN = "origin.txt"
+_CONTENT = "content"
+
+
+class Entry(NamedTuple):
+    """A folder of the cache.
+
+    Attributes:
+        kind: The part of the cache: "models", "archives" or "remote".
+        origin: What it is a copy of; a hash where that is not recorded.
+        folder: Where it lies.
+        size: Bytes of its files.
+        used: When it was last used, in seconds since 1970.
+    """
+
+    kind: str
+    origin: str
+    folder: Path
+    size: int
+    used: float
+
+
+def cache_folder(part: str) -> Path:
+    """A part of the cache folder, which is this user's alone; it is made.
+
+    Raises:
+        PermissionError: It is another user's.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base, "use_st5", part)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "nt":
+        return folder
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(
+            f"{folder}: expected a cache folder of this user, found one of another. Set "
+            "XDG_CACHE_HOME to a folder of your own."
+        )
+    folder.chmod(0o700)
+    return folder
+
+
+def entries() -> list[Entry]:
+    """All models, archives and remote copies in the cache, the last used one first."""
+    found = [
+        _entry(part, folder)
+        for part in (MODELS, ARCHIVES, REMOTE)
+        for folder in cache_folder(part).iterdir()
+        if folder.is_dir() and not folder.name.startswith((".", "tmp"))
+    ]
+    return sorted(found, key=lambda entry: entry.used, reverse=True)
+
+
+def remove_entry(entry: Entry) -> None:
+    """Removes an entry from the disk."""
+    shutil.rmtree(entry.folder, ignore_errors=True)
+
+
+def cached_content(part: str, key: str) -> Path | None:
+    """The content of a complete entry, which counts as used now; None: there is none."""
+    place = cache_folder(part) / key
+    if not (place / _CONTENT).is_dir():
+        return None
+    with contextlib.suppress(OSError):  # Another process may remove it.
+        os.utime(place / _ORIGIN)
+    return place / _CONTENT
+
+
+@contextlib.contextmanager
+def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
+    """Gives a path in the cache; what the block writes there becomes the content of an entry.
+
+    The entry appears when it is complete. If another process made the same entry first, that one
+    stays. Then the entries that were not used for the longest time are removed until the limit
+    holds; the new entry stays in any case.
+
+    Args:
+        part: "models" or "archives".
+        key: The name of the entry.
+        origin: What it is a copy of.
+    """
+    place = cache_folder(part) / key
+    with tempfile.TemporaryDirectory(dir=cache_folder(part)) as temporary:
+        whole = Path(temporary, key)
+        whole.mkdir()
+        yield whole / _CONTENT
+        (whole / _ORIGIN).write_text(origin + "\n", encoding="utf-8")
+        try:
+            whole.rename(place)
+        except OSError:
+            if not (place / _CONTENT).is_dir():
+                raise
+    _keep_limit(place)
+
+
+def limit() -> int:
+    """The largest size of `models` and `archives` together, in bytes.
+
+    Raises:
+        ValueError: The environment variable holds no number of 0 or more.
+    """
+    given = os.environ.get(LIMIT, "")
+    with contextlib.suppress(ValueError, OverflowError):
+        if (number := float(given or _DEFAULT_LIMIT)) >= 0:
+            return int(number * 1e9)
+    raise ValueError(f"{LIMIT}: expected a number of GB, received {given!r}.")
+
+
+def _keep_limit(newest: Path) -> None:
+    bounded = [each for each in entries() if each.kind != REMOTE]
+    total = sum(entry.size for entry in bounded)
+    for entry in reversed(bounded):
+        if total <= limit():
+            return
+        if entry.folder != newest:
+            remove_entry(entry)
+            total -= entry.size
+
+
+def _entry(part: str, folder: Path) -> Entry:
+    files = [each for each in folder.rglob("*") if each.is_file()]
+    origin, used = folder.name, folder.stat().st_mtime
+    with contextlib.suppress(OSError, ValueError):
+        origin = (folder / _ORIGIN).read_text(encoding="utf-8").splitlines()[0]
+        used = (folder / _ORIGIN).stat().st_mtime
+    return Entry(part, origin, folder, sum(file.stat().st_size for file in files), used)

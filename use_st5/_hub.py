@@ -1,0 +1,270 @@
+"""Downloads from Hugging Face's hub and from Kaggle Models.
+
+Of a checkpoint we download safetensors, JSON and vocabularies. Files that can hold code (`.bin`,
+`.pt`, `.py`, pickles) are never downloaded. Of a SavedModel we download its own files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+from typing import Any
+
+from use_st5._bundled import SAVED_MODEL_FILE
+from use_st5._imports import require
+from use_st5._inner_path import check_inner_names, is_inner
+
+EXTRA = "hub-models"
+_HF = re.compile(r"hf://((?:[\w.-]+/)?[\w.-]+)(?:@([\w./-]+))?")
+_KAGGLE = re.compile(r"kaggle://([\w.-]+/[\w.-]+/[\w.-]+/[\w.-]+(?:/\d+)?)")
+_MODULES = "modules.json"
+# Of a SavedModel, beside `saved_model.pb`.
+_SAVED_MODEL = re.compile(
+    r"(saved_model\.pb|fingerprint\.pb|use_st5\.json|README\.md|(variables|assets)/.+)"
+)
+_SAFETENSORS = re.compile(r"model.*\.safetensors")
+_VOCABULARIES = {".json", ".txt", ".model"}
+_PIECE = 2**22
+
+
+@dataclasses.dataclass(frozen=True)
+class Downloaded:
+    """What was downloaded.
+
+    Attributes:
+        folder: Where the files lie.
+        identity: The commit, version or hash.
+        names: The files, by their paths below the folder; None: all that the folder holds.
+    """
+
+    folder: Path
+    identity: str
+    names: list[str] | None = None
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each file."""
+        names = self.names
+        if names is None:
+            files = (each for each in self.folder.rglob("*") if each.is_file())
+            names = [each.relative_to(self.folder).as_posix() for each in files]
+        return {name: (self.folder / name).stat().st_size for name in names}
+
+
+def hugging_face_name(name: str) -> tuple[str, str | None]:
+    """The repository and the revision of `hf://ORG/NAME@REVISION`; None: the newest one.
+
+    Raises:
+        ValueError: The name has another form.
+    """
+    found = _HF.fullmatch(name)
+    if found is None:
+        raise ValueError(
+            f"Expected hf://ORG/NAME or hf://ORG/NAME@REVISION, such as "
+            f"hf://sentence-transformers/all-MiniLM-L6-v2, received {name!r}."
+        )
+    return found[1], found[2]
+
+
+def from_hugging_face(name: str) -> Downloaded:
+    """Downloads a model into the cache of huggingface_hub, and checks the hash of each file.
+
+    The environment variables HF_TOKEN, HF_HOME, HF_HUB_OFFLINE and HF_ENDPOINT have their effect.
+
+    Raises:
+        ValueError: The name has another form, or a file has another hash than the hub says.
+        FileNotFoundError: The model or the revision does not exist, or it has no safetensors.
+        PermissionError: The model is open only to accounts that accepted its terms.
+        OSError: The download failed.
+        ImportError: huggingface_hub is not installed.
+    """
+    repository, revision = hugging_face_name(name)
+    hub = require("huggingface_hub", EXTRA)
+    with _hub_errors(name):
+        try:
+            info = hub.HfApi().model_info(repository, revision=revision, files_metadata=True)
+        except Exception as error:
+            if not _is_unreachable(error):
+                raise
+            return _already_there(hub, name, repository, revision, error)
+        listed = {each.rfilename: each for each in info.siblings or []}
+        check_inner_names([*listed], where=name)
+        modules: list[str] = []
+        if _MODULES in listed and SAVED_MODEL_FILE not in listed:
+            path = _fetch(hub, name, repository, info.sha, listed[_MODULES])
+            modules = _module_folders(path)
+        names = wanted_files([*listed], modules, where=name)
+        paths = [_fetch(hub, name, repository, info.sha, listed[each]) for each in names]
+    folder = paths[0]
+    for _ in PurePosixPath(names[0]).parts:
+        folder = folder.parent
+    return Downloaded(folder, info.sha, names)
+
+
+def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[str]:
+    """Which files of a repository are downloaded.
+
+    Args:
+        names: All its files.
+        modules: The folders that `modules.json` names.
+        where: The name of the model, for messages.
+
+    Raises:
+        FileNotFoundError: There is neither a SavedModel nor a file of safetensors.
+    """
+    if SAVED_MODEL_FILE in names:
+        return [name for name in names if _SAVED_MODEL.fullmatch(name)]
+    folders = {"", *modules}
+    found = [
+        name
+        for path in map(PurePosixPath, names)
+        for name in [str(path)]
+        if str(path.parent).removeprefix(".") in folders
+        and (path.suffix in _VOCABULARIES or _SAFETENSORS.fullmatch(path.name))
+    ]
+    if not any(name.endswith(".safetensors") for name in found):
+        shown = ", ".join(sorted(names)[:12]) or "no files"
+        raise FileNotFoundError(
+            f"{where}: expected model.safetensors or saved_model.pb, found {shown}. Files that can "
+            "hold code (.bin, .pt, .h5) are not downloaded: choose a model or a revision that has "
+            "safetensors."
+        )
+    return found
+
+
+def from_kaggle(name: str) -> Downloaded:
+    """Downloads a SavedModel of Kaggle Models, TensorFlow Hub's successor, by kagglehub.
+
+    Raises:
+        ValueError: The name has another form.
+        FileNotFoundError: The download holds no SavedModel and no checkpoint.
+        OSError: The download failed.
+        ImportError: kagglehub is not installed.
+    """
+    found = _KAGGLE.fullmatch(name)
+    if found is None:
+        raise ValueError(
+            "Expected kaggle://OWNER/MODEL/FRAMEWORK/VARIATION or the same with /VERSION, such as "
+            "kaggle://google/universal-sentence-encoder/tensorFlow2/universal-sentence-encoder/2, "
+            f"received {name!r}."
+        )
+    kagglehub = require("kagglehub", EXTRA)
+    try:
+        folder = Path(kagglehub.model_download(found[1]))
+    except Exception as error:  # Of requests, of kagglehub and of kagglesdk.
+        raise OSError(
+            f"{name}: expected a model of Kaggle, the download failed "
+            f"({type(error).__name__}: {error}). Check the name and the network, and run again."
+        ) from error
+    return Downloaded(folder, folder.name)
+
+
+def _already_there(
+    hub: ModuleType, name: str, repository: str, revision: str | None, error: Exception
+) -> Downloaded:
+    """What the cache of huggingface_hub has, where the hub cannot be reached."""
+    patterns = ["*.json", "*.txt", "*.model", "model*.safetensors", "saved_model.pb", "variables/*"]
+    others = ["onnx/*", "openvino/*"]
+    try:
+        folder = Path(
+            hub.snapshot_download(
+                repository,
+                revision=revision,
+                allow_patterns=patterns,
+                ignore_patterns=others,
+                local_files_only=True,
+            )
+        )
+    except Exception as missing:
+        raise ConnectionError(
+            f"{name}: expected a model that was downloaded before, since Hugging Face's hub cannot "
+            f"be reached ({type(error).__name__}: {_first_line(error)}); found none, or not all of "
+            "its files. Check the network and HF_HUB_OFFLINE, and run again."
+        ) from missing
+    return Downloaded(folder, folder.name)
+
+
+def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any) -> Path:
+    """Downloads one file, and checks its hash.
+
+    Raises:
+        ValueError: It has another hash; the damaged file is removed.
+    """
+    path = Path(hub.hf_hub_download(repository, listed.rfilename, revision=commit))
+    kind, expected = ("sha256", listed.lfs.sha256) if listed.lfs else ("git sha1", listed.blob_id)
+    found = _hash(path, kind)
+    if expected is not None and found != expected:
+        with contextlib.suppress(OSError):
+            path.resolve().unlink()
+            path.unlink(missing_ok=True)
+        raise ValueError(
+            f"{name}: expected {listed.rfilename} with the {kind} {expected}, received one with "
+            f"{found}. The damaged file was removed: run again."
+        )
+    return path
+
+
+def _hash(path: Path, kind: str) -> str:
+    """A file's sha256, or the hash that git gives to its content."""
+    digest = hashlib.sha256()
+    if kind != "sha256":
+        digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _module_folders(path: Path) -> list[str]:
+    """The folders that `modules.json` names; `convert` says what is wrong with a damaged one."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        folders = [str(each["path"]) for each in json.loads(path.read_text(encoding="utf-8"))]
+        return [folder for folder in folders if is_inner(folder)]
+    return []
+
+
+@contextlib.contextmanager
+def _hub_errors(name: str) -> Iterator[None]:
+    """Turns the errors of huggingface_hub into Python's own, with what to do."""
+    errors = importlib.import_module("huggingface_hub.errors")
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise PermissionError(
+            f"{name}: expected a model that this account may read, found one whose terms must be "
+            "accepted on the hub's page first. Then set HF_TOKEN, or run: hf auth login"
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise FileNotFoundError(
+            f"{name}: expected a model of Hugging Face's hub, found none of this name. Check the "
+            "spelling; for a private model set HF_TOKEN, or run: hf auth login"
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise FileNotFoundError(
+            f"{name}: expected a branch, tag or commit of the model, found none of this name."
+        ) from error
+    except (ValueError, ConnectionError, FileNotFoundError):
+        raise
+    except Exception as error:
+        raise OSError(
+            f"{name}: expected a complete download, it failed ({type(error).__name__}: "
+            f"{_first_line(error)}). Run again: complete files are not downloaded again."
+        ) from error
+
+
+def _is_unreachable(error: Exception) -> bool:
+    """Whether this says that there is no connection, rather than what a server answered."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(
+        names & {"OfflineModeIsEnabled", "ConnectError", "ConnectionError", "TimeoutException"}
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0]

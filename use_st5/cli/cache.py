@@ -1,0 +1,65 @@
+"""`use-st5 cache`: what downloaded models take on the disk."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from use_st5._cache import LIMIT, cache_folder, entries, limit, remove_entry
+from use_st5._model_names import forget, recorded
+from use_st5.cli.output import manual, print_table, say
+
+HELP = manual(
+    f"""List or clear the cache of models that were downloaded by name.
+
+    The cache holds converted copies of checkpoints, unpacked archives, and copies of remote files
+    (gs:// and the like). Each use marks its entry. When copies and archives together are larger
+    than {LIMIT} (in GB; 20 if not set), those that were not used for the longest time are removed.
+
+    --clear removes everything, or what the names given say, and forgets which version of a model
+    was downloaded: the next use downloads the newest one. What huggingface_hub and kagglehub
+    downloaded stays in their own caches (`hf cache ls`).""",
+    "use-st5 cache",
+    "use-st5 cache --clear hf://sentence-transformers/all-MiniLM-L6-v2",
+    "use-st5 cache --clear",
+)
+
+
+def cache(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]…", help="Names, as in the list.")
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove instead of listing.")] = False,
+) -> None:
+    """Lists or clears the cache."""
+    wanted = set(names or [])
+    found = [each for each in entries() if not wanted or wanted & _names(each.origin)]
+    known = [each.name for each in recorded()]
+    there = {name for each in [*known, *(entry.origin for entry in found)] for name in _names(each)}
+    if missing := sorted(wanted - there):
+        raise FileNotFoundError(f"expected names in the cache, found none of {missing}")
+    if clear:
+        for entry in found:
+            remove_entry(entry)
+        for name in known:
+            if not wanted or wanted & _names(name):
+                forget(name)
+        say(f"removed {_size(sum(entry.size for entry in found))}, {len(found)} entries")
+        return
+    rows = [
+        (each.origin, each.kind, _size(each.size), f"{datetime.fromtimestamp(each.used):%F %H:%M}")
+        for each in found
+    ]
+    print_table(["name", "kind", "size", "last used"], rows)
+    total = sum(entry.size for entry in found)
+    say(f"{_size(total)} in {cache_folder('').resolve()}; limit {_size(limit())}")
+
+
+def _names(origin: str) -> set[str]:
+    return {origin, origin.partition("@")[0]}
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e6:,.1f} MB"
