@@ -95,8 +95,7 @@ class TokenLimit:
         if on_truncation == "error":
             raise ValueError(f"{news}, the first at index {longer[0]}. Shorten or split them.")
         warnings.warn(
-            f'{news}; the rest of them is not read. Split them, or pass on_truncation="ignore" '
-            'or "error".',
+            f'{news}; the rest is not read. Split them, or pass on_truncation="ignore" or "error".',
             stacklevel=3,
         )
 

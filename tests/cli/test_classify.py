@@ -75,9 +75,7 @@ def test_standard_input_as_json(use: Callable, file: tuple[str, ...]) -> None:
 def test_texts_that_were_cut_are_counted(use: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ByLength.encoder, "max_length", 3)
     result = use("classify", "c.keras", input="abcd\nabc\nabcde\n")
-    assert result.stderr == (
-        "2 of 3 texts are longer than 3 tokens; the rest of them was not read\n"
-    )
+    assert result.stderr == ("2 of 3 texts are longer than 3 tokens; the rest was not read\n")
 
 
 @pytest.mark.parametrize(

@@ -137,4 +137,4 @@ def test_a_command_that_says_nothing_is_known_to_be_at_work(
     monkeypatch.setattr(_progress, "_LINE_EVERY", 0.01)
     monkeypatch.setattr(cli, "app", silent)
     cli.main()
-    assert said[0] == "use-st5 info is at work, 0 s"
+    assert said[0] == "use-st5 info is running, 0 s"

@@ -114,7 +114,7 @@ def test_no_set_of_another_content_is_found(
     takes_all = ("MR/", "CR/", "SUBJ/", "MPQA/") if content in (OTHER_TEXT, NO_UTF8) else ()
     takes_all += ("Tatoeba",) if content == OTHER_TEXT else ()
     for name, state in states(use).items():
-        refused = "not readable: " in state or state == "missing"
+        refused = "cannot be read: " in state or state == "missing"
         assert refused != name.startswith(takes_all), (name, state)
 
 
@@ -126,7 +126,7 @@ def test_a_damaged_file_is_told_of_in_its_own_row(
     damaged.write_text("a,b,c\n", encoding="utf-8")
     after = states(use)
     assert {name for name in before if before[name] != after[name]} == {"STS-B train"}
-    assert f"{damaged.name}, not readable: " in after["STS-B train"]
+    assert f"{damaged.name}, cannot be read: " in after["STS-B train"]
     assert "sts-train.csv:1: expected at least 7 tab-separated fields" in after["STS-B train"]
 
 
@@ -137,4 +137,4 @@ def test_files_cut_short_are_read_or_told_of(
     for path in {path for paths in every_set.values() for path in paths}:
         whole = path.read_bytes()
         path.write_bytes(whole[: int(kept * len(whole))])
-    assert any("not readable: " in state for state in states(use).values())
+    assert any("cannot be read: " in state for state in states(use).values())

@@ -200,7 +200,9 @@ def test_a_model_that_fails_is_wrong(
     monkeypatch.setattr(fake, "encode", encode)
     result = use("doctor")
     assert result.exit_code == 1
-    expected = "RuntimeError: no such op" if fault == "exception" else "unexpected similarities"
+    expected = (
+        "RuntimeError: no such op" if fault == "exception" else "expected a higher similarity"
+    )
     assert expected in result.stdout
     assert result.stderr.startswith("error: 1 wrong: embedding")
 
@@ -214,7 +216,7 @@ def test_a_damaged_bundled_model_is_wrong(
     monkeypatch.setattr(doctor_module, "bundled_folder", lambda name: folder)
     result = use("doctor")
     assert result.exit_code == 1
-    assert "wrong\tuse_dan_en\tthere is no description" in result.stdout
+    assert "expected a use_st5.json, found none" in result.stdout
 
 
 def test_environment_variables_that_hurt_are_noted(

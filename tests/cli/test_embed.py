@@ -100,7 +100,7 @@ def test_existing_output_needs_overwrite(use: Callable, fake: Any, tmp_path: Pat
         (("-", "-o", "no/v.npy"), 1, "expected a folder"),
         (("-", "-o", ".", "--format", "npy", "--overwrite"), 1, "found a folder"),
         (("-", "-o", "v.npy", "--model", "absent"), 1, "Expected a model, found none."),
-        (("-", "--format", "npy"), 2, "jsonl alone"),
+        (("-", "--format", "npy"), 2, "expected jsonl for standard output"),
         (("-", "-o", "v.npy", "--batch-size", "0"), 2, "--batch-size"),
         ((), 2, "INPUT"),
     ],
@@ -201,7 +201,7 @@ def test_texts_that_were_cut_are_counted(
         fake.fails_after = 2
         assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 130
         fake.fails_after = None
-    said = "3 of 6 texts are longer than 5 tokens; the rest of them was not read\n"
+    said = "3 of 6 texts are longer than 5 tokens; the rest was not read\n"
     assert use("embed", "texts.txt", "-o", "v.npy").stderr.endswith(said)
     streamed = use("embed", "texts.txt")
     assert streamed.stderr == said
@@ -231,7 +231,7 @@ def test_work_of_another_description_is_not_continued(
         (tmp_path / "v.npy.partial" / "state.json").write_text("{")
     result = use("embed", "texts.txt", "-o", "v.npy", *options)
     assert result.exit_code == 0, result.stderr
-    assert "starting anew" in result.stderr
+    assert "starting again" in result.stderr
     assert fake.encoded == texts
     assert not (tmp_path / "v.npy.partial").exists()
 
@@ -253,7 +253,7 @@ def test_work_whose_state_is_damaged_is_begun_anew(
     state.write_text(json.dumps(content | changes), encoding="utf-8")
     result = use("embed", "texts.txt", "-o", name)
     assert result.exit_code == 0, result.stderr
-    assert "starting anew" in result.stderr
+    assert "starting again" in result.stderr
     assert fake.encoded == texts
 
 
@@ -266,7 +266,7 @@ def test_a_partial_folder_of_the_user_is_refused_and_kept(
     path.write_text("years")
     result = use("embed", "-", "-o", "v.npy", input="one\n")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert "v.npy.partial: expected the unfinished work of use-st5 embed" in result.stderr
+    assert "v.npy.partial: expected no such folder, or unfinished work of use-st5" in result.stderr
     assert path.read_text() == "years"
 
 

@@ -56,20 +56,20 @@ def test_bad_and_cut_rows_are_told(use: Callable, asked: dict[str, Any]) -> None
     asked["answer"] = CorpusReport("m", "0", files=1, rows=0, bad_rows=2)
     result = use(*words)
     assert result.exit_code == 1
-    assert "no row has a text that can be embedded" in result.stderr
+    assert "expected rows with a text, found none" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "news"),
     [
-        ("embed a.txt -o v --text body", "--text is for --runner alone"),
-        ("embed a.txt -o v.npy --id key", "--id is for --runner alone"),
-        ("embed a.txt -o v.npy --input-format text", "--input-format is for --runner alone"),
-        ("embed a.txt b.txt -o v.npy", "b.txt is for --runner alone"),
-        ("embed a.txt -o v.npy -- --streaming", "--streaming is for --runner alone"),
-        ("embed a.txt --runner DirectRunner", "give a pattern, and -o FOLDER"),
-        ("embed - -o v --runner DirectRunner", "give a pattern, and -o FOLDER"),
-        ("embed a.txt -o v --runner DirectRunner --format npy", "writes Parquet alone"),
+        ("embed a.txt -o v --text body", "--text needs --runner"),
+        ("embed a.txt -o v.npy --id key", "--id needs --runner"),
+        ("embed a.txt -o v.npy --input-format text", "--input-format needs --runner"),
+        ("embed a.txt b.txt -o v.npy", "b.txt needs --runner"),
+        ("embed a.txt -o v.npy -- --streaming", "--streaming needs --runner"),
+        ("embed a.txt --runner DirectRunner", "expected a pattern of files and -o FOLDER"),
+        ("embed - -o v --runner DirectRunner", "expected a pattern of files and -o FOLDER"),
+        ("embed a.txt -o v --runner DirectRunner --format npy", "it writes Parquet"),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -152,7 +152,7 @@ def test_associations_have_their_groups_intervals_and_p(use: Callable, tmp_path:
     effect, low, high = (scores[f"effect_size{end}"] for end in ("", "_low", "_high"))
     assert lines[3][3:] == [f"{effect:.2f}", f"{low:.2f} to {high:.2f}", f"{scores['p_value']:.4f}"]
     twice = use("evaluate", MODEL, "--weat", "mine.json", "--weat", "mine.json")
-    assert "expected files of different names, received two mine" in twice.stderr
+    assert "expected files with different names, received two mine" in twice.stderr
 
 
 def test_json_is_the_record(use: Callable, tmp_path: Path) -> None:
@@ -179,9 +179,9 @@ def test_groups_leave_out_what_is_missing_and_say_how_to_get_it(use: Callable) -
     result = use("evaluate", MODEL, "--tasks", "toys,some", "--data", "data")
     assert result.exit_code == 0
     assert [line.split("\t")[0] for line in result.stdout.splitlines()] == ["task", "words", "any"]
-    news = [line for line in result.stderr.splitlines() if line.startswith("left out")]
+    news = [line for line in result.stderr.splitlines() if line.startswith("skipped")]
     assert news == [
-        "left out rare: Rare: expected rare.txt in data or up to two folders deeper, found none. "
+        "skipped rare: Rare: expected rare.txt in data or up to two folders deeper, found none. "
         "Get it from https://example.org/rare."
     ]
 
@@ -189,15 +189,15 @@ def test_groups_leave_out_what_is_missing_and_say_how_to_get_it(use: Callable) -
 def test_without_data_only_what_needs_none_runs(use: Callable) -> None:
     result = use("evaluate", MODEL, "--tasks", "toys,light")
     assert [line.split("\t")[0] for line in result.stdout.splitlines()] == ["task", "own"]
-    assert "left out words, rare: needs data: give the folder with --data" in result.stderr
+    assert "skipped words, rare: expected a data folder, received none" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
         (("--tasks", "own,rare", "--data", "data"), "rare: Rare: expected rare.txt in data"),
-        (("--tasks", "own,words"), "words: needs data: give the folder with --data"),
-        (("--tasks", "toys"), "words: needs data"),
+        (("--tasks", "own,words"), "words: expected a data folder, received none"),
+        (("--tasks", "toys"), "words: expected a data folder"),
         (("--data", "nowhere"), "nowhere: expected a folder"),
     ],
 )
@@ -219,15 +219,15 @@ def test_an_interrupted_run_goes_on(use: Callable, tmp_path: Path, own_runs: lis
     assert "1 of 3: words: mean 1.5000" in first.stderr
     cache = Path("evaluation", "cache")
     assert first.stderr.endswith(
-        f"interrupted after 1 of 3 tasks; what is done is kept in {cache}, "
-        "the same command goes on\n"
+        f"interrupted after 1 of 3 tasks; their results are in {cache}; "
+        "the same command continues\n"
     )
     assert first.stdout == ""
     assert not (tmp_path / "evaluation" / "lengths.json").exists()
 
     again = use(*command)
     assert again.exit_code == 0
-    assert "1 of 3: words: mean 1.5000 (kept from an earlier run)" in again.stderr
+    assert "1 of 3: words: mean 1.5000 (from the cache)" in again.stderr
     assert [line.split("\t")[0] for line in again.stdout.splitlines()[1:]] == [
         *("words", "stopped", "own")
     ]
@@ -242,7 +242,7 @@ def test_an_interrupted_run_goes_on(use: Callable, tmp_path: Path, own_runs: lis
 def test_interruption_without_a_cache_says_so(use: Callable) -> None:
     result = use("evaluate", MODEL, "--tasks", "stopped", "--data", "data", "--no-cache")
     assert result.exit_code == 130
-    assert result.stderr == "interrupted after 0 of 1 tasks; nothing was kept\n"
+    assert result.stderr == "interrupted after 0 of 1 tasks; no result was saved\n"
 
 
 @pytest.mark.parametrize("model", ["encoders.py:made", "encoders:made"])
@@ -251,7 +251,7 @@ def test_objects_without_identity_are_not_kept(use: Callable, tmp_path: Path, mo
     result = use("evaluate", model, "--tasks", "own")
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines()[1].split("\t")[3] == "7.0000"
-    assert "lengths has no attribute identity: nothing is kept for another run" in result.stderr
+    assert "lengths has no attribute identity: its results are not cached" in result.stderr
     assert not (tmp_path / "evaluation" / "cache").exists()
     refused = use("evaluate", model, "--tasks", "own", "--cache", "here")
     assert refused.exit_code == 2
@@ -268,7 +268,7 @@ def test_batch_size_reaches_encode_where_it_is_taken(use: Callable, fake: FakeEn
     assert result.stdout.splitlines()[1].split("\t")[3] == "9.0000"
     result = use("evaluate", MODEL, "--tasks", "own", "--batch-size", "9")
     assert result.exit_code == 2
-    assert "takes no batch_size" in result.stderr
+    assert "with the argument batch_size, which" in result.stderr
     assert use("evaluate", "bundled", "--tasks", "own", "--batch-size", "9").exit_code == 0
     assert fake.batch_sizes == [9]
 
@@ -289,7 +289,7 @@ def test_texts_that_the_model_cuts_are_told_once(use: Callable, fake: FakeEncode
     result = use("evaluate", "bundled", "--tasks", "own,words", "--data", "data")
     assert result.exit_code == 0, result.stderr
     told = [line for line in result.stderr.splitlines() if "tokens" in line]
-    assert told == ["2 of 3 texts are longer than 2 tokens; the rest of them was not read"]
+    assert told == ["2 of 3 texts are longer than 2 tokens; the rest was not read"]
 
 
 def test_names_that_file_systems_refuse(use: Callable, tmp_path: Path) -> None:
@@ -309,7 +309,9 @@ def test_a_record_of_more_tasks_is_not_replaced(
     before = file.read_text(encoding="utf-8")
     refused = use(*command, "own")
     assert refused.exit_code == 1
-    assert "results that are not asked for now (words): add these to --tasks" in refused.stderr
+    assert (
+        "results of other tasks (words), which would be lost: add them to --tasks" in refused.stderr
+    )
     assert file.read_text(encoding="utf-8") == before
     assert own_runs == [1111], "refused before any work"
     assert use(*command, "own", "--out", "other.json").exit_code == 0
@@ -327,9 +329,12 @@ def test_a_record_of_more_tasks_is_not_replaced(
         ("absent.py:Model", "expected a Python file, found no absent.py"),
         ("absent.module:Model", "absent.module could not be imported (ModuleNotFoundError"),
         ("broken.py:Model", "broken.py could not be imported (SyntaxError"),
-        ("encoders.py:Absent", "encoders.py has no Absent; it has: Lengths, Batched, made, needs"),
-        ("encoders.py:needs", "encoders.py:needs: calling it without arguments failed (TypeError"),
-        ("encoders.py:fails", "failed (RuntimeError: no weights)"),
+        (
+            "encoders.py:Absent",
+            "encoders.py: expected Absent, found only: Lengths, Batched, made, needs",
+        ),
+        ("encoders.py:needs", "encoders.py:needs: expected a function or class without arguments"),
+        ("encoders.py:fails", "received RuntimeError from the call: no weights"),
         ("encoders.py:empty", "expected an object with encode(list of str) → array, received obj"),
         ("encoders.py:number", "with encode(list of str) → array, received int"),
         ("encoders.py:Nameless", "expected identity to be a text that changes with the weights"),
@@ -350,9 +355,9 @@ def test_models_that_cannot_be_had(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "give a model, or --list"),
+        ((), 2, "expected a model, or --list"),
         ((MODEL, "--tasks", "nonsense"), 2, "groups (toys, trouble, some, light) or all, received"),
-        ((MODEL, "--no-cache", "--cache", "here"), 2, "not both"),
+        ((MODEL, "--no-cache", "--cache", "here"), 2, "received both"),
         ((MODEL, "--tasks", "own", "--out", "data"), 1, "found a folder: data"),
         ((MODEL, "--tasks", "own", "--batch-size", "0"), 2, "--batch-size"),
     ],
@@ -396,7 +401,7 @@ def test_a_terminal_gets_an_overview_and_cards_of_a_group(
     overview = capsys.readouterr()
     assert "┃ task" in re.sub(r"\x1b\[[0-9;]*m", "", overview.out)
     assert "example.org" not in overview.out
-    assert "--tasks GROUP tells" in overview.err
+    assert "--list --tasks GROUP also shows" in overview.err
     print_tasks("toys", tmp_path / "data", as_json=False)
     cards = capsys.readouterr()
     assert "https://example.org/rare" in cards.out
@@ -464,14 +469,14 @@ def test_a_signal_loses_only_what_was_going_on(
     assert "1 of 2: words: " in stderr
     if sent is signal.SIGINT:
         assert process.returncode == 130, stderr
-        assert "interrupted after 1 of 2 tasks; what is done is kept in" in stderr
+        assert "interrupted after 1 of 2 tasks; their results are in" in stderr
         assert "Traceback" not in stderr
     assert not (tmp_path / "evaluation" / "slow.json").exists()
 
     again = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
-    assert "1 of 2: words: mean 1.6667 (kept from an earlier run)" in again.stderr
+    assert "1 of 2: words: mean 1.6667 (from the cache)" in again.stderr
     assert asked.read_text(encoding="utf-8").split("\n") == [
         *("a b", "c", "stop here", "stop here", "")
     ]

@@ -77,7 +77,7 @@ def test_what_cannot_be_written_is_refused_before_any_work(
         assert result.stderr.count("\n") == 1
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != no_work)
     result = to("new")
-    assert f"this one may not be: {no_work}" in result.stderr
+    assert f"found no permission: {no_work}" in result.stderr
     assert sorted(no_work.rglob("*")) == before
     assert not Path(os.devnull).is_file()
 

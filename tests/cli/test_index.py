@@ -42,7 +42,7 @@ def test_a_kind_of_an_older_version_becomes_exact_with_a_warning(
 ) -> None:
     result = use("index", "texts.txt", "--to", "texts.index", "--kind", "int8")
     assert result.exit_code == 0, result.stderr
-    assert "--kind int8 is gone: exact search is faster" in result.stderr
+    assert "--kind int8 was removed, because exact search is faster" in result.stderr
     assert VectorIndex(tmp_path / "texts.index").kind == "exact"
     refused = use("index", "texts.txt", "--to", "other.index", "--kind", "ivf")
     assert refused.exit_code == 2

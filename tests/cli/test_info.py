@@ -71,7 +71,7 @@ def test_facts_as_json(use: Callable, letters: Path) -> None:
 def test_table_and_card(use: Callable, letters: Path) -> None:
     lines = use("info", str(letters)).stdout.splitlines()
     assert "parameters\t4,000" in lines
-    assert "max_length\tnone: texts are read to their end" in lines
+    assert "max_length\tnone: texts are not cut" in lines
     assert 'metadata: languages\t["en"]' in lines
     assert use("info", str(letters), "--card").stdout == CARD
 

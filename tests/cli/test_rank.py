@@ -53,8 +53,7 @@ def test_texts_of_files_with_their_places(use: Callable, tmp_path: Path) -> None
 def test_pairs_that_were_cut_are_counted(use: Callable) -> None:
     result = use("rank", "judge", "-q", "abc", input="abc\nabcd\nx\nyyyyy\n")
     assert result.stderr == (
-        "2 of 4 pairs of the query and a text are longer than 6 tokens; the rest of them was not "
-        "read\n"
+        "2 of 4 pairs of the query and a text are longer than 6 tokens; the rest was not read\n"
     )
     assert use("rank", "judge", "-q", "abc", input="abc\n").stderr == ""
 

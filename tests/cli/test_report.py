@@ -72,9 +72,13 @@ def test_a_real_page(use: Callable, tmp_path: Path) -> None:
         (("name=absent.json",), 1, "found no absent.json"),
         (("text.json",), 1, "Give a record that `use-st5 evaluate` wrote."),
         (("later.json",), 1, "later.json: $.format: expected 1, received 99"),
-        (("a.json", "b.json"), 1, "are both called bag_of_words; give one another name: NAME=b.js"),
-        (("x=a.json", "x=b.json"), 1, "a.json and b.json are both called x"),
-        (("a.json", "--out", "b.json"), 1, "expected a folder to write, found a file: b.json"),
+        (
+            ("a.json", "b.json"),
+            1,
+            "expected models with different names, received bag_of_words in a.json",
+        ),
+        (("x=a.json", "x=b.json"), 1, "received x in a.json and b.json"),
+        (("a.json", "--out", "b.json"), 1, "expected a folder to write to, found a file: b.json"),
     ],
 )
 def test_errors_are_one_line(

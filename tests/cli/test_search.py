@@ -54,7 +54,7 @@ def test_a_bundled_model_is_found_by_the_name_in_the_index(
     use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
     result = use("search", "texts.index", "beta")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert "made by fake, which is no bundled model; give its folder with --model" in result.stderr
+    assert "expected --model with the folder of fake" in result.stderr
     monkeypatch.setattr("use_st5.cli.search.bundled_names", lambda: ["fake"])
     assert use("search", "texts.index", "beta").exit_code == 0
 
@@ -63,17 +63,17 @@ def test_queries_that_were_cut_are_counted(use: Callable, fake: Any) -> None:
     use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
     fake.max_length = 5
     result = use("search", "texts.index", "beta", "a longer one", "-m", "fake")
-    said = "1 of 2 texts is longer than 5 tokens; the rest of them was not read\n"
+    said = "1 of 2 texts is longer than 5 tokens; the rest was not read\n"
     assert result.stderr == said
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("texts.index",), 2, "give queries after WHERE, or --file"),
-        (("texts.index", "a", "--file", "-"), 2, "give queries after WHERE, or --file"),
+        (("texts.index",), 2, "expected either queries after WHERE or --file"),
+        (("texts.index", "a", "--file", "-"), 2, "expected either queries after WHERE or --file"),
         (("texts.index", "a", "--top-k", "0"), 2, "--top-k"),
-        (("texts.txt", "a", "--breadth", "2"), 2, "goes with an index alone"),
+        (("texts.txt", "a", "--breadth", "2"), 2, "expected an index; WHERE is a file"),
         (("absent.txt", "a"), 1, "found no absent.txt"),
         (("empty.txt", "a"), 1, "expected texts, one a line, received none"),
         (("texts.txt", "--file", "empty.txt"), 1, "expected queries, one a line, received none"),

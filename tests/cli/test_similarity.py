@@ -64,7 +64,7 @@ def test_pairs_row_by_row_and_every_metric(use: Callable, fake: Any, tmp_path: P
 
 def test_texts_that_were_cut_are_counted(use: Callable, fake: Any) -> None:
     fake.max_length = 16
-    said = "2 of 3 texts are longer than 16 tokens; the rest of them was not read\n"
+    said = "2 of 3 texts are longer than 16 tokens; the rest was not read\n"
     result = use("similarity", "How old are you?", *TEXTS[1:], "--json")
     assert result.stderr == said
     assert len(json.loads(result.stdout)["similarity"]) == 3
@@ -87,8 +87,8 @@ def test_heat_map_is_written(use: Callable, fake: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "give texts, or --file, or --pairs"),
-        (("a", "b", "--file", "x"), 2, "one of the three"),
+        ((), 2, "expected one of texts, --file and --pairs"),
+        (("a", "b", "--file", "x"), 2, "expected one of texts, --file"),
         (("only one",), 1, "expected 2 to 5,000 texts, received 1"),
         (("--pairs", "-", "--heatmap", "x.png"), 2, "--heatmap"),
         (("--pairs", "-"), 1, "-, line 2: expected two texts with one tab"),

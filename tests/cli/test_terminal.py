@@ -20,7 +20,7 @@ import use_st5.__main__
 from use_st5.cli.main import app
 from use_st5.cli.terminal import OneLineErrors
 
-FULL = "No space left on device; make room there, or write elsewhere\n"
+FULL = "No space left on device; free some space, or write to another place\n"
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def failing() -> Callable:
     ("kind", "code", "message"),
     [
         ("value", 1, "error: expected a, received b\n"),
-        ("key", 1, "error: KeyError: 'text' (--debug shows where)\n"),
+        ("key", 1, "error: KeyError: 'text' (--debug shows the traceback)\n"),
         ("empty", 1, "error: OSError\n"),
         ("interrupt", 130, "interrupted\n"),
-        ("end", 1, "error: a file ends too early: no data left\n"),
+        ("end", 1, "error: expected more bytes in a file, found its end: no data left\n"),
         ("full", 1, f"error: out.npy: {FULL}"),
         ("output", 1, f"error: standard output: {FULL}"),
     ],

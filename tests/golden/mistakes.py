@@ -49,7 +49,7 @@ def told(command: str) -> str:
     from use_st5.cli.main import app
 
     done = CliRunner().invoke(app, shlex.split(command))
-    # That a slow machine is at work is no part of the message.
+    # Progress lines of a slow machine are no part of the message.
     lines = [line for line in done.stderr.splitlines() if not re.search(r", \d+ s$", line)]
     message = "\n".join(lines).replace(str(Path.cwd()), "HERE").replace("\\", "/")
     return f"{_PROMPT}{command}\n{done.exit_code} {message}\n"

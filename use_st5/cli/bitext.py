@@ -12,17 +12,17 @@ from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load
 from use_st5.cli.output import check_table_name, manual, say, waiting, write_table
 
 HELP = manual(
-    """Find the pairs of lines of two texts that translate, or say, the same.
+    """Find the lines of two texts that are translations or paraphrases of each other.
 
-    FIRST and SECOND are text files, one sentence a line, in two languages that the model knows, or
-    in one. A pair's margin is its cosine, divided by the mean of both sentences' cosines with their
-    nearest neighbours (Artetxe and Schwenk): above 1 they are nearer to each other than to what is
-    around them. It says nothing of a language that the model does not know. Each sentence stands in
-    one pair at most, the largest margins first.
+    FIRST and SECOND are text files with one sentence a line. They are in one language or two, and
+    the model must know these languages. The margin of a pair is its cosine, divided by the mean of
+    both sentences' cosines with their nearest neighbours (Artetxe and Schwenk). A margin above 1
+    means that the two are nearer to each other than to their neighbours. Each sentence is in one
+    pair at most. Pairs with larger margins come first.
 
-    The file that is written, .tsv, .csv or .jsonl, has the columns anchor, positive and margin;
-    `use-st5 train` takes it. How large a margin is enough depends on the model and on the texts:
-    look at the pairs around the threshold. It was 1.06 in the paper.""",
+    The output, .tsv, .csv or .jsonl, has the columns anchor, positive and margin. `use-st5 train`
+    reads it. A good --threshold depends on the model and the texts: check the pairs with margins
+    near it. The paper used 1.06.""",
     "use-st5 bitext de.txt en.txt --to pairs.tsv --model path/to/multilingual",
     "use-st5 bitext de.txt en.txt --to pairs.tsv --model path/to/multilingual --threshold 1.1",
 )
@@ -30,13 +30,11 @@ HELP = manual(
 
 def bitext(
     first: Annotated[str, typer.Argument(metavar="FIRST", help="A text file.")],
-    second: Annotated[str, typer.Argument(metavar="SECOND", help="The other one.")],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="The other text file.")],
     to: Annotated[Path, typer.Option("--to", help="The file to write.")],
     model: ModelOption = DEFAULT_MODEL,
-    threshold: Annotated[float, typer.Option(help="The least margin.")] = 1.06,
-    neighbours: Annotated[
-        int, typer.Option(min=1, help="How many nearest ones a margin is relative to.")
-    ] = 4,
+    threshold: Annotated[float, typer.Option(help="The smallest margin.")] = 1.06,
+    neighbours: Annotated[int, typer.Option(min=1, help="Nearest neighbours of the margin.")] = 4,
 ) -> None:
     """Finds translations among the lines of two texts."""
     check_table_name(to, option="--to")
@@ -46,8 +44,8 @@ def bitext(
         if len(encoder.languages) == 1:
             say(
                 f"warning: {encoder.name} knows one language, {encoder.languages[0]}. Pairs with a "
-                "text in another language are found by chance. For translations give a "
-                "multilingual model with --model."
+                "text in another language are random. For translations, give a multilingual model "
+                "with --model."
             )
         from use_st5.search import mine_bitext
 
@@ -72,7 +70,7 @@ def bitext(
 
 
 def _sentences(file: str) -> list[str]:
-    """The different lines of a file that hold text, in their order."""
+    """The lines of a file in their order, without empty and repeated ones."""
     with open_input(file) as stream:
         lines = dict.fromkeys(line.strip() for line in read_lines(stream, source=file))
     lines.pop("", None)

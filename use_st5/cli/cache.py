@@ -1,4 +1,4 @@
-"""`use-st5 cache`: what downloaded models take on the disk."""
+"""`use-st5 cache`: lists and clears the cache of downloaded models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from use_st5.cli.output import manual, print_table, say
 HELP = manual(
     f"""List or clear the cache of models that were downloaded by name.
 
-    The cache holds converted copies of checkpoints, unpacked archives, and copies of remote files
-    (gs:// and the like). Each use marks its entry. When copies and archives together are larger
-    than {LIMIT} (in GB; 20 if not set), those that were not used for the longest time are removed.
+    The cache has converted copies of checkpoints, unpacked archives, and copies of remote files
+    (gs:// and others). If they are together larger than {LIMIT} (in GB; default 20), the entries
+    that were not used for the longest time are removed.
 
-    --clear removes everything, or what the names given say, and forgets which version of a model
-    was downloaded: the next use downloads the newest one. What huggingface_hub and kagglehub
-    downloaded stays in their own caches (`hf cache ls`).""",
+    --clear removes all entries, or those with the given names. The next use of a model downloads
+    its newest version. The caches of huggingface_hub and kagglehub are not changed
+    (`hf cache ls`).""",
     "use-st5 cache",
     "use-st5 cache --clear hf://sentence-transformers/all-MiniLM-L6-v2",
     "use-st5 cache --clear",

@@ -1,4 +1,4 @@
-"""`use-st5 classify`: what classes texts are of."""
+"""`use-st5 classify`: predicts the labels of texts."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from use_st5.cli.output import manual, print_table, waiting
 if TYPE_CHECKING:
     import numpy as np
 
-# What is encoded at once, and what JSON lines come in.
+# Texts that are encoded at once.
 _ROWS, _CHARACTERS = 4096, 4_000_000
 
 HELP = manual(
-    r"""Name the class of each text by a classifier that use-st5 train made.
+    r"""Predict the label of each text with a classifier that use-st5 train made.
 
-    CLASSIFIER is the classifier.keras in the folder TO.run of a training on texts with a label. Its
-    encoder is the folder TO beside it, or what --encoder names. The texts are the lines of files,
+    CLASSIFIER is the file classifier.keras in the folder TO.run of a training on texts with labels.
+    Its encoder is in the folder TO beside it, or in --encoder. The texts are the lines of files,
     or of standard input (-, or no file).
 
-    In a pipe the result is lines with tabs: label, probability, text; --json gives an object a
-    line, with the probability of every label, as they are ready.""",
+    In a pipe the result is lines with tabs: label, probability, text. --json prints an object for
+    each line, with the probability of every label.""",
     "use-st5 classify tuned.run/classifier.keras questions.txt",
     "cut -f 3 mail.tsv | use-st5 classify tuned.run/classifier.keras --json | jq .label",
 )

@@ -20,29 +20,27 @@ from use_st5.cli.output import manual, say, waiting
 HELP = manual(
     """Turn a checkpoint of a T5, BERT or RoBERTa into a sentence encoder that takes strings.
 
-    SOURCE is one of these, found out by itself: a folder of sentence-transformers (modules.json;
-    all-MiniLM-L6-v2, sentence-t5-base and the like); a folder of Hugging Face with a BERT, RoBERTa,
-    T5, T5 1.1 or mT5 (config.json), stored as safetensors in one file or in shards; a T5X
-    checkpoint, a folder checkpoint_N or one file, of a T5 or of a dual encoder; a TensorFlow
-    checkpoint (model.ckpt-N) of a T5 of Mesh TensorFlow, its first release, or of the Model Garden;
-    the folder of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt), or a checkpoint
-    of the Model Garden's, with vocab.txt beside it.
+    The format of SOURCE is detected. It may be: a folder of sentence-transformers (modules.json;
+    such as all-MiniLM-L6-v2 or sentence-t5-base); a folder of Hugging Face with a BERT, RoBERTa,
+    T5, T5 1.1 or mT5 (config.json and safetensors); a T5X checkpoint of a T5 or a dual encoder (a
+    folder checkpoint_N or one file); a TensorFlow checkpoint (model.ckpt-N) of a T5 of Mesh
+    TensorFlow or the Model Garden; the folder of the original BERT (bert_config.json, vocab.txt,
+    bert_model.ckpt); a BERT of the Model Garden, with vocab.txt beside it.
 
-    SOURCE may also be a name: hf://ORG/NAME or hf://ORG/NAME@REVISION of Hugging Face's hub,
-    kaggle://… of Kaggle Models, or the URL of an archive. It is downloaded once. Of a checkpoint
-    safetensors, JSON and vocabularies are downloaded, and nothing else.
+    SOURCE may also be a name: hf://ORG/NAME or hf://ORG/NAME@REVISION for Hugging Face's hub,
+    kaggle://… for Kaggle Models, or the URL of an archive. It is downloaded once. From a checkpoint
+    only safetensors, JSON and vocabularies are downloaded.
 
-    Of a plain BERT or RoBERTa an encoder is made whose vectors are pooled: --pooling mean, cls or
-    max. One that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. Of a
-    plain T5 the raw encoder of the Sentence-T5 paper is made: --pooling mean, first or
-    decoder, without projection. T5X and TensorFlow checkpoints hold no configuration, which their
-    tensors' shapes give, and no vocabulary: --vocabulary names it, and T5's own is taken where the
-    table has its 32,128 rows.
+    A plain BERT or RoBERTa has --pooling mean, cls or max. A BERT or RoBERTa that classifies
+    pairs and has one label becomes a cross-encoder, for use-st5 rank. A plain T5 becomes the raw
+    encoder of the Sentence-T5 paper, with --pooling mean, first or decoder and without projection.
+    T5X and TensorFlow checkpoints have no vocabulary: give it with --vocabulary. A T5 with 32,128
+    rows uses T5's vocabulary by default.
 
-    Nothing in a checkpoint is run; files that hold code (.bin, .pt) are refused. Every name and
-    shape is checked before a tensor is read, and one tensor is in memory at a time.
+    No code from a checkpoint is run, and files that contain code (.bin, .pt) are refused. Every
+    name and shape is checked before a tensor is read, and one tensor is in memory at a time.
 
-    SOURCE and --to may lie on gs:// and every other file system of TensorFlow.""",
+    SOURCE and --to may be on gs:// or any other file system of TensorFlow.""",
     "use-st5 convert hf://sentence-transformers/all-MiniLM-L6-v2 --to models/minilm",
     "use-st5 convert sentence-t5-base --to models/sentence_t5_base",
     "use-st5 convert bert-base-uncased --to models/bert_cls --pooling cls",
@@ -70,11 +68,11 @@ def convert(
         typer.Option(
             "--pooling",
             metavar="NAME",
-            help="Of a plain T5 (mean, first, decoder) or BERT (mean, cls, max). Default: mean.",
+            help="For a plain T5: mean, first, decoder; for a BERT: mean, cls, max. Default: mean.",
         ),
     ] = None,
     dtype: Annotated[
-        DtypeOption, typer.Option("--dtype", help="Of weights and activations.")
+        DtypeOption, typer.Option("--dtype", help="Type of weights and activations.")
     ] = DtypeOption.FLOAT32,
     vocabulary: Annotated[
         Path | None,
@@ -90,12 +88,12 @@ def convert(
         int | None,
         typer.Option(
             min=2,
-            help="Tokens that are read of a text, those of its ends included. Default: what the "
-            "checkpoint says; 256 for a T5, a BERT's positions.",
+            help="Tokens of a text at most, with the special tokens. Default: the checkpoint's "
+            "limit; else 256 for a T5, the number of positions for a BERT.",
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="The model's. Default: that of the folder.")
+        str | None, typer.Option("--name", help="The model's name. Default: the folder's name.")
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the model in the folder.")
@@ -124,7 +122,8 @@ def _convert(
         checkpoint = open_checkpoint(local_source(source))
     if pooling is not None and checkpoint.modules is not None:
         raise typer.BadParameter(
-            f"{as_written(source / MODULES)} says how the model pools.", param_hint="--pooling"
+            f"{as_written(source / MODULES)} already sets the pooling. Leave it out.",
+            param_hint="--pooling",
         )
     with _counted() as on_tensor:
         encoder = TrainableEncoder.of_checkpoint(
@@ -145,7 +144,7 @@ def _convert(
 
 @contextlib.contextmanager
 def _counted() -> Iterator[Callable[[str], None]]:
-    """A spinner, or lines, that count the tensors which are in place."""
+    """A spinner, or lines, with the number of tensors that were read."""
     from rich.console import Console
     from rich.progress import SpinnerColumn, TextColumn
 

@@ -18,34 +18,33 @@ if TYPE_CHECKING:
     from use_st5.evaluation.task import EvaluationTask
 
 HELP = manual(
-    f"""Show which evaluation sets are there, and how to get the others.
+    f"""List the evaluation sets that are available, and how to get the others.
 
-    They are looked for in --data, else in the folder that the environment variable {DATA_VARIABLE}
-    names, and up to two folders deeper, under the names they are published with. What is called
-    found has been read; where that failed, the reason stands beside the place. use_st5 brings none
-    of them: each has a licence of its own.
+    The command searches --data, or else the folder of the environment variable {DATA_VARIABLE}, and
+    up to two folders deeper, for the published file names. It reads each set that it finds. If this
+    fails, the reason is beside the place. use_st5 contains none of the sets, because each has its
+    own licence.
 
-    For some, `use-st5 data prepare NAME` makes the files out of a download; the last column says
-    which NAME.""",
+    For some sets `use-st5 data prepare NAME` makes the files from a download. The last column has
+    the NAME.""",
     "use-st5 data --data data",
     "use-st5 data prepare sts --from downloads --to data",
     "use-st5 data prepare glue/cola glue/rte --to data",
 )
 
 _PREPARE_HELP = manual(
-    r"""Bring published data sets into the layout that the evaluation reads.
+    r"""Convert published data sets to the files that the evaluation reads.
 
-    [bold]sts[/bold] puts STS12 to STS16, the STS Benchmark and SICK into the folders that are
-    looked for, out of SemEval's archives. [bold]senteval[/bold] makes MR, CR, SUBJ, MPQA, TREC
-    and SST as SentEval's own script does, its tokeniser included. Both read the folder --from,
-    where archives need not be unpacked, and write those sets that are there.
+    [bold]sts[/bold] makes STS12 to STS16, the STS Benchmark and SICK from SemEval's archives.
+    [bold]senteval[/bold] makes MR, CR, SUBJ, MPQA, TREC and SST like SentEval's own script, with
+    its tokenizer. Both read the downloads in --from, packed or unpacked, and write the sets that
+    they find.
 
     [bold]glue/cola[/bold], glue/sst2, glue/mrpc, glue/stsb, glue/qqp, glue/mnli, glue/qnli and
-    glue/rte come from TensorFlow Datasets, which downloads them, or from the folder --from that it
-    has prepared elsewhere (its data_dir).
+    glue/rte come from TensorFlow Datasets. It downloads them, or reads its data_dir in --from.
 
-    A set of which there is a file already stays as it is unless --overwrite is given; other files
-    in its folder stay in any case. The folders that were written are printed, one a line.""",
+    A set with an existing file is skipped, unless --overwrite is given. Other files in its folder
+    are never changed. The command prints the folders that it wrote, one a line.""",
     "use-st5 data prepare sts --from downloads --to data",
     "use-st5 data prepare glue/cola glue/rte --from ~/tensorflow_datasets --to data",
 )
@@ -112,11 +111,11 @@ def prepare(
         known = PREPARATIONS.get(name)
         if known is None:
             raise typer.BadParameter(
-                f"there is no preparation {name!r}; there is: {', '.join(PREPARATIONS)}."
+                f"expected one of {', '.join(PREPARATIONS)}, received {name!r}."
             )
         if known.reads_downloads and source is None:
             raise typer.BadParameter(
-                f"{name} needs a folder with {known.needs}.", param_hint="--from"
+                f"expected a folder with {known.needs}, which {name} needs.", param_hint="--from"
             )
     for name in names:
         preparation = PREPARATIONS[name]
@@ -126,10 +125,10 @@ def prepare(
         for folder in written:
             typer.echo(str(folder))
         for folder in left:
-            say(f"left as it is: {folder}; --overwrite replaces its files")
+            say(f"not changed: {folder}; --overwrite replaces its files")
         places = {to / place for place in preparation.writes}
         if absent := sorted(map(str, places - {*written, *left})):
-            say(f"not in {source}: what {', '.join(absent)} is made of")
+            say(f"not written: {', '.join(absent)}; {source} lacks the downloads for it")
 
 
 def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder | None) -> str:
@@ -144,7 +143,7 @@ def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder |
     about_it = [error for error in errors if str(path) in error]
     # Another of a task's files may be the reason; then a task that was read speaks for this one.
     reason = next(iter(about_it), errors[0] if all(errors) else "")
-    return f"{place}, not readable: {reason}" if reason else place
+    return f"{place}, cannot be read: {reason}" if reason else place
 
 
 @functools.cache

@@ -39,9 +39,9 @@ USES = {
     "litert": "models for LiteRT",
     "plots": "heat maps",
     "evaluation": "evaluate and report",
-    "search": "graphs of near vectors",
-    "beam": "corpora on many machines",
-    "transfer": "the recipe transfer_tables",
+    "search": "indexes of --kind hnsw",
+    "beam": "embed --runner",
+    "transfer": "the experiment transfer_tables",
 }
 # They import pkg_resources without saying so; setuptools 82 removed it.
 _NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
@@ -106,7 +106,7 @@ def check_packages(
     yield Finding(Status.OK, "Python", platform.python_version())  # pip refuses all others
     required = own_requirements() if required is None else required
     if required is None:
-        found = "runs without being installed: which versions fit is not known"
+        found = "not installed as a package, so the required versions are unknown"
         yield Finding(Status.NOTE, "use_st5", found, "in the checkout: pip install --editable .")
     name, version = _find_tensorflow(version_of)
     for requirement, extra in _of_this_platform(required or ()):
@@ -194,8 +194,8 @@ def _check_triton(version_of: VersionOf) -> Iterator[Finding]:
     yield Finding(
         Status.NOTE,
         "triton",
-        f"{version}, of PyTorch for GPUs: loaded after TensorFlow, it ends the process",
-        "where both are used: `import triton` first; or install PyTorch for CPUs, without triton: "
+        f"{version}, of PyTorch for GPUs: the process crashes if it is loaded after TensorFlow",
+        "if you use both: `import triton` first; or install PyTorch for CPUs, without triton: "
         "pip install torch --index-url https://download.pytorch.org/whl/cpu",
     )
 
@@ -204,13 +204,13 @@ _REINSTALL = "reinstall use_st5; in a checkout: git restore saved_models"
 _SENTENCES = ["How old are you?", "What is your age?", "The train to Basel is late."]
 
 HELP = manual(
-    """Check this installation: versions that must match, models, one embedding.
+    """Check this installation: package versions, bundled models, one embedding.
 
-    Each line is ok, note (works, but mind it), - (optional and not installed) or wrong, with the
-    line that helps. The exit code is 1 if something is wrong.
+    Each line is ok, note (works, with a remark), - (optional and not installed) or wrong. The last
+    column has the command that helps. The exit code is 1 if something is wrong.
 
-    The versions are read without importing the packages; then TensorFlow is started and a sentence
-    embedded, which --no-run leaves out.""",
+    The command reads the versions without importing the packages. Then it starts TensorFlow and
+    embeds a sentence. --no-run leaves this out.""",
     "use-st5 doctor",
     "use-st5 doctor --no-run",
 )
@@ -241,14 +241,14 @@ def _check_environment() -> Iterator[Finding]:
         yield Finding(
             Status.NOTE,
             "KERAS_BACKEND",
-            f"{backend}: exporting a model needs tensorflow",
+            f"{backend}: the export of a model needs tensorflow",
             "unset KERAS_BACKEND",
         )
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
         yield Finding(
             Status.NOTE,
             "PYTHONDONTWRITEBYTECODE",
-            "set: each start of TensorFlow may take half a minute",
+            "set: TensorFlow may take half a minute to start",
             "unset PYTHONDONTWRITEBYTECODE",
         )
 
@@ -262,7 +262,7 @@ def _check_models() -> Iterator[Finding]:
         try:
             manifest = ModelManifest.read(folder)
             if manifest is None:
-                raise ValueError(f"there is no description in {folder}")
+                raise ValueError(f"{folder}: expected a use_st5.json, found none")
             manifest.check_contents(folder)
         except (OSError, ValueError) as error:
             yield Finding(Status.WRONG, name, str(error), _REINSTALL)
@@ -271,7 +271,7 @@ def _check_models() -> Iterator[Finding]:
 
 
 def _check_embedding() -> Iterator[Finding]:
-    """Loads the default model and embeds with it; whatever fails is the finding."""
+    """Loads the default model and embeds with it; an error is a finding."""
     started = time.perf_counter()
     try:
         encoder = load_encoder(DEFAULT_MODEL)
@@ -287,12 +287,12 @@ def _check_embedding() -> Iterator[Finding]:
             Status.WRONG,
             "embedding",
             f"{type(error).__name__}: {message}",
-            "reinstall what is named, or report it with the output of --debug",
+            "reinstall the package of the error, or report it with the output of --debug",
         )
         return
     found = f"ready in {ready:.1f} s; three sentences in {1000 * again:.1f} ms"
     if like > unlike:
         yield Finding(Status.OK, "embedding", found)
         return
-    surprise = f"unexpected similarities ({like:.2f} for alike sentences, {unlike:.2f} for others)"
+    surprise = f"expected a higher similarity for the first pair, found {like:.2f} and {unlike:.2f}"
     yield Finding(Status.WRONG, "embedding", surprise, _REINSTALL)

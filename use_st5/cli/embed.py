@@ -54,29 +54,27 @@ _CHUNK_CHARACTERS = 4_000_000
 _STREAMED_ROWS = 256
 
 HELP = manual(
-    r"""Turn texts, one a line, into vectors.
+    r"""Compute a vector for each line of a text.
 
-    Row i of the result belongs to line i of the input; an empty line is an empty text and has a row
-    too. Texts are UTF-8.
+    Row i of the result belongs to line i of the input. An empty line is an empty text, and has a
+    row too. Texts are UTF-8.
 
-    With [bold]-o FILE[/bold] the vectors go to a NumPy array (.npy: float32, \[lines, dimension])
-    or to JSON lines (.jsonl: an object with "text" and "embedding" a line). FILE appears when it
-    is whole. Unfinished work waits in FILE.partial: after an interruption the same command
-    continues where the last one stopped, also when the texts come through a pipe.
+    [bold]-o FILE[/bold] writes a NumPy array (.npy: float32, \[lines, dimension]) or JSON lines
+    (.jsonl: an object with "text" and "embedding" in each line). FILE appears when it is complete.
+    Unfinished work stays in FILE.partial. After an interruption the same command continues, also
+    if the texts come through a pipe. Without -o, JSON lines go to standard output.
 
-    INPUT and FILE may lie on gs:// and every other file system of TensorFlow; the unfinished work
-    is then in the cache of this machine.
+    INPUT and FILE may be on gs:// or any other file system of TensorFlow. Unfinished work is then
+    in the cache of this machine.
 
-    Without -o JSON lines go to standard output as they are ready.
+    With [bold]--runner[/bold] Apache Beam embeds many files (extra beam). INPUT is a pattern in
+    quotes, for .txt, .jsonl, .parquet or .tfrecord files. -o is a folder: it gets
+    vectors-*.parquet with the columns id, text and embedding. An id is FILE:NUMBER, or the field
+    that --id names. Rows without a vector go to bad-*.jsonl, with the reason. embeddings.json is
+    written last and has the counts. Options of the runner follow after --.
 
-    With [bold]--runner[/bold] Apache Beam embeds many files (extra beam): INPUT is a pattern in
-    quotes, of text (.txt), .jsonl, .parquet or .tfrecord files, and -o a folder for
-    vectors-*.parquet with the columns id, text and embedding. An id is FILE:NUMBER, or what --id
-    names. Rows that have no vector go to bad-*.jsonl with the reason; embeddings.json, written
-    last, counts all. After -- come the runner's own options.
-
-    A model may read no more than so many tokens of a text (see use-st5 info): the last line on
-    standard error then says how many texts were cut.""",
+    Some models read a limited number of tokens (see use-st5 info). The last line on standard error
+    says how many texts were cut.""",
     "use-st5 embed sentences.txt -o vectors.npy",
     "zcat corpus.gz | use-st5 embed - -o vectors.npy --batch-size 256",
     'echo "How old are you?" | use-st5 embed - | jq .embedding',
@@ -104,7 +102,7 @@ def embed(
     model: ModelOption = DEFAULT_MODEL,
     form: Annotated[
         FormatOption | None,
-        typer.Option("--format", help="Default: by the suffix of the output."),
+        typer.Option("--format", help="Default: from the suffix of the output."),
     ] = None,
     batch_size: Annotated[
         int | None,
@@ -210,7 +208,7 @@ def embedded(
         ),
     )
     if not job.open():
-        say(f"{job.folder} was of other texts, another model or another format: starting anew")
+        say(f"{job.folder} is for other texts, another model or another format: starting again")
     if job.rows_done:
         say(f"continuing {shown} after {job.rows_done:,} of {found.lines:,} rows")
     started, before = time.monotonic(), job.rows_done
@@ -219,7 +217,7 @@ def embedded(
         job.whole_file()
     except KeyboardInterrupt as interrupt:
         say(
-            f"interrupted: {job.rows_done:,} of {found.lines:,} rows wait in {job.folder}; "
+            f"interrupted: {job.rows_done:,} of {found.lines:,} rows are in {job.folder}; "
             "the same command continues"
         )
         raise typer.Exit(130) from interrupt
@@ -257,7 +255,10 @@ def _to_standard_output(
     source: str, model: str, layout: FormatOption, options: dict[str, Any]
 ) -> None:
     if layout is not FormatOption.JSONL:
-        raise typer.BadParameter("standard output takes jsonl alone.", param_hint="--format")
+        raise typer.BadParameter(
+            f"expected jsonl for standard output, received {layout.value}. Give -o FILE.",
+            param_hint="--format",
+        )
     with open_input(source) as stream:
         encoder = load_encoder(model)
         total = truncated = 0
@@ -370,9 +371,8 @@ class EmbeddingJob:
             return True
         if names or (folder.exists() and not folder.is_dir()):
             raise FileExistsError(
-                f"{folder}: expected the unfinished work of use-st5 embed, or nothing, found "
-                f"{'files of another origin' if names else 'a file'}; move it away, or choose "
-                "another output"
+                f"{folder}: expected no such folder, or unfinished work of use-st5 embed, found "
+                f"{'other files' if names else 'a file'}; move it away, or choose another output"
             )
         return False
 

@@ -25,34 +25,34 @@ class InputFormat(StrEnum):
 
 RunnerOptions = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[-- RUNNER OPTIONS]", help="With --runner: what Beam's runner takes."),
+    typer.Argument(metavar="[-- RUNNER OPTIONS]", help="With --runner: options of Beam's runner."),
 ]
 RunnerOption = Annotated[
     str | None,
     typer.Option(
         "--runner",
         help="Embed files with Apache Beam: DirectRunner (this machine), DataflowRunner, "
-        "FlinkRunner, SparkRunner or another of Beam's.",
+        "FlinkRunner, SparkRunner or another runner of Beam.",
         rich_help_panel=_PANEL,
     ),
 ]
 TextFieldOption = Annotated[
     str | None,
-    typer.Option("--text", help="Field that is the text. Default: text.", rich_help_panel=_PANEL),
+    typer.Option("--text", help="Field with the text. Default: text.", rich_help_panel=_PANEL),
 ]
 IdFieldOption = Annotated[
     str | None,
-    typer.Option("--id", help="Field that is the id.", rich_help_panel=_PANEL),
+    typer.Option("--id", help="Field with the id.", rich_help_panel=_PANEL),
 ]
 InputFormatOption = Annotated[
     InputFormat | None,
-    typer.Option("--input-format", help="Default: by the files' names.", rich_help_panel=_PANEL),
+    typer.Option("--input-format", help="Default: from the files' names.", rich_help_panel=_PANEL),
 ]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What the command line says of files that a runner is to read."""
+    """The options for files that a runner reads."""
 
     pattern: str
     text_field: str | None
@@ -61,7 +61,7 @@ class Corpus:
     runner_options: tuple[str, ...]
 
     def refuse_without_runner(self) -> None:
-        """Raises typer.BadParameter where something is said that a runner alone would hear."""
+        """Raises typer.BadParameter if an option was given that only a runner takes."""
         said = {
             "--text": self.text_field,
             "--id": self.id_field,
@@ -70,7 +70,10 @@ class Corpus:
         }
         for name, value in said.items():
             if value:
-                raise typer.BadParameter(f"{name} is for --runner alone.", param_hint=name)
+                raise typer.BadParameter(
+                    f"{name} needs --runner. Without it, give one INPUT and no runner options.",
+                    param_hint=name,
+                )
 
     def embed(
         self,
@@ -82,19 +85,21 @@ class Corpus:
         batch_size: int | None,
         overwrite: bool,
     ) -> None:
-        """Embeds the files into a folder and says what became of them.
+        """Embeds the files into a folder and prints the counts.
 
         Raises:
-            typer.BadParameter: There is no output, or something is said that a runner cannot do.
+            typer.BadParameter: There is no output, or an option does not go with a runner.
             ValueError: No row had a text.
         """
         if output is None or STDIN in (output, self.pattern):
             raise typer.BadParameter(
-                "--runner reads files and writes a folder: give a pattern, and -o FOLDER.",
+                "expected a pattern of files and -o FOLDER; --runner reads no standard input.",
                 param_hint="--runner",
             )
         if form is not None:
-            raise typer.BadParameter("--runner writes Parquet alone.", param_hint="--format")
+            raise typer.BadParameter(
+                "expected no --format with --runner: it writes Parquet.", param_hint="--format"
+            )
         from use_st5.beam.corpus import embed_corpus
 
         with waiting(f"embedding {self.pattern}"):
@@ -116,7 +121,10 @@ class Corpus:
         if report.truncated:
             say(
                 f"{report.truncated:,} of {report.rows:,} texts are longer than the model reads; "
-                "the rest of them was not read"
+                "the rest was not read"
             )
         if report.bad_rows and not report.rows:
-            raise ValueError(f"{self.pattern}: no row has a text that can be embedded")
+            raise ValueError(
+                f"{self.pattern}: expected rows with a text, found none; {output}/bad-*.jsonl "
+                "has the reasons"
+            )

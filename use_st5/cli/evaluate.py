@@ -1,4 +1,4 @@
-"""`use-st5 evaluate`: how good a model is, by the protocols of the papers."""
+"""`use-st5 evaluate`: evaluates a model by the protocols of the papers."""
 
 from __future__ import annotations
 
@@ -28,28 +28,27 @@ _CACHE = _FOLDER / "cache"
 HELP = manual(
     rf"""Evaluate a model by the protocols of the papers: STS, SentEval, retrieval, bias and more.
 
-    MODEL is the name of a bundled model, the folder of a SavedModel, or an object of your own as
+    MODEL is the name of a bundled model, the folder of a SavedModel, or a Python object, as
     FILE.py:NAME or package.module:NAME. NAME is an object with encode(list of str) → array, or a
-    class or function that gives one when it is called without arguments. Its name, if it has one,
-    stands in the tables.
+    class or function without arguments that returns one. If the object has a name, the tables
+    show it.
 
-    --tasks takes names of tasks and of groups; --list shows them, with what each computes, the
-    data it needs and where that comes from. A task whose data is missing is left out if its group
-    was asked for, and is an error if it was named itself. The data is looked for in --data, else
-    in the folder that the environment variable {DATA_VARIABLE} names, and up to two folders deeper;
-    `use-st5 data` says what is there.
+    --tasks takes names of tasks and groups. --list shows them, with the data that each needs and
+    its source. If data is missing, a task of a group is skipped, and a task that you named yourself
+    is an error. The data is in --data or in the folder of the environment variable
+    {DATA_VARIABLE}, or up to two folders deeper. `use-st5 data` shows what it finds.
 
-    --weat FILE tests associations of your own words (docs/bias.md shows the file). Of each
-    association test a second table shows the groups, the effect size with its 95 % interval, and p.
+    --weat FILE tests associations of your own words (docs/bias.md shows the file). For association
+    tests a second table shows the groups, the effect size with its 95 % interval, and p.
 
-    The result is a table, and a file of everything that repeating it takes: versions, seed,
-    protocols and the SHA-256 of the data files. An older file of the same tasks is replaced, one
-    of more tasks is not. `use-st5 report` makes a page of such files.
+    The output is a table and a file with the scores, versions, seed, protocols and the SHA-256 of
+    the data files. An existing file is replaced only if it has no further tasks. `use-st5 report`
+    makes a page from such files.
 
-    Every sentence is encoded once for all tasks. Vectors and results are kept in the cache, so that
-    an interrupted run goes on, and other tasks come cheaper; what changes a score (the model, the
-    data, an option, the seed) makes it anew. An object of your own is kept if its attribute
-    identity, a text, says which weights it has.""",
+    Each sentence is encoded once for all tasks. Vectors and results are cached, so an interrupted
+    run continues. A result is computed again if the model, the data, an option or the seed has
+    changed. Results of a Python object are cached only if its attribute identity, a text, changes
+    with its weights.""",
     "use-st5 evaluate use_dan_en --tasks sts,senteval --data data",
     "use-st5 evaluate path/to/my_model --tasks weat",
     "use-st5 evaluate path/to/my_model --weat my_words.json",
@@ -67,7 +66,8 @@ def evaluate(
         typer.Option("--tasks", "-t", help="Names, with commas. Default: all, or only --weat."),
     ] = None,
     weat: Annotated[
-        list[Path] | None, typer.Option("--weat", help="A test of your own words; repeatable.")
+        list[Path] | None,
+        typer.Option("--weat", help="A file with a test of your own words; may be repeated."),
     ] = None,
     data: Annotated[
         Path | None,
@@ -80,17 +80,17 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 1111,
     cache: Annotated[
         Path | None,
-        typer.Option("--cache", help=f"The folder that keeps results. Default: {_CACHE}."),
+        typer.Option("--cache", help=f"The folder of the cache. Default: {_CACHE}."),
     ] = None,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Keep nothing, and use nothing that was kept.")
+        bool, typer.Option("--no-cache", help="Neither read nor write the cache.")
     ] = False,
     batch_size: Annotated[
         int | None,
         typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
     ] = None,
     list_tasks: Annotated[
-        bool, typer.Option("--list", help="Show the tasks of --tasks and end.")
+        bool, typer.Option("--list", help="Only list the tasks of --tasks.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -102,9 +102,9 @@ def evaluate(
         print_tasks(tasks, data, as_json=as_json)
         return
     if model is None:
-        raise typer.BadParameter("give a model, or --list.")
+        raise typer.BadParameter("expected a model, or --list.")
     if cache is not None and no_cache:
-        raise typer.BadParameter("give --cache or --no-cache, not both.")
+        raise typer.BadParameter("expected --cache or --no-cache, received both.")
     chosen, skipped = chosen_tasks(tasks, data, weat or ())
     with contextlib.ExitStack() as claims:
         if output is not None:
@@ -135,8 +135,8 @@ def _check_older(output: Path, tasks: list[EvaluationTask]) -> None:
     others = EvaluationRecord.read(output).tasks.keys() - {task.name for task in tasks}
     if others:
         raise FileExistsError(
-            f"{output} has results that are not asked for now ({', '.join(sorted(others))}): add "
-            "these to --tasks, or choose another file with --out"
+            f"{output} also has results of other tasks ({', '.join(sorted(others))}), which would "
+            "be lost: add them to --tasks, or choose another file with --out"
         )
 
 
@@ -146,10 +146,11 @@ def _cache_folder(encoder: NamedEncoder, cache: Path | None, no_cache: bool) -> 
     if encoder.identity is None:
         if cache is not None:
             raise typer.BadParameter(
-                f"{encoder.name} has no attribute identity, a text that changes with its weights.",
+                f"expected {encoder.name} to have an attribute identity, a text that changes with "
+                "its weights. Add it, or leave out --cache.",
                 param_hint="--cache",
             )
-        say(f"{encoder.name} has no attribute identity: nothing is kept for another run")
+        say(f"{encoder.name} has no attribute identity: its results are not cached")
         return None
     return cache or _CACHE
 
@@ -162,7 +163,7 @@ def _run(
     seed: int,
     cache: Path | None,
 ) -> EvaluationRecord:
-    """Runs the tasks; Ctrl-C says what of them is done."""
+    """Runs the tasks; after Ctrl-C it prints how many are done."""
     from use_st5.cli.evaluation_tasks import drawn_progress
     from use_st5.evaluation.runner import evaluate as run_tasks
 
@@ -171,7 +172,7 @@ def _run(
     def report(name: str, result: Mapping[str, Any], cached: bool) -> None:
         done.append(name)
         score, value = _main_score(result)
-        origin = "kept from an earlier run" if cached else f"{result['seconds']:.1f} s"
+        origin = "from the cache" if cached else f"{result['seconds']:.1f} s"
         say(f"{len(done)} of {len(tasks)}: {name}: {score} {value} ({origin})")
 
     try:
@@ -191,9 +192,9 @@ def _run(
     except KeyboardInterrupt as interrupt:
         finished = f"interrupted after {len(done)} of {len(tasks)} tasks"
         if cache is None:
-            say(f"{finished}; nothing was kept")
+            say(f"{finished}; no result was saved")
         else:
-            say(f"{finished}; what is done is kept in {cache}, the same command goes on")
+            say(f"{finished}; their results are in {cache}; the same command continues")
         raise typer.Exit(130) from interrupt
 
 
@@ -277,7 +278,7 @@ def _say_skipped(skipped: Mapping[str, str]) -> None:
     for task, reason in skipped.items():
         tasks.setdefault(reason, []).append(task)
     for reason, names in tasks.items():
-        say(f"left out {', '.join(names)}: {reason}")
+        say(f"skipped {', '.join(names)}: {reason}")
 
 
 def _fail_if_any(failed: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The tasks of `use-st5 evaluate`: which are run, what `--list` shows of them, how far they are."""
+"""The tasks of `use-st5 evaluate`: their selection, `--list`, and the progress bar."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from use_st5.evaluation.task import EvaluationTask, Progress, T
 from use_st5.vector_store import Encode
 
 _ALL = "all"
-_NO_FOLDER = "needs data: give the folder with --data or in USE_ST5_DATA"
+_NO_FOLDER = "expected a data folder, received none. Give it with --data or in USE_ST5_DATA"
 
 
 def chosen_tasks(
@@ -64,7 +64,9 @@ def _own_tests(files: Sequence[Path]) -> list[EvaluationTask]:
     tests: list[EvaluationTask] = [own_test(file) for file in files]
     names = [test.name for test in tests]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"--weat: expected files of different names, received two {repeated[0]}")
+        raise ValueError(
+            f"--weat: expected files with different names, received two {repeated[0]}. Rename one."
+        )
     return tests
 
 
@@ -84,8 +86,8 @@ def print_tasks(wanted: str | None, data: Path | None, *, as_json: bool) -> None
     draw(columns, [[row[column] for column in columns] for row in rows])
     if overview:
         say(
-            "--list with --tasks GROUP tells what each computes, where its data comes from and its "
-            "licence"
+            "--list --tasks GROUP also shows what each task computes, and the source and licence "
+            "of its data"
         )
 
 

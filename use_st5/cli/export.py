@@ -20,22 +20,22 @@ from use_st5.cli.output import manual, say, waiting
 from use_st5.export.archive import write_archive
 
 HELP = manual(
-    """Write a model to a folder or an archive that hub.load, Keras and TensorFlow Serving can use.
+    """Write a model to a folder or an archive, for hub.load, Keras and TensorFlow Serving.
 
     MODEL is a bundled model's name, an exported model's folder, a name of a hub (hf://ORG/NAME), or
     the output folder of a training run, in which the exported model is found. Its files are held
     against their sha256 first.
 
-    --precision int8 stores the embedding table in a quarter of the space; of a BERT it stores the
-    kernels so, too, which makes a single sentence slower. The vectors change a little. float32 lets
-    every embedding be fine-tuned. Without it the precision stays as it is.
+    --precision int8 stores the embedding table in a quarter of the space. For a BERT, it also
+    stores the kernels as int8, which makes a single sentence slower. The vectors change a little.
+    With float32 all embeddings can be fine-tuned. The default is the precision of the model.
 
-    --archive writes one file, which a web server can offer: hub.load takes its URL.
+    --archive writes one file. hub.load takes its URL if a web server offers it.
 
-    MODEL, --to and --archive may lie on gs:// and every other file system of TensorFlow.
+    MODEL, --to and --archive may be on gs:// or any other file system of TensorFlow.
 
-    Folder and archive appear when they are whole. An older model there is replaced only with
-    --overwrite, anything else in a folder never.""",
+    Folder and archive appear when they are complete. An existing model is replaced only with
+    --overwrite. A folder with other files is never replaced.""",
     "use-st5 export use_dan_en --to my_model --precision float32",
     "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --precision int8",
     "use-st5 export use_dan_en --archive use_dan_en.tar.gz",
@@ -56,10 +56,10 @@ def export(
         Path | None, typer.Option("--archive", help="The .tar.gz to write, for hub.load by URL.")
     ] = None,
     precision: Annotated[
-        Precision | None, typer.Option("--precision", help="Default: as it is.")
+        Precision | None, typer.Option("--precision", help="Default: the model's.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the model or the archive that is there.")
+        bool, typer.Option("--overwrite", help="Replace an existing model or archive.")
     ] = False,
 ) -> None:
     """Writes a model to a folder or an archive."""
@@ -89,7 +89,7 @@ def export(
 def _write(
     source: Path, to: Path, manifest: ModelManifest | None, precision: Precision | None
 ) -> tuple[str, int]:
-    """Writes the folder of a model, in a precision; says in which, and how many bytes there are."""
+    """Writes the folder of a model; returns its precision and its size in bytes."""
     found = manifest.precision if manifest else "unknown"
     if precision is None or precision == found:
         with atomic_path(to, older=older_files(to)) as temporary:
@@ -119,7 +119,7 @@ def _check_archive(archive: Path) -> None:
 def _pack(
     source: Path, archive: Path, manifest: ModelManifest | None, precision: Precision | None
 ) -> None:
-    """Writes the file of `--archive`, from a copy that holds the model's files alone."""
+    """Writes the file of `--archive`, from a copy of the model's files."""
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         folder = Path(scratch, "model")
         _write(source, folder, manifest, precision)

@@ -49,7 +49,8 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
         return False
     if not allowed:
         raise ValueError(
-            f"{remote}: expected a local path; this command writes no remote files. Copy it there."
+            f"{remote}: expected a local path, because this command does not write remote files. "
+            "Write to a local path, then copy it."
         )
     start_tensorflow()
     check_inner(remote)
@@ -58,7 +59,7 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over the input tells: `sha256` of its bytes and the number of `lines`."""
+    """The result of one pass over the input: `sha256` of its bytes and the number of `lines`."""
 
     sha256: str
     lines: int
@@ -86,7 +87,7 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
     """
     if name == STDIN:
         if sys.stdin.isatty():
-            say("reading texts from the keyboard, one a line; Ctrl-D ends")
+            say("reading texts from the keyboard, one a line; end with Ctrl-D")
         yield sys.stdin.buffer
         return
     path = local_copy(name)
@@ -213,6 +214,8 @@ def _check_writable(folder: Path) -> None:
     """Checks that files can be made in a folder, or it in the nearest one that exists."""
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not there.is_dir():
-        raise NotADirectoryError(f"expected a folder to write, found a file: {there}")
+        raise NotADirectoryError(f"expected a folder to write to, found a file: {there}")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"expected a folder to write to, this one may not be: {there}")
+        raise PermissionError(
+            f"expected a folder to write to, found no permission: {there}. Choose another one."
+        )

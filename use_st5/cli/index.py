@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from use_st5.search.index_files import Kind
 
 HELP = manual(
-    r"""Turn texts, one a line, into an index that use-st5 search searches.
+    r"""Make an index for use-st5 search from the lines of a text.
 
-    The index is a folder with the vectors, scaled to length 1, the texts, and the name and the hash
-    of the model: a search with another model is refused. It is written whole or not at all, and
-    the embedding of many texts goes on where it stopped when the same command is given again.
+    The index is a folder with the vectors (scaled to length 1), the texts, and the name and hash of
+    the model. A search with another model is refused. The folder appears when it is complete. The
+    same command continues an interrupted embedding.
 
-    --kind says how it is searched. exact, the default, compares with every vector and finds the
-    true nearest. hnsw is a graph of near texts (extra search), whose search hardly grows with the
-    texts; it is in memory, and takes longer to build.
+    --kind exact, the default, compares a query with every vector and finds the nearest texts.
+    --kind hnsw builds a graph of near texts (extra search). The search time hardly grows with the
+    number of texts, but the index is in memory, takes longer to build, and may miss a near text.
 
-    --vectors takes what use-st5 embed has made of the same texts with the same model, and spares
-    the embedding; some of the texts are embedded again to see that it is so.""",
+    --vectors takes the vectors that use-st5 embed wrote for the same texts with the same model.
+    Some texts are embedded again to check this.""",
     "use-st5 index sentences.txt --to sentences.index",
     "use-st5 index sentences.txt --to sentences.index --kind hnsw --model path/to/my_model",
     "use-st5 index sentences.txt --vectors vectors.npy --to sentences.index --overwrite",
@@ -45,10 +45,10 @@ def index(
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     model: ModelOption = DEFAULT_MODEL,
     kind: Annotated[
-        str, typer.Option("--kind", metavar="[exact|hnsw]", help="How it is searched.")
+        str, typer.Option("--kind", metavar="[exact|hnsw]", help="The kind of index.")
     ] = "exact",
     vectors: Annotated[
-        Path | None, typer.Option("--vectors", help="A .npy of use-st5 embed.")
+        Path | None, typer.Option("--vectors", help="A .npy file of use-st5 embed.")
     ] = None,
     batch_size: Annotated[
         int | None,
@@ -85,8 +85,8 @@ def _checked_kind(kind: str) -> Kind:
     """The kind that an option names; a kind of use_st5 0.2 becomes "exact", with a warning."""
     if kind in ("int8", "binary"):
         say(
-            f"--kind {kind} is gone: exact search is faster in memory, so the index is exact. "
-            "For very many texts give --kind hnsw"
+            f"--kind {kind} was removed, because exact search is faster. The index is exact. For "
+            "many texts use --kind hnsw"
         )
         return "exact"
     if kind == "exact":

@@ -1,4 +1,4 @@
-"""`use-st5 info`: what a model is."""
+"""`use-st5 info`: describes a model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from use_st5.cli.models import DEFAULT_MODEL, find_model, start_tensorflow
 from use_st5.cli.output import manual, print_table
 
 HELP = manual(
-    """Show what a model is: size, dimension, signatures, what its card says.
+    """Describe a model: size, dimension, signatures and its model card.
 
-    Every file is held against the sha256 that was written at the export; a damaged model is an
-    error (exit code 1).
+    Every file is compared with its checksum (sha256) from the export. A damaged model is an error
+    (exit code 1).
 
-    Works on any SavedModel; one from elsewhere has signatures and sizes, but no description.""",
+    MODEL may be any SavedModel. Without use_st5.json only its signatures and size are shown.""",
     "use-st5 info",
     "use-st5 info path/to/my_model",
     "use-st5 info use_dan_en --card",
@@ -36,7 +36,7 @@ def info(
     card: Annotated[bool, typer.Option("--card", help="Print the whole card (Markdown).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Shows what a model is."""
+    """Describes a model."""
     folder = find_model(model)
     if card:
         _print_card(folder)
@@ -64,7 +64,7 @@ def _print_card(folder: Path) -> None:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Everything that is known of the SavedModel in `folder`, checked against its manifest."""
+    """The facts about the SavedModel in `folder`, checked against its manifest."""
     manifest = ModelManifest.read(folder)
     facts: dict[str, Any] = {"folder": str(folder.resolve())}
     if manifest is None:
@@ -132,8 +132,8 @@ def _shape(shape: Any) -> str:
 
 def _limit(max_length: int | None) -> str:
     if max_length is None:
-        return "none: texts are read to their end"
-    return f"{max_length:,} tokens: the rest of a longer text is not read"
+        return "none: texts are not cut"
+    return f"{max_length:,} tokens: longer texts are cut"
 
 
 def _readable(value: Any) -> str:

@@ -100,7 +100,8 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error. Works anywhere on the line."),
     ] = False,
     _version: Annotated[
         bool,
@@ -120,8 +121,8 @@ def main() -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "0")
     name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
-        # A command that prints nothing for ten seconds is shown to be at work.
-        with progress_lines(lambda: f"use-st5 {name} is at work"):
+        # For a command that prints nothing for ten seconds.
+        with progress_lines(lambda: f"use-st5 {name} is running"):
             app(prog_name="use-st5")
     except KeyboardInterrupt:  # Before the command began, or after its end.
         end_interrupted()

@@ -17,11 +17,12 @@ HELP = manual(
     """Find hard negatives for a file of pairs, and write a file of triplets.
 
     FILE has the columns anchor and positive (or question and answer, query and positive …), as
-    `use-st5 train` reads them. For each pair the texts are found that the model takes for nearest
-    to the anchor, among all positives of the file, without those that the file gives this anchor
-    and without those so near that they may well be right: nearer than 95 % of the positive's own
-    cosine (NV-Retriever). The file that is written, .tsv, .csv or .jsonl, has a row for each pair
-    and negative; `use-st5 train` takes it in place of the pairs.""",
+    for `use-st5 train`. A hard negative is a text that is near to the anchor, but not its answer.
+    For each pair, the negatives are the nearest positives of other rows. A text is not used if its
+    cosine is above 95 % of the positive's cosine, because it may also be an answer (NV-Retriever).
+
+    The output, .tsv, .csv or .jsonl, has a row for each pair and negative. Give it to
+    `use-st5 train` instead of the pairs.""",
     "use-st5 mine pairs.tsv --to triplets.tsv",
     "use-st5 mine faq.csv --model tuned --negatives 3 --to triplets.jsonl",
 )
@@ -31,11 +32,12 @@ def mine(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The pairs.")],
     to: Annotated[Path, typer.Option("--to", help="The file to write.")],
     model: ModelOption = DEFAULT_MODEL,
-    negatives: Annotated[int, typer.Option(min=1, help="The most that a pair gets.")] = 1,
-    rank_from: Annotated[int, typer.Option(min=1, help="The first place that counts, from 1.")] = 1,
-    rank_to: Annotated[int, typer.Option(min=1, help="The last place that counts.")] = 50,
+    negatives: Annotated[int, typer.Option(min=1, help="Negatives of a pair at most.")] = 1,
+    rank_from: Annotated[int, typer.Option(min=1, help="The first rank to use, from 1.")] = 1,
+    rank_to: Annotated[int, typer.Option(min=1, help="The last rank to use.")] = 50,
     margin: Annotated[
-        float, typer.Option(help="How far below the positive's cosine a negative is, as a share.")
+        float,
+        typer.Option(help="0.05: a negative's cosine is at most 95 % of the positive's."),
     ] = 0.05,
     column: Annotated[
         list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the file.")
@@ -63,12 +65,12 @@ def mine(
         encoder.say_truncated()
         if not found:
             raise ValueError(
-                f"{file}: expected texts that may be negatives, found none within the ranks and "
-                "the margin. Widen --rank-to, or lower --margin."
+                f"{file}: expected hard negatives, found none within the ranks and the margin. "
+                "Raise --rank-to, or lower --margin."
             )
         write_table(to, _COLUMNS, found)
     with_one = len({triplet[:2] for triplet in found})
     say(
         f"{to}: {len(found):,} triplets; of {len(set(pairs)):,} pairs "
-        f"{len(set(pairs)) - with_one:,} have no negative that is far enough"
+        f"{len(set(pairs)) - with_one:,} have no negative"
     )

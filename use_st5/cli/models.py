@@ -55,7 +55,7 @@ def start_tensorflow() -> None:
     except Exception as error:
         raise ImportError(
             f"TensorFlow could not be imported ({type(error).__name__}: {error}); "
-            "`use-st5 doctor` says what to do"
+            "`use-st5 doctor` shows what to do"
         ) from error
     tensorflow.get_logger().setLevel("ERROR")  # What its Python code logs is not for the user.
     if level == "3" and tensorflow.__version__.startswith("2.20."):
@@ -138,16 +138,16 @@ def encode_counting(
 def say_truncated(
     encoder: SentenceEncoder | CrossEncoder, count: int, total: int, *, what: str = "texts"
 ) -> None:
-    """One line for all texts of a command, if there is anything to say."""
+    """Prints how many texts of a command were cut, if any."""
     if count and encoder.max_length is not None:
         from use_st5._token_limit import truncation_news  # With TensorFlow, which is there by now.
 
         news = truncation_news(count, total, encoder.max_length, what=what)
-        say(f"{news}; the rest of them was not read")
+        say(f"{news}; the rest was not read")
 
 
 class CountingEncoder:
-    """Encodes as the model does, and counts the texts that it cuts instead of warning of each part.
+    """Encodes like the model, and counts the texts that it cuts instead of warning.
 
     Args:
         encoder: The model.
@@ -169,7 +169,7 @@ class CountingEncoder:
 
     @property
     def languages(self) -> list[str]:
-        """Codes of the languages that the model says it knows; none where it does not say."""
+        """Codes of the languages in the model's metadata; empty if there are none."""
         manifest = getattr(self._encoder, "manifest", None)
         found = manifest.metadata.get("languages", []) if manifest else []
         return [str(each) for each in found] if isinstance(found, list) else [str(found)]
@@ -182,20 +182,20 @@ class CountingEncoder:
         return vectors
 
     def say_truncated(self) -> None:
-        """One line for all texts so far, if there is anything to say."""
+        """Prints how many texts were cut so far, if any."""
         say_truncated(self._encoder, self._truncated, self._total)
 
 
 @dataclass(frozen=True)
 class NamedEncoder:
-    """What is evaluated.
+    """A model to evaluate.
 
     Attributes:
-        name: What tables call it.
-        identity: A text that changes with its weights; None where it is not known.
+        name: The name in tables.
+        identity: A text that changes with its weights; None if unknown.
         encode: Sentences → vectors `[sentences, dim]`.
-        say_truncated: Says, when all is encoded, how many texts the model cut; of an object of the
-            user's own that is not known.
+        say_truncated: Prints how many texts the model cut; nothing for a Python object, of which
+            this is unknown.
     """
 
     name: str
@@ -211,7 +211,7 @@ def named_encoder(model: str, *, batch_size: int | None = None) -> NamedEncoder:
         model: The name of a bundled model, the folder of a SavedModel, or an object of the user's
             own as `FILE.py:NAME` or `package.module:NAME`. If NAME is a class, or has no `encode`,
             it is called without arguments and the result is taken.
-        batch_size: Is handed to `encode`; None: it decides itself.
+        batch_size: Passed to `encode`; None: the encoder's own.
 
     Raises:
         FileNotFoundError: There is no such model or file.
@@ -254,7 +254,7 @@ def _import(place: str) -> ModuleType:
     try:
         return _import_file(file) if is_file else importlib.import_module(place)
     except Exception as error:
-        expected = "" if is_file else "; a file is named FILE.py:NAME"
+        expected = "" if is_file else "; write a file as FILE.py:NAME"
         raise ImportError(
             f"{place} could not be imported ({type(error).__name__}: {error}){expected}"
         ) from error
@@ -274,7 +274,9 @@ def _look_up(module: ModuleType, place: str, name: str) -> Any:
     if hasattr(module, name):
         return getattr(module, name)
     there = [each for each, value in vars(module).items() if each[0] != "_" and callable(value)]
-    raise ValueError(f"{place} has no {name}; it has: {', '.join(there) or 'nothing to call'}")
+    raise ValueError(
+        f"{place}: expected {name}, found only: {', '.join(there) or 'no function or class'}"
+    )
 
 
 def _called(found: Any, model: str) -> Any:
@@ -284,8 +286,8 @@ def _called(found: Any, model: str) -> Any:
             found = found()
         except Exception as error:
             raise ValueError(
-                f"{model}: calling it without arguments failed ({type(error).__name__}: {error}); "
-                "expected a function or class that takes none and gives an object with encode"
+                f"{model}: expected a function or class without arguments that returns an object "
+                f"with encode, received {type(error).__name__} from the call: {error}"
             ) from error
     if not callable(getattr(found, "encode", None)):
         raise ValueError(
@@ -300,5 +302,6 @@ def _check_batches(encode: Callable[..., Any], model: str) -> None:
     takes = any(each.name == "batch_size" or each.kind is each.VAR_KEYWORD for each in parameters)
     if not takes:
         raise typer.BadParameter(
-            f"the encode of {model} takes no batch_size.", param_hint="--batch-size"
+            f"expected an encode with the argument batch_size, which {model} lacks. Leave it out.",
+            param_hint="--batch-size",
         )

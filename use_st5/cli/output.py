@@ -18,7 +18,7 @@ _TABLES = (".tsv", ".csv", ".jsonl")
 
 
 def say(message: str) -> None:
-    """Writes one line of news to standard error, which leaves standard output to the results."""
+    """Writes one line to standard error; standard output is for the results."""
     typer.echo(message, err=True)
 
 

@@ -1,4 +1,4 @@
-"""`use-st5 rank`: texts by how well each goes with a query."""
+"""`use-st5 rank`: sorts texts by their scores for a query."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from use_st5.cross_encoder import CrossEncoder
 
 HELP = manual(
-    r"""Rank texts by their scores with a query, the best first.
+    r"""Sort texts by their scores for a query, the best first.
 
-    MODEL is a cross-encoder, which reads the query and a text together: a folder that use_st5
-    exported of one, or a checkpoint of Hugging Face or sentence-transformers with a BERT or RoBERTa
-    that classifies pairs and has one label (those for MS MARCO, for STS). It reads each pair anew:
-    it ranks again what an encoder or a search has found, some hundred texts, not a whole corpus.
-    Of a pair that is longer than it reads, the longer text is cut; standard error says how many.
+    MODEL is a cross-encoder, which reads the query and a text together. It is a folder that use_st5
+    exported, or a checkpoint of Hugging Face or sentence-transformers: a BERT or RoBERTa that
+    classifies pairs and has one label, such as those for MS MARCO or STS. It computes every pair
+    separately, so use it for a few hundred texts that a search has found, not for a whole corpus.
+    If a pair is too long, its longer text is cut. Standard error says how many pairs were cut.
 
-    The texts are the lines of files, or of standard input (-, or no file). Scores are from 0 to 1;
-    of equal ones the earlier text comes first. In a pipe the result is lines with tabs: score,
-    place of the text (FILE:LINE), text; --json gives one object.""",
+    The texts are the lines of files, or of standard input (-, or no file). Scores are from 0 to 1.
+    Texts with equal scores keep their order. In a pipe the result is lines with tabs: score, place
+    (FILE:LINE), text. --json prints one object.""",
     'use-st5 rank path/to/cross_encoder --query "How old are you?" answers.txt',
     'grep -i age *.txt | use-st5 rank path/to/cross_encoder -q "How old are you?" --top-k 10',
     'use-st5 rank path/to/cross_encoder -q "How old are you?" a.txt b.txt --json | jq .ranked[0]',
@@ -36,7 +36,7 @@ HELP = manual(
 
 def rank(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The folder of a cross-encoder.")],
-    query: Annotated[str, typer.Option("--query", "-q", help="What the texts are ranked for.")],
+    query: Annotated[str, typer.Option("--query", "-q", help="The query.")],
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILE]...", help="Files of texts, one a line; - for stdin."),
@@ -54,19 +54,19 @@ def rank(
     if not found:
         raise ValueError("expected texts to rank, one a line, received none")
     places, texts = zip(*found, strict=True)
-    judge = _load(model)
+    cross_encoder = _load(model)
     with progress_lines(lambda: f"ranking {len(texts):,} texts"):
-        cut = judge.truncated([(query, text) for text in texts])
-        ranked = judge.rank(query, texts, top_k=top_k, batch_size=batch_size)
-    say_truncated(judge, len(cut), len(texts), what="pairs of the query and a text")
+        cut = cross_encoder.truncated([(query, text) for text in texts])
+        ranked = cross_encoder.rank(query, texts, top_k=top_k, batch_size=batch_size)
+    say_truncated(cross_encoder, len(cut), len(texts), what="pairs of the query and a text")
     if as_json:
         rows = [
             {"score": each.score, "file": file, "line": line, "text": each.text}
             for each in ranked
             for file, line in [places[each.place]]
         ]
-        answer = {"model": judge.name, "query": query, "texts": len(texts), "ranked": rows}
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        result = {"model": cross_encoder.name, "query": query, "texts": len(texts), "ranked": rows}
+        typer.echo(json.dumps(result, ensure_ascii=False))
         return
     cells = [
         (f"{each.score:.4f}", "{}:{}".format(*places[each.place]), each.text) for each in ranked

@@ -1,4 +1,4 @@
-"""Options of the last version that have new names: they work for one version, with a warning."""
+"""Old names of options: they work for one version, with a warning."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RENAMED: dict[str, dict[str, Renamed]] = {
 def with_new_names(arguments: Sequence[str]) -> list[str]:
     """The words of a command line, in which old options have their new names.
 
-    Each old option is said on standard error. Words after `--` are texts.
+    Each old option gives a warning on standard error. Words after `--` are texts.
     """
     command = next((word for word in arguments if not word.startswith("-")), "")
     renamed = RENAMED.get(command)
@@ -68,5 +68,5 @@ def with_new_names(arguments: Sequence[str]) -> list[str]:
         else:
             new.append(f"{found.option}{equals}{value}")
         old = f"{name} {following}" if takes_value else name
-        say(f"warning: {old} is now {found.option}; the old name goes with the next version")
+        say(f"warning: {old} is now {found.option}; the next version removes the old name")
     return [*new, *arguments[end:]]

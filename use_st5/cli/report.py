@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from use_st5.evaluation.record import EvaluationRecord
 
 HELP = manual(
-    """Make one page of the files that `use-st5 evaluate` wrote.
+    """Make a page from the files that `use-st5 evaluate` wrote.
 
-    The page (report.html, which needs nothing else) shows the models side by side: tables of STS
-    and of transfer, bias with its intervals, alignment against uniformity, partitions, retrieval by
-    language. Its plots lie beside it as PNG.
+    The page, report.html, shows the models side by side: tables of STS and of transfer, bias with
+    its intervals, alignment against uniformity, scores by subset, retrieval by language. It needs
+    no other file. The plots are also written beside it as PNG files.
 
-    NAME=FILE gives a model another name; two of one name need it. The models stand in the order
-    given.
+    NAME=FILE gives a model another name. Two models with the same name need this. The models appear
+    in the order of the arguments.
 
-    The paths of the files that were written are printed, one a line.""",
+    The command prints the paths of the files that it wrote, one a line.""",
     "use-st5 report evaluation/use_dan_en.json evaluation/all-MiniLM-L6-v2.json",
     "use-st5 report before=old/use_dan_en.json after=evaluation/use_dan_en.json --out page",
 )
@@ -49,7 +49,7 @@ def report(
 
 
 def _read(arguments: list[str]) -> list[EvaluationRecord]:
-    """The records, under the names that they are to have."""
+    """The records, with the names of the arguments."""
     from use_st5.evaluation.record import EvaluationRecord
 
     files: dict[str, str] = {}
@@ -66,8 +66,8 @@ def _read(arguments: list[str]) -> list[EvaluationRecord]:
         name = record.model["name"]
         if name in files:
             raise ValueError(
-                f"{files[name]} and {file} are both called {name}; give one another name: "
-                f"NAME={file}"
+                f"expected models with different names, received {name} in {files[name]} and "
+                f"{file}; give one another name: NAME={file}"
             )
         files[name] = file
         records.append(record)

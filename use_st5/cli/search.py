@@ -1,4 +1,4 @@
-"""`use-st5 search`: the texts that are nearest to a query."""
+"""`use-st5 search`: finds the texts that are nearest to a query."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ if TYPE_CHECKING:
     import numpy as np
 
 HELP = manual(
-    r"""Find the texts whose vectors are nearest to those of queries, by the cosine.
+    r"""Find the texts that are nearest to a query by cosine.
 
-    WHERE is an index that use-st5 index has written, or a text file, one text a line, which is
-    embedded for this one search. The queries are the arguments after it, or the lines of a file
-    (--file).
+    WHERE is an index of use-st5 index, or a text file with one text a line. A text file is embedded
+    for each search. The queries are the arguments after WHERE, or the lines of a file (--file).
 
-    An index names its model. A bundled one is found by that name; any other is given with --model,
-    and refused where it is not the one that made the index.
+    The search uses the model of the index. If it is not a bundled model, give its folder with
+    --model. Another model is refused.
 
-    The result has the score, the line of the text, from 1, and the text; with several queries the
-    query, too. In a pipe it is lines with tabs; --json gives one object. A cross-encoder may put
-    what was found in a better order: use-st5 rank.""",
+    The result has the score, the line of the text (from 1) and the text; with several queries also
+    the query. In a pipe it is lines with tabs. --json prints one object. use-st5 rank sorts the
+    found texts again with a cross-encoder.""",
     'use-st5 search sentences.index "How old are you?"',
     'use-st5 search sentences.txt "How old are you?" "Where is the station?" --top-k 3',
     "use-st5 search sentences.index --file questions.txt --json | jq .queries[0]",
@@ -39,7 +38,7 @@ HELP = manual(
 def search(
     where: Annotated[str, typer.Argument(metavar="WHERE", help="An index, or a text file.")],
     queries: Annotated[
-        list[str] | None, typer.Argument(metavar="[QUERY]...", help="What to look for.")
+        list[str] | None, typer.Argument(metavar="[QUERY]...", help="Texts to search for.")
     ] = None,
     file: Annotated[
         str | None, typer.Option("--file", "-f", help="A file of queries, one a line; - for stdin.")
@@ -51,7 +50,7 @@ def search(
         int | None,
         typer.Option(
             min=1,
-            help="How many times as many an index of --kind hnsw looks at. Default: 16.",
+            help="An index of --kind hnsw compares BREADTH × top-k texts. Default: 16.",
         ),
     ] = None,
     model: Annotated[
@@ -62,7 +61,7 @@ def search(
 ) -> None:
     """Finds the texts that are nearest to queries."""
     if bool(queries) == (file is not None):
-        raise typer.BadParameter("give queries after WHERE, or --file: one of the two.")
+        raise typer.BadParameter("expected either queries after WHERE or --file.")
     if file is not None:
         with open_input(file) as stream:
             queries = list(read_lines(stream, source=file))
@@ -102,8 +101,8 @@ def _in_index(
     index = VectorIndex(where)
     if model is None and index.model not in bundled_names():
         raise ValueError(
-            f"{where}: was made by {index.model}, which is no bundled model; give its folder with "
-            "--model"
+            f"{where}: expected --model with the folder of {index.model}, the model of this index; "
+            "it is not a bundled model"
         )
     encoder = CountingEncoder(load_encoder(model or index.model))
     with waiting(f"searching {len(index):,} texts"):
@@ -120,7 +119,7 @@ def _in_file(
     where: str, queries: Sequence[str], top_k: int, breadth: int | None, model: str | None
 ) -> Found:
     if breadth is not None:
-        raise typer.BadParameter("goes with an index alone.", param_hint="--breadth")
+        raise typer.BadParameter("expected an index; WHERE is a file.", param_hint="--breadth")
     with open_input(where) as stream:
         texts = list(read_lines(stream, source=where))
     if not texts:

@@ -34,15 +34,15 @@ _TEXT_LIMIT = 5000
 HELP = manual(
     r"""Compare texts: all against all, or pair by pair.
 
-    The texts are the arguments, or the lines of a file (--file). With --pairs each line of a file
-    holds two texts with a tab between them.
+    The texts are the arguments, or the lines of a file (--file). With --pairs, each line of a file
+    has two texts with a tab between them.
 
     cosine is the cosine of the angle between two vectors, from -1 to 1. angular is
-    1 - angle / pi, from 0 to 1 (equation 1 of the Universal Sentence Encoder), which tells very
-    similar texts apart better. dot is the plain product.
+    1 - angle / pi, from 0 to 1 (equation 1 of the Universal Sentence Encoder); it separates very
+    similar texts better. dot is the dot product.
 
-    In a terminal the result is a table: the matrix, or for more than ten texts the closest other
-    text of each. In a pipe it is lines with tabs; --json gives every number.""",
+    In a terminal the result is a table: the matrix, or for more than ten texts the most similar
+    other text of each. In a pipe it is lines with tabs. --json prints every number.""",
     'use-st5 similarity "How old are you?" "What is your age?" "The train is late."',
     "use-st5 similarity --file questions.txt --heatmap questions.png",
     "use-st5 similarity --pairs pairs.tsv --metric angular > scores.tsv",
@@ -69,7 +69,7 @@ def similarity(
         str | None, typer.Option("--pairs", "-p", help="A file of pairs; - for stdin.")
     ] = None,
     metric: Annotated[
-        Metric, typer.Option("--metric", help="How two vectors are compared.")
+        Metric, typer.Option("--metric", help="The similarity of two vectors.")
     ] = Metric.COSINE,
     heatmap: Annotated[
         Path | None, typer.Option("--heatmap", help="Draw the matrix: .png, .svg or .pdf.")
@@ -80,10 +80,12 @@ def similarity(
     """Compares texts."""
     given = [source for source in (texts or None, file, pairs) if source is not None]
     if len(given) != 1:
-        raise typer.BadParameter("give texts, or --file, or --pairs: one of the three.")
+        raise typer.BadParameter("expected one of texts, --file and --pairs.")
     if pairs is not None:
         if heatmap is not None:
-            raise typer.BadParameter("pairs have no matrix to draw.", param_hint="--heatmap")
+            raise typer.BadParameter(
+                "expected texts or --file; --pairs has no matrix to draw.", param_hint="--heatmap"
+            )
         _pair_by_pair(_read_pairs(pairs), metric, model, as_json)
     else:
         _all_against_all(_read_texts(texts or [], file), metric, model, heatmap, as_json)
@@ -96,7 +98,7 @@ def _read_texts(texts: list[str], file: str | None) -> list[str]:
     if not 2 <= len(texts) <= _TEXT_LIMIT:
         raise ValueError(
             f"expected 2 to {_TEXT_LIMIT:,} texts, received {len(texts):,}; "
-            "`use-st5 embed` gives the vectors of any number"
+            "`use-st5 embed` takes any number"
         )
     return texts
 

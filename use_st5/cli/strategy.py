@@ -1,4 +1,4 @@
-"""Where `train` trains: `--strategy` and `--tpu`."""
+"""The options `--strategy` and `--tpu` of `train`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Strategy(StrEnum):
 
 StrategyOption = Annotated[
     Strategy | None,
-    typer.Option("--strategy", help="Where to train. Default: the first GPU, or the CPU."),
+    typer.Option("--strategy", help="The devices. Default: the first GPU, or the CPU."),
 ]
 TpuOption = Annotated[
     str | None, typer.Option("--tpu", metavar="NAME", help="The TPU's name or address.")
@@ -26,13 +26,15 @@ TpuOption = Annotated[
 
 
 def strategy_name(strategy: Strategy | None, tpu: str | None) -> str | None:
-    """What the library takes: a strategy's name, with the TPU's behind it.
+    """The argument `strategy` of the library: `tpu:NAME` for a TPU with a name.
 
     Raises:
-        typer.BadParameter: A TPU is named, and the strategy is another.
+        typer.BadParameter: A TPU is named, but the strategy is not "tpu".
     """
     if tpu is None:
         return None if strategy is None else strategy.value
     if strategy not in (None, Strategy.TPU):
-        raise typer.BadParameter(f"does not go with --strategy {strategy}.", param_hint="--tpu")
+        raise typer.BadParameter(
+            f"expected --strategy tpu with it, received {strategy}.", param_hint="--tpu"
+        )
     return f"{Strategy.TPU.value}:{tpu}"

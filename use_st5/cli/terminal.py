@@ -19,8 +19,8 @@ from use_st5.cli.renamed_options import with_new_names
 INTERRUPTED = 130
 _EXPLAINED = (ValueError, OSError, ImportError)  # Their messages say all.
 _REMEDIES: dict[int | None, str] = {
-    errno.ENOSPC: "make room there, or write elsewhere",
-    errno.EACCES: "ask for the right to it, or choose another path",
+    errno.ENOSPC: "free some space, or write to another place",
+    errno.EACCES: "ask for permission, or choose another path",
 }
 # The Ctrl-Cs of this process; Keras and destructors swallow the exception of one.
 _interrupts: list[int] = []
@@ -67,7 +67,7 @@ class OneLineErrors(TyperGroup):
             self._said = end.exit_code == INTERRUPTED
             raise
         except EOFError as error:  # typer would take it for a Ctrl-D.
-            raise ValueError(f"a file ends too early: {error}") from error
+            raise ValueError(f"expected more bytes in a file, found its end: {error}") from error
 
 
 def debug_first(words: list[str]) -> tuple[list[str], bool]:
@@ -91,7 +91,7 @@ def _report(error: Exception) -> None:
         message = str(error) or type(error).__name__
     else:
         first_line = str(error).partition("\n")[0]
-        message = f"{type(error).__name__}: {first_line} (--debug shows where)"
+        message = f"{type(error).__name__}: {first_line} (--debug shows the traceback)"
     typer.echo(f"error: {' '.join(message.split())}", err=True)
 
 
