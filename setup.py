@@ -36,6 +36,8 @@ EXTRAS = {
     "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],
     # Graphs of near vectors (`use-st5 index --kind hnsw`).
     "search": ["faiss-cpu>=1.9"],
+    # The HTTP server (`use-st5 serve`).
+    "serve": ["fastapi>=0.115", "uvicorn>=0.30", "prometheus-client>=0.20"],
     # Corpora on many machines (`use-st5 embed --runner`).
     "beam": ["apache-beam>=2.77,<3"],
     # `experiments.use.transfer_tables`: skip-gram vectors and the search for hyper-parameters.
@@ -75,7 +77,13 @@ EXTRAS["peers"] = [
     "transformers>=5.0",
 ]
 # What `use_st5.integrations` makes an encoder for, and mteb; not in `all`: most bring PyTorch.
-EXTRAS["integrations"] = ["bertopic>=0.17", "keybert>=0.9", "langchain-core>=1.0", "mteb>=2.26"]
+EXTRAS["integrations"] = [
+    "bertopic>=0.17",
+    "keybert>=0.9",
+    "langchain-core>=1.0",
+    "langchain-openai>=1.0",
+    "mteb>=2.26",
+]
 
 
 def version() -> str:

@@ -32,6 +32,8 @@ HELD_ELSEWHERE = {
     "use_st5/__main__.py": "tests/cli/test_terminal.py",
     "use_st5/_model_writer.py": "tests/export/test_saved_model.py",
     "use_st5/_public.py": "tests/test_public_names.py",
+    "use_st5/serve/limits.py": "tests/serve/test_app.py",
+    "use_st5/serve/metrics.py": "tests/serve/test_app.py",
     "use_st5/cli/main.py": "tests/cli/test_cli.py",
     "use_st5/data/_blocks.py": "tests/data/test_tables.py",
     "use_st5/data/_reader.py": "tests/data/test_nli_reader.py",

@@ -40,6 +40,7 @@ USES = {
     "plots": "heat maps",
     "evaluation": "evaluate and report",
     "search": "indexes of --kind hnsw",
+    "serve": "serve",
     "beam": "embed --runner",
     "transfer": "the experiment transfer_tables",
 }

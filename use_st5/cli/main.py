@@ -33,6 +33,7 @@ from use_st5.cli import (
     report,
     reproduce,
     search,
+    serve,
     similarity,
     train,
 )
@@ -86,6 +87,7 @@ app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT
 )
 app.command("export", help=export.HELP)(export.export)
 app.command("convert", help=convert.HELP)(convert.convert)
+app.command("serve", help=serve.HELP)(serve.serve)
 app.command("info", help=info.HELP)(info.info)
 app.command("cache", help=cache.HELP)(cache.cache)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)

@@ -1,0 +1,126 @@
+"""The server under load: throughput beside `encode`, response times, memory.
+
+    pip install ".[serve]" httpx
+    python -m benchmarks.server_load sentences.txt
+    python -m benchmarks.server_load sentences.txt --model use_transformer_en --seconds 60
+
+Each client sends one request after another, with 1, 4, 16 or 64 texts (drawn by the seed). The
+server runs in a process of its own. Before and after, `encode` computes the same requests in this
+process, one call each: the ratio is texts per second of the server to those of `encode`. All
+traffic stays on 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+_SIZES = (1, 4, 16, 64)
+
+
+def requests(texts: list[str], seed: int) -> Iterator[list[str]]:
+    """Endless requests of some texts each."""
+    random = np.random.default_rng(seed)
+    while True:
+        start = random.integers(len(texts) - max(_SIZES))
+        yield texts[start : start + random.choice(_SIZES)]
+
+
+def encode_speed(model: str, texts: list[str], seconds: float) -> float:
+    """Texts per second of `encode`, one call per request."""
+    import use_st5
+
+    encoder = use_st5.load(model)
+    given = requests(texts, seed=0)
+    for _ in range(20):
+        encoder.encode(next(given), on_truncation="ignore")
+    start, done = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        request = next(given)
+        encoder.encode(request, on_truncation="ignore")
+        done += len(request)
+    return done / (time.perf_counter() - start)
+
+
+@contextlib.contextmanager
+def server(model: str) -> Iterator[tuple[str, int]]:
+    """The address and the process id of a server."""
+    command = [sys.executable, "-m", "use_st5", "serve", model, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            for line in process.stderr or ():
+                if found := re.search(r"http://\S+", line):
+                    yield found[0], process.pid
+                    break
+        finally:
+            process.terminate()
+
+
+async def load(url: str, texts: list[str], clients: int, seconds: float) -> tuple[list[float], int]:
+    """Response times in seconds, and the number of texts."""
+    import httpx
+
+    times: list[float] = []
+    done = 0
+    limits = httpx.Limits(max_connections=clients)
+    async with httpx.AsyncClient(limits=limits, timeout=120) as client:
+        end = time.perf_counter() + seconds
+
+        async def one(seed: int) -> None:
+            nonlocal done
+            for request in requests(texts, seed):
+                start = time.perf_counter()
+                if start > end:
+                    return
+                body = {"input": request, "encoding_format": "base64"}
+                response = await client.post(f"{url}/v1/embeddings", json=body)
+                response.raise_for_status()
+                times.append(time.perf_counter() - start)
+                done += len(request)
+
+        await asyncio.gather(*(one(seed) for seed in range(clients)))
+    return times, done
+
+
+def resident(process: int) -> float:
+    """Memory of a process, in MB."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("texts", type=Path)
+    parser.add_argument("--model", default="use_dan_en")
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=60)
+    given = parser.parse_args()
+    texts = given.texts.read_text(encoding="utf-8").splitlines()
+    alone = [encode_speed(given.model, texts, 10)]
+    with server(given.model) as (url, process):
+        asyncio.run(load(url, texts, given.clients, 3))
+        before = resident(process)
+        times, done = asyncio.run(load(url, texts, given.clients, given.seconds))
+        after = resident(process)
+    alone.append(encode_speed(given.model, texts, 10))
+    speed = done / given.seconds
+    print(f"{given.model}: {len(times):,} requests of {given.clients} clients, no error")
+    print(f"texts per second: server {speed:,.0f}, encode {alone[0]:,.0f} and {alone[1]:,.0f}")
+    print(f"ratio: {speed / np.mean(alone):.2f}")
+    half, most = np.percentile(times, [50, 99]) * 1000
+    print(f"response time: p50 {half:.0f} ms, p99 {most:.0f} ms")
+    print(f"memory of the server: {before:,.0f} MB before, {after:,.0f} MB after")
+
+
+if __name__ == "__main__":
+    main()

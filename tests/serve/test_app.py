@@ -1,0 +1,234 @@
+"""The server on a port of this machine, with OpenAI's client, with raw requests and bad clients."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+pytest.importorskip("prometheus_client", reason="the extra `serve` is not installed")
+
+import use_st5
+from tests.serve.running import running
+from use_st5.cross_encoder import CrossEncoder
+from use_st5.serve import ServerLimits, create_app
+
+TEXTS = ["How old are you?", "What is your age?", "", "東京 🙂"]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> use_st5.SentenceEncoder:
+    """The bundled model."""
+    return use_st5.load("use_dan_en")
+
+
+def shared_letters(first: list[str], second: list[str]) -> np.ndarray:
+    """Logits by the number of letters that two texts share."""
+    return np.array([len({*a} & {*b}) for a, b in zip(first, second, strict=True)], np.float32)
+
+
+@pytest.fixture(scope="module")
+def address(encoder: use_st5.SentenceEncoder) -> Iterator[str]:
+    """A server with both kinds of models and small limits."""
+    models = {"use_dan_en": encoder, "letters": CrossEncoder(shared_letters, name="letters")}
+    limits = ServerLimits(texts=50, characters=2000, body_bytes=100_000, body_seconds=1.0)
+    with running(create_app(models, limits)) as url:
+        yield url
+
+
+@pytest.fixture
+def post(address: str) -> Callable[..., Any]:
+    """Sends JSON, and gives the response."""
+    import httpx
+
+    return lambda path, body: httpx.post(f"{address}{path}", json=body, timeout=30)
+
+
+def error(response: Any, status: int) -> str:
+    """The message of a refusal, which has the form of OpenAI's errors."""
+    assert response.status_code == status, response.text
+    assert {"message", "type", "param", "code"} == set(response.json()["error"])
+    return response.json()["error"]["message"]
+
+
+def test_openais_client_gets_the_vectors_of_encode(
+    address: str, encoder: use_st5.SentenceEncoder
+) -> None:
+    openai = pytest.importorskip("openai")
+    expected = encoder.encode(TEXTS)
+    with openai.OpenAI(base_url=f"{address}/v1", api_key="none") as client:
+        for options in ({}, {"encoding_format": "float"}):  # without it the client asks for base64
+            found = client.embeddings.create(model="use_dan_en", input=TEXTS, **options)
+            np.testing.assert_allclose([each.embedding for each in found.data], expected, atol=1e-5)
+            assert [each.index for each in found.data] == [0, 1, 2, 3]
+        assert found.usage.total_tokens == found.usage.prompt_tokens > 0
+        one = client.embeddings.create(model="use_dan_en", input=TEXTS[0]).data[0].embedding
+        np.testing.assert_allclose(one, expected[0], atol=1e-5)
+        assert [each.id for each in client.models.list()] == ["use_dan_en", "letters"]
+        with pytest.raises(openai.NotFoundError, match="expected a sentence encoder, one of use_"):
+            client.embeddings.create(model="gpt", input="a")
+
+
+def test_langchain_gets_the_vectors_of_encode(
+    address: str, encoder: use_st5.SentenceEncoder
+) -> None:
+    openai = pytest.importorskip("langchain_openai")
+    # Without this option it sends the ids of OpenAI's own tokenizer, which it downloads.
+    client = openai.OpenAIEmbeddings(
+        base_url=f"{address}/v1", api_key="none", check_embedding_ctx_length=False
+    )
+    client.model = "use_dan_en"
+    np.testing.assert_allclose(client.embed_documents(TEXTS), encoder.encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(client.embed_query("a"), encoder.encode("a"), atol=1e-5)
+
+
+def test_fewer_dimensions_are_scaled_to_length_1(
+    post: Callable, encoder: use_st5.SentenceEncoder
+) -> None:
+    found = post("/v1/embeddings", {"input": TEXTS[:2], "dimensions": 64}).json()["data"]
+    cut = encoder.encode(TEXTS[:2])[:, :64]
+    expected = cut / np.linalg.norm(cut, axis=1, keepdims=True)
+    np.testing.assert_allclose([each["embedding"] for each in found], expected, atol=1e-5)
+    refused = post("/v1/embeddings", {"input": "a", "dimensions": 513})
+    assert error(refused, 400) == "dimensions: expected up to 512, received 513."
+
+
+def test_similarity_is_that_of_the_encoder(
+    post: Callable, encoder: use_st5.SentenceEncoder
+) -> None:
+    found = post("/similarity", {"a": TEXTS[:2], "b": TEXTS[1:]}).json()
+    expected = encoder.similarity(TEXTS[:2], TEXTS[1:])
+    np.testing.assert_allclose(found["similarities"], expected, atol=1e-5)
+    among = post("/similarity", {"a": TEXTS[:2]}).json()["similarities"]
+    np.testing.assert_allclose(among, encoder.similarity(TEXTS[:2]), atol=1e-5)
+
+
+def test_rerank_sorts_documents(post: Callable) -> None:
+    body = {"query": "abc", "documents": ["xyz", "abx", "abc"], "return_documents": True}
+    found = post("/rerank", body).json()
+    assert [each["index"] for each in found["results"]] == [2, 1, 0]
+    assert found["results"][0]["document"] == "abc"
+    np.testing.assert_allclose(found["results"][0]["relevance_score"], 1 / (1 + np.exp(-3)))
+    assert len(post("/rerank", body | {"top_n": 1}).json()["results"]) == 1
+    assert "expected a cross-encoder" in error(post("/rerank", body | {"model": "x"}), 404)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "input: Field required."),
+        ({"input": []}, "input"),
+        ({"input": [1, 2]}, "input"),
+        ({"input": "a", "encoding_format": "hex"}, "encoding_format: Input should be 'float' or"),
+        ({"input": "a", "dimensions": 0}, "dimensions: Input should be greater than or equal to 1"),
+        ({"input": ["a"] * 51}, "Expected up to 50 texts, received 51."),
+        ({"input": "a" * 2001}, "Expected texts of up to 2,000 characters, received one of 2,001."),
+    ],
+)
+def test_a_bad_request_is_told_what_is_expected(post: Callable, body: dict, told: str) -> None:
+    assert told in error(post("/v1/embeddings", body), 400)
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 50_000, b'{"input": "\\ud800"}'])
+def test_a_body_that_is_no_request_does_not_stop_the_server(address: str, body: bytes) -> None:
+    import httpx
+
+    headers = {"content-type": "application/json"}
+    refused = httpx.post(f"{address}/v1/embeddings", content=body, headers=headers)
+    assert refused.status_code in (200, 400)
+    assert httpx.get(f"{address}/healthz").json() == {"status": "ok"}
+
+
+def test_a_large_body_is_refused_before_it_is_read(address: str) -> None:
+    import httpx
+
+    refused = httpx.post(f"{address}/v1/embeddings", content=b"x" * 100_001)
+    assert error(refused, 413) == "The body has more than 100,000 bytes."
+    # A body of unknown length is refused when it has grown too large.
+    chunks = (b"x" * 1000 for _ in range(200))
+    assert httpx.post(f"{address}/v1/embeddings", content=chunks).status_code == 413
+
+
+def test_a_slow_body_is_refused(address: str) -> None:
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        client.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+        start = time.monotonic()
+        assert client.recv(100).startswith(b"HTTP/1.1 408")
+        assert time.monotonic() - start < 5
+
+
+class Slow:
+    """An encoder that waits for an event."""
+
+    dimension = 2
+
+    def __init__(self) -> None:
+        self.go, self.started = threading.Event(), threading.Event()
+        self.texts: list[str] = []
+
+    def encode(self, texts: list[str], **options: Any) -> np.ndarray:
+        self.started.set()
+        assert self.go.wait(20)
+        self.texts += texts
+        return np.ones((len(texts), 2), np.float32)
+
+
+def test_a_full_queue_a_late_result_and_a_lost_client() -> None:
+    import httpx
+
+    slow = Slow()
+    app = create_app({"slow": slow}, ServerLimits(queue_size=2, seconds=1.0))  # type: ignore[dict-item]
+    with running(app) as url:
+        url += "/v1/embeddings"
+        late: list[Any] = []
+        first = threading.Thread(
+            target=lambda: late.append(httpx.post(url, json={"input": "first"}, timeout=20))
+        )
+        first.start()
+        assert slow.started.wait(10)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(url, json={"input": ["lost", "too"]}, timeout=0.2)
+        full = httpx.post(url, json={"input": ["a", "b", "c"]}, timeout=20)
+        assert "do not fit into the queue of 2" in error(full, 429)
+        assert full.headers["retry-after"] == "1"
+        first.join()
+        assert error(late[0], 503) == "No result within 1 seconds."
+        slow.go.set()
+        assert httpx.post(url, json={"input": "next"}, timeout=20).status_code == 200
+    assert slow.texts == ["first", "next"]  # the lost request was not computed
+
+
+def test_metrics_count_requests_texts_and_batches(address: str, post: Callable) -> None:
+    import httpx
+
+    def value(name: str) -> float:
+        lines = httpx.get(f"{address}/metrics").text.splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+    before = value("use_st5_texts_total"), value("use_st5_batch_size_count")
+    post("/v1/embeddings", {"input": TEXTS})
+    assert value("use_st5_texts_total") == before[0] + 4
+    assert value("use_st5_batch_size_count") == before[1] + 1
+    assert value('use_st5_requests_total{path="/v1/embeddings",status="200"}') >= 1
+    assert value("use_st5_waiting_texts") == 0
+
+
+def test_every_path_is_described(address: str) -> None:
+    import httpx
+
+    paths = httpx.get(f"{address}/openapi.json").json()["paths"]
+    assert {"/v1/embeddings", "/similarity", "/rerank", "/healthz", "/metrics"} <= set(paths)
+    assert httpx.get(f"{address}/docs").status_code == 200
+
+
+def test_no_model_is_an_error() -> None:
+    with pytest.raises(ValueError, match="expected at least one name"):
+        create_app({})

@@ -1,0 +1,111 @@
+"""`use-st5 serve`: models over HTTP."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from use_st5._imports import require
+from use_st5.cli.models import start_tensorflow
+from use_st5.cli.output import manual, say, waiting
+
+if TYPE_CHECKING:
+    from use_st5.cross_encoder import CrossEncoder
+    from use_st5.encoder import SentenceEncoder
+
+HELP = manual(
+    r"""Serve models over HTTP, with the embeddings API of OpenAI's clients.
+
+    POST /v1/embeddings returns vectors, POST /similarity cosines, and POST /rerank sorts documents
+    with a cross-encoder. /docs describes all requests, /healthz answers when the server is ready,
+    and /metrics has counters for Prometheus. Requests of several clients are computed together.
+    If too many texts wait, a request gets the status 429.
+
+    MODEL is a sentence encoder or a cross-encoder. The name of its folder is its name in requests.
+    Ctrl-C or SIGTERM stops the server after the requests that it has accepted. The server has no
+    encryption and no passwords: put it behind a proxy before you open it to others.
+
+    Needs the extra `serve`.""",
+    "use-st5 serve use_dan_en",
+    "use-st5 serve use_transformer_en models/cross_encoder --host 0.0.0.0 --port 8080",
+    """curl localhost:8000/v1/embeddings -d '{"input": ["How old are you?"]}' """
+    "-H 'Content-Type: application/json'",
+)
+
+
+def serve(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Names of bundled models, or folders.")
+    ],
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; 0.0.0.0: all.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any.")] = 8000,
+    batch_tokens: Annotated[
+        int, typer.Option("--batch-tokens", min=1, help="Tokens that are computed together.")
+    ] = 16_384,
+    queue_size: Annotated[
+        int, typer.Option("--queue-size", min=1, help="Texts that may wait.")
+    ] = 8192,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds to wait for a result.")
+    ] = 60.0,
+) -> None:
+    """Serves models."""
+    uvicorn = require("uvicorn", "serve")
+    require("fastapi", "serve")
+    require("prometheus_client", "serve")
+    start_tensorflow()
+    from use_st5.serve.app import ServerLimits, create_app
+
+    limits = ServerLimits(batch_tokens=batch_tokens, queue_size=queue_size, seconds=timeout)
+    with _listen(host, port) as listening:
+        loaded = _load(models)
+        config = uvicorn.Config(
+            create_app(loaded, limits),
+            log_level="warning",
+            timeout_graceful_shutdown=int(timeout) + 1,
+        )
+        port = listening.getsockname()[1]
+        say(f"serving {', '.join(loaded)} on http://{host}:{port} (Ctrl-C stops it)")
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that is bound before a model is loaded."""
+    try:
+        return socket.create_server((host, port), reuse_port=False, backlog=2048)
+    except OSError as error:
+        raise OSError(
+            f"--host {host} --port {port}: expected an address that is free, received "
+            f"{error.strerror}. Choose another port; 0 takes any."
+        ) from error
+
+
+def _load(models: list[str]) -> dict[str, SentenceEncoder | CrossEncoder]:
+    """Name → model. The first call of each is made here, so that the first client need not wait."""
+    import use_st5
+    from use_st5._model_folder import model_folder
+    from use_st5._model_manifest import ModelManifest
+
+    loaded: dict[str, SentenceEncoder | CrossEncoder] = {}
+    for model in models:
+        with waiting(f"loading {model}"):
+            folder = model_folder(model)
+            manifest = ModelManifest.read(folder)
+            found: SentenceEncoder | CrossEncoder
+            if manifest is not None and manifest.texts == 2:
+                found = use_st5.CrossEncoder.load(folder)
+                found.predict([("a", "b")])
+            else:
+                found = use_st5.load(model)
+                found.encode(["a"])
+        if folder.name in loaded:
+            raise ValueError(
+                f"{model}: expected models with different names, found two called {folder.name}. "
+                "Rename one of the folders."
+            )
+        loaded[folder.name] = found
+    return loaded

@@ -1,0 +1,140 @@
+"""Requests of many clients, computed together in batches of a bounded size."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# A token of English has about four bytes of UTF-8. Counting tokens exactly would tokenize every
+# text twice.
+_BYTES_PER_TOKEN = 4
+
+
+class QueueFullError(Exception):
+    """The queue has no space for a request: the client should try again later."""
+
+
+class ClosedError(Exception):
+    """The server is stopping."""
+
+
+class _Request(NamedTuple):
+    items: Sequence[Any]
+    tokens: int
+    future: Future[np.ndarray]
+
+
+class Batcher:
+    """Computes the requests of many clients together, on one thread.
+
+    The thread takes waiting requests in their order until a batch has `batch_tokens`. A request is
+    never divided. While a batch is computed, the next requests wait.
+
+    Args:
+        compute: Items → an array with one row per item. It is called on one thread only.
+        batch_tokens: Maximum number of tokens in a batch, unless one request has more.
+        queue_size: Maximum number of items that wait.
+
+    Attributes:
+        on_batch: Called with the number of items of each batch, for metrics.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[list[Any]], np.ndarray],
+        *,
+        batch_tokens: int = 16_384,
+        queue_size: int = 8192,
+    ) -> None:
+        self._compute = compute
+        self._batch_tokens = batch_tokens
+        self._queue_size = queue_size
+        self._waiting: collections.deque[_Request] = collections.deque()
+        self._items = 0
+        self._closed = False
+        self._changed = threading.Condition()
+        self.on_batch: Callable[[int], None] = lambda size: None
+        self._thread = threading.Thread(target=self._run, name="use_st5-batcher", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Number of items that wait."""
+        return self._items
+
+    def submit(self, items: Sequence[Any]) -> Future[np.ndarray]:
+        """Adds a request to the queue.
+
+        Args:
+            items: Texts, or pairs of texts.
+
+        Returns:
+            A future of an array `[items, …]`. Cancel it if nobody waits for the result.
+
+        Raises:
+            QueueFullError: The queue has no space for the items.
+            ClosedError: `close` was called.
+        """
+        request = _Request(items, sum(map(estimated_tokens, items)), Future())
+        with self._changed:
+            if self._closed:
+                raise ClosedError("The server is stopping.")
+            if self._items + len(items) > self._queue_size:
+                raise QueueFullError(
+                    f"{self._items:,} texts are waiting and {len(items):,} more do not fit into "
+                    f"the queue of {self._queue_size:,}. Try again later."
+                )
+            self._waiting.append(request)
+            self._items += len(items)
+            self._changed.notify()
+        return request.future
+
+    def close(self) -> None:
+        """Refuses new requests, computes those that wait, and ends the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            asked = [each for each in batch if each.future.set_running_or_notify_cancel()]
+            if not asked:
+                continue
+            items = [item for each in asked for item in each.items]
+            self.on_batch(len(items))
+            try:
+                rows = self._compute(items)
+            except Exception as error:  # Any failure belongs to the clients that wait.
+                for each in asked:
+                    each.future.set_exception(error)
+                continue
+            ends = np.cumsum([len(each.items) for each in asked])
+            for each, part in zip(asked, np.split(rows, ends[:-1]), strict=True):
+                each.future.set_result(part)
+
+    def _next_batch(self) -> list[_Request]:
+        """Waiting requests for one batch; none when the batcher is closed and empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            batch: list[_Request] = []
+            tokens = 0
+            while self._waiting:
+                tokens += self._waiting[0].tokens
+                if batch and tokens > self._batch_tokens:
+                    break
+                batch.append(self._waiting.popleft())
+                self._items -= len(batch[-1].items)
+            return batch
+
+
+def estimated_tokens(item: Any) -> int:
+    """About how many tokens a text has, or a pair of texts."""
+    if isinstance(item, str):
+        return len(item.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
+    return sum(map(estimated_tokens, item))
