@@ -152,7 +152,7 @@ def test_all_extras_together_leave_pip_nothing_to_try(
 def test_every_requirement_is_looked_at() -> None:
     """Those of setup.py, but for the extras of developers and of other libraries."""
     setup = setup_arguments()
-    extras = setup["extras_require"].keys() - {"all", "dev", "peers", "integrations"}
+    extras = setup["extras_require"].keys() - {"all", "dev", "docs", "peers", "integrations"}
     assert extras == doctor_module.USES.keys()
     texts = [*setup["install_requires"]]
     texts += [text for extra in extras for text in setup["extras_require"][extra]]

@@ -18,7 +18,7 @@ pytest.importorskip("prometheus_client", reason="the extra `serve` is not instal
 import use_st5
 from tests.serve.running import running
 from use_st5.cross_encoder import CrossEncoder
-from use_st5.serve import ServerLimits, create_app
+from use_st5.serve.app import ServerLimits, create_app
 
 TEXTS = ["How old are you?", "What is your age?", "", "東京 🙂"]
 
