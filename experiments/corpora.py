@@ -15,17 +15,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+from experiments.dialogue_reader import DialogueReader
+from experiments.multilingual_st5.language_triplets import ParallelTriplets
+from experiments.multilingual_st5.xnli_reader import read_xnli
+from experiments.nli_reader import NLIReader
 from experiments.paper_corpora import MULTINLI, OXFORD, SNLI
 from experiments.published_corpus import Corpus, Example
 from use_st5.data import (
-    DefinitionReader,
-    DialogueReader,
-    NLIReader,
-    PairReader,
-    ParallelTriplets,
+    TableReader,
     TextReader,
-    TripletReader,
-    read_xnli,
 )
 
 # A dump, a crawl or a table of volunteers has rows that are none.
@@ -48,11 +46,19 @@ def _inference(files: list[Path]) -> Iterator[Example]:
 
 
 def _definitions(files: list[Path]) -> Iterable[Example]:
-    return DefinitionReader(files, max_malformed=_MALFORMED)
+    """Lines of word, part of speech, definition and perhaps an example."""
+    return TableReader(
+        files,
+        {"word": 0, "part_of_speech": 1, "definition": 2, "example": 3},
+        optional=("part_of_speech", "example"),
+        file_format="tsv",
+        max_malformed=_MALFORMED,
+    )
 
 
 def _medical_answers(files: list[Path]) -> Iterable[Example]:
-    return PairReader(files, anchor="question", positive="answer", max_malformed=_MALFORMED)
+    columns = {"anchor": "question", "positive": "answer"}
+    return TableReader(files, columns, max_malformed=_MALFORMED)
 
 
 def _read_trivia(path: Path) -> str:
@@ -117,7 +123,8 @@ def _wikitext(files: list[Path]) -> Iterator[Example]:
 
 
 def _simcse(files: list[Path]) -> Iterable[Example]:
-    return TripletReader(files[0], anchor="sent0", positive="sent1", negative="hard_neg")
+    columns = {"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"}
+    return TableReader(files[0], columns)
 
 
 def xnli_mt(files: list[Path]) -> ParallelTriplets:

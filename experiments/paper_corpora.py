@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from experiments.nli_reader import NLIReader
 from experiments.published_corpus import Corpus, Example
-from use_st5.data import NLIReader, TableReader
+from use_st5.data import TableReader
 
 # As DefSent's preparation joins what Ishiwatari et al. publish in tokens.
 _JOINED = ((" .", "."), (" ,", ","), (" ;", ";"), ("( ", "("), (" )", ")"), (" '", "'"))

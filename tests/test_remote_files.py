@@ -33,9 +33,9 @@ from use_st5._remote_files import (
     staging_path,
     upload,
 )
-from use_st5.data.pair_reader import PairReader
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.data.prepared_column import PreparedColumn
+from use_st5.data.table_reader import TableReader
 from use_st5.training.sources import open_source
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
@@ -394,7 +394,7 @@ def test_the_house_s_writer_carries_and_a_failed_one_carries_nothing(base: str) 
 def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
     path = written(f"{base}/pairs.tsv", "anchor\tpositive\nthe cat\ta dog\nhow old\tare you\n")
     columns = {name: PreparedColumn("ids", max_tokens=8) for name in ("anchor", "positive")}
-    reader = PairReader(path)
+    reader = TableReader(path, {"anchor": "anchor", "positive": "positive"})
     arrays = prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
     again = open_prepared(Path(f"{base}/prepared"), columns=columns)
     for name, array in arrays.items():

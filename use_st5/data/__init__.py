@@ -9,13 +9,6 @@ from use_st5._public import public_names
 if TYPE_CHECKING:
     from use_st5.data.data_folder import DataFolder as DataFolder
     from use_st5.data.data_folder import DataSource as DataSource
-    from use_st5.data.definition_reader import DefinitionReader as DefinitionReader
-    from use_st5.data.dialogue_reader import DialogueReader as DialogueReader
-    from use_st5.data.language_triplets import ParallelTriplets as ParallelTriplets
-    from use_st5.data.language_triplets import parallel_triplets as parallel_triplets
-    from use_st5.data.nli_reader import NLI_LABELS as NLI_LABELS
-    from use_st5.data.nli_reader import NLIReader as NLIReader
-    from use_st5.data.pair_reader import PairReader as PairReader
     from use_st5.data.prepared import open_prepared as open_prepared
     from use_st5.data.prepared import prepare as prepare
     from use_st5.data.prepared_column import PreparedColumn as PreparedColumn
@@ -24,7 +17,5 @@ if TYPE_CHECKING:
     from use_st5.data.table_reader import TableReader as TableReader
     from use_st5.data.text_reader import TextReader as TextReader
     from use_st5.data.tfds_reader import TFDSReader as TFDSReader
-    from use_st5.data.triplet_reader import TripletReader as TripletReader
-    from use_st5.data.xnli_reader import read_xnli as read_xnli
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.multilingual_st5.language_triplets import ParallelTriplets, parallel_triplets
+from experiments.nli_reader import NLI_COLUMNS, NLIReader, nli_label
 from use_st5.data._records import format_of, records
-from use_st5.data.language_triplets import ParallelTriplets, parallel_triplets
-from use_st5.data.nli_reader import NLI_COLUMNS, NLIReader, nli_label
 from use_st5.data.table_reader import Column, TableReader
 
 _HEADS = {name for names in NLI_COLUMNS.values() for name in names}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from use_st5.data.nli_reader import NLI_LABELS, NLIReader
+from experiments.nli_reader import NLI_LABELS, NLIReader
 
 # The official column orders of the two releases.
 SNLI_TXT = (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.data.dialogue_reader import DialogueReader
+from experiments.dialogue_reader import DialogueReader
 
 
 def write(path: Path, *turns: object) -> Path:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.data.nli_reader import NLIReader
-from use_st5.data.xnli_reader import read_xnli
+from experiments.multilingual_st5.xnli_reader import read_xnli
+from experiments.nli_reader import NLIReader
 
 LANGUAGES = [
     *("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")

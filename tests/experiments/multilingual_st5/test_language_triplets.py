@@ -5,7 +5,11 @@ import logging
 import numpy as np
 import pytest
 
-from use_st5.data.language_triplets import Mixing, ParallelTriplets, parallel_triplets
+from experiments.multilingual_st5.language_triplets import (
+    Mixing,
+    ParallelTriplets,
+    parallel_triplets,
+)
 
 
 def pair(premise: str, hypothesis: str, label: int) -> dict[str, object]:
