@@ -89,9 +89,7 @@ def evaluate(
         int | None,
         typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
     ] = None,
-    list_tasks: Annotated[
-        bool, typer.Option("--list", help="Only list the tasks of --tasks.")
-    ] = False,
+    list_tasks: Annotated[bool, typer.Option("--list", help="Only list the tasks.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluates a model."""
