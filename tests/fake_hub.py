@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -87,7 +88,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._note()
         body, path = self._body(), urlsplit(self.path).path
         if path == "/api/repos/create":
-            self._json({"url": f"{self.server.url}/{json.loads(body)['name']}"})
+            asked = json.loads(body)
+            self._json({"url": f"{self.server.url}/{asked['organization']}/{asked['name']}"})
         elif "/preupload/" in path:
             asked = json.loads(body)["files"]
             mode = {True: "lfs", False: "regular"}
@@ -111,15 +113,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, b"")
 
     def _commit(self, body: bytes) -> None:
-        import base64
-
         for line in map(json.loads, body.splitlines()):
             value = line["value"]
             if line["key"] == "file":
                 self.server.uploaded[value["path"]] = base64.b64decode(value["content"])
             elif line["key"] == "lfsFile":
                 self.server.uploaded[value["path"]] = self.server.objects[value["oid"]]
-        url = f"{self.server.url}/commit/{COMMIT}"
+        repository = urlsplit(self.path).path.removeprefix("/api/models/").partition("/commit/")[0]
+        url = f"{self.server.url}/{repository}/commit/{COMMIT}"
         self._json({"success": True, "commitOid": COMMIT, "commitUrl": url, "hookOutput": ""})
 
     def _answer(self) -> None:
@@ -240,6 +241,7 @@ def fake_hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", cache)
         monkeypatch.setattr(constants, "HF_HOME", values["HF_HOME"])
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # a protocol of its own
         yield hub
         hub.shutdown()
 

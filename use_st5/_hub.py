@@ -165,6 +165,51 @@ def from_kaggle(name: str) -> Downloaded:
     return Downloaded(folder, folder.name)
 
 
+def to_hugging_face(folder: Path, name: str, *, private: bool, message: str) -> str:
+    """Uploads a folder as a commit of a repository, which is made where there is none.
+
+    Returns:
+        The address of the commit.
+
+    Raises:
+        ValueError: The name has another form, or states a revision.
+        OSError: The upload failed.
+        ImportError: huggingface_hub is not installed.
+    """
+    repository, revision = hugging_face_name(name)
+    if revision is not None or "/" not in repository:
+        raise ValueError(f"Expected hf://ORG/NAME to upload to, received {name!r}.")
+    api = require("huggingface_hub", EXTRA).HfApi()
+    with _hub_errors(name):
+        api.create_repo(repository, private=private, exist_ok=True)
+        commit = api.upload_folder(repo_id=repository, folder_path=folder, commit_message=message)
+    return str(commit.commit_url)
+
+
+def to_kaggle(folder: Path, name: str, *, license: str, message: str) -> str:
+    """Uploads a folder as a new version of a model of Kaggle.
+
+    Returns:
+        The name.
+
+    Raises:
+        ValueError: The name has another form, or states a version.
+        OSError: The upload failed.
+        ImportError: kagglehub is not installed.
+    """
+    found = _KAGGLE.fullmatch(name)
+    if found is None or found[1].count("/") != 3:
+        raise ValueError(
+            f"Expected kaggle://OWNER/MODEL/tensorFlow2/VARIATION to upload to, received {name!r}."
+        )
+    kagglehub = require("kagglehub", EXTRA)
+    try:
+        kagglehub.model_upload(found[1], str(folder), license_name=license, version_notes=message)
+    except Exception as error:  # Of requests, of kagglehub and of kagglesdk.
+        raise OSError(f"{name}: the upload failed ({type(error).__name__}: {error}).") from error
+    return name
+
+
 def _already_there(
     hub: ModuleType, name: str, repository: str, revision: str | None, error: Exception
 ) -> Downloaded:
@@ -253,8 +298,8 @@ def _hub_errors(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise OSError(
-            f"{name}: expected a complete download, it failed ({type(error).__name__}: "
-            f"{_first_line(error)}). Run again: complete files are not downloaded again."
+            f"{name}: the transfer failed ({type(error).__name__}: {_first_line(error)}). Run "
+            "again: complete files are kept."
         ) from error
 
 

@@ -29,6 +29,7 @@ from use_st5.cli import (
     index,
     info,
     mine,
+    push,
     rank,
     report,
     reproduce,
@@ -89,6 +90,7 @@ app.command("export", help=export.HELP)(export.export)
 app.command("convert", help=convert.HELP)(convert.convert)
 app.command("serve", help=serve.HELP)(serve.serve)
 app.command("info", help=info.HELP)(info.info)
+app.command("push", help=push.HELP)(push.push)
 app.command("cache", help=cache.HELP)(cache.cache)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
 

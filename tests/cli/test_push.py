@@ -1,0 +1,97 @@
+"""`use-st5 push`: what is shown and what is uploaded."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import Result
+
+import use_st5
+from tests.fake_hub import FakeHub, contents, fake_hub
+from tests.toy_encoders import Toy
+
+NAME = "hf://me/mine"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    with fake_hub(tmp_path, monkeypatch) as server:
+        yield server
+
+
+@pytest.fixture
+def folder(toy_use_dan: Toy, tmp_path: Path) -> Path:
+    """A model without a licence, beside a file that is not the model's."""
+    shutil.copytree(toy_use_dan.folders["float32"], tmp_path / "toy")
+    return tmp_path / "toy"
+
+
+def test_nothing_is_uploaded_unasked(
+    use: Callable[..., Result], hub: FakeHub, folder: Path
+) -> None:
+    done = use("push", str(folder), NAME, "--license", "MIT", "--language", "de")
+    assert done.exit_code == 0, done.output
+    assert 'language:\n- "de"\nlicense: "mit"\n' in done.stdout
+    assert "saved_model.pb\t" in done.stdout
+    assert "nothing was uploaded; --yes" in done.stderr
+    assert not hub.asked
+
+
+@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of huggingface_hub
+def test_what_is_uploaded_is_loaded_by_its_name(
+    use: Callable[..., Result], hub: FakeHub, folder: Path
+) -> None:
+    (folder / "notes.txt").write_text("mine alone")
+    done = use("push", str(folder), NAME, "--license", "mit", "--metric", "spearmanr", "--yes")
+    assert done.exit_code == 0, done.output
+    assert hub.tokens >= {"Bearer hf_secret"}
+    assert "notes.txt" not in hub.uploaded
+    expected = {name for name in contents(folder) if name != "notes.txt"} | {"README.md"}
+    assert {*hub.uploaded} == expected
+    assert hub.uploaded["README.md"].startswith(
+        b'---\nlanguage:\n- "en"\nlicense: "mit"\nlibrary_name: "use_st5"\n'
+    )
+    hub.add("me/mine", dict(hub.uploaded))
+    again = use_st5.load(NAME)
+    again.manifest.check_contents(again.folder)
+    assert again.identity == use_st5.load(folder).identity
+    assert (again.encode(["a b"]) == use_st5.load(folder).encode(["a b"])).all()
+
+
+def test_what_is_refused(
+    use: Callable[..., Result], hub: FakeHub, folder: Path, tmp_path: Path
+) -> None:
+    assert use("push", str(folder), "models/mine").exit_code == 2
+    for name in ("hf://mine", "hf://me/mine@v1"):
+        done = use("push", str(folder), name, "--license", "mit", "--yes")
+        assert "Expected hf://ORG/NAME to upload to" in done.output, done.output
+    assert "expected a licence" in use("push", str(folder), NAME).output
+    (folder / "variables" / "variables.index").write_bytes(b"changed")
+    assert "variables.index" in use("push", str(folder), NAME, "--license", "mit").output
+    (folder / "use_st5.json").unlink()
+    done = use("push", str(folder), NAME, "--license", "mit")
+    assert "a SavedModel of another origin" in done.output
+    assert not hub.uploaded
+
+
+def test_kaggle(use: Callable[..., Result], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def upload(handle: str, place: str, **options: str) -> None:
+        names = {name for name in contents(Path(place))}
+        asked.append((handle, "saved_model.pb" in names, options["license_name"]))
+
+    monkeypatch.setitem(sys.modules, "kagglehub", SimpleNamespace(model_upload=upload))
+    name = "kaggle://me/mine/tensorFlow2/small"
+    done = use("push", str(folder), name, "--license", "mit", "--yes")
+    assert done.exit_code == 0, done.output
+    assert asked == [("me/mine/tensorFlow2/small", True, "mit")]
+    assert (
+        "to upload to" in use("push", str(folder), f"{name}/2", "--license", "mit", "--yes").output
+    )

@@ -1,0 +1,119 @@
+"""`use-st5 push`: a model to a hub."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from use_st5._hub import to_hugging_face, to_kaggle
+from use_st5._model_manifest import (
+    CARD_NAME,
+    FILE_NAME,
+    ModelManifest,
+    copy_model,
+    describe_files,
+    read_card,
+)
+from use_st5._model_names import model_name
+from use_st5.cli.models import find_model
+from use_st5.cli.output import manual, say, waiting
+from use_st5.export.hub_card import hub_card
+
+HELP = manual(
+    """Upload an exported model to Hugging Face's hub or to Kaggle Models.
+
+    Without --yes nothing is uploaded: the command prints the header of the model card and the list
+    of files. Only the files of the model are uploaded; each is held against its sha256 first. The
+    card gets the header that the hub reads: language, license, library_name, tags, metrics.
+
+    The hub must know who you are: run `hf auth login`, or set HF_TOKEN. After that everybody who
+    may read the model loads it with use_st5.load("hf://ORG/NAME").""",
+    "use-st5 push models/mine hf://ORG/NAME",
+    "use-st5 push models/mine hf://ORG/NAME --license mit --language en --metric spearmanr --yes",
+    "use-st5 push models/mine kaggle://OWNER/MODEL/tensorFlow2/VARIATION --yes",
+)
+
+
+def push(
+    model: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of the model.")],
+    to: Annotated[str, typer.Argument(metavar="NAME", help="hf://ORG/NAME, or kaggle://….")],
+    language: Annotated[
+        list[str] | None,
+        typer.Option("--language", help="ISO code; repeatable. Default: the model's own."),
+    ] = None,
+    license_name: Annotated[
+        str | None, typer.Option("--license", help="Default: the model's own.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="A metric that the card states; repeatable."),
+    ] = None,
+    message: Annotated[
+        str, typer.Option("--message", help="Of the commit or version.")
+    ] = "Upload a model of use_st5",
+    private: Annotated[
+        bool, typer.Option("--private", help="Of a new repository: only its owner reads it.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Upload; else only show.")] = False,
+) -> None:
+    """Uploads a model to a hub."""
+    scheme = (model_name(to) or "").partition(":")[0]
+    if scheme not in ("hf", "kaggle"):
+        raise typer.BadParameter(
+            f"expected hf://ORG/NAME or kaggle://OWNER/MODEL/FRAMEWORK/VARIATION, received {to}.",
+            param_hint="NAME",
+        )
+    source = find_model(model)
+    manifest = _described(source)
+    card = hub_card(
+        read_card(source),
+        name=to.partition("://")[2],
+        metadata=manifest.metadata,
+        family=manifest.family,
+        languages=language or (),
+        license=license_name,
+        metrics=metric or (),
+    )
+    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+        folder = Path(scratch, "model")
+        manifest = _copy(source, folder, manifest, card)
+        header = card.split("---\n")[1]
+        typer.echo(header, nl=False)
+        for name in sorted([FILE_NAME, *manifest.files]):
+            typer.echo(f"{name}\t{(folder / name).stat().st_size}")
+        if not yes:
+            say(f"{to}: nothing was uploaded; --yes uploads {manifest.size_bytes / 1e6:,.1f} MB")
+            return
+        with waiting(f"uploading to {to}"):
+            if scheme == "hf":
+                place = to_hugging_face(folder, to, private=private, message=message)
+            else:
+                license_name = license_name or str(manifest.metadata.get("license", ""))
+                place = to_kaggle(folder, to, license=license_name, message=message)
+    say(f"{place}: uploaded, {manifest.size_bytes / 1e6:,.1f} MB")
+
+
+def _described(source: Path) -> ModelManifest:
+    """The description of a model, whose files are as they were exported."""
+    manifest = ModelManifest.read(source)
+    if manifest is None:
+        raise ValueError(
+            f"{source}: expected a model that use_st5 exported, found a SavedModel of another "
+            "origin. Its author's terms may not allow an upload."
+        )
+    manifest.check_contents(source)
+    return manifest
+
+
+def _copy(source: Path, folder: Path, manifest: ModelManifest, card: str) -> ModelManifest:
+    """Copies a model's files with another card, and describes them anew."""
+    copy_model(source, folder, manifest)
+    (folder / CARD_NAME).write_text(card, encoding="utf-8")
+    files, model_hash = describe_files(folder)
+    manifest = dataclasses.replace(manifest, files=files, model_hash=model_hash)
+    manifest.write(folder)
+    return manifest
