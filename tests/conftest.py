@@ -18,7 +18,6 @@ import pytest
 from tests.toy_encoders import (  # noqa: F401 (fixtures)
     toy,
     toy_bert,
-    toy_ensemble,
     toy_t5,
     toy_use_dan,
     toy_use_transformer,

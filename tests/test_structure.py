@@ -367,7 +367,7 @@ NOT_PUBLIC = {
         "evaluation.senteval_classifier",
         "evaluation.sts",
         "models.bert.model",
-        "models.ensemble.ensemble",
+        "models.family",
         "models.inference",
         "models.lora",
         "models.t5.checkpoint",

@@ -122,20 +122,6 @@ def toy_bert(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     return _exported(model, tokenizer, tmp_path_factory, max_length=16)
 
 
-@pytest.fixture(scope="session")
-def toy_ensemble(toy_use_dan: Toy, tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    """The USE-DAN and another of its shape, concatenated."""
-    import keras
-
-    from use_st5.models.ensemble.ensemble import Ensemble
-
-    first = toy_use_dan.model
-    keras.utils.set_random_seed(1)
-    second = type(first)(first.config)
-    model = Ensemble([first, second], mode="concat")
-    return _exported(model, toy_use_dan.tokenizer, tmp_path_factory, max_length=None)
-
-
 def _exported(
     model: keras.Model,
     tokenizer: Tokenizer,

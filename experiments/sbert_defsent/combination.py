@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
+from experiments.sbert_defsent.ensemble import Ensemble, Mode
 from use_st5 import TrainableEncoder
 from use_st5._files import sole_writer
 from use_st5.evaluation.sts import stsb_development
-from use_st5.models import Ensemble
-from use_st5.models.ensemble.ensemble import Mode
 from use_st5.training import Recipe
 from use_st5.training.recipe import Scores, StrategyName
 from use_st5.training.recipe_run import write_json
@@ -75,7 +74,7 @@ class Combination:
                     )  # fmt: skip
                 encoders.append(TrainableEncoder.load(folder / "model"))
             combined = TrainableEncoder(
-                Ensemble.of_encoders(encoders, mode=self.mode),
+                Ensemble([each.model for each in encoders], mode=self.mode),
                 encoders[0].tokenizer,
                 name=self.name,
                 max_length=encoders[0].max_length,

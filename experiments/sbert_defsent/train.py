@@ -50,6 +50,7 @@ from experiments.minilm import given_or_minilm
 from experiments.paper_corpora import paper_definitions, paper_pairs
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.defined_words import Split, defined_words
+from experiments.sbert_defsent.ensemble import Mode
 from use_st5 import TrainableEncoder
 from use_st5.data import PreparedColumn
 from use_st5.data.held_out import without_held_out
@@ -57,7 +58,6 @@ from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, DefinitionLoss
 from use_st5.models import SentenceBert
-from use_st5.models.ensemble.ensemble import Mode
 from use_st5.training import Examples, LinearWarmup, Recipe, RecipeTask, Run, Stage
 from use_st5.training.frozen_parts import ModelPart
 from use_st5.training.recipe import Source

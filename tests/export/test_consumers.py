@@ -94,12 +94,12 @@ print(json.dumps({name: consumed(folder) for name, folder in folders.items()}))
 """
 
 
-# What a process begins with, and the models that it may read: both USEs, an ensemble and a BERT in
+# What a process begins with, and the models that it may read: both USEs and a BERT in
 # int8, and a Sentence-T5.
 GROUPS = {
     "without tensorflow-text": (
         "import sys; sys.modules['tensorflow_text'] = None",
-        ("use_dan", "use_transformer", "ensemble"),
+        ("use_dan", "use_transformer"),
     ),
     "with tensorflow-text": ("import tensorflow_text", ("bert", "t5")),
 }

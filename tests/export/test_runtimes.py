@@ -23,8 +23,6 @@ MODELS = (
     "use_transformer int8",
     "bert float32",
     "bert int8",
-    "ensemble float32",
-    "ensemble int8",
     "t5_mean float32",
     "t5_mean int8",
     "t5_first float32",

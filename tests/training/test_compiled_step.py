@@ -27,7 +27,6 @@ from use_st5.losses.task_loss import TaskLoss
 from use_st5.losses.vector_loss import VectorLoss
 from use_st5.models.bert.model import BertConfig, ProjectionConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
-from use_st5.models.ensemble.ensemble import Ensemble
 from use_st5.models.family import families
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
@@ -65,7 +64,6 @@ ENCODERS: dict[str, Callable[[], keras.Model]] = {
     "bert": lambda: SentenceBert(BERT, dense=ProjectionConfig(16), normalize=True),
     "bert cls": lambda: SentenceBert(BERT, pooling="cls"),
     "bert max": lambda: SentenceBert(BERT, pooling="max"),
-    "ensemble": lambda: Ensemble([USEDAN(DAN), USEDAN(DAN)], mode="concat"),
 }
 
 PAIR = ("anchor", "positive", "negative")
@@ -209,8 +207,7 @@ def test_every_family_and_every_loss_is_here() -> None:
     tried = {type(make()) for make, _ in LOSSES.values()}
     public = {getattr(losses, name) for name in losses.__all__ if name.endswith("Loss")}
     assert public - {TaskLoss, VectorLoss} == tried
-    # A cross-encoder is tried with the losses of pairs; an ensemble of them only answers.
-    others = {"cross_encoder", "cross_encoder_ensemble"}
+    others = {"cross_encoder"}  # It is tried with the losses of pairs.
     # Other tests of this process may have registered families of their own.
     ours = {n for n, each in families().items() if type(each).__module__.startswith("use_st5.")}
     assert {name.split()[0] for name in ENCODERS} | others >= ours

@@ -10,11 +10,6 @@ if TYPE_CHECKING:
     from use_st5.models.bert.model import BertConfig as BertConfig
     from use_st5.models.bert.model import SentenceBert as SentenceBert
     from use_st5.models.cross_encoder.model import CrossEncoderModel as CrossEncoderModel
-    from use_st5.models.ensemble.ensemble import Ensemble as Ensemble
-    from use_st5.models.ensemble.joined_tokenizer import joined_stage as joined_stage
-    from use_st5.models.ensemble.of_cross_encoders import (
-        CrossEncoderEnsemble as CrossEncoderEnsemble,
-    )
     from use_st5.models.family import Family as Family
     from use_st5.models.family import families as families
     from use_st5.models.family import family_named as family_named

@@ -22,9 +22,6 @@ _OWN = {
     # Before the family whose classifiers it reads: a checkpoint is of the first that knows it.
     "cross_encoder": "use_st5.models.cross_encoder.family",
     "bert": "use_st5.models.bert.family",
-    # Before the family of which its models are, too.
-    "cross_encoder_ensemble": "use_st5.models.ensemble.of_cross_encoders",
-    "ensemble": "use_st5.models.ensemble.family",
     "t5": "use_st5.models.t5.family",
     "use_dan": "use_st5.models.use_dan.family",
     "use_transformer": "use_st5.models.use_transformer.family",

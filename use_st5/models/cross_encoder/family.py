@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import keras
 import tensorflow as tf
 
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.export.embedding_tables import raw_variables
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of, network_of
-from use_st5.models.compound_family import CompoundFamily, described, restored_member
+from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.cross_encoder import checkpoint as checkpoints
 from use_st5.models.cross_encoder.model import CrossEncoderModel
-from use_st5.models.family import family_of
+from use_st5.models.family import Family, any_tokenizer_class, family_named, family_of
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 
-class CrossEncoderFamily(CompoundFamily):
+class CrossEncoderFamily(Family):
     """An encoder of any family that reads a pair of texts as one row of ids, and gives a number."""
 
     name = "cross_encoder"
     model_types = (CrossEncoderModel,)
+    presets: ClassVar = {}
+    tokenizers: ClassVar = {}
+    precisions = ("float32", "int8")
     texts = 2
     poolings = (checkpoints.POOLING,)
+    lora_targets: ClassVar = {
+        "query_value": ("query", "value"),
+        "all_linear": ("query", "key", "value", "output", "inner", "linear", "outer"),
+    }
+
+    def tokenizer_class(self, kind: str) -> type[Tokenizer]:
+        """The tokenizer of a kind, which may be that of any family."""
+        return any_tokenizer_class(kind)
 
     def graph(
         self,
@@ -82,18 +92,37 @@ class CrossEncoderFamily(CompoundFamily):
             texts=2,
         )
 
-    def members(self, model: CrossEncoderModel) -> dict[str, keras.Model]:
-        """The encoder; the head is trained whole where that is adapted."""
-        return {"": model.encoder}
-
     def config(self, model: CrossEncoderModel) -> dict[str, Any]:
         """The head's dropout, and the encoder's family and configuration."""
-        return {"encoder": described(model.encoder), "dropout": model.dropout}
+        family = family_of(model.encoder)
+        encoder = {"family": family.name, "config": family.config(model.encoder)}
+        return {"encoder": encoder, "dropout": model.dropout}
 
-    def restored(self, config: Mapping[str, Any], dtype: Any) -> CrossEncoderModel:
+    def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> CrossEncoderModel:
         """The encoder by its family, and the head on it."""
-        encoder = restored_member(config["encoder"], dtype)
-        return CrossEncoderModel(encoder, dropout=config["dropout"])
+        try:
+            below = config["encoder"]
+            encoder = family_named(below["family"]).restore(below["config"], dtype=dtype)
+            model = CrossEncoderModel(encoder, dropout=config["dropout"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"Expected the configuration of the family {self.name!r}, received "
+                f"{dict(config)} ({type(error).__name__}: {error}). Export the model again."
+            ) from error
+        model.build()
+        return model
+
+    def longest(self, model: CrossEncoderModel) -> int | None:
+        """The limit of the encoder."""
+        return family_of(model.encoder).longest(model.encoder)
+
+    def lora_layers(self, model: CrossEncoderModel) -> dict[str, LoRADense]:
+        """The layers of the encoder; the head is trained whole."""
+        return family_of(model.encoder).lora_layers(model.encoder)
+
+    def lora_base(self, model: CrossEncoderModel) -> dict[str, Any]:
+        """As the encoder's family."""
+        return family_of(model.encoder).lora_base(model.encoder)
 
     def knows(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is of a BERT or RoBERTa that classifies texts."""

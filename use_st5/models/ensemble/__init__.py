@@ -1,1 +1,0 @@
-"""Several encoders that answer as one."""
