@@ -37,7 +37,9 @@ def test_a_cut_off_gzip_file_says_where(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     whole = gzip.compress(b"".join(b"%d\n" % (i * 7919) for i in range(50_000)))
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"a\.gz: the gzip file is damaged or cut off after line"):
+    with pytest.raises(
+        ValueError, match=r"a\.gz: expected a complete gzip file, found damage after line"
+    ):
         list(read_lines(path))
 
 
@@ -59,7 +61,7 @@ def test_a_line_without_end_is_refused_before_it_is_read(tmp_path: Path) -> None
     with path.open("wb") as stream:
         stream.write(b"a\n")
         stream.truncate(10_000_000_000)  # ten gigabytes, all of it a hole
-    with pytest.raises(ValueError, match=r"a\.txt:2: .* one of more than 67,108,864 bytes"):
+    with pytest.raises(ValueError, match=r"a\.txt:2: .* a line of more than 67,108,864 bytes"):
         list(read_lines(path))
 
 

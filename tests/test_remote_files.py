@@ -263,9 +263,9 @@ def test_an_upload_that_is_cut_short_is_seen(
         return found._replace(bytes=found.bytes + 1)
 
     monkeypatch.setattr(_remote_files, "_copy", cut)
-    with pytest.raises(OSError, match="expected 4 bytes to be stored, found 3"):
+    with pytest.raises(OSError, match="expected 4 bytes after the upload, found 3"):
         upload(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
-    with pytest.raises(OSError, match="expected files that stay as they are"):
+    with pytest.raises(OSError, match="expected files that do not change"):
         cached_path(f"{base}/model")
     assert set(stored(f"{base}/model").values()) == {"old"}
 
@@ -275,12 +275,14 @@ def test_files_of_others_are_neither_replaced_nor_taken_for_a_model(
 ) -> None:
     written(f"{base}/model/README.md", "years")
     new = folder(tmp_path / "new", "new", (*MODEL, "README.md"))
-    with pytest.raises(FileExistsError, match=r"no other files of the names .* found README\.md"):
+    with pytest.raises(
+        FileExistsError, match=r"none of your files with the name .* found README\.md"
+    ):
         upload(new, f"{base}/model", older=[])
     assert stored(f"{base}/model") == {"README.md": "years"}
     for content in ("{}", "no json", '{"files": {"../x": {"bytes": 1}}}'):
         written(f"{base}/model/use_st5.json", content)
-        with pytest.raises(FileExistsError, match=r"a model that use_st5 wrote.*Found .*\$"):
+        with pytest.raises(FileExistsError, match=r"a model of use_st5.*Found .*\$"):
             check_replaceable(f"{base}/model")
     for path, local, found in ((f"{base}/model", new / "README.md", "folder"),
                                (f"{base}/model/README.md", new, "file")):  # fmt: skip
@@ -292,10 +294,10 @@ def test_a_swap_of_a_stranger_leads_nowhere(base: str) -> None:
     written(f"{base}/model/saved_model.pb", "x")
     written(f"{base}/precious", "years")
     for swap, message in (
-        ({"format": 1, "files": [], "older": ["../precious"]}, "received '../precious'"),
+        ({"format": 1, "files": [], "older": ["../precious"]}, "received the name '../precious'"),
         ({"format": 1, "files": ["a"], "older": 3}, "expected the lists files and older"),
-        ({"format": 1, "files": ["a"], "older": []}, "expected 'a' among the files"),
-        ({"format": 2}, "a later use_st5 wrote it"),
+        ({"format": 1, "files": ["a"], "older": []}, "expected the new file 'a'"),
+        ({"format": 2}, "a newer version of use_st5 wrote it"),
     ):
         written(f"{base}/model/.use_st5.new/swap.json", json.dumps(swap))
         with pytest.raises((ValueError, OSError), match=message):
@@ -318,7 +320,9 @@ def test_a_name_that_leads_elsewhere_is_refused_and_nothing_is_written(
     for read in (cached_path, use_st5.load, names_in, contents, remove):
         if read is names_in and "/" in name and not name.startswith(".."):
             continue  # It lists the first part alone.
-        with pytest.raises(ValueError, match="expected names of files below it, received"):
+        with pytest.raises(
+            ValueError, match="expected files inside this folder, received the name"
+        ):
             read(f"{base}/model")
     caches = {tmp_path / "cache", tmp_path / "cache/use_st5", tmp_path / "cache/use_st5/remote"}
     assert {*tmp_path.rglob("*")} <= before | caches
@@ -328,7 +332,9 @@ def test_a_name_that_leads_elsewhere_is_refused_and_nothing_is_written(
 def test_what_is_carried_has_names_that_can_be_brought(base: str, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "a\\b").touch()
-    with pytest.raises(ValueError, match=r"expected names of files below it, received 'a\\\\b'"):
+    with pytest.raises(
+        ValueError, match=r"expected files inside this folder, received the name 'a\\\\b'"
+    ):
         upload(tmp_path / "model", f"{base}/model")
     assert not exists(f"{base}/model")
 
@@ -381,7 +387,7 @@ def test_the_house_s_writer_carries_and_a_failed_one_carries_nothing(base: str) 
     with pytest.raises(RuntimeError), atomic_path(f"{base}/b.txt") as temporary:
         temporary.write_text("b")
         raise RuntimeError
-    with pytest.raises(FileNotFoundError, match="found nothing"), atomic_path(f"{base}/b.txt"):
+    with pytest.raises(FileNotFoundError, match="found none"), atomic_path(f"{base}/b.txt"):
         pass
     assert names_in(base) == ["a.txt"]
     with (

@@ -58,8 +58,8 @@ def test_what_changes_nothing_is_accepted(keyword: str, value: Any) -> None:
         ("convert_to_tensor", True, "torch.from_numpy"),
         ("device", "cuda", "CUDA_VISIBLE_DEVICES"),
         ("device", ["cpu", "cpu"], "CUDA_VISIBLE_DEVICES"),
-        ("output_value", "token_embeddings", "sentence vectors alone"),
-        ("output_value", None, "sentence vectors alone"),
+        ("output_value", "token_embeddings", "returns only sentence vectors"),
+        ("output_value", None, "returns only sentence vectors"),
         ("precision", "int8", "astype"),
         ("prompt_name", "query", 'prompt="query: "'),
         ("truncate_dim", 64, r"\[:, :dimensions\]"),
@@ -92,7 +92,7 @@ def test_the_codes_that_are_advised_keep_the_cosines() -> None:
     """`astype` alone made zeros of unit vectors."""
     with pytest.raises(ValueError, match="precision") as error:
         Wishes.of({"precision": "int8"})
-    code = re.search(r"(vectors = .*int8\)):", str(error.value))[1]
+    code = re.search(r"(vectors = .*int8\))\.", str(error.value))[1]
     vectors = unit_rows(np.random.default_rng(0).standard_normal((50, 512))).astype(np.float32)
     names = {"numpy": np, "texts": [], "encoder": SimpleNamespace(encode=lambda texts: vectors)}
     exec(code, names)

@@ -154,7 +154,7 @@ def test_fresh_encoders() -> None:
 
 def test_refusals(toy: Any, tmp_path: Path) -> None:
     folder = shutil.copytree(toy.folders["float32"], tmp_path / "copy")
-    with pytest.raises(ValueError, match="says pooling and vocabulary itself: leave them out"):
+    with pytest.raises(ValueError, match="because the model has them. Leave them out"):
         TrainableEncoder.load(folder, pooling="mean")
     manifest = json.loads((folder / "use_st5.json").read_text())
 
@@ -162,7 +162,7 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
         (folder / "use_st5.json").write_text(json.dumps({**manifest, **fields}))
         return folder
 
-    with pytest.raises(ValueError, match="found one of another origin"):
+    with pytest.raises(ValueError, match="found another one"):
         TrainableEncoder.load(changed(family=None))
     with pytest.raises(ValueError, match=r"Expected one of the families .*received 'cnn'"):
         TrainableEncoder.load(changed(family="cnn"))

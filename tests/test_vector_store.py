@@ -254,7 +254,7 @@ def test_store_of_another_model(tmp_path: Path) -> None:
     for path in tmp_path.glob("keys-*.npy"):
         np.save(path.with_name("keys-0.npy"), np.load(path))
         np.save(path.with_name("vectors-0.npy"), np.zeros((1, 4)))
-    with pytest.raises(ValueError, match="as long as the others"):
+    with pytest.raises(ValueError, match="all of the same length"):
         VectorCache(toy, store=tmp_path)
     with pytest.raises(ValueError, match="expected vectors of 3 numbers as before, received 2"):
         store = tmp_path / "other"

@@ -68,7 +68,7 @@ def _check(url: str) -> None:
     if parts.scheme != "https" and parts.hostname not in _LOCAL:
         raise ValueError(
             f"Expected an address that begins with https://, received {url}. A SavedModel is a "
-            "program: others could replace it on its way here."
+            "program, and without https others could replace it."
         )
 
 
@@ -125,8 +125,8 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
                     written.write(piece)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise ValueError(
-            f"{url}: expected a tar or zip archive, received {size:,} bytes that are none "
-            f"({error})."
+            f"{url}: expected a tar or zip archive, received {size:,} bytes of another format "
+            f"({error}). Check the URL."
         ) from error
 
 

@@ -58,18 +58,18 @@ def sole_writer(
         elsewhere: Whether a folder that is written so may lie elsewhere: all that is written into
             it is, by `atomic_path` and the like.
 
-    What lies elsewhere (gs:// and the like) has no lock: let one process alone write it.
+    Remote files (gs:// and others) have no lock: only one process may write them.
 
     Raises:
         BlockingIOError: Another process is writing it.
         OSError: The folder cannot be made or written to.
-        ValueError: A folder elsewhere is to be written piece by piece, or is a whole bucket.
+        ValueError: A remote folder would be written file by file, or is a whole bucket.
     """
     if remote := remote_path(path):
         if inside and not elsewhere:
             raise ValueError(
-                f"{remote}: expected a local folder, to write it piece by piece. Models, files of "
-                "vectors and the folders of most trainings may lie elsewhere."
+                f"{remote}: expected a local folder, because its files are written one by one. "
+                "Choose a local folder."
             )
         check_inner(remote)
         yield
@@ -247,8 +247,8 @@ def _check_kinds(temporary: Path, target: Path) -> None:
     """Refuses an empty result and the exchange of a file for a folder or the reverse."""
     if not temporary.exists():
         raise FileNotFoundError(
-            f"Expected a file or folder to be written to the temporary path {temporary} "
-            f"for {target}, found nothing there. Write to the path that atomic_path gives."
+            f"Expected a file or folder at the temporary path {temporary} for {target}, found "
+            "nothing. Write to the path that atomic_path gives."
         )
     if target.exists() and target.is_dir() != temporary.is_dir():
         old, new = ("folder", "file") if target.is_dir() else ("file", "folder")

@@ -29,14 +29,13 @@ def check_inner_names(names: list[str], *, where: str) -> list[str]:
         where: The folder, as it is written.
 
     Raises:
-        ValueError: One is absolute, holds `..`, a backslash or a drive, or leads elsewhere.
+        ValueError: A name is absolute, contains `..`, a backslash or a drive, or points outside.
     """
     for name in names:
         if not is_inner(name):
             raise ValueError(
-                f"{where}: expected names of files below it, received {name!r}, which leads "
-                "elsewhere. Nothing was copied. Rename or remove it there; who may write there is "
-                "not to be trusted."
+                f"{where}: expected files inside this folder, received the name {name!r}, which "
+                "points outside. Nothing was copied. Remove this file, and find out who wrote it."
             )
     return names
 
@@ -51,6 +50,6 @@ def joined(folder: Path, name: str, *, where: str) -> Path:
     path = folder / name if name else folder
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise ValueError(
-            f"{where}: expected {name!r} below {folder}, where a link leads out of it."
+            f"{where}: expected {name!r} inside {folder}, found a link to a place outside."
         )
     return path

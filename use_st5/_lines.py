@@ -153,8 +153,8 @@ def lines_of(
 def damaged_gzip(where: str, number: int, error: Exception) -> ValueError:
     """What is raised for a damaged file, of which so many lines were read."""
     return ValueError(
-        f"{where}: the gzip file is damaged or cut off after line {number} ({error}). "
-        "Fetch it again."
+        f"{where}: expected a complete gzip file, found damage after line {number} ({error}). "
+        "Download it again."
     )
 
 
@@ -164,7 +164,7 @@ def bounded_lines(file: BinaryIO, where: str, longest: int, skip_long: bool) -> 
         if len(line) > longest:
             if not skip_long:
                 raise ValueError(
-                    f"{where}:{number}: expected a line of text, received one of more than "
+                    f"{where}:{number}: expected a line of text, received a line of more than "
                     f"{longest:,} bytes. Download the file again."
                 )
             line = skipped(file, line)

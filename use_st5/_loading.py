@@ -45,11 +45,11 @@ def load_saved_model(folder: str | os.PathLike[str]) -> Any:
 
 
 def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
-    """Refuses a SavedModel with NaN among its weights, whose vectors would be NaN, too.
+    """Refuses a SavedModel with NaN among its weights, because its vectors would be NaN too.
 
     Args:
-        loaded: The SavedModel; of another origin it may have no `variables`.
-        folder: Where it lies.
+        loaded: The SavedModel. One that use_st5 did not export may have no `variables`.
+        folder: Its folder.
 
     Raises:
         ValueError: A weight is NaN or infinite.
@@ -65,11 +65,10 @@ def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
 def text_function(loaded: Any, *, training: bool = False) -> Any:
     """The concrete function string `[batch]` → floats `[batch, dimension]` of a loaded model.
 
-    Traced once, for every batch size. Calling the loaded object itself traces, and keeps, one more
-    graph for each new batch size, and for each list of strings, unless it was written with a
-    signature (as by `use_st5.export`).
+    It is traced once for all batch sizes. A call of the loaded object itself traces a graph for
+    each new batch size, unless the model was written with a signature (as by `use_st5.export`).
 
-    A model that cannot be called, as `keras.Model.export` writes them, is run by its signature.
+    A model that cannot be called, such as those of `keras.Model.export`, is run by its signature.
 
     Raises:
         ValueError: The model cannot be called with strings and has no signature for them, or it
@@ -81,9 +80,9 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
         function = tf.function(embed, autograph=False).get_concrete_function(text)
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(
-            "Expected a SavedModel that can be called with a batch of strings, as those of "
-            "use_st5 and TensorFlow Hub's text embeddings can; this one refuses them: "
-            f"{_first_line(error)} Its signatures: {_signatures(loaded)}."
+            "Expected a SavedModel that takes a batch of strings, such as a text embedding of "
+            f"TensorFlow Hub. This one does not: {_first_line(error)} Its signatures: "
+            f"{_signatures(loaded)}."
         ) from error
     output = function.structured_outputs
     if (
@@ -92,8 +91,8 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
         or not output.dtype.is_floating
     ):
         raise ValueError(
-            "Expected a SavedModel that gives one tensor [batch, dimension] of floats for a batch "
-            f"of strings, found one that gives {output}."
+            "Expected a SavedModel that returns one tensor [batch, dimension] of floats for a "
+            f"batch of strings, found one that returns {output}."
         )
     return function
 
@@ -147,7 +146,7 @@ def _load(folder: str | os.PathLike[str]) -> Any:
 
 
 def saved_model_graph(folder: str | os.PathLike[str]) -> saved_model_pb2.SavedModel:
-    """The content of a folder's `saved_model.pb`, of which nothing is built.
+    """The content of a folder's `saved_model.pb`; no graph is built.
 
     Raises:
         ValueError: It is damaged.
@@ -159,13 +158,13 @@ def saved_model_graph(folder: str | os.PathLike[str]) -> saved_model_pb2.SavedMo
     except DecodeError as error:
         raise ValueError(
             f"{path}: expected the graph of a SavedModel, received {path.stat().st_size:,} bytes "
-            "that are none. Copy or export the model again."
+            "of another format. Copy or export the model again."
         ) from error
     return graph
 
 
 def _check_begin(path: Path) -> None:
-    """Refuses at once what is no protocol buffer, or larger than one can be."""
+    """Refuses a file that is not a protocol buffer, or is too large for one."""
     with path.open("rb") as file:
         begin = file.read(1)
     if begin not in _BEGINNINGS or path.stat().st_size > _LARGEST:
@@ -176,7 +175,7 @@ def _check_begin(path: Path) -> None:
 
 
 def _damage(folder: Path) -> str:
-    """Which file of a SavedModel is missing or damaged; empty where that does not show."""
+    """Which file of a SavedModel is missing or damaged; empty if this is unknown."""
     try:
         graphs = saved_model_graph(folder).meta_graphs
     except ValueError:
@@ -201,7 +200,7 @@ def _damage(folder: Path) -> str:
     )
     found = sum(path.stat().st_size for path in variables.parent.glob("variables.data-*"))
     if found < expected:
-        return f"{variables}.data-* have {found:,} bytes, expected are {expected:,} or more."
+        return f"{variables}.data-* have {found:,} bytes instead of at least {expected:,}."
     return ""
 
 
@@ -217,8 +216,8 @@ def _tensorflow_text_loads() -> bool:
 def _missing_text(folder: str | os.PathLike[str], op: str) -> str:
     minor = ".".join(tf.__version__.split(".")[:2])
     return (
-        f"The SavedModel in {folder} needs the op {op!r}, which TensorFlow lacks; it is probably "
-        f'one of tensorflow-text. Run: pip install "tensorflow-text=={minor}.*"'
+        f"The SavedModel in {folder} needs the op {op!r}, which is not in TensorFlow, but probably "
+        f'in tensorflow-text. Run: pip install "tensorflow-text=={minor}.*"'
     )
 
 

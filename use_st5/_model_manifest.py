@@ -106,7 +106,7 @@ class ModelManifest:
         return _read(path)
 
     def check_sizes(self, folder: Path) -> None:
-        """Holds the files against their sizes: quick, and finds copies that broke off.
+        """Compares the sizes of the files: quick, and finds incomplete copies.
 
         Raises:
             ValueError: A file is missing or of another size.
@@ -121,7 +121,7 @@ class ModelManifest:
                 )
 
     def check_contents(self, folder: Path) -> None:
-        """Holds the files against their sizes and their sha256: reads them all.
+        """Compares the sizes and the sha256 of the files: reads them all.
 
         Raises:
             ValueError: A file is missing or differs.
@@ -137,10 +137,10 @@ class ModelManifest:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
-    """Checks that writing a model to a folder removes an older model at most.
+    """Checks that a new model in a folder replaces nothing but an older model.
 
-    Every writer of models asks this before any work. A folder elsewhere (gs:// and the like) may
-    hold other files beside the model: they stay.
+    Every writer of models calls this before any work. A remote folder (gs:// and others) may
+    contain other files beside the model: they stay.
 
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
@@ -154,13 +154,13 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     found = _other_content(folder) if folder.is_dir() else "a file"
     if found:
         raise FileExistsError(
-            f"Expected {folder} to hold a model that use_st5 wrote, and nothing else, or to be "
-            f"empty: it would be replaced. Found {found}. Move that away, or choose another folder."
+            f"Expected {folder} to be empty or to contain only a model of use_st5, because it "
+            f"would be replaced. Found {found}. Move this away, or choose another folder."
         )
 
 
 def older_files(path: str | os.PathLike[str]) -> list[str] | None:
-    """The files of the model in a folder elsewhere, for `atomic_path`; None for one here.
+    """The files of the model in a remote folder, for `atomic_path`; None for a local folder.
 
     Raises:
         FileExistsError: The folder holds files, and none of them says that a model is there.
@@ -180,7 +180,7 @@ def _files_elsewhere(remote: str) -> list[str]:
             found = str(error)
     if names:
         raise FileExistsError(
-            f"Expected {remote} to hold a model that use_st5 wrote, or to be empty: it would be "
+            f"Expected {remote} to be empty or to contain a model of use_st5, because it would be "
             f"replaced. Found {found}. Choose another folder."
         )
     return []
@@ -194,7 +194,7 @@ def _read(path: str | Path) -> ModelManifest:
 
 
 def _other_content(folder: Path) -> str:
-    """What of a folder no model of use_st5 explains; empty where there is nothing."""
+    """Names in a folder that belong to no model of use_st5; empty if there are none."""
     manifest = None
     if (folder / SAVED_MODEL_FILE).is_file():
         with contextlib.suppress(ValueError):
@@ -250,6 +250,6 @@ def _check_links(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
             raise ValueError(
-                f"{path}: expected files of the model, found a link to {path.resolve()}. Where "
-                f"that is a file of the model, copy the folder with it first (cp -rL {folder})."
+                f"{path}: expected a file of the model, found a link to {path.resolve()}. Copy "
+                f"the folder with the linked files first, for example: cp -rL {folder} COPY"
             )

@@ -28,9 +28,9 @@ def refuse_after_fork() -> None:
         _started_in = os.getpid()
     elif _started_in != os.getpid():
         raise RuntimeError(
-            f"Expected a process of its own for TensorFlow, found a fork of process {_started_in}, "
-            "in which a model had been loaded: TensorFlow would hang here. Start the process by "
-            'multiprocessing.get_context("spawn"), or load models after the fork alone.'
+            f"Expected a process that is not a fork, found a fork of process {_started_in}, which "
+            "had loaded a model. TensorFlow would hang here. Start processes with "
+            'multiprocessing.get_context("spawn"), or load models only after the fork.'
         )
 
 
@@ -40,7 +40,7 @@ def refuse_unsaved_weights(model: Any, folder: Path) -> None:
     Reads the folder's weights once: a gigabyte takes a second or two.
 
     Raises:
-        ValueError: A weight in memory is none of the folder's.
+        ValueError: A weight in memory differs from the folder's.
     """
     variables = getattr(model, "variables", ())
     if not variables:
@@ -49,8 +49,8 @@ def refuse_unsaved_weights(model: Any, folder: Path) -> None:
     kept = {_digest(reader.get_tensor(key)) for key in reader.get_variable_to_dtype_map()}
     if any(_digest(variable.numpy()) not in kept for variable in variables):
         raise ValueError(
-            f"Expected the weights of {folder}, found others in memory: an encoder is pickled and "
-            "copied by its folder, which would lose them. Write them by encoder.save(new_folder) "
+            f"Expected the weights of {folder}, found changed weights in memory. Pickle and copy "
+            "store only the folder, so the changes would be lost. Call encoder.save(new_folder), "
             "and pickle use_st5.load(new_folder)."
         )
 

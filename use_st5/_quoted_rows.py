@@ -46,7 +46,7 @@ def quoted_rows(
             return
         except csv.Error as error:
             if counted.number - first >= _FEW_LINES:
-                counted.refuse(f"and the row is broken in line {counted.number} ({error})")
+                counted.refuse(f"the row has an error in line {counted.number} ({error})")
             if counted.number > first:
                 error = csv.Error(f"{error}; a row in lines {first} to {counted.number}")
             yield from [(number, error) for number in range(first, counted.number + 1)]
@@ -91,26 +91,28 @@ class _Lines:
         inside = self.number - self._first
         like = self._like_rows * (self.width - 1) >= COMMAS_OF_ROWS
         if like and self._like_rows >= _LIKE_ROWS * inside:
-            self._refuse_open("the lines behind it are rows themselves", line)
+            self._refuse_open("the lines after it look like rows", line)
         if inside > MOST_LINES:
-            self._refuse_open(f"not within {MOST_LINES:,} lines", line)
+            self._refuse_open(f"it is open for more than {MOST_LINES:,} lines", line)
         if self._size > csv.field_size_limit():
-            self._refuse_open(f"not within {csv.field_size_limit():,} characters", line)
+            self._refuse_open(
+                f"it is open for more than {csv.field_size_limit():,} characters", line
+            )
 
     def _refuse_open(self, what: str, line: str) -> NoReturn:
         """Refuses the row, whose quote is open before this line; says where it is closed."""
         while line.count('"') % 2 == 0:
             following = next(self._lines, None)
             if following is None:
-                self.refuse(f"{what}, and no line up to the last one, {self.number}, closes it")
+                self.refuse(f"{what}, and no line until the last one ({self.number}) closes it")
             line = following
             self.number += 1
-        self.refuse(f"{what}, and line {self.number} is the first to close it")
+        self.refuse(f"{what}, and line {self.number} closes it")
 
     def refuse(self, what: str) -> NoReturn:
         """Refuses the row and says why."""
         raise ValueError(
-            f"{self._where}:{self._first}: expected the quote that opens a field in this line to "
-            f"be closed soon; {what}. Close it in line {self._first}, and write a quote inside of "
-            'a quoted text twice (""). Texts of so many lines are read from .jsonl and .parquet.'
+            f"{self._where}:{self._first}: expected a closing quote for the field that opens in "
+            f"this line; {what}. Add the quote, and write a quote inside a quoted text twice "
+            '(""). Longer texts can be read from .jsonl and .parquet files.'
         )

@@ -157,8 +157,8 @@ def download(remote: str, local: Path) -> dict[str, _Copied]:
     sizes = {name: file.bytes for name, file in found.items()}
     if {name: each.bytes for name, each in copied.items()} != sizes or _listing(remote) != found:
         raise OSError(
-            f"{remote}: expected files that stay as they are, found that another process changed "
-            "them while they were copied. Try again when it has ended."
+            f"{remote}: expected files that do not change, found that another process changed "
+            "them during the copy. Run again when it has ended."
         )
     return copied
 
@@ -175,7 +175,7 @@ def upload_on_exit(path: str, *, older: Collection[str] | None = None) -> Iterat
         local = joined(Path(folder), PurePosixPath(path).name, where=path)
         yield local
         if not local.exists():
-            raise FileNotFoundError(f"Expected something to be written for {path}, found nothing.")
+            raise FileNotFoundError(f"Expected a file or folder to upload to {path}, found none.")
         upload(local, path, older=older)
 
 
@@ -216,7 +216,7 @@ def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> N
     others = {*_walked(files, path)}.difference(names if older is None else older)
     if mixed := sorted(others.intersection(names)):
         raise FileExistsError(
-            f"Expected {path} to hold no other files of the names that are written, found "
+            f"{path}: expected none of your files with the name of a new file, found "
             f"{', '.join(mixed)}. Move them away, or choose another folder."
         )
     moved = sorted(names, key=_carried_last)
@@ -312,8 +312,8 @@ def _read_swap(path: str) -> tuple[list[str], list[str]]:
     lists: Any = [record.get("files"), record.get("older")]
     if not all(isinstance(each, list) and {*map(type, each)} <= {str} for each in lists):
         raise ValueError(
-            f"{where}: expected the lists files and older, received others. Remove it, and write "
-            "the folder again."
+            f"{where}: expected the lists files and older, received something else. Remove this "
+            "file, and write the folder again."
         )
     new, older = (check_inner_names(each, where=path) for each in lists)
     return new, older
@@ -356,10 +356,13 @@ def _parsed(content: bytes, where: object) -> dict[str, Any]:
     try:
         record = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where}: expected JSON, received another text. Remove it.") from error
+        raise ValueError(
+            f"{where}: expected JSON, received another text. Remove this file."
+        ) from error
     found = record.get("format") if isinstance(record, dict) else None
     if found != _FORMAT:
-        later = ": a later use_st5 wrote it" if isinstance(found, int) and found > _FORMAT else ""
+        newer = isinstance(found, int) and found > _FORMAT
+        later = ": a newer version of use_st5 wrote it" if newer else ""
         raise ValueError(f"{where}: expected format {_FORMAT}, received {found!r}{later}.")
     return record
 
@@ -410,8 +413,7 @@ def _listing(remote: str) -> dict[str, _File]:
         new = {name: there.get(f"{_NEW}/{name}") or there[name] for name in moved}
     except KeyError as error:
         raise FileNotFoundError(
-            f"{remote}: expected {error} among the files that replace older ones, found none. "
-            "Write the folder again."
+            f"{remote}: expected the new file {error}, found none. Write the folder again."
         ) from error
     gone = {*moved, *older}
     return {name: file for name, file in plain.items() if name not in gone} | new
@@ -450,7 +452,9 @@ def _upload(files: ModuleType, local: Path, target: str) -> None:
         files.remove(target)
     sent = _copy(files, os.fspath(local), target).bytes
     if (arrived := files.stat(target).length) != sent:
-        raise OSError(f"{target}: expected {sent:,} bytes to be stored, found {arrived:,}.")
+        raise OSError(
+            f"{target}: expected {sent:,} bytes after the upload, found {arrived:,}. Run again."
+        )
 
 
 def _remove_empty(files: ModuleType, folder: str) -> None:
@@ -476,7 +480,7 @@ def _files_of_tensorflow(remote: str) -> ModuleType:
     if scheme not in known:
         raise ValueError(
             f"{remote}: expected a scheme that TensorFlow knows, "
-            f"{', '.join(f'{each}://' for each in sorted(known) if each)}; import the package that "
-            "brings another (tensorflow-io for s3:// and the like) before."
+            f"{', '.join(f'{each}://' for each in sorted(known) if each)}. For another scheme, "
+            "import its package first, such as tensorflow-io for s3://."
         )
     return files

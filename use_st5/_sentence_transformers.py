@@ -59,21 +59,21 @@ _WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "device": (
         (None, "cpu"),
-        "TensorFlow puts the model on the GPU that it sees: leave device out, and choose by the "
+        "TensorFlow uses the first GPU that it sees: leave device out, and choose the GPU with the "
         "environment variable CUDA_VISIBLE_DEVICES.",
     ),
-    "output_value": (("sentence_embedding",), "A SavedModel gives sentence vectors alone."),
-    # The numbers of a vector of length 1 would become 0 by `astype` alone.
+    "output_value": (("sentence_embedding",), "A SavedModel returns only sentence vectors."),
+    # `astype` alone would turn the numbers of a vector of length 1 to 0.
     "precision": (
         ("float32",),
         "For int8 write vectors = encoder.encode(texts); "
-        "codes = numpy.rint(vectors * (127 / abs(vectors).max())).astype(numpy.int8): one scale "
-        "for all changes no cosine. VectorIndex.build(..., kind='int8') searches such codes.",
+        "codes = numpy.rint(vectors * (127 / abs(vectors).max())).astype(numpy.int8). One scale "
+        "for all vectors does not change the cosines.",
     ),
     "prompt_name": ((None,), 'Write the prompt itself, such as prompt="query: ".'),
     "truncate_dim": ((None,), "Cut the vectors: encoder.encode(texts)[:, :dimensions]."),
     "pool": ((None,), 'Use multiprocessing.get_context("spawn"); encoders can be pickled.'),
-    "chunk_size": ((None,), "Leave it out; batch_size says how much is encoded at once."),
+    "chunk_size": ((None,), "Leave it out; batch_size is the number of texts encoded at once."),
 }
 
 

@@ -84,9 +84,9 @@ class TokenLimit:
             return
         if on_truncation == "error" and not self._known:
             raise ValueError(
-                'on_truncation="error": expected a model that can count tokens, or that cuts '
-                "nothing; this SavedModel is of another origin or of an older version of use_st5. "
-                "Export it again, or leave on_truncation out."
+                'on_truncation="error": expected a model that can count tokens or has no length '
+                "limit. This SavedModel is not from use_st5, or from an old version. Export it "
+                "again, or leave on_truncation out."
             )
         longer = self.longer(texts)
         if self.max_length is None or not len(longer):
@@ -112,6 +112,6 @@ def most_tokens(text: str) -> int:
 
 
 def truncation_news(count: int, total: int, max_length: int, *, what: str = "texts") -> str:
-    """How many texts a model does not read to their end, as the beginning of a sentence."""
+    """The number of texts that are longer than the model's limit, as the start of a sentence."""
     verb = "is" if count == 1 else "are"
     return f"{count:,} of {total:,} {what} {verb} longer than {max_length:,} tokens"

@@ -296,9 +296,9 @@ def _loaded_again(place: str, bundled: bool, identity: str) -> SentenceEncoder:
     encoder = load(bundled_folder(place) if bundled else place)
     if encoder.identity != identity:
         raise ValueError(
-            f"Expected the model in {encoder.folder} with the hash {identity[:12]}, which was "
-            f"pickled, found {encoder.identity[:12]}: the model was replaced and gives other "
-            "vectors. Restore the old model, or pickle the encoder again."
+            f"Expected the model in {encoder.folder} with the hash {identity[:12]}, as when it was "
+            f"pickled, found {encoder.identity[:12]}: the model was replaced. Restore the old "
+            "model, or pickle the encoder again."
         )
     return encoder
 

@@ -108,8 +108,8 @@ class TrainableEncoder:
         if tokenizer is None:
             kinds = [kind.__name__ for kind in family.tokenizers.values()]
             raise ValueError(
-                f"{preset}: expected a tokenizer, since its vocabulary is that of the training "
-                f"text: tokenizer={' or '.join(kinds)}(vocabulary)."
+                f"{preset}: expected a tokenizer, because its vocabulary comes from your text: "
+                f"tokenizer={' or '.join(kinds)}(vocabulary)."
             )
         model = family.fresh(preset, tokenizer, dtype=dtype, **changes)
         return cls(model, tokenizer, max_length=max_length or family.max_length)
@@ -148,7 +148,10 @@ class TrainableEncoder:
         source = local_source(source)
         if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():
             if pooling or vocabulary:
-                raise ValueError(f"{source} says pooling and vocabulary itself: leave them out.")
+                raise ValueError(
+                    f"{source}: expected no pooling and no vocabulary, because the model has them. "
+                    "Leave them out."
+                )
             return cls._of_saved_model(model_folder(source), dtype, max_length)
         return cls.of_checkpoint(
             open_checkpoint(source),
@@ -199,9 +202,9 @@ class TrainableEncoder:
         manifest = ModelManifest.read(folder)
         if manifest is None or manifest.family is None or manifest.tokenizer is None:
             raise ValueError(
-                f"Expected a SavedModel in {folder} that use_st5 0.2 or later exported from one of "
-                "its families, found one of another origin: it can be used (use_st5.load) and "
-                "fine-tuned (SavedModelLayer), but not made into a Keras model."
+                f"Expected a SavedModel in {folder} that use_st5 0.2 or later exported, found "
+                "another one. It can encode (use_st5.load) and be fine-tuned (SavedModelLayer), "
+                "but it cannot become a Keras model."
             )
         manifest.check_sizes(folder)
         family = family_named(manifest.family)
@@ -324,6 +327,7 @@ def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None
     moved = float(np.abs(encoder.encode(given) - expected).max())
     if not moved <= _TOLERANCE:
         raise ValueError(
-            f"{folder}: expected the Keras model to give the SavedModel's vectors, they differ by "
-            f"{moved:.2g}: use_st5.json and the SavedModel do not belong together. Export it again."
+            f"{folder}: expected equal vectors of the Keras model and the SavedModel, found a "
+            f"difference of {moved:.2g}: use_st5.json and the SavedModel do not belong together. "
+            "Export the model again."
         )

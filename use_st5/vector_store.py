@@ -192,9 +192,9 @@ class VectorStore:
                 _check_content(of_vectors, vectors, hashed)
             except Exception as error:  # NumPy's parser of headers raises what it stumbles over
                 raise ValueError(
-                    f"{of_keys}: expected keys, and in {of_vectors.name} a vector for each, as "
-                    f"long as the others ({error}). Remove both files: their texts are encoded "
-                    "anew. Each model needs a folder of its own."
+                    f"{of_keys}: expected keys, and one vector for each in {of_vectors.name}, all "
+                    f"of the same length ({error}). Remove both files: their texts are encoded "
+                    "again. Each model needs its own folder."
                 ) from error
             self._known.add(of_keys)
             self._remember(keys, vectors)

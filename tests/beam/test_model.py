@@ -62,7 +62,7 @@ def test_a_name_that_leads_elsewhere_is_refused(
     monkeypatch.setattr(ToyFileSystem, "root", tmp_path)
     (tmp_path / "evil").mkdir()
     (tmp_path / "evil" / "..\\..\\up.py").write_text("import this")
-    with pytest.raises(ValueError, match="toy://evil: expected names of files below it"):
+    with pytest.raises(ValueError, match="toy://evil: expected files inside this folder"):
         ModelSource.of("toy://evil")
 
 

@@ -105,18 +105,18 @@ ROWS = [f"question {n},answer {n}\n" for n in range(2, 3002)]
         # Nothing closes it: it would reach to the field limit, or the file's end.
         (
             {10: '"question 10,answer 10\n'},
-            r"a\.csv:10: .* no line up to the last one, 3001, closes",
+            r"a\.csv:10: .* no line until the last one .3001. closes",
         ),
-        ({2990: '"question,answer\n'}, r"a\.csv:2990: .* broken in line 3001"),
+        ({2990: '"question,answer\n'}, r"a\.csv:2990: .* error in line 3001"),
         # Much later a quote closes it, and what lies between would be one text.
         (
             {10: '"question 10,answer 10\n', 2900: 'question 2900",answer 2900\n'},
-            r"a\.csv:10: .*rows themselves, and line 2900 is the first to close it",
+            r"a\.csv:10: .*look like rows, and line 2900 closes it",
         ),
         # The next quoted field closes it, and breaks the row.
         (
             {10: '"question 10,answer 10\n', 25: '"Yes, 25",answer 25\n'},
-            r"a\.csv:10: .* the row is broken in line 25",
+            r"a\.csv:10: .* the row has an error in line 25",
         ),
     ],
 )

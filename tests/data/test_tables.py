@@ -97,7 +97,7 @@ def test_a_packed_file_and_its_damage(tmp_path: Path) -> None:
     assert table.read().num_rows == 999
     assert table.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"a\.tsv\.gz: the gzip file is damaged or cut off"):
+    with pytest.raises(ValueError, match=r"a\.tsv\.gz: expected a complete gzip file"):
         Table(path, {"text": "text"}).read()
 
 
