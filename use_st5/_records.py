@@ -87,8 +87,8 @@ def read_record(
         found = parse_record(content, _Versioned, where=where, remedy=remedy).format
         if found > version:
             raise ValueError(
-                f"{where}: $.format: expected {version}, received {found}: a later use_st5 wrote "
-                "it. Update use_st5."
+                f"{where}: $.format: expected {version}, received {found}: a newer version of "
+                "use_st5 wrote it. Update use_st5."
             )
         if found != version:
             raise ValueError(f"{where}: $.format: expected {version}, received {found}. {remedy}")

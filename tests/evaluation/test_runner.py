@@ -214,7 +214,7 @@ def test_refusals(data: Path, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"bad.json: \$.* Give a record that `use-st5 eval"):
             EvaluationRecord.read(bad)
     bad.write_text('{"format": 2}', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"received 2: a later use_st5 wrote it"):
+    with pytest.raises(ValueError, match=r"received 2: a newer version of use_st5 wrote it"):
         EvaluationRecord.read(bad)
     with pytest.raises(ValueError, match=r"main: expected one of \['a'\], received 'b'"):
         TaskResult("b", {"a": 1.0})

@@ -96,7 +96,7 @@ def test_a_run_has_a_format_and_that_of_version_0_2_none(tmp_path: Path) -> None
         begun(tmp_path / "m", settings=SETTINGS | {"seed": 1})
     begun(tmp_path / "m")  # It goes on.
     (work / "request.json").write_text(json.dumps(REQUEST | {"format": 2}))
-    with pytest.raises(ValueError, match=r"format: expected up to 1, received 2: a later use_st5"):
+    with pytest.raises(ValueError, match=r"format: expected up to 1, received 2: a newer version"):
         begun(tmp_path / "m")
 
 

@@ -164,7 +164,7 @@ def _begun(work: Path) -> dict[str, Any] | None:
     if found.format > _FORMAT:
         raise ValueError(
             f"{as_written(path)}: $.format: expected up to {_FORMAT}, received {found.format}: a "
-            "later use_st5 wrote it. Update use_st5."
+            "newer version of use_st5 wrote it. Update use_st5."
         )
     # A setting that an earlier version did not know was as it is by default.
     usual = _plain(FileArguments())
