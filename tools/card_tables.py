@@ -1,7 +1,7 @@
 """Prints the tables of a model's card, as Markdown, from the record of its evaluation.
 
 Run it as `python tools/card_tables.py evaluation/MODEL.json`; the record is what `use-st5 evaluate`
-writes for the groups sts, senteval, little_data, sentglue, pairs, geometry, weat and seat.
+writes for the groups sts, senteval, sentglue, pairs, geometry, weat and seat.
 """
 
 from __future__ import annotations

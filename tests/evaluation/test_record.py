@@ -72,7 +72,6 @@ def test_fields_of_another_kind(tmp_path: Path, changes: dict[str, Any], message
         ("sts_dice", {}, r"\$: expected the field quintiles"),
         ("sts_dice", {"details": {"quintiles": [[]]}}, r"quintiles\[0\]: expected object"),
         ("sts_sources", {"details": {"sources": {"a": {}}}}, "expected the field spearman"),
-        ("little_data_sst", {"details": {"curve": {}}}, r"\$.curve: expected array"),
         ("tatoeba", {"details": {"languages": ["de"]}}, r"\$.languages: expected object"),
         ("w", {"group": "weat", "details": {"categories": [1]}}, r"categories\[0\]: expected str"),
         ("w", {"group": "weat", "details": {"categories": ["a"]}}, "expected four categories"),

@@ -58,17 +58,6 @@ class _Sources(msgspec.Struct):
     sources: dict[str, _Source]
 
 
-class _Point(msgspec.Struct):
-    examples: Count
-    accuracy: float | None
-    std: float | None = None
-    draws: Count | None = None
-
-
-class _Curve(msgspec.Struct):
-    curve: list[_Point]
-
-
 class _Language(msgspec.Struct):
     name: str
     pairs: Count
@@ -92,7 +81,6 @@ class _Categories(msgspec.Struct):
 _DETAILS: dict[str, type] = {
     "sts_dice": _Quintiles,
     "sts_sources": _Sources,
-    "little_data_sst": _Curve,
     "tatoeba": _Languages,
     "weat": _Categories,
     "seat": _Categories,

@@ -15,7 +15,6 @@ _MODULES = (
     "classification",
     "probing",
     "pairs",
-    "little_data",
     "geometry",
     "bias",
     "translations",

@@ -135,16 +135,4 @@ def _language_tasks(about: Any) -> dict[str, dict[str, Any]]:
         tasks[f"bucc_{pair}"] = entry("bucc", f"BUCC {pair}", scores)
     for pair in ("ar-en", "es-es"):
         tasks[f"xsts_{pair}"] = entry("multilingual_sts", pair, {"spearman": about(0.7)})
-    curve = [
-        {
-            "examples": size,
-            "accuracy": about(0.75),
-            "std": 0.01 if draws > 1 else None,
-            "draws": draws,
-        }
-        for size, draws in ((1000, 5), (8000, 5), (67349, 1))
-    ]
-    tasks["little_data_sst"] = entry(
-        "little_data", "SST from little data", {"accuracy_1000": 0.75}, curve=curve
-    )
     return tasks

@@ -64,7 +64,7 @@ def test_each_data_file_stands_once_with_the_models_measured_on_it() -> None:
 VOID = {"meta", "img", "source", "link", "br", "input", "hr"}
 
 
-PLOTS = ["sts_dice", "sts_sources", "little_data", "tatoeba", "geometry", "weat", "seat"]
+PLOTS = ["sts_dice", "sts_sources", "tatoeba", "geometry", "weat", "seat"]
 
 
 class Page(HTMLParser):
@@ -125,7 +125,7 @@ def test_the_page_is_whole_and_needs_nothing_else(page: Page) -> None:
 def test_every_part_is_there(page: Page) -> None:
     found = {attrs["id"] for tag, attrs in page.tags if tag == "h2"}
     assert found == {
-        "overview", "sts", "senteval", "probing", "sentglue", "pairs", "little_data", "tatoeba",
+        "overview", "sts", "senteval", "probing", "sentglue", "pairs", "tatoeba",
         "bucc", "multilingual_sts", "geometry", "bias", "every-score", "repeat",
     }  # fmt: skip
 

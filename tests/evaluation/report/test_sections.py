@@ -84,7 +84,7 @@ def test_every_score_of_every_model_is_listed() -> None:
 def test_every_group_has_a_title_and_no_place_waits_for_an_unknown_task() -> None:
     assert {*sections._TITLES} == {*groups()}
     named = {*sections._STS, *sections._TRANSFER, *sections._PROBING, *sections._BUCC}
-    named |= {*sections._TRACKS, *sections._MONOLINGUAL, sections._CURVE}
+    named |= {*sections._TRACKS, *sections._MONOLINGUAL}
     assert named | {task for means in sections._OVERVIEW.values() for task in means} <= {
         *all_tasks()
     }

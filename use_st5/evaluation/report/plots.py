@@ -106,42 +106,6 @@ def source_plot(models: Sequence[Evaluated]) -> Plot | None:
     )
 
 
-def curve_plot(models: Sequence[Evaluated], curves: dict[int, dict[int, dict]]) -> Plot:
-    """Lines of accuracy over numbers of training examples."""
-    series = [
-        _curve_series(model, curves[model.position])
-        for model in models
-        if model.task("little_data_sst")
-    ]
-    sizes = sorted({x for one in series for x in one.x})
-
-    def draw(theme: Theme) -> charts.Figure:
-        axis = Axis("training examples", "accuracy × 100", log=True)
-        return charts.lines(theme, series, axis, _ticks(sizes))
-
-    return Plot(
-        "little_data",
-        "Accuracy on SST by number of training examples; vertical lines are ± one standard "
-        "deviation over draws.",
-        f"Lines of accuracy over {len(sizes)} numbers of training examples for "
-        f"{', '.join(one.label for one in series)}; the table has the numbers.",
-        draw,
-    )
-
-
-def _curve_series(model: Evaluated, curve: dict[int, dict]) -> Series:
-    points = [curve[size] for size in sorted(curve)]
-    y = [hundredfold(point["accuracy"]) for point in points]
-    stds = [hundredfold(point.get("std") or 0.0) for point in points]
-    return Series(
-        model.name,
-        tuple(point["examples"] for point in points),
-        tuple(y),
-        spread=tuple((mean - std, mean + std) for mean, std in zip(y, stds, strict=True)),
-        model=model.position,
-    )
-
-
 def _ticks(sizes: list[float]) -> dict[float, str]:
     """Names for the sizes, without those too near to the one before to be read."""
     ticks: dict[float, str] = {}

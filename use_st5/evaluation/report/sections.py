@@ -11,7 +11,6 @@ from use_st5.evaluation.report.plots import (
     Plot,
     bias_plot,
     categories,
-    curve_plot,
     dice_plot,
     geometry_plots,
     interval,
@@ -53,7 +52,6 @@ _PROBING = tuple(
         *("subject_number", "object_number", "odd_man_out", "coordination_inversion"),
     )
 )
-_CURVE = "little_data_sst"
 _BUCC = tuple(f"bucc_{language}-en" for language in ("de", "fr", "ru", "zh"))
 _XSTS = ("xsts_ar-ar", "xsts_ar-en", "xsts_es-es", "xsts_es-en", "xsts_tr-en")
 _TRACKS = (*_XSTS, "xsts_es-en-wmt", "xsts_en-en")
@@ -78,7 +76,6 @@ _TITLES = {
     "probing_mlp": "Probing (SentEval, one hidden layer)",
     "sentglue": "SentGLUE",
     "pairs": "Pair classification",
-    "little_data": "Learning from little data",
     "tatoeba": "Finding translations (Tatoeba)",
     "bucc": "Mining translations (BUCC)",
     "multilingual_sts": "Similarity in other languages",
@@ -255,7 +252,6 @@ def _classification(models: Sequence[Evaluated]) -> list[Section | None]:
             "How well the similarity of two embeddings tells related pairs from others.",
             [score_table(models, "pairs")],
         ),
-        _little_data(models),
     ]
 
 
@@ -301,58 +297,6 @@ def _languages_of(models: Sequence[Evaluated]) -> list[Section | None]:
             ],
         ),
     ]
-
-
-def _little_data(models: Sequence[Evaluated]) -> Section | None:
-    """The curve and its table."""
-    tasks = {name: task for name, task in tasks_of(models, "little_data").items() if name == _CURVE}
-    if not tasks:
-        return None
-    curves = {
-        model.position: {point["examples"]: point for point in task["details"]["curve"]}
-        for model in models
-        if (task := model.task(_CURVE))
-    }
-    sizes = sorted({size for curve in curves.values() for size in curve})
-    warnings = cautions(models, [_CURVE])
-    table = Table(
-        caption="Accuracy × 100 by number of training examples; ± is the standard deviation over "
-        "draws of the examples.",
-        corner="Model",
-        columns=tuple(Column(f"{size:,}") for size in sizes),
-        rows=tuple(_curve_rows(models, curves, sizes, bool(warnings))),
-        notes=tuple(protocol_notes(tasks)),
-        cautions=warnings,
-    )
-    return _section(
-        "little_data",
-        _TITLES["little_data"],
-        "What the embedding is worth where training examples are few: the accuracy of a classifier "
-        "on the frozen embeddings against the number of examples that it learns from (the "
-        "Universal Sentence Encoder paper's experiment).",
-        [table],
-        [curve_plot(models, curves)],
-    )
-
-
-def _curve_rows(
-    models: Sequence[Evaluated], curves: dict[int, dict[int, dict]], sizes: list[int], apart: bool
-) -> list[Row]:
-    columns = []
-    for size in sizes:
-        cells = [_curve_cell(curves.get(model.position, {}).get(size)) for model in models]
-        columns.append(cells if apart else mark_best(cells))
-    return model_rows(models, columns)
-
-
-def _curve_cell(point: dict | None) -> Cell:
-    if point is None:
-        return score_cell(None, "accuracy")
-    accuracy, std = point["accuracy"], point.get("std")
-    draws = point.get("draws") or 1
-    value = math.nan if accuracy is None else accuracy
-    small = f"± {std * 100:.2f}" if std is not None and draws > 1 else ""
-    return score_cell(value, "accuracy", small=small, note=f"mean of {draws} draws")
 
 
 def _tatoeba_tables(models: Sequence[Evaluated]) -> list[Table]:

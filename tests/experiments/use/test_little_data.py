@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.data.data_folder import DataFolder, MissingDataError
-from use_st5.evaluation.classification import TransferSample, TransferSet
-from use_st5.evaluation.classifiers import SklearnClassifier
-from use_st5.evaluation.little_data import (
-    TASKS,
+from experiments.use.little_data import (
     learning_curve,
     little_data_task,
 )
+from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation.classification import TransferSample, TransferSet
+from use_st5.evaluation.classifiers import SklearnClassifier
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import Progress, TaskContext
 from use_st5.vector_store import VectorCache
@@ -70,7 +69,7 @@ def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -
         seen.append((classifier.seed, train, len(dev), len(test)))
         return Found()
 
-    monkeypatch.setattr("use_st5.evaluation.little_data.split", record)
+    monkeypatch.setattr("experiments.use.little_data.split", record)
     learning_curve(encode, DATA, sizes=[50, 2000], draws=2, classifier=CLASSIFIER)
     assert [seed for seed, *_ in seen] == [3, 4, 3, 4]
     assert [len(train) for _, train, *_ in seen] == [50, 50, 2000, 2000]
@@ -173,7 +172,7 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
 
 
 def test_the_sizes_of_the_paper() -> None:
-    (task,) = TASKS
+    task = little_data_task()
     assert task.options["sizes"] == [1000, 2000, 4000, 8000, 16000, 32000]
     assert (task.name, task.group) == ("little_data_sst", "little_data")
     assert json.loads(json.dumps(task.options)) == task.options
