@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 # The process in which a model was first loaded; a forked child inherits the number.
 _started_in: int | None = None
@@ -45,6 +44,8 @@ def refuse_unsaved_weights(model: Any, folder: Path) -> None:
     variables = getattr(model, "variables", ())
     if not variables:
         return
+    import tensorflow as tf
+
     reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
     kept = {_digest(reader.get_tensor(key)) for key in reader.get_variable_to_dtype_map()}
     if any(_digest(variable.numpy()) not in kept for variable in variables):

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import tensorflow as tf
 
 from use_st5._sentences import length_sorted_batches
 
@@ -35,13 +34,20 @@ class TokenLimit:
         token_counts: Strings `[batch]`, of pairs two of these → int32 `[batch]`; None where the
             model cannot count them.
         known: Whether it is known which texts are cut.
+        batch_of: What `token_counts` takes of a list of strings; a string tensor by default.
     """
 
     def __init__(
-        self, max_length: int | None, token_counts: Callable[..., Any] | None, *, known: bool = True
+        self,
+        max_length: int | None,
+        token_counts: Callable[..., Any] | None,
+        *,
+        known: bool = True,
+        batch_of: Callable[[list[str]], Any] | None = None,
     ) -> None:
         self.max_length = max_length
         self._token_counts: Any = token_counts
+        self._batch_of = batch_of or _string_tensor
         self._known = known and (max_length is None or token_counts is not None)
 
     @classmethod
@@ -70,8 +76,8 @@ class TokenLimit:
         chosen = [rows[i] for i in asked]
         counts = np.zeros(len(chosen), np.int32)
         for batch in length_sorted_batches(chosen, sentences=_TEXTS, characters=_CHARACTERS):
-            given = [tf.constant([column[i] for i in asked[batch]]) for column in texts]
-            counts[batch] = self._token_counts(*given).numpy()
+            given = [self._batch_of([column[i] for i in asked[batch]]) for column in texts]
+            counts[batch] = np.asarray(self._token_counts(*given))
         return asked[counts > self.max_length]
 
     def report(self, texts: Sequence[str], on_truncation: OnTruncation) -> None:
@@ -98,6 +104,12 @@ class TokenLimit:
             f'{news}; the rest is not read. Split them, or pass on_truncation="ignore" or "error".',
             stacklevel=3,
         )
+
+
+def _string_tensor(texts: list[str]) -> Any:
+    import tensorflow as tf  # Models of other backends count without it.
+
+    return tf.constant(texts, tf.string)
 
 
 def most_tokens(text: str) -> int:

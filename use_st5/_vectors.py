@@ -44,6 +44,29 @@ def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.sum(u.astype(np.float64) * v, axis=1)
 
 
+def pairwise(u: np.ndarray, v: np.ndarray, *, metric: str = "cosine") -> np.ndarray:
+    """Similarity of every row of `u` `[n, dim]` with every row of `v` `[m, dim]`.
+
+    Args:
+        u: Vectors.
+        v: Vectors.
+        metric: "cosine", "angular" or "dot".
+
+    Returns:
+        float32 `[n, m]`; what zero rows give is that of `cosine`, `angular` and `dot`.
+
+    Raises:
+        ValueError: The metric is unknown.
+    """
+    similarity_by_name(metric)
+    if metric == "dot":
+        return (u.astype(np.float64) @ v.T.astype(np.float64)).astype(np.float32)
+    cosines = np.clip(unit_rows(u) @ unit_rows(v).T, -1.0, 1.0)
+    if metric == "angular":
+        cosines = 1.0 - np.arccos(cosines) / np.pi
+    return cosines.astype(np.float32)
+
+
 def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """The function called `metric`.
 

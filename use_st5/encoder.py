@@ -1,4 +1,4 @@
-"""Strings to vectors with an exported SavedModel."""
+"""Strings to vectors with an exported model."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
-import tensorflow as tf
 
-from use_st5 import similarity as similarities
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
-from use_st5._loading import check_finite_weights, load_saved_model, text_function
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, describe_files, read_card
-from use_st5._model_writer import write_again
 from use_st5._other_processes import refuse_after_fork, refuse_unsaved_weights
 from use_st5._progress import with_progress
 from use_st5._sentence_transformers import (
@@ -32,12 +28,13 @@ from use_st5._sentences import (
     one_or_many,
 )
 from use_st5._token_limit import OnTruncation, TokenLimit
-from use_st5._vectors import checked_vectors
+from use_st5._vectors import checked_vectors, pairwise, similarity_by_name
+from use_st5.engines import BACKENDS, Backend, open_engine
 
 OnEmpty = Literal["encode", "zero", "raise"]
 
-# The encoders in use, by folder and version; `_last` keeps the last ones in memory.
-_loaded: weakref.WeakValueDictionary[tuple[Path, int, int], SentenceEncoder] = (
+# The encoders in use, by folder, backend and version; `_last` keeps the last ones in memory.
+_loaded: weakref.WeakValueDictionary[tuple[Path, str, int, int], SentenceEncoder] = (
     weakref.WeakValueDictionary()
 )
 _last: collections.deque[SentenceEncoder] = collections.deque(maxlen=4)
@@ -56,11 +53,14 @@ class SentenceEncoder(SentenceTransformersNames):
 
     Args:
         folder: The SavedModel's folder.
+        backend: As for `load`.
 
     Attributes:
         folder: The SavedModel's folder.
+        backend: What runs the model.
         manifest: The description in `use_st5.json`; None for other SavedModels.
         model: The loaded SavedModel. Call it with strings; it has `variables` and `signatures`.
+            None with another backend than TensorFlow.
 
     Raises:
         FileNotFoundError: The folder contains no SavedModel.
@@ -70,9 +70,10 @@ class SentenceEncoder(SentenceTransformersNames):
         RuntimeError: This process was forked after a model was loaded.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        refuse_after_fork()
+    def __init__(self, folder: str | os.PathLike[str], *, backend: Backend = "tensorflow") -> None:
+        _check_choice("backend", backend, BACKENDS)
         self.folder = model_folder(folder)
+        self.backend = backend
         self.manifest = ModelManifest.read(self.folder)
         if self.manifest is not None:
             self.manifest.check_sizes(self.folder)
@@ -81,12 +82,28 @@ class SentenceEncoder(SentenceTransformersNames):
                     f"{self.folder}: expected a sentence encoder, found a model that compares "
                     "pairs of texts. Load it by use_st5.CrossEncoder.load."
                 )
+        self.model: Any = None
+        if backend == "tensorflow":
+            self._load_saved_model()
+            return
+        engine = open_engine(self.folder, self.manifest, backend)
+        self._run: Callable[[list[str]], np.ndarray] = engine.run
+        self._limit = TokenLimit(engine.max_length, engine.token_counts, batch_of=list)
+        self._dimension = engine.dimension
+
+    def _load_saved_model(self) -> None:
+        refuse_after_fork()
+        import tensorflow as tf  # Other backends do without.
+
+        from use_st5._loading import check_finite_weights, load_saved_model, text_function
+
         self.model = load_saved_model(self.folder)
         if self.manifest is not None:  # Other SavedModels may contain infinity in unused weights.
             check_finite_weights(self.model, self.folder)
         self._limit = TokenLimit.of_model(self.model, self.manifest)
-        self._embed = text_function(self.model)
-        static = self._embed.structured_outputs.shape
+        embed = text_function(self.model)
+        self._run = lambda texts: embed(tf.constant(texts, tf.string)).numpy()
+        static = embed.structured_outputs.shape
         self._dimension = static[1] if static.rank and static[1] else self._run(["a"]).shape[1]
 
     @property
@@ -153,8 +170,7 @@ class SentenceEncoder(SentenceTransformersNames):
             TypeError: An element is neither a string nor bytes (the message gives its index), or an
                 argument has the wrong type.
             ValueError: A text is empty (with `on_empty="raise"`) or too long (with
-                `on_truncation="error"`), an argument is out of range, or a keyword asks for
-                something that this method does not support.
+                `on_truncation="error"`), an argument is out of range, or not supported.
             RuntimeError: This process was forked after a model was loaded.
         """
         check_batch_size(batch_size)
@@ -164,15 +180,17 @@ class SentenceEncoder(SentenceTransformersNames):
         texts, single = one_or_many(sentences)
         empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
         texts = wishes.before(texts)
-        refuse_after_fork()
+        self._check_process()
         self._limit.report(texts, on_truncation)
+        if single:
+            return self._single(texts, wishes, zero=bool(empty))
         vectors = np.empty((len(texts), self.dimension), np.float32)
         batches = length_sorted_batches(texts, sentences=batch_size)
         show = wishes.show_progress if show_progress is None else show_progress
         for batch in with_progress(batches, len(texts), show):
             vectors[batch] = wishes.scaled(self._run([texts[i] for i in batch]))
         vectors[empty] = 0.0
-        return vectors[0] if single else vectors
+        return vectors
 
     def truncated(self, sentences: str | bytes | Iterable[str | bytes]) -> np.ndarray:
         """Returns the indices of the sentences that `encode` cuts.
@@ -184,7 +202,7 @@ class SentenceEncoder(SentenceTransformersNames):
             int64, in ascending order. Empty for models that cannot count tokens: SavedModels that
             are not from use_st5, and those from older versions.
         """
-        refuse_after_fork()
+        self._check_process()
         return self._limit.longer(one_or_many(sentences)[0])
 
     def similarity(
@@ -211,12 +229,12 @@ class SentenceEncoder(SentenceTransformersNames):
             ValueError: The metric is unknown, or the vectors have another shape than `[n,
                 dimension]`, or contain NaN or infinity.
         """
-        similarities.similarity_by_name(metric)
+        similarity_by_name(metric)
         left = self._vectors(a, "a")
         right = left if b is None else self._vectors(b, "b")
         if not len(left) or not len(right):
             return np.zeros((len(left), len(right)), np.float32)
-        return np.asarray(similarities.pairwise(left, right, metric=metric))
+        return pairwise(left, right, metric=metric)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model with its current weights and its card to a folder.
@@ -230,14 +248,30 @@ class SentenceEncoder(SentenceTransformersNames):
         Raises:
             FileExistsError: `path` exists and is not a model of use_st5.
             BlockingIOError: Another process is writing `path`.
+            ValueError: The encoder was loaded with another backend than TensorFlow.
         """
+        if self.model is None:
+            raise ValueError(
+                f"Expected an encoder of the backend 'tensorflow', this one has {self.backend!r}: "
+                f"its weights are those of {self.folder}. Copy the folder, or load the model with "
+                "backend='tensorflow'."
+            )
+        from use_st5._model_writer import write_again
+
         write_again(self.model, self.folder, path, dimension=self.dimension)
 
-    def __reduce__(self) -> tuple[Callable[..., SentenceEncoder], tuple[str, bool, str]]:
+    def __reduce__(self) -> tuple[Callable[..., SentenceEncoder], tuple[str, bool, str, Backend]]:
         refuse_unsaved_weights(self.model, self.folder)
         name = self.folder.name
         bundled = name in bundled_names() and bundled_folder(name).resolve() == self.folder
-        return _loaded_again, (name if bundled else str(self.folder), bundled, self.identity)
+        place = name if bundled else str(self.folder)
+        return _loaded_again, (place, bundled, self.identity, self.backend)
+
+    def _single(self, texts: list[str], wishes: Wishes, *, zero: bool) -> np.ndarray:
+        """The vector of one text `[dimension]`, without the work that batches need."""
+        if zero:
+            return np.zeros(self.dimension, np.float32)
+        return wishes.scaled(self._run(texts))[0].astype(np.float32, copy=False)
 
     def _vectors(self, given: Any, argument: str) -> np.ndarray:
         """Vectors `[n, dimension]`, from sentences or from vectors."""
@@ -247,12 +281,14 @@ class SentenceEncoder(SentenceTransformersNames):
             return np.atleast_2d(self.encode(given))
         return checked_vectors(given, self.dimension, argument)
 
-    def _run(self, texts: list[str]) -> np.ndarray:
-        """Encodes one batch in one call of the graph."""
-        return self._embed(tf.constant(texts, tf.string)).numpy()
+    def _check_process(self) -> None:
+        if self.backend == "tensorflow":
+            refuse_after_fork()
 
 
-def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
+def load(
+    name_or_folder: str | os.PathLike[str], *, backend: Backend = "tensorflow"
+) -> SentenceEncoder:
     """Loads a sentence encoder by name or from its folder.
 
     Each model is loaded once per process: a second call returns the same object, unless the model
@@ -265,12 +301,17 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
             "hf://ORG/NAME" and "hf://ORG/NAME@REVISION" of Hugging Face's hub,
             "kaggle://OWNER/MODEL/FRAMEWORK/VARIATION", or the URL of an archive. A checkpoint is
             converted once, into the cache (`use-st5 cache`).
+        backend: What runs the model. "tensorflow" runs every SavedModel. "onnx" starts in a second
+            and imports no TensorFlow: a USE-DAN runs in NumPy, a Transformer in ONNX Runtime (extra
+            `onnx`), both for models of use_st5 alone.
 
     Raises:
         FileNotFoundError: The name or folder does not exist, or the folder contains no SavedModel.
         OSError: The model could not be downloaded.
-        ValueError: The SavedModel is damaged, or does not turn strings into vectors.
-        ImportError: The SavedModel needs ops that no installed package has.
+        ValueError: The SavedModel is damaged, or does not turn strings into vectors, or the backend
+            does not run models of its family.
+        ImportError: The SavedModel needs ops that no installed package has, or the backend needs a
+            package that is not installed.
         RuntimeError: This process was forked after a model was loaded.
 
     Examples:
@@ -278,22 +319,25 @@ def load(name_or_folder: str | os.PathLike[str]) -> SentenceEncoder:
         >>> encoder.encode(["How old are you?", "What is your age?"]).shape
         (2, 512)
     """
-    refuse_after_fork()
+    if backend == "tensorflow":
+        refuse_after_fork()
     folder = model_folder(name_or_folder)
     status = (folder / SAVED_MODEL_FILE).stat()
-    version = (folder, status.st_mtime_ns, status.st_ino)
+    version = (folder, backend, status.st_mtime_ns, status.st_ino)
     encoder = _loaded.get(version)
     if encoder is None:
-        encoder = _loaded[version] = SentenceEncoder(folder)
+        encoder = _loaded[version] = SentenceEncoder(folder, backend=backend)
     if encoder in _last:
         _last.remove(encoder)
     _last.append(encoder)
     return encoder
 
 
-def _loaded_again(place: str, bundled: bool, identity: str) -> SentenceEncoder:
+def _loaded_again(
+    place: str, bundled: bool, identity: str, backend: Backend = "tensorflow"
+) -> SentenceEncoder:
     """Loads a pickled encoder, and checks that the model is still the same."""
-    encoder = load(bundled_folder(place) if bundled else place)
+    encoder = load(bundled_folder(place) if bundled else place, backend=backend)
     if encoder.identity != identity:
         raise ValueError(
             f"Expected the model in {encoder.folder} with the hash {identity[:12]}, as when it was "

@@ -65,7 +65,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEncoder:
     """The encoder that `use_st5.load` gives for every name but "absent"."""
     encoder = FakeEncoder()
 
-    def load(name: str) -> FakeEncoder:
+    def load(name: str, *, backend: str = "tensorflow") -> FakeEncoder:
         if name == "absent":
             raise FileNotFoundError("Expected a model,\nfound none.")
         return encoder

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from use_st5.cli.files import open_input, read_lines, sole_file
-from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
+from use_st5.cli.models import (
+    DEFAULT_MODEL,
+    BackendChoice,
+    BackendOption,
+    CountingEncoder,
+    ModelChoice,
+    ModelOption,
+    load_encoder,
+)
 from use_st5.cli.output import check_table_name, manual, say, waiting, write_table
 
 HELP = manual(
@@ -33,6 +41,7 @@ def bitext(
     second: Annotated[str, typer.Argument(metavar="SECOND", help="The other text file.")],
     to: Annotated[Path, typer.Option("--to", help="The file to write.")],
     model: ModelOption = DEFAULT_MODEL,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
     threshold: Annotated[float, typer.Option(help="The smallest margin.")] = 1.06,
     neighbours: Annotated[int, typer.Option(min=1, help="Nearest neighbours of the margin.")] = 4,
 ) -> None:
@@ -40,7 +49,7 @@ def bitext(
     check_table_name(to, option="--to")
     with sole_file(to):
         texts, others = _sentences(first), _sentences(second)
-        encoder = CountingEncoder(load_encoder(model))
+        encoder = CountingEncoder(load_encoder(ModelChoice(model, backend)))
         if len(encoder.languages) == 1:
             say(
                 f"warning: {encoder.name} knows one language, {encoder.languages[0]}. Pairs with a "

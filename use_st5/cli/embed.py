@@ -34,6 +34,9 @@ from use_st5.cli.embed_corpus import (
 from use_st5.cli.files import STDIN, open_input, open_seekable, read_lines, sole_file, survey
 from use_st5.cli.models import (
     DEFAULT_MODEL,
+    BackendChoice,
+    BackendOption,
+    ModelChoice,
     ModelOption,
     encode_counting,
     load_encoder,
@@ -100,6 +103,7 @@ def embed(
         typer.Option("--output", "-o", help="The file to write. Default: JSON lines to stdout."),
     ] = None,
     model: ModelOption = DEFAULT_MODEL,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
     form: Annotated[
         FormatOption | None,
         typer.Option("--format", help="Default: from the suffix of the output."),
@@ -122,17 +126,18 @@ def embed(
         corpus.embed(runner, output, form, model, batch_size=batch_size, overwrite=overwrite)
         return
     corpus.refuse_without_runner()
+    chosen = ModelChoice(model, backend)
     options = {} if batch_size is None else {"batch_size": batch_size}
     if output is None or output == STDIN:
-        _to_standard_output(source, model, form or FormatOption.JSONL, options)
+        _to_standard_output(source, chosen, form or FormatOption.JSONL, options)
         return
-    _to_named_file(source, Path(output), model, form, options, overwrite=overwrite)
+    _to_named_file(source, Path(output), chosen, form, options, overwrite=overwrite)
 
 
 def _to_named_file(
     source: str,
     output: Path,
-    model: str,
+    model: ModelChoice,
     form: FormatOption | None,
     options: dict[str, Any],
     *,
@@ -173,7 +178,7 @@ def embed_to_file(
     stream: IO[bytes],
     source: str,
     output: Path,
-    model: str,
+    model: ModelChoice,
     layout: Format,
     options: dict[str, Any],
 ) -> None:
@@ -185,7 +190,7 @@ def embedded(
     stream: IO[bytes],
     source: str,
     output: Path,
-    model: str,
+    model: ModelChoice,
     layout: Format,
     options: dict[str, Any],
     *,
@@ -252,7 +257,7 @@ def _run(
 
 
 def _to_standard_output(
-    source: str, model: str, layout: FormatOption, options: dict[str, Any]
+    source: str, model: ModelChoice, layout: FormatOption, options: dict[str, Any]
 ) -> None:
     if layout is not FormatOption.JSONL:
         raise typer.BadParameter(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from use_st5.cli.files import sole_file
+from use_st5.cli.models import BackendChoice, BackendOption
 from use_st5.cli.output import manual, print_table, say
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def evaluate(
         int | None,
         typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
     ] = None,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
     list_tasks: Annotated[bool, typer.Option("--list", help="Only list the tasks.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -107,13 +109,12 @@ def evaluate(
     with contextlib.ExitStack() as claims:
         if output is not None:
             claims.enter_context(_claimed(output, chosen))
-        encoder = named_encoder(model, batch_size=batch_size)
+        encoder = named_encoder(model, batch_size=batch_size, backend=backend)
         if output is None:
             output = _FOLDER / f"{_file_name(encoder.name)}.json"
             claims.enter_context(_claimed(output, chosen))
         kept = _cache_folder(encoder, cache, no_cache)
-        record = _run(encoder, chosen, data, seed=seed, cache=kept)
-        record = _with_skipped(record, skipped, data)
+        record = _with_skipped(_run(encoder, chosen, data, seed=seed, cache=kept), skipped, data)
         record.write(output)
     _tell(record, encoder, skipped, output, as_json=as_json)
 

@@ -11,7 +11,15 @@ from use_st5._files import sole_writer
 from use_st5._imports import require
 from use_st5.cli.embed import embedded
 from use_st5.cli.files import check_new, open_seekable, read_lines, writes_remote
-from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
+from use_st5.cli.models import (
+    DEFAULT_MODEL,
+    BackendChoice,
+    BackendOption,
+    CountingEncoder,
+    ModelChoice,
+    ModelOption,
+    load_encoder,
+)
 from use_st5.cli.output import manual, say, waiting
 
 if TYPE_CHECKING:
@@ -44,6 +52,7 @@ def index(
     ],
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     model: ModelOption = DEFAULT_MODEL,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
     kind: Annotated[
         str, typer.Option("--kind", metavar="[exact|hnsw]", help="The kind of index.")
     ] = "exact",
@@ -75,10 +84,11 @@ def index(
             if not texts:
                 raise ValueError(f"{source}: expected texts, one a line, received none")
             if vectors is not None:
-                _build(texts, vectors, to, model, chosen)
+                _build(texts, vectors, to, ModelChoice(model, backend), chosen)
                 return
             stream.seek(0)
-            _embed_and_build(stream, source, texts, to, model, chosen, batch_size)
+            named = ModelChoice(model, backend)
+            _embed_and_build(stream, source, texts, to, named, chosen, batch_size)
 
 
 def _checked_kind(kind: str) -> Kind:
@@ -101,7 +111,7 @@ def _embed_and_build(
     source: str,
     texts: list[str],
     to: Path,
-    model: str,
+    model: ModelChoice,
     kind: Kind,
     batch_size: int | None,
 ) -> None:
@@ -117,7 +127,7 @@ def _embed_and_build(
         job.discard()
 
 
-def _build(texts: list[str], vectors: Path, to: Path, model: str, kind: Kind) -> None:
+def _build(texts: list[str], vectors: Path, to: Path, model: ModelChoice, kind: Kind) -> None:
     from use_st5.search import VectorIndex
 
     rows = _mapped(vectors)

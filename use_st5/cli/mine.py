@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from use_st5.cli.files import sole_file
-from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, ModelOption, load_encoder
+from use_st5.cli.models import (
+    DEFAULT_MODEL,
+    BackendChoice,
+    BackendOption,
+    CountingEncoder,
+    ModelChoice,
+    ModelOption,
+    load_encoder,
+)
 from use_st5.cli.output import check_table_name, manual, say, waiting, write_table
 
 _COLUMNS = ("anchor", "positive", "negative")
@@ -32,6 +40,7 @@ def mine(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The pairs.")],
     to: Annotated[Path, typer.Option("--to", help="The file to write.")],
     model: ModelOption = DEFAULT_MODEL,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
     negatives: Annotated[int, typer.Option(min=1, help="Negatives of a pair at most.")] = 1,
     rank_from: Annotated[int, typer.Option(min=1, help="The first rank to use, from 1.")] = 1,
     rank_to: Annotated[int, typer.Option(min=1, help="The last rank to use.")] = 50,
@@ -52,7 +61,7 @@ def mine(
     with sole_file(to):
         source = open_source(file, task="pairs", columns=named_words("--column", column))
         pairs = [(row["anchor"], row["positive"]) for row in source]
-        encoder = CountingEncoder(load_encoder(model))
+        encoder = CountingEncoder(load_encoder(ModelChoice(model, backend)))
         with waiting(f"mining {len(pairs):,} pairs"):
             found = mine_hard_negatives(
                 encoder.encode,

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,6 +38,32 @@ ModelOption = Annotated[
         "--model", "-m", help="A bundled model's name, a folder, or hf://ORG/NAME and the like."
     ),
 ]
+
+
+class BackendOption(StrEnum):
+    """The values that `--backend` takes."""
+
+    TENSORFLOW = "tensorflow"
+    ONNX = "onnx"
+
+
+BackendChoice = Annotated[
+    BackendOption,
+    typer.Option("--backend", help="What runs the model; onnx starts without TensorFlow."),
+]
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The values of `--model` and `--backend`.
+
+    Attributes:
+        name: The name of a bundled model, or a folder.
+        backend: What runs it.
+    """
+
+    name: str
+    backend: BackendOption = BackendOption.TENSORFLOW
 
 
 def start_tensorflow() -> None:
@@ -115,16 +142,21 @@ def find_model(model: str | os.PathLike[str]) -> Path:
         return model_folder(model)
 
 
-def load_encoder(model: str) -> SentenceEncoder:
-    """Loads a model by name or folder; says what it is waiting for.
+def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
+    """Loads a model; says what it is waiting for.
+
+    Args:
+        model: Its name or folder, which TensorFlow runs unless a backend is chosen.
 
     Raises:
         FileNotFoundError: there is no such model.
-        ValueError: the folder holds something else.
+        ValueError: the folder holds something else, or the backend does not run it.
     """
-    start_tensorflow()
-    with waiting(f"loading {model}"):
-        return use_st5.load(model)
+    chosen = ModelChoice(model) if isinstance(model, str) else model
+    if chosen.backend is BackendOption.TENSORFLOW:
+        start_tensorflow()
+    with waiting(f"loading {chosen.name}"):
+        return use_st5.load(chosen.name, backend=chosen.backend.value)
 
 
 def encode_counting(
@@ -140,7 +172,7 @@ def say_truncated(
 ) -> None:
     """Prints how many texts of a command were cut, if any."""
     if count and encoder.max_length is not None:
-        from use_st5._token_limit import truncation_news  # With TensorFlow, which is there by now.
+        from use_st5._token_limit import truncation_news
 
         news = truncation_news(count, total, encoder.max_length, what=what)
         say(f"{news}; the rest was not read")
@@ -204,7 +236,12 @@ class NamedEncoder:
     say_truncated: Callable[[], None] = lambda: None
 
 
-def named_encoder(model: str, *, batch_size: int | None = None) -> NamedEncoder:
+def named_encoder(
+    model: str,
+    *,
+    batch_size: int | None = None,
+    backend: BackendOption = BackendOption.TENSORFLOW,
+) -> NamedEncoder:
     """Loads what the argument MODEL names.
 
     Args:
@@ -212,6 +249,7 @@ def named_encoder(model: str, *, batch_size: int | None = None) -> NamedEncoder:
             own as `FILE.py:NAME` or `package.module:NAME`. If NAME is a class, or has no `encode`,
             it is called without arguments and the result is taken.
         batch_size: Passed to `encode`; None: the encoder's own.
+        backend: What runs a model; an object of the user's own runs itself.
 
     Raises:
         FileNotFoundError: There is no such model or file.
@@ -221,7 +259,7 @@ def named_encoder(model: str, *, batch_size: int | None = None) -> NamedEncoder:
     place, _, name = model.rpartition(":")
     counting = None
     if not place or not name.isidentifier() or Path(model).exists():
-        encoder = load_encoder(model)
+        encoder = load_encoder(ModelChoice(model, backend))
         name = encoder.name
         counting = CountingEncoder(encoder)
     else:

@@ -11,7 +11,14 @@ import typer
 
 from use_st5._bundled import bundled_names
 from use_st5.cli.files import open_input, read_lines
-from use_st5.cli.models import DEFAULT_MODEL, CountingEncoder, load_encoder
+from use_st5.cli.models import (
+    DEFAULT_MODEL,
+    BackendChoice,
+    BackendOption,
+    CountingEncoder,
+    ModelChoice,
+    load_encoder,
+)
 from use_st5.cli.output import manual, print_table, waiting
 
 if TYPE_CHECKING:
@@ -57,6 +64,7 @@ def search(
         str | None,
         typer.Option("--model", "-m", help="Default: the index's; use_dan_en for a text file."),
     ] = None,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Finds the texts that are nearest to queries."""
@@ -68,7 +76,7 @@ def search(
     if not queries:
         raise ValueError(f"{file}: expected queries, one a line, received none")
     find = _in_index if Path(where).is_dir() else _in_file
-    name, count, found = find(where, queries, top_k, breadth, model)
+    name, count, found = find(where, queries, top_k, breadth, model, backend)
     if as_json:
         rows = [
             {
@@ -94,7 +102,12 @@ Found = tuple[str, int, list[list[Hit]]]  # name of the model, number of texts, 
 
 
 def _in_index(
-    where: str, queries: Sequence[str], top_k: int, breadth: int | None, model: str | None
+    where: str,
+    queries: Sequence[str],
+    top_k: int,
+    breadth: int | None,
+    model: str | None,
+    backend: BackendOption,
 ) -> Found:
     from use_st5.search import VectorIndex
 
@@ -104,7 +117,7 @@ def _in_index(
             f"{where}: expected --model with the folder of {index.model}, the model of this index; "
             "it is not a bundled model"
         )
-    encoder = CountingEncoder(load_encoder(model or index.model))
+    encoder = CountingEncoder(load_encoder(ModelChoice(model or index.model, backend)))
     with waiting(f"searching {len(index):,} texts"):
         scores, rows = index.search(encoder, queries, k=top_k, breadth=breadth)
     encoder.say_truncated()
@@ -116,7 +129,12 @@ def _in_index(
 
 
 def _in_file(
-    where: str, queries: Sequence[str], top_k: int, breadth: int | None, model: str | None
+    where: str,
+    queries: Sequence[str],
+    top_k: int,
+    breadth: int | None,
+    model: str | None,
+    backend: BackendOption,
 ) -> Found:
     if breadth is not None:
         raise typer.BadParameter("expected an index; WHERE is a file.", param_hint="--breadth")
@@ -124,7 +142,7 @@ def _in_file(
         texts = list(read_lines(stream, source=where))
     if not texts:
         raise ValueError(f"{where}: expected texts, one a line, received none")
-    encoder = CountingEncoder(load_encoder(model or DEFAULT_MODEL))
+    encoder = CountingEncoder(load_encoder(ModelChoice(model or DEFAULT_MODEL, backend)))
     from use_st5._vectors import unit_rows
     from use_st5.search import exact_search
 

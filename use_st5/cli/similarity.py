@@ -16,6 +16,9 @@ from use_st5._progress import progress_lines
 from use_st5.cli.files import check_file, open_input, read_lines, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
+    BackendChoice,
+    BackendOption,
+    ModelChoice,
     ModelOption,
     encode_counting,
     load_encoder,
@@ -76,6 +79,7 @@ def similarity(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     model: ModelOption = DEFAULT_MODEL,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
 ) -> None:
     """Compares texts."""
     given = [source for source in (texts or None, file, pairs) if source is not None]
@@ -86,9 +90,10 @@ def similarity(
             raise typer.BadParameter(
                 "expected texts or --file; --pairs has no matrix to draw.", param_hint="--heatmap"
             )
-        _pair_by_pair(_read_pairs(pairs), metric, model, as_json)
+        _pair_by_pair(_read_pairs(pairs), metric, ModelChoice(model, backend), as_json)
     else:
-        _all_against_all(_read_texts(texts or [], file), metric, model, heatmap, as_json)
+        chosen = ModelChoice(model, backend)
+        _all_against_all(_read_texts(texts or [], file), metric, chosen, heatmap, as_json)
 
 
 def _read_texts(texts: list[str], file: str | None) -> list[str]:
@@ -118,12 +123,12 @@ def _read_pairs(file: str) -> list[tuple[str, str]]:
 
 
 def _pair_by_pair(
-    pairs: Sequence[tuple[str, str]], metric: Metric, model: str, as_json: bool
+    pairs: Sequence[tuple[str, str]], metric: Metric, model: ModelChoice, as_json: bool
 ) -> None:
     encoder = load_encoder(model)
     import numpy as np
 
-    from use_st5.similarity import similarity_by_name
+    from use_st5._vectors import similarity_by_name
 
     texts = [text for pair in pairs for text in pair]
     with progress_lines(lambda: f"encoding {len(texts):,} texts"):
@@ -144,7 +149,7 @@ def _pair_by_pair(
 
 
 def _all_against_all(
-    texts: list[str], metric: Metric, model: str, heatmap: Path | None, as_json: bool
+    texts: list[str], metric: Metric, model: ModelChoice, heatmap: Path | None, as_json: bool
 ) -> None:
     if heatmap is not None:  # What is wrong with it is said before the model is loaded.
         _check_heatmap(heatmap, len(texts))

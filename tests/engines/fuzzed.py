@@ -1,0 +1,98 @@
+"""Texts that no one writes, for comparisons of tokenizers.
+
+`python -m tests.engines.fuzzed NUMBER [SEED]` compares so many of them with the graph's ids.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_LETTERS = [
+    *"abcdnotmerwl  ''\"\"``..,,:;()[]{}<>!?-#$%&@0123456789\t\n\x00\x7fSTIA",
+    *"ΣσΑİıßÉéñ\u2018\u2019\u201c\u201d\u2026\u2014\u00a0\u200b\ufeff\x91\x85中日٣\U00010400한\u0301",
+]
+_WORDS = [
+    *("wanna", "'tis", "'twas", "cannot", "gimme", "d'ye", "more'n", "gonna", "gotta", "don't"),
+    *("n't", "'s", "'ll", "...", "--", "``", "''", '"', "e.g.", "U.S.", "10,000", "3:45", "a,b"),
+    *("can't", "İ", "ΑΣ", "Lemme", "WANNA", ".", ".)", "'.\"", "<empty>", "the", "of", "in"),
+]
+
+
+def fuzzed_texts(number: int, seed: int = 0) -> list[str]:
+    """Texts of letters, of words that rules of the Treebank name, and of any code points."""
+    draw = random.Random(seed)
+    kinds = (_of_letters, _of_words, _of_words, _mixed, _of_code_points)
+    return [draw.choice(kinds)(draw) for _ in range(number)]
+
+
+def every_code_point(pattern: str) -> list[str]:
+    """A text for each code point, `{}` in the pattern."""
+    points = [*range(1, 0xD800), *range(0xE000, 0x110000)]
+    return [pattern.format(chr(point)) for point in points]
+
+
+def check_same_ids(ours: Any, flat: Any, texts: list[str], raw: list[Any] | None = None) -> None:
+    """Checks that ids are those of a tokenizer's graph.
+
+    Args:
+        ours: Texts → ids and starts.
+        flat: The graph: string `[batch]` → ids and rows.
+        texts: What to compare.
+        raw: The same as bytes, for the graph.
+    """
+    ids, rows = (each.numpy() for each in flat(texts if raw is None else raw))
+    starts = np.searchsorted(rows, np.arange(len(texts) + 1))
+    found = ours(texts)
+    if np.array_equal(ids, found.ids) and np.array_equal(starts, found.starts):
+        return
+    for place, text in enumerate(texts):
+        expected = ids[starts[place] : starts[place + 1]].tolist()
+        received = found.ids[found.starts[place] : found.starts[place + 1]].tolist()
+        assert received == expected, repr(text)
+
+
+def _of_letters(draw: random.Random) -> str:
+    return "".join(draw.choices(_LETTERS, k=draw.randrange(30)))
+
+
+def _of_words(draw: random.Random) -> str:
+    ends = ("", " ", "  ", ",")
+    return "".join(draw.choice(_WORDS) + draw.choice(ends) for _ in range(draw.randrange(10)))
+
+
+def _mixed(draw: random.Random) -> str:
+    kinds = (lambda: draw.choice(_LETTERS), lambda: draw.choice(_WORDS) + " ")
+    return "".join(draw.choice(kinds)() for _ in range(draw.randrange(25)))
+
+
+def _of_code_points(draw: random.Random) -> str:
+    ranges = ((1, 0xD800), (0xE000, 0x110000), (1, 0x300))
+    return "".join(chr(draw.randrange(*draw.choice(ranges))) for _ in range(draw.randrange(12)))
+
+
+def _main(number: int, seed: int = 0) -> None:
+    import tensorflow as tf
+
+    from use_st5._bundled import bundled_folder
+    from use_st5.engines.ngram_ids import NGramIds
+    from use_st5.tokenizers.ngram_tokenizer import VOCABULARY_ASSET, NGramTokenizer
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+
+    path = Path(bundled_folder("use_dan_en"), "assets", VOCABULARY_ASSET)
+    vocabulary = NGramVocabulary.load(path)
+    flat = tf.function(
+        NGramTokenizer(vocabulary).flat, input_signature=[tf.TensorSpec([None], tf.string)]
+    )
+    ours = NGramIds(vocabulary)
+    for start in range(0, number, 5000):
+        check_same_ids(ours.flat, flat, fuzzed_texts(5000, seed * number + start))
+    sys.stdout.write(f"{number:,} texts have the graph's ids\n")
+
+
+if __name__ == "__main__":
+    _main(*map(int, sys.argv[1:]))

@@ -1,0 +1,101 @@
+"""Variables read without TensorFlow, beside what TensorFlow reads; damaged files."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.toy_encoders import Toy, ToyT5
+from use_st5.engines.bundle import Bundle
+
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def check_same(folder: Path) -> None:
+    bundle = Bundle(folder)
+    reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
+    keys = {key.removesuffix(_VALUE) for key in reader.get_variable_to_shape_map() if _VALUE in key}
+    assert keys == {*bundle.names}
+    for key in keys:
+        found, expected = bundle.array(key), reader.get_tensor(key + _VALUE)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_all_variables(toy: Toy) -> None:
+    for folder in toy.folders.values():
+        check_same(folder)
+
+
+def test_all_variables_of_a_t5(toy_t5: ToyT5) -> None:
+    check_same(toy_t5.folder)
+
+
+def test_other_types_of_numbers_and_odd_shapes(tmp_path: Path) -> None:
+    root = tf.train.Checkpoint()
+    values = [np.array(7, np.int64), np.zeros((0, 3), np.float32), np.ones((2, 1, 2), np.float64)]
+    root.all = [tf.Variable(value) for value in values]
+    root.half = tf.Variable(tf.constant([1.5, -2.0, 3e38], tf.bfloat16))
+    root.many = [tf.Variable(float(number)) for number in range(300)]  # several blocks of an index
+    tf.saved_model.save(root, str(tmp_path))
+    bundle = Bundle(tmp_path)
+    for number, value in enumerate(values):
+        np.testing.assert_array_equal(bundle.array(f"all/{number}"), value)
+    np.testing.assert_array_equal(bundle.array("half"), root.half.numpy().astype(np.float32))
+    assert [bundle.array(f"many/{number}") for number in range(300)] == [*range(300)]
+    with pytest.raises(ValueError, match="holds no 'all/3'"):
+        bundle.array("all/3")
+
+
+@pytest.fixture
+def copied(toy_use_dan: Toy, tmp_path: Path) -> Path:
+    return shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "model")
+
+
+def _read_all(folder: Path) -> list[np.ndarray]:
+    bundle = Bundle(folder)
+    return [np.array(bundle.array(key)) for key in bundle.names]
+
+
+def test_a_damaged_index_is_refused(copied: Path) -> None:
+    """Whatever byte changes: a checksum finds it, but for one of the footer's, or it is unused."""
+    index = copied / "variables" / "variables.index"
+    content, before = index.read_bytes(), _read_all(copied)
+    draw = random.Random(0)
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << draw.randrange(8)
+        index.write_bytes(damaged)
+        try:
+            found = _read_all(copied)
+        except ValueError as error:
+            assert "again" in str(error)
+            continue
+        assert all(map(np.array_equal, found, before)), place
+
+
+@pytest.mark.parametrize("length", [0, 1, 47, 48, 200])
+def test_an_index_that_is_cut_short_is_refused(copied: Path, length: int) -> None:
+    index = copied / "variables" / "variables.index"
+    index.write_bytes(index.read_bytes()[:length])
+    with pytest.raises(ValueError, match="index.*again"):
+        Bundle(copied)
+
+
+def test_missing_files_and_short_data_are_refused(copied: Path) -> None:
+    data = copied / "variables" / "variables.data-00000-of-00001"
+    content = data.read_bytes()
+    data.write_bytes(content[:100])
+    with pytest.raises(ValueError, match="found 100 bytes"):
+        _read_all(copied)
+    data.unlink()
+    with pytest.raises(ValueError, match="found no such file"):
+        _read_all(copied)
+    (copied / "variables" / "variables.index").unlink()
+    with pytest.raises(FileNotFoundError, match="variables.index"):
+        Bundle(copied)

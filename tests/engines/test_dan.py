@@ -1,0 +1,74 @@
+"""A USE-DAN in NumPy, beside its SavedModel."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import use_st5
+from tests.engines.fuzzed import fuzzed_texts
+from tests.toy_encoders import Toy
+from use_st5._bundled import bundled_folder
+from use_st5.encoder import SentenceEncoder
+from use_st5.engines import dan
+
+TEXTS = ["How old are you?", "", " ", "the cat", "The cat sat on the mat. " * 300, "ﷺ naïve “q”"]
+
+
+def test_vectors_are_those_of_the_saved_model(toy_use_dan: Toy) -> None:
+    for folder in toy_use_dan.folders.values():
+        expected = SentenceEncoder(folder).encode([*TEXTS, *fuzzed_texts(500)])
+        found = SentenceEncoder(folder, backend="onnx").encode([*TEXTS, *fuzzed_texts(500)])
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_vectors_of_the_bundled_model() -> None:
+    texts = [*TEXTS, *fuzzed_texts(500)]
+    expected = use_st5.load("use_dan_en").encode(texts)
+    found = use_st5.load("use_dan_en", backend="onnx").encode(texts)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_model_that_was_saved_again(toy_use_dan: Toy, tmp_path: Path) -> None:
+    encoder = SentenceEncoder(toy_use_dan.folders["int8"])
+    encoder.save(tmp_path / "again")
+    found = SentenceEncoder(tmp_path / "again", backend="onnx").encode(TEXTS)
+    np.testing.assert_allclose(found, encoder.encode(TEXTS), atol=1e-5)
+
+
+def test_long_texts_are_read_in_pieces(toy_use_dan: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = SentenceEncoder(toy_use_dan.folders["int8"], backend="onnx")
+    expected = encoder.encode(TEXTS)
+    monkeypatch.setattr(dan, "_LONG", 10)
+    monkeypatch.setattr(dan, "_ROWS", 3)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+    monkeypatch.setattr(dan, "_LONG", 10**9)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+
+
+def test_an_unknown_activation_is_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
+    folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "model")
+    record = folder / "use_st5.json"
+    record.write_text(record.read_text("utf-8").replace('"tanh"', '"swish"'), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"expected an activation of .* found 'swish'"):
+        SentenceEncoder(folder, backend="onnx")
+
+
+@pytest.mark.process
+def test_a_fresh_process_imports_no_tensorflow(fresh_python: Callable[..., str]) -> None:
+    code = """
+import sys, use_st5
+encoder = use_st5.load("use_dan_en", backend="onnx")
+assert encoder.encode("How old are you?").shape == (512,)
+assert encoder.similarity(["a", "b"], metric="angular").shape == (2, 2)
+print(sorted({"tensorflow", "keras", "scipy", "pyarrow", "onnxruntime"} & {*sys.modules}))
+"""
+    assert fresh_python("-c", code).strip() == "[]"
+
+
+def test_the_file_is_the_bundled_one() -> None:
+    assert use_st5.load("use_dan_en", backend="onnx").folder == bundled_folder("use_dan_en")

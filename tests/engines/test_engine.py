@@ -1,0 +1,79 @@
+"""Which engine runs a model, and what an encoder with another backend does."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from tests.toy_encoders import Toy
+from use_st5.encoder import SentenceEncoder
+
+
+def test_what_an_encoder_knows(toy_use_dan: Toy, tmp_path: Path) -> None:
+    folder = toy_use_dan.folders["int8"]
+    one, other = use_st5.load(folder, backend="onnx"), use_st5.load(folder)
+    assert one is use_st5.load(folder, backend="onnx")
+    assert one is not other
+    assert (one.backend, other.backend, one.model) == ("onnx", "tensorflow", None)
+    for name in ("name", "identity", "dimension", "max_length", "card"):
+        assert getattr(one, name) == getattr(other, name)
+    assert one.truncated(["a b c"] * 3).tolist() == []
+    with pytest.raises(ValueError, match="Expected an encoder of the backend 'tensorflow'"):
+        one.save(tmp_path / "copy")
+
+
+def test_it_encodes_and_compares_as_with_tensorflow(toy_use_dan: Toy) -> None:
+    folder = toy_use_dan.folders["float32"]
+    one, other = SentenceEncoder(folder, backend="onnx"), SentenceEncoder(folder)
+    texts = ["the cat sat", "", "how old are you"]
+    for metric in ("cosine", "angular", "dot"):
+        np.testing.assert_allclose(
+            one.similarity(texts, metric=metric), other.similarity(texts, metric=metric), atol=1e-6
+        )
+    single = one.encode("the cat", normalize_embeddings=True)
+    assert (single.shape, single.dtype) == ((16,), np.float32)
+    np.testing.assert_array_equal(one.encode(" ", on_empty="zero"), np.zeros(16))
+    assert one.encode([]).shape == (0, 16)
+
+
+def test_a_pickle_has_the_backend(toy_use_dan: Toy) -> None:
+    encoder = use_st5.load(toy_use_dan.folders["int8"], backend="onnx")
+    again = pickle.loads(pickle.dumps(encoder))
+    assert again.backend == "onnx"
+    np.testing.assert_array_equal(again.encode("the cat"), encoder.encode("the cat"))
+
+
+def test_other_models_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
+    folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "other")
+    record = folder / "use_st5.json"
+    record.write_text(record.read_text("utf-8").replace('"use_dan"', '"other"'), encoding="utf-8")
+    with pytest.raises(ValueError, match="received a model of the family other.*tensorflow"):
+        SentenceEncoder(folder, backend="onnx")
+    root = tf.train.Checkpoint()
+    root.call = tf.function(lambda: tf.constant(1))
+    tf.saved_model.save(root, str(tmp_path / "foreign"))
+    with pytest.raises(ValueError, match=r"without use_st5.json"):
+        SentenceEncoder(tmp_path / "foreign", backend="onnx")
+    with pytest.raises(ValueError, match="Unknown backend: 'torch'"):
+        use_st5.load("use_dan_en", backend="torch")  # type: ignore[arg-type]
+
+
+@pytest.mark.process
+def test_commands_run_without_tensorflow(
+    fresh_python: Callable[..., str], repository: Path, tmp_path: Path
+) -> None:
+    without = repository / "tests" / "without_tensorflow.py"
+    (tmp_path / "texts.txt").write_text("How old are you?\nThe train is late.\n", "utf-8")
+    command = (without, repository / "use_st5" / "__main__.py")
+    texts = str(tmp_path / "texts.txt")
+    found = fresh_python(*command, "search", texts, "What is your age?", "--backend", "onnx")
+    assert found.splitlines()[1].endswith("How old are you?")
+    found = fresh_python(*command, "embed", texts, "--backend", "onnx")
+    assert len(found.splitlines()) == 2

@@ -1,0 +1,125 @@
+"""A USE-DAN in NumPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._model_manifest import ModelManifest
+from use_st5.engines.bundle import Bundle
+from use_st5.engines.ngram_ids import NGramIds
+from use_st5.engines.weights import check_shape, named_weights
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+
+_EPSILON = 1e-12
+# Rows of the table that are gathered at once: 2.6 MB of float32, which a processor's cache holds.
+_ROWS = 2048
+# Characters from which on a text is read a piece at a time.
+_LONG = 2**20
+_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": lambda x: np.tanh(x, out=x),
+    "relu": lambda x: np.maximum(x, 0.0, out=x),
+    "linear": lambda x: x,
+}
+
+
+class DANEngine:
+    """Runs a USE-DAN: the mean of a text's rows, then dense layers in residual blocks.
+
+    Args:
+        folder: The folder of its SavedModel.
+        manifest: What its `use_st5.json` says.
+
+    Raises:
+        ValueError: The folder's files do not belong together, or the activation is another one
+            than "tanh", "relu" or "linear".
+    """
+
+    max_length: int | None = None
+    token_counts: Callable[[list[str]], np.ndarray] | None = None
+
+    def __init__(self, folder: Path, manifest: ModelManifest) -> None:
+        config: dict[str, Any] = manifest.config["config"]
+        name = config["activation"]
+        if name not in _ACTIVATIONS:
+            raise ValueError(
+                f"{folder}: expected an activation of {sorted(_ACTIVATIONS)}, found {name!r}. Load "
+                "the model with backend='tensorflow'."
+            )
+        self._activation = _ACTIVATIONS[name]
+        self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
+        table, weights = named_weights(Bundle(folder), folder)
+        self._table = table
+        width, dims = config["embedding_dim"], config["hidden_dims"]
+        check_shape(folder, "embedding", table.shape, (self._ids.vocabulary.size, width))
+        self._blocks = []
+        for block in range(len(dims) // 2):
+            first, last = dims[2 * block : 2 * block + 2]
+            names = [f"hidden_{2 * block}", f"hidden_{2 * block + 1}", f"projection_{block}"]
+            shapes = [(width, first), (first, last), (width, last)]
+            found = [
+                weights(f"network/feed_forward/{name}/kernel", shape)
+                for name, shape in zip(names, shapes, strict=True)
+                if width != last or not name.startswith("projection")
+            ]
+            self._blocks.append(found)
+            width = last
+        self.dimension: int = width
+
+    def run(self, texts: list[str]) -> np.ndarray:
+        """The vectors of a batch of texts, float32 `[texts, dimension]`."""
+        mean = np.empty((len(texts), self._table.shape[1]), np.float32)
+        long = [row for row, text in enumerate(texts) if len(text) > _LONG]
+        if long:
+            short = [row for row in range(len(texts)) if len(texts[row]) <= _LONG]
+            for row in long:
+                mean[row] = self._mean(self._ids.of_long(texts[row]))
+            if short:
+                part = np.empty((len(short), mean.shape[1]), np.float32)
+                self._means([texts[row] for row in short], part)
+                mean[short] = part
+        else:
+            self._means(texts, mean)
+        return self._network(mean)
+
+    def _means(self, texts: list[str], mean: np.ndarray) -> None:
+        """Writes the mean of each text's rows, float32 `[texts, width]`."""
+        ids, starts = self._ids.flat(texts)
+        begins = starts.tolist()
+        first = 0
+        while first < len(texts):
+            last = max(first + 1, int(np.searchsorted(starts, begins[first] + _ROWS, "right")) - 1)
+            begin, end = begins[first], begins[last]
+            if end - begin > _ROWS:
+                parts = range(begin, end, _ROWS)
+                mean[first] = self._mean(ids[at : min(at + _ROWS, end)] for at in parts)
+                first = last
+                continue
+            rows, scales = self._table.rows(ids[begin:end])
+            for text in range(first, last):
+                at, to = begins[text] - begin, begins[text + 1] - begin
+                np.matmul(scales[at:to], rows[at:to], out=mean[text])
+                mean[text] *= 1.0 / (to - at)
+            first = last
+
+    def _mean(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
+        """The mean over all ids of a long text, summed up in float64."""
+        total, count = np.zeros(self._table.shape[1]), 0
+        for block in blocks:
+            for at in range(0, len(block), _ROWS):
+                rows, scales = self._table.rows(block[at : at + _ROWS])
+                total += scales @ rows
+            count += len(block)
+        return total / count
+
+    def _network(self, x: np.ndarray) -> np.ndarray:
+        for first, second, *projection in self._blocks:
+            branch = self._activation(self._activation(x @ first) @ second)
+            branch += x @ projection[0] if projection else x
+            x = branch
+        lengths = np.einsum("bd,bd->b", x, x)
+        x *= (1.0 / np.sqrt(lengths + np.float32(_EPSILON)))[:, None]
+        return x

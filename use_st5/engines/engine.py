@@ -1,0 +1,61 @@
+"""The contract of an engine, and which of them runs a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+
+from use_st5._model_manifest import ModelManifest
+
+Backend = Literal["tensorflow", "onnx"]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+
+
+class Engine(Protocol):
+    """Strings to vectors without TensorFlow.
+
+    Attributes:
+        dimension: Dimension of the vectors.
+        max_length: Most tokens of a text that are read; None: all.
+        token_counts: Texts → int64 `[texts]`, the tokens of each before any is cut; None where none
+            is.
+    """
+
+    dimension: int
+    max_length: int | None
+    token_counts: Callable[[list[str]], np.ndarray] | None
+
+    def run(self, texts: list[str]) -> np.ndarray:
+        """The vectors of a batch of texts, float32 `[texts, dimension]`."""
+        ...
+
+
+def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) -> Engine:
+    """The engine of a model.
+
+    Args:
+        folder: The folder of its SavedModel.
+        manifest: What its `use_st5.json` says.
+        backend: "onnx".
+
+    Raises:
+        ValueError: The SavedModel is of another origin, is damaged, or is of a family that has no
+            engine.
+        ImportError: A package that the engine needs is missing.
+    """
+    if manifest is None or manifest.family is None:
+        raise ValueError(
+            f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
+            "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
+        )
+    if manifest.family == "use_dan":
+        from use_st5.engines.dan import DANEngine
+
+        return DANEngine(folder, manifest)
+    raise ValueError(
+        f"{folder}: backend={backend!r} runs the family use_dan, received a model of the family "
+        f"{manifest.family}. Load it with backend='tensorflow'."
+    )

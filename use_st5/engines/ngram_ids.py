@@ -1,0 +1,181 @@
+"""The ids of `use_st5.tokenizers.ngram_tokenizer.NGramTokenizer`, without TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from use_st5.engines.farmhash import fingerprint64
+from use_st5.engines.ptb_tokens import normal, parts, pieces, tokens_of
+from use_st5.tokenizers.ngram_vocabulary import EMPTY_ID, FIRST_TERM_ID, NGramVocabulary
+
+# Parts of texts whose tokens are kept; some 10 MB.
+_KEPT = 2**16
+# Numbers of unknown words that are kept where unknown pairs have buckets.
+_MOST_WORDS = 2**20
+# Characters of a long text that are read at once.
+_PIECE = 2**20
+
+
+class Flat(NamedTuple):
+    """The ids of texts end to end.
+
+    Attributes:
+        ids: int64 `[terms]`.
+        starts: Where each text begins, int64 `[batch + 1]`, the number of ids last.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+
+
+class PartCache(dict[str, tuple[int, ...]]):
+    """The numbers of the tokens of each part of a text, found once; of bounded size.
+
+    Args:
+        numbers: Part → numbers.
+    """
+
+    def __init__(self, numbers: Callable[[str], tuple[int, ...]]) -> None:
+        super().__init__()
+        self._numbers = numbers
+
+    def __missing__(self, part: str) -> tuple[int, ...]:
+        if len(self) >= _KEPT:
+            self.clear()
+        found = self[part] = self._numbers(part)
+        return found
+
+    def of(self, found: Sequence[str]) -> Iterator[int]:
+        """The numbers of parts end to end."""
+        return chain.from_iterable(map(self.__getitem__, found))
+
+    def flat(self, texts: Sequence[str], *, empty: int) -> Flat:
+        """The numbers of texts end to end; `empty` for a text without tokens."""
+        numbers: list[int] = []
+        starts = [0]
+        for text in texts:
+            numbers += self.of(parts(normal(text)))
+            if len(numbers) == starts[-1]:
+                numbers.append(empty)
+            starts.append(len(numbers))
+        return Flat(np.array(numbers, np.int64), np.array(starts, np.int64))
+
+
+class NGramIds:
+    """Maps sentences to ids of unigrams and bi-grams, as `NGramTokenizer.flat` does.
+
+    Args:
+        vocabulary: The terms and their ids.
+    """
+
+    def __init__(self, vocabulary: NGramVocabulary) -> None:
+        self.vocabulary = vocabulary
+        # A token's number is its id. Unknown ones that may stand in a known pair, or whose pairs
+        # have buckets, have numbers of their own beyond all ids.
+        self._numbers = dict(
+            zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
+        )
+        self._spelled: list[str] = []
+        self._ids = np.arange(vocabulary.size)
+        pairs = [pair.split(" ") for pair in vocabulary.bigrams]
+        keys = np.array([(self._own(a) << 32) + self._own(b) for a, b in pairs], np.int64)
+        order = np.argsort(keys)
+        self._keys = np.append(keys[order], -1)
+        self._pair_ids = np.append(order + FIRST_TERM_ID + len(vocabulary.unigrams), -1)
+        self._cache = PartCache(self._of_part)
+        self._fixed = len(self._spelled)
+
+    def flat(self, texts: Sequence[str]) -> Flat:
+        """The ids of texts, end to end.
+
+        Args:
+            texts: Without lone surrogates.
+        """
+        self._forget()
+        numbers, starts = self._cache.flat(texts, empty=EMPTY_ID)
+        before = np.empty_like(numbers)
+        before[1:] = numbers[:-1]
+        before[starts[:-1]] = -1
+        ids, pairs = self._terms(numbers, before)
+        return Flat(ids, starts + pairs[starts])
+
+    def of_long(self, text: str) -> Iterator[np.ndarray]:
+        """The ids of a long text in blocks, each int64 `[terms]`, in bounded memory."""
+        text = normal(text)
+        last, start = -1, 0
+        for piece in pieces(text, _PIECE):
+            self._forget()
+            found = parts(piece, first=start == 0, last=start + len(piece) == len(text))
+            start += len(piece)
+            numbers = np.fromiter(self._cache.of(found), np.int64)
+            if len(numbers):
+                yield self._terms(numbers, np.append(last, numbers[:-1]))[0]
+                last = int(numbers[-1])
+        if last < 0:
+            yield np.array([EMPTY_ID])
+
+    def _terms(self, numbers: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ids of tokens, each behind that of the pair it ends; the pairs before each token."""
+        keys = (before << 32) + numbers
+        places = self._keys[:-1].searchsorted(keys)
+        has_pair = self._keys[places] == keys
+        pair_ids = self._pair_ids[places]
+        if self.vocabulary.bigram_buckets:
+            unknown = np.flatnonzero(~has_pair & (before >= 0))
+            for place in unknown.tolist():
+                pair_ids[place] = self._bucket_of_pair(int(before[place]), int(numbers[place]))
+            has_pair[unknown] = True
+        pairs = np.zeros(len(numbers) + 1, np.int64)
+        has_pair.cumsum(out=pairs[1:])
+        places = pairs[1:] + np.arange(len(numbers))
+        ids = np.empty(len(numbers) + pairs[-1], np.int64)
+        ids[places] = self._ids[numbers]
+        ids[places[has_pair] - 1] = pair_ids[has_pair]
+        return ids, pairs
+
+    def _of_part(self, part: str) -> tuple[int, ...]:
+        return tuple(map(self._number, tokens_of(part)))
+
+    def _number(self, token: str) -> int:
+        number = self._numbers.get(token)
+        if number is not None:
+            return number
+        return self._own(token) if self.vocabulary.bigram_buckets else self._bucket(token)
+
+    def _own(self, token: str) -> int:
+        """The number of a token that needs one of its own, where its id does not tell it."""
+        number = self._numbers.get(token)
+        if number is None:
+            number = self._numbers[token] = self.vocabulary.size + len(self._spelled)
+            self._spelled.append(token)
+            if number >= len(self._ids):
+                self._ids = np.append(self._ids, np.zeros(len(self._ids), np.int64))
+            self._ids[number] = self._bucket(token)
+        return number
+
+    def _bucket(self, token: str) -> int:
+        hashed = fingerprint64(token.encode()) % self.vocabulary.unigram_buckets
+        return self.vocabulary.unigram_bucket_id + hashed
+
+    def _bucket_of_pair(self, first: int, second: int) -> int:
+        pair = f"{self._spelling(first)} {self._spelling(second)}"
+        hashed = fingerprint64(pair.encode()) % self.vocabulary.bigram_buckets
+        return self.vocabulary.bigram_bucket_id + hashed
+
+    def _spelling(self, number: int) -> str:
+        if number >= self.vocabulary.size:
+            return self._spelled[number - self.vocabulary.size]
+        return self.vocabulary.unigrams[number - FIRST_TERM_ID]
+
+    def _forget(self) -> None:
+        """Gives up the numbers of unknown words when there are too many."""
+        if len(self._spelled) - self._fixed < _MOST_WORDS:
+            return
+        for word in self._spelled[self._fixed :]:
+            del self._numbers[word]
+        del self._spelled[self._fixed :]
+        self._cache.clear()

@@ -1,0 +1,90 @@
+"""The weights of a SavedModel by the names of their layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from use_st5.engines.bundle import Bundle
+
+Weights = Callable[[str, tuple[int, ...]], np.ndarray]
+
+
+class Table:
+    """A token table, float32 or int8 codes with a scale for each row.
+
+    Args:
+        codes: float32 or int8 `[rows, dim]`.
+        scales: float32 `[rows]`; None: 1 for each row.
+    """
+
+    def __init__(self, codes: np.ndarray, scales: np.ndarray | None = None) -> None:
+        self.shape: tuple[int, ...] = codes.shape
+        self._codes = codes
+        self._scales = np.ones(len(codes), np.float32) if scales is None else scales
+
+    def rows(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows without their scales, float32 `[ids, dim]`, and the scales, float32 `[ids]`."""
+        # Ids are below the number of rows: `take` need not check them.
+        codes = self._codes.take(ids, 0, mode="clip")
+        return codes.astype(np.float32, copy=False), self._scales.take(ids, mode="clip")
+
+
+def named_weights(bundle: Bundle, folder: Path) -> tuple[Table, Weights]:
+    """The token table of a model, and a function that finds its other weights by name and shape.
+
+    Args:
+        bundle: The variables of its SavedModel.
+        folder: Where they are from, for errors.
+
+    Raises:
+        ValueError: There is no table, or weights are NaN or infinite; the function raises it for a
+            weight that is missing or of another shape.
+    """
+    # The first part of a path is the name of the model.
+    keys = {path.partition("/")[2]: key for key, path in bundle.names.items() if "/" in path}
+    if "table_codes" in bundle.names:
+        codes, scales = bundle.array("table_codes"), np.array(bundle.array("table_scales"))
+        check_shape(folder, "table_scales", scales.shape, codes.shape[:1])
+        _check_finite(folder, "table_scales", scales)
+        table = Table(np.asarray(codes), scales)
+    else:
+        embeddings = np.asarray(bundle.array(keys.get("embedding/embeddings", "table")))
+        _check_finite(folder, "embedding", embeddings)
+        table = Table(embeddings)
+
+    def weight(name: str, shape: tuple[int, ...]) -> np.ndarray:
+        if name not in keys:
+            raise ValueError(
+                f"{folder}: expected a weight {name}, found none: use_st5.json and the variables "
+                "do not belong together. Export the model again."
+            )
+        found = np.array(bundle.array(keys[name]))
+        check_shape(folder, name, found.shape, shape)
+        _check_finite(folder, name, found)
+        return found
+
+    return table, weight
+
+
+def check_shape(folder: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Refuses a weight of another shape than the configuration says.
+
+    Raises:
+        ValueError: The shapes differ.
+    """
+    if tuple(found) != tuple(expected):
+        raise ValueError(
+            f"{folder}: expected {name} of the shape {list(expected)}, found {list(found)}: "
+            "use_st5.json and the variables do not belong together. Export the model again."
+        )
+
+
+def _check_finite(folder: Path, name: str, values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{folder}: expected finite weights, {name} holds NaN or infinity. Copy the model "
+            "again, or train it again with a smaller learning rate."
+        )
