@@ -154,7 +154,7 @@ def test_a_vocabulary_is_asked_for(t5x: Path, tmp_path: Path, use: Callable[...,
     assert "Expected a SentencePiece model" in done.stderr
     done = use("convert", str(t5x), *to, "--pooling", "decoder")
     assert done.exit_code == 1
-    assert "does not fit the model. Missing: decoder/decoder_norm/scale" in done.stderr
+    assert "expected the tensors of the model. Missing: decoder/decoder_norm/scale" in done.stderr
     done = use("convert", str(tmp_path / "nothing"), *to)
     assert done.exit_code == 1
     assert "nothing: expected a checkpoint, found nothing" in done.stderr

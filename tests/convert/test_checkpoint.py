@@ -67,7 +67,7 @@ def test_the_pooling_is_said_once(tmp_path: Path) -> None:
     write_json(tmp_path / "1" / "config.json", {"pooling_mode": "max"})
     told = open_checkpoint(tmp_path)
     assert told.pooling(None) == "max"
-    with pytest.raises(ValueError, match=r"modules.json says how the model pools: .* 'mean'"):
+    with pytest.raises(ValueError, match=r"modules.json: expected no pooling .* 'mean'"):
         told.pooling("mean")
 
 

@@ -78,7 +78,7 @@ def test_a_dense_layer_with_a_bias(tmp_path: Path) -> None:
     write(tmp_path, "Transformer", "Pooling", "Dense", bias=False)
     without = read_modules(tmp_path).dense
     assert without is not None
-    with pytest.raises(ValueError, match=r"Left over: linear.bias\."):
+    with pytest.raises(ValueError, match=r"Unknown: linear.bias\."):
         without.check(4)
 
 

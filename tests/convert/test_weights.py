@@ -61,7 +61,7 @@ def test_tensors_and_transposed_tensors(
 def test_nothing_is_read_before_everything_fits() -> None:
     mapping = {"a": target(2), "b": target(3), "c": target(1)}
     source = Arrays(a=np.ones(2), b=np.ones(4), d=np.ones(1), e=np.ones(1))
-    message = r"Missing: c. Of another shape: b: expected \[3\], found \[4\]. Left over: d\."
+    message = r"Missing: c. Other shapes: b: expected \[3\], found \[4\]. Unknown: d\."
     with pytest.raises(ValueError, match=message):
         assign_weights(mapping, source, left_out=lambda name: name == "e")
     assert not source.read_names

@@ -68,7 +68,7 @@ def test_alternative_names_are_tried_in_order(tmp_path: Path) -> None:
         ("a.tsv", "x\tX\tx\n1\t2\t3\n", "one column 'x', found 3 of that name: 'x', 'X', 'x'"),
         ("a.csv", "y,x,x\n1,2,3\n", "one column 'x', found 2 of that name: 'x', 'x'"),
         ("a.jsonl", '{"x": "1", "x": "2"}\n', "a.jsonl:1: the key 'x' occurs twice"),
-        ("b.jsonl", '{"x": "1", "X": "2"}\n', "b.jsonl:1: 'x' and 'X' are one column"),
+        ("b.jsonl", '{"x": "1", "X": "2"}\n', "b.jsonl:1: 'x' and 'X' name the same column"),
     ],
 )
 def test_a_column_that_is_read_stands_there_once(

@@ -282,7 +282,7 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
     config = toy.model.get_config()
     field = "num_embeddings" if "num_embeddings" in config["config"] else "vocabulary_size"
     shape = {**config["config"], field: rows - 1}
-    with pytest.raises(ValueError, match=f"{rows} ids, but the model's table has {rows - 1} rows"):
+    with pytest.raises(ValueError, match=f"at most {rows - 1} ids, .* received {rows} ids"):
         export(type(toy.model).from_config({**config, "config": shape}))
     with pytest.raises(ValueError, match="'int8'. Expected one of .'float32',. for a Sequential"):
         export(keras.Sequential(), precision="int8")

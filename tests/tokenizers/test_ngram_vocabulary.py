@@ -80,5 +80,5 @@ def test_cut_and_altered_files_are_refused(tmp_path: Path) -> None:
             NGramVocabulary.load(path)
     for whole, altered in ((b"unigram_buckets=3", b"unigram_buckets=0"), (b"\nthe\n", b"\nt e\n")):
         path.write_bytes(content.replace(whole, altered))
-        with pytest.raises(ValueError, match=r"vocabulary.txt: Expected .* build it anew\."):
+        with pytest.raises(ValueError, match=r"vocabulary.txt: Expected .* build it again\."):
             NGramVocabulary.load(path)

@@ -111,7 +111,7 @@ def test_damaged_files(content: bytes, message: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [gzip.compress(text(header=False))[:-9], b"the 1 2 3\n"])
 def test_damaged_gzip_files(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "vectors.gz").write_bytes(content)
-    with pytest.raises(ValueError, match="vectors.gz: expected a whole gzip file"):
+    with pytest.raises(ValueError, match="vectors.gz: expected a complete gzip file"):
         WordVectors.load(tmp_path / "vectors.gz")
 
 

@@ -85,7 +85,7 @@ def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:
     rows = list(source)
     assert (len(rows), rows[3]["score"]) == (30, 0.3)
     assert source.report.offences == [
-        f"{path}:32: 'score' is no number: 'much'",
+        f"{path}:32: 'score' is not a number: 'much'",
         f"{path}:33: no text in 'sentence1'",
     ]
     path.write_text("sentence1\tsentence2\tscore\na\tb\t1\nc\td\tnan\n")
@@ -100,7 +100,7 @@ def test_a_score_beyond_all_numbers_is_a_bad_row(score: str, tmp_path: Path) -> 
     path.write_text("".join(row % value for value in [*map(str, range(9)), score, "7"]))
     source = open_source(path)
     assert [each["score"] for each in source] == [*range(9), 7]
-    assert source.report.offences == [f"{path}:10: 'score' is no finite number"]
+    assert source.report.offences == [f"{path}:10: 'score' is not a finite number"]
 
 
 def test_rows_that_are_all_bad_are_not_an_empty_file(tmp_path: Path) -> None:

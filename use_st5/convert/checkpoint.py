@@ -79,8 +79,8 @@ class Checkpoint:
             return asked
         if asked is not None:
             raise ValueError(
-                f"{self.where / MODULES} says how the model pools: expected no other pooling "
-                f"beside it, received {asked!r}."
+                f"{self.where / MODULES}: expected no pooling as an argument, because this file "
+                f"sets it, received {asked!r}. Leave it out."
             )
         return self.modules.pooling
 

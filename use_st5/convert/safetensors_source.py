@@ -52,8 +52,8 @@ class SafetensorsSource(WeightSource):
             self._read_header(file)
         if missing := sorted(set(files) - set(self._homes) - {""}):
             raise ValueError(
-                f"{self._folder / INDEX}: expected every tensor it names in its shard, "
-                f"{len(missing)} are not there, {missing[0]!r} among them."
+                f"{self._folder / INDEX}: expected each tensor in the shard that this file names, "
+                f"found {len(missing)} missing, such as {missing[0]!r}. {_AGAIN}"
             )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -109,17 +109,21 @@ class SafetensorsSource(WeightSource):
         files = {name: self._folder / file for name, file in names.items()}
         for file in files.values():
             if file.parent != self._folder:
-                raise ValueError(f"{index}: expected names of files beside it, found {file}.")
+                raise ValueError(
+                    f"{index}: expected files in the same folder, found {file}. {_AGAIN}"
+                )
             if not file.is_file():
-                raise FileNotFoundError(f"{file}: expected a shard that {INDEX} names.")
+                raise FileNotFoundError(
+                    f"{file}: expected this shard of {INDEX}, found none. {_AGAIN}"
+                )
         return files
 
     def _nothing_here(self) -> str:
         message = f"{self._folder}: expected {SINGLE} or {INDEX}, found neither."
         if [*self._folder.glob("*.bin")]:
             message += (
-                " Loading its .bin files would run code from them, so use_st5 does not: save the "
-                "model with safetensors (transformers: model.save_pretrained(folder))."
+                " use_st5 does not load .bin files, because they can run code. Save the model with "
+                "safetensors (transformers: model.save_pretrained(folder))."
             )
         return message
 

@@ -315,8 +315,8 @@ _GZIP_OR_ZLIB = 47
 _MOST_DEFLATED = 1032
 
 _REMEDY = (
-    "Expected is an array as T5X stores it: Zarr 2, chunks no larger than the array, in plain "
-    "bytes or gzip."
+    "T5X writes arrays as Zarr 2, with chunks that are not larger than the array, as plain bytes "
+    "or gzip. Copy the checkpoint again."
 )
 
 Lengths = Annotated[list[Positive], msgspec.Meta(min_length=1, max_length=32)]
@@ -325,8 +325,8 @@ Lengths = Annotated[list[Positive], msgspec.Meta(min_length=1, max_length=32)]
 class ZarrArray:
     """A folder with `.zarray` and a file for each chunk (`0.0`, `1.0` …), plain or gzip.
 
-    T5X writes no more of Zarr than that, which this reads; the packages zarr and tensorstore would
-    bring compressors of native code that no T5X checkpoint uses.
+    T5X uses no more of Zarr than this. The packages zarr and tensorstore would add compressors in
+    native code, which no T5X checkpoint uses.
 
     Args:
         folder: The folder.
@@ -350,7 +350,7 @@ class ZarrArray:
         self._compressed = metadata.compressor is not None
         self._separator = metadata.dimension_separator
         if wrong := metadata.wrong():
-            raise ValueError(f"{path}: expected another layout, its {wrong[0]}. {_REMEDY}")
+            raise ValueError(f"{path}: expected a layout of T5X, found {wrong[0]}. {_REMEDY}")
         try:
             self.dtype = number_dtype(metadata.dtype)
         except ValueError as error:
@@ -395,7 +395,9 @@ class ZarrArray:
             path = self._path(numbers)
             # Zarr leaves out chunks of nothing but the fill value; weights are never that.
             if not path.is_file():
-                raise FileNotFoundError(f"{path}: expected a chunk of the array. Copy it again.")
+                raise FileNotFoundError(
+                    f"{path}: expected a chunk of the array, found no file. Copy it again."
+                )
             size = path.stat().st_size
             if not smallest <= size <= self._largest_file():
                 raise ValueError(

@@ -188,8 +188,8 @@ def check_shapes(
     left_over = [name for name in sorted(set(shapes) - set(expected)) if not left_out(name)]
     if missing or wrong or left_over:
         raise ValueError(
-            f"{source.where} does not fit the model. Missing: {listed(missing)}. "
-            f"Of another shape: {listed(wrong)}. Left over: {listed(left_over)}."
+            f"{source.where}: expected the tensors of the model. Missing: {listed(missing)}. "
+            f"Other shapes: {listed(wrong)}. Unknown: {listed(left_over)}."
         )
     source.check_stored(expected)
 

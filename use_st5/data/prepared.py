@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _HEADER = "prepared.json"
-_AGAIN = "Prepare the examples anew."
+_AGAIN = "Prepare the examples again."
 # The tokenizer's ids of these tell whether it still does what it did: words, a repeated one, an
 # unknown one, punctuation, contractions, numbers, other scripts, nothing.
 _PROBE = [
@@ -97,8 +97,8 @@ def prepare(
         if reuse:
             return open_prepared(folder, columns=columns, tokenizer=tokenizer)
         raise FileExistsError(
-            f"{folder} exists. Remove it to prepare the examples anew, or pass reuse=True to use "
-            "what it holds."
+            f"{folder}: expected no such folder, found one. Remove it, or pass reuse=True to use "
+            "its arrays."
         )
     with atomic_path(folder) as temporary:
         temporary.mkdir()
@@ -266,8 +266,8 @@ def _array(
     except KeyError:
         keys = next(sorted(example) for example in chunk if key not in example)
         raise ValueError(
-            f"{place}: an example has no key {key!r}; its keys are {keys}. "
-            "Name the right one by PreparedColumn(key=…)."
+            f"{place}: expected the key {key!r} in each example, found an example with {keys}. "
+            "Name the right key with PreparedColumn(key=…)."
         ) from None
     try:
         return column.array(values, tokenizer)
@@ -294,8 +294,7 @@ def _read_header(folder: Path) -> _Header:
     path = folder / _HEADER
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder}: expected a folder made by use_st5.data.prepared.prepare, "
-            f"found no {_HEADER} in it."
+            f"{folder}: expected a folder of use_st5.data.prepare, found no {_HEADER} in it."
         )
     return read_record(path, _Header, remedy=_AGAIN, version=_FORMAT)
 
@@ -305,10 +304,11 @@ def _check_same(folder: Path, what: str, found: dict[str, Any], wanted: dict[str
         return
     names = [key for key in {**found, **wanted} if found.get(key) != wanted.get(key)]
     raise ValueError(
-        f"{folder} was made with another {what} (they differ in {', '.join(names)}).\n"
-        f"  the folder: {json.dumps(found, ensure_ascii=False)}\n"
-        f"  wanted now: {json.dumps(wanted, ensure_ascii=False)}\n"
-        "Prepare the examples anew in another folder, or go back to what the folder was made with."
+        f"{folder}: expected the {what} that made this folder, received another one (they differ "
+        f"in {', '.join(names)}).\n"
+        f"  expected: {json.dumps(found, ensure_ascii=False)}\n"
+        f"  received: {json.dumps(wanted, ensure_ascii=False)}\n"
+        f"Prepare the examples in another folder, or use the {what} of this one."
     )
 
 

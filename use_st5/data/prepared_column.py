@@ -39,8 +39,11 @@ class PreparedColumn:
             raise ValueError(f"kind: expected one of {[*COLUMN_KINDS]}, received {self.kind!r}.")
         of_text = COLUMN_KINDS[self.kind].of_text
         if of_text != (self.max_tokens is not None):
-            needs = "needs" if of_text else "must not have"
-            raise ValueError(f"A column of kind {self.kind!r} {needs} max_tokens.")
+            wanted = "expected a number" if of_text else "expected None"
+            raise ValueError(
+                f"max_tokens: {wanted} for a column of kind {self.kind!r}, received "
+                f"{self.max_tokens}."
+            )
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ValueError(f"max_tokens: expected 1 or more, received {self.max_tokens}.")
 

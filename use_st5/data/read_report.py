@@ -63,7 +63,7 @@ class ReadReport:
             raise ValueError(
                 f"{source}: {self.malformed_share:.2%} of the rows are malformed, more than "
                 f"max_malformed={max_malformed:.2%}. Expected {expects}. Received:\n{self}\n"
-                "Mend the data, or raise max_malformed to leave these rows out."
+                "Correct the rows, or raise max_malformed to skip them."
             )
 
     def __str__(self) -> str:

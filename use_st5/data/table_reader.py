@@ -133,7 +133,9 @@ class TableReader(Reader):
             if found:
                 values[key] = folded[found[0]]
                 if len(folded) < len(row) and (same := _alike(found[0], row))[1:]:
-                    return MalformedRowError(f"{' and '.join(map(repr, same))} are one column")
+                    return MalformedRowError(
+                        f"{' and '.join(map(repr, same))} name the same column"
+                    )
         return values
 
     def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -438,11 +438,11 @@ def _number(value: Any, key: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise MalformedRowError(f"{key!r} is no number: {value!r:.40}") from None
+        raise MalformedRowError(f"{key!r} is not a number: {value!r:.40}") from None
     except OverflowError:  # A whole number of JSON has any number of digits.
         number = math.inf
     if not math.isfinite(number):
-        raise MalformedRowError(f"{key!r} is no finite number")
+        raise MalformedRowError(f"{key!r} is not a finite number")
     return number
 
 

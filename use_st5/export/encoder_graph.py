@@ -250,7 +250,7 @@ def _regularization(variable: keras.Variable) -> Callable[[], tf.Tensor]:
 def _check_vocabulary(tokenizer: Tokenizer, *, rows: int) -> None:
     if tokenizer.vocabulary.size > rows:
         raise ValueError(
-            f"The vocabulary has {tokenizer.vocabulary.size} ids, but the model's table has "
-            f"{rows} rows. Export with the vocabulary of the training, or build the model with as "
-            "many rows as vocabulary.size says."
+            f"Expected a vocabulary of at most {rows} ids, the rows of the model's table, received "
+            f"{tokenizer.vocabulary.size} ids. Export with the vocabulary of the training, or "
+            "build the model with vocabulary.size rows."
         )

@@ -258,13 +258,14 @@ def _check_pieces(pieces: Mapping[str, int]) -> None:
         )
     if len({*pieces.values()}) < len(pieces) or max(pieces.values()) >= _MOST_IDS:
         raise ValueError(
-            f"Expected an id below {_MOST_IDS:,} for each of the {len(pieces):,} pieces alone, "
-            f"received {len({*pieces.values()}):,} up to {max(pieces.values()):,}. {_REMEDY}"
+            f"Expected a different id below {_MOST_IDS:,} for each of the {len(pieces):,} pieces, "
+            f"received {len({*pieces.values()}):,} different ids up to "
+            f"{max(pieces.values()):,}. {_REMEDY}"
         )
     if missing := [letter for letter in byte_letters() if letter not in pieces]:
         raise ValueError(
             f"Expected a piece for each of the 256 bytes, received none for {len(missing)} of "
-            f"them, {missing[0]!r} the first. {_REMEDY}"
+            f"them, such as {missing[0]!r}. {_REMEDY}"
         )
 
 
@@ -278,8 +279,8 @@ def _merge_table(
     for rank, (one, two) in enumerate(merges):
         if not ({one, two, one + two} <= pieces.keys() and letters >= {*one, *two}):
             raise ValueError(
-                f"Expected merges of pieces to pieces, received {one!r} and {two!r} (number "
-                f"{rank + 1:,}), which are none or make none. {_REMEDY}"
+                "Expected merges of two pieces into a third one of the vocabulary, received "
+                f"{one!r} and {two!r} (number {rank + 1:,}). {_REMEDY}"
             )
         # The last of several that are the same counts, as in Hugging Face's.
         ranks[pieces[one] * _MOST_IDS + pieces[two]] = rank

@@ -113,7 +113,7 @@ class NGramVocabulary:
         if not path.is_file():
             raise FileNotFoundError(f"Expected a vocabulary file at {path}, found none.")
         # Not splitlines(), which would also break at characters that a term may hold.
-        content = read_bounded(path, limit=_LARGEST_FILE, remedy="Copy or build it anew.")
+        content = read_bounded(path, limit=_LARGEST_FILE, remedy="Copy or build it again.")
         header, *lines = content.decode(errors="replace").split("\n")
         match = _HEADER_PATTERN.fullmatch(header)
         if match is None:
@@ -125,7 +125,7 @@ class NGramVocabulary:
         if len(lines) != 1 + unigrams + bigrams + 1 or lines[0] != EMPTY_TERM or lines[-1]:
             raise ValueError(
                 f"Expected {path} to hold '{EMPTY_TERM}', {unigrams} unigrams and {bigrams} "
-                f"bi-grams, one a line, found {len(lines) - 1} lines. Copy or build it anew."
+                f"bi-grams, one a line, found {len(lines) - 1} lines. Copy or build it again."
             )
         try:
             return cls(
@@ -135,7 +135,7 @@ class NGramVocabulary:
                 bigram_buckets=bigram_buckets,
             )
         except ValueError as error:
-            raise ValueError(f"{path}: {error} Copy or build it anew.") from error
+            raise ValueError(f"{path}: {error} Copy or build it again.") from error
 
 
 def _check_terms(kind: str, terms: tuple[str, ...], *, words: int) -> None:

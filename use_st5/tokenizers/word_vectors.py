@@ -106,8 +106,8 @@ class WordVectors:
                 found.setdefault(word, vector)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(
-                f"{path}: expected a whole gzip file, found one that is damaged or cut short "
-                f"({error}). Fetch it again."
+                f"{path}: expected a complete gzip file, found a damaged one ({error}). Download "
+                "it again."
             ) from error
         if not found:
             raise ValueError(f"{path}: expected words with vectors, found none.")
@@ -156,7 +156,7 @@ def _claimed(header: re.Match[bytes], path: Path) -> tuple[int, int]:
     if count > _MOST_WORDS or not 1 <= dimension <= _MOST_NUMBERS:
         raise ValueError(
             f"{path}: expected up to {_MOST_WORDS:,} words of 1 to {_MOST_NUMBERS:,} numbers in "
-            f"the first line, received {header[0][:60].decode().strip()!r}. Fetch it again."
+            f"the first line, received {header[0][:60].decode().strip()!r}. Download it again."
         )
     return count, dimension
 
@@ -197,7 +197,7 @@ def _binary_rows(
         numbers = stream.read(4 * dimension)
         if len(numbers) < 4 * dimension or character != b" ":
             raise ValueError(
-                f"{path}: expected {count} words of {dimension} binary numbers, found the end, or "
-                f"something else, in word {number} ({word[:40]!r})."
+                f"{path}: expected {count} words of {dimension} binary numbers, found the end or "
+                f"other bytes in word {number} ({word[:40]!r}). Download it again."
             )
         yield word, np.frombuffer(numbers, "<f4")

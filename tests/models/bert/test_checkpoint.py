@@ -118,7 +118,7 @@ def test_two_tensors_of_one_name_are_refused(tmp_path: Path) -> None:
         ({"num_attention_heads": 3}, r"config\.json: num_heads: expected a divisor"),
         ({"num_hidden_layers": 10**9}, "expected tensors of 1,000,000,000 layers"),
         ({"num_hidden_layers": 3}, r"Missing: encoder\.layer\.2"),
-        ({"num_hidden_layers": 1}, r"Left over: encoder\.layer\.1"),
+        ({"num_hidden_layers": 1}, r"Unknown: encoder\.layer\.1"),
         ({"vocab_size": 11}, r"word_embeddings\.weight: expected \[11, 8\], found \[12, 8\]"),
         ({"hidden_size": "8"}, r"\$\.hidden_size"),
     ],
@@ -310,7 +310,7 @@ def test_what_is_missing_is_said(original: tuple[Path, dict[str, np.ndarray]]) -
     with pytest.raises(ValueError, match="does not fit the model"):
         write_bert_config(folder, num_hidden_layers=10**9)
         read_sentence_bert(open_checkpoint(folder), separator=3)
-    with pytest.raises(ValueError, match=r"Left over: bert/encoder/layer_1/att"):
+    with pytest.raises(ValueError, match=r"Unknown: bert/encoder/layer_1/att"):
         write_bert_config(folder, num_hidden_layers=1)
         read_sentence_bert(open_checkpoint(folder), separator=3)
     with pytest.raises(ValueError, match=r"bert_config.json: \$.hidden_act: expected 'gelu'"):
@@ -427,7 +427,7 @@ def test_what_is_no_bert_of_the_model_garden(tmp_path: Path) -> None:
         f"a/_embedding_projection/kernel{VALUE}": np.ones((4, 8), "f")
     }
     write_checkpoint(tmp_path / "projected", projected)
-    with pytest.raises(ValueError, match="Left over: _embedding_projection/kernel"):
+    with pytest.raises(ValueError, match="Unknown: _embedding_projection/kernel"):
         read_sentence_bert(open_checkpoint(tmp_path / "projected"), separator=3)
     write_checkpoint(tmp_path / "other", {"a": np.zeros(2, np.float32)})
     assert not knows(open_checkpoint(tmp_path / "other"))

@@ -76,7 +76,7 @@ def test_a_dual_encoder_projects_and_normalises(tmp_path: Path) -> None:
     first = read_sentence_t5(checkpoint, pooling="first")(np.array([IDS]))[0]
     expected = numpy_t5.encode(tensors, IDS)[0] @ kernel
     np.testing.assert_allclose(first, expected / np.linalg.norm(expected), atol=1e-5)
-    with pytest.raises(ValueError, match=r"Left over: projection_layer/kernel\."):
+    with pytest.raises(ValueError, match=r"Unknown: projection_layer/kernel\."):
         read_t5(checkpoint, with_decoder=False)
     with pytest.raises(ValueError, match="Missing: decoder/decoder_norm/scale"):
         read_sentence_t5(checkpoint, pooling="decoder")
@@ -178,8 +178,8 @@ def test_every_name_and_shape_is_checked(tmp_path: Path) -> None:
         read_t5(open_checkpoint(tmp_path / "file"), with_decoder=False)
     message = str(error.value)
     assert f"Missing: {norm}." in message
-    assert f"Of another shape: {query}: expected [8, 6], found [8, 5]." in message
-    assert "Left over: encoder/extra." in message
+    assert f"Other shapes: {query}: expected [8, 6], found [8, 5]." in message
+    assert "Unknown: encoder/extra." in message
 
 
 def test_the_decoder_is_left_out_where_it_is_not_used(tmp_path: Path) -> None:
