@@ -18,10 +18,10 @@ from use_st5.data.data_folder import DataFolder
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.evaluation.classification import MR, SICK_E, SST2, TREC, TransferSample
 from use_st5.evaluation.sts import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
-from use_st5.training.held_out import development_set, spread
+from use_st5.training.dataset_stats import dataset_stats
+from use_st5.training.held_out import spread, validation_set
 from use_st5.training.sources import open_source
-from use_st5.training.survey import survey
-from use_st5.training.validation import DevelopmentSet
+from use_st5.training.validation import ValidationSet
 
 Rows = list[dict[str, Any]]
 Parts = dict[str, Rows]
@@ -158,13 +158,13 @@ def _write_parts(name: str, data: Path, folder: Path, most: Mapping[str, int]) -
     return paths
 
 
-def measured(name: str, paths: Paths, part: str) -> DevelopmentSet:
+def measured(name: str, paths: Paths, part: str) -> ValidationSet:
     """A part as what measures; of labels with rows of the training part to fit a classifier to."""
     source = open_source(paths[part])
     if source.kind.label is None:
-        return DevelopmentSet(name, source.kind, [*source])
+        return ValidationSet(name, source.kind, [*source])
     train = open_source(paths["train"])
-    return development_set(survey(train, _Words()), [*source], name)
+    return validation_set(dataset_stats(train, _Words()), [*source], name)
 
 
 class _Words:
@@ -174,13 +174,13 @@ class _Words:
         return np.array([len(text.split()) for text in texts])
 
 
-def main_score(found: DevelopmentSet, encode: Callable[[list[str]], np.ndarray]) -> float:
+def main_score(found: ValidationSet, encode: Callable[[list[str]], np.ndarray]) -> float:
     """The main measure of a set, times 100."""
     return 100 * found.scores(encode)[found.metric.name]
 
 
 def all_scores(
-    found: DevelopmentSet, encode: Callable[[list[str]], np.ndarray], name: str
+    found: ValidationSet, encode: Callable[[list[str]], np.ndarray], name: str
 ) -> dict[str, float]:
     """The main measure by the name, and each one by `name/measure`, times 100."""
     scores = {measure: 100 * value for measure, value in found.scores(encode).items()}

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from use_st5.cli import embed as embed_module
-from use_st5.cli.files import open_seekable, read_lines, survey
+from use_st5.cli.files import count_lines, open_seekable, read_lines
 
 TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "  spaces  "]
 
@@ -144,7 +144,7 @@ def test_a_pipe_is_copied_to_a_file_that_has_no_name(
     with os.fdopen(reader) as pipe:
         monkeypatch.setattr("sys.stdin", pipe)
         with open_seekable("-", beside=tmp_path / "v.npy") as stream:
-            assert survey(stream, source="-").lines == 2
+            assert count_lines(stream, source="-").lines == 2
             assert stream.read() == b"one\ntwo\n"
             assert names(tmp_path) == []
 

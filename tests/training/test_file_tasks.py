@@ -11,8 +11,8 @@ from tests.training.words import Words
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.simcse_loss import SimCSELoss
 from use_st5.training.arguments import make_arguments
+from use_st5.training.dataset_stats import dataset_stats
 from use_st5.training.sources import Source
-from use_st5.training.survey import survey
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_temperature(
 ) -> None:
     width = len(columns.split())
     rows = [tuple(f"word {n} {column}" for column in range(width)) for n in range(4)]
-    found = survey(table("mine", columns, rows), Words())
+    found = dataset_stats(table("mine", columns, rows), Words())
     loss = found.source.kind.make_loss(found, None, make_arguments(**settings).loss)
     assert type(loss) is kind
     assert loss.temperature == temperature

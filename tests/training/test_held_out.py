@@ -9,24 +9,24 @@ import pyarrow as pa
 import pytest
 
 from tests.training.words import Words
+from use_st5.training.dataset_stats import dataset_stats
 from use_st5.training.held_out import (
-    development_set,
     held_out_rows,
     spread,
     training_rows,
+    validation_set,
     without_held_out,
     without_rows_of,
 )
 from use_st5.training.sources import Source
-from use_st5.training.survey import survey
 
 
 def test_rows_are_held_out_with_all_that_begin_alike(table: Callable[..., Source]) -> None:
     rows = [(f"question {n // 3}", f"answer {n}") for n in range(300)]
-    found = survey(table("qa", "anchor positive", rows), Words())
+    found = dataset_stats(table("qa", "anchor positive", rows), Words())
     held, _ = held_out_rows(found, tested=False)
     assert 50 <= len(held) <= 70
-    measured = development_set(found, held, "qa")
+    measured = validation_set(found, held, "qa")
     left = without_held_out(found, [measured])
     assert left.kept == 300 - len(held)
     assert left.shared == 0, "no question is on both sides"
@@ -37,7 +37,7 @@ def test_rows_are_held_out_with_all_that_begin_alike(table: Callable[..., Source
 
 
 def test_too_few_rows_want_a_file_of_their_own(table: Callable[..., Source]) -> None:
-    found = survey(table("qa", "anchor positive", [("a", "b")]), Words())
+    found = dataset_stats(table("qa", "anchor positive", [("a", "b")]), Words())
     with pytest.raises(ValueError, match="found 1. Give more, or .* --validation"):
         held_out_rows(found)
 
@@ -45,13 +45,13 @@ def test_too_few_rows_want_a_file_of_their_own(table: Callable[..., Source]) -> 
 def test_rows_of_the_development_file_are_left_out(table: Callable[..., Source]) -> None:
     train = table("train", "anchor positive", [("a", "b"), ("a", "c"), ("d", "e")])
     dev = table("dev", "anchor positive", [("A", "b."), ("x", "y")])
-    found = survey(train, Words())
-    sets = [development_set(survey(dev, Words()), [*dev], "dev")]
+    found = dataset_stats(train, Words())
+    sets = [validation_set(dataset_stats(dev, Words()), [*dev], "dev")]
     left = without_held_out(found, sets)
     assert (left.left_out, left.shared, left.kept) == (1, 1, 2)
     assert [row["positive"] for row in training_rows(left, sets)] == ["c", "e"]
     with pytest.raises(ValueError, match="all its rows stand in .* --validation or --test"):
-        without_held_out(found, [development_set(found, [*train], "all")])
+        without_held_out(found, [validation_set(found, [*train], "all")])
 
 
 def test_rows_are_spread_over_a_file() -> None:
@@ -65,10 +65,10 @@ def test_rows_are_spread_over_a_file() -> None:
 def test_rows_that_are_held_out_validate_and_test(table: Callable[..., Source]) -> None:
     """Neither part shares a question with the other, or with what trains."""
     rows = [(f"question {n // 3}", f"answer {n}") for n in range(300)]
-    found = survey(table("qa", "anchor positive", rows), Words())
+    found = dataset_stats(table("qa", "anchor positive", rows), Words())
     parts = held_out_rows(found)
     assert [25 <= len(part) <= 35 for part in parts] == [True, True]
-    sets = [development_set(found, part, "qa") for part in parts]
+    sets = [validation_set(found, part, "qa") for part in parts]
     trains = [*training_rows(without_held_out(found, sets), sets)]
     questions = [{row["anchor"] for row in part} for part in (*parts, trains)]
     assert len(set.union(*questions)) == sum(map(len, questions)) == 100
@@ -80,7 +80,9 @@ def test_rows_that_are_held_out_validate_and_test(table: Callable[..., Source]) 
 def test_few_rows_are_one_part(
     rows: int, parts: tuple[int, int], table: Callable[..., Source]
 ) -> None:
-    found = survey(table("t", "text label", [(f"t {n}", n % 2) for n in range(rows)]), Words())
+    found = dataset_stats(
+        table("t", "text label", [(f"t {n}", n % 2) for n in range(rows)]), Words()
+    )
     validation, test = held_out_rows(found)
     assert (len(validation), len(test)) == parts
 
@@ -89,15 +91,15 @@ def test_a_pair_does_not_train_the_other_way_round(table: Callable[..., Source])
     """Nor with another negative, label or score: (b, a) trained while (a, b) measured."""
     train = table("train", "anchor positive negative", [("b", "a", "x"), ("a", "c", "b")])
     dev = table("dev", "anchor positive", [("A", "b."), ("x", "y")])
-    sets = [development_set(survey(dev, Words()), [*dev], "dev")]
-    left = without_held_out(survey(train, Words()), sets)
+    sets = [validation_set(dataset_stats(dev, Words()), [*dev], "dev")]
+    left = without_held_out(dataset_stats(train, Words()), sets)
     assert (left.left_out, left.kept) == (1, 1)
     assert [row["positive"] for row in training_rows(left, sets)] == ["c"]
     rows = [(f"t {n}", f"t {(n * 7) % 400}", n % 5) for n in range(400)]
     both = [*rows, *((b, a, score) for a, b, score in rows)]
-    found = survey(table("sts", "sentence1 sentence2 score", both), Words())
+    found = dataset_stats(table("sts", "sentence1 sentence2 score", both), Words())
     parts = held_out_rows(found)
-    sets = [development_set(found, part, "sts") for part in parts]
+    sets = [validation_set(found, part, "sts") for part in parts]
     trains = [*training_rows(found, sets)]
     pairs = [
         {frozenset((row["sentence1"], row["sentence2"])) for row in part}
@@ -110,14 +112,14 @@ def test_a_pair_does_not_train_the_other_way_round(table: Callable[..., Source])
 def test_a_false_negative_becomes_the_rows_own_positive(table: Callable[..., Source]) -> None:
     """Which the loss does not take for a negative."""
     rows = [("a", "b", "x"), ("A", "c", "B!"), ("d", "b", "c")]
-    found = survey(table("triplets", "anchor positive negative", rows), Words())
+    found = dataset_stats(table("triplets", "anchor positive negative", rows), Words())
     assert [row["negative"] for row in training_rows(found, [])] == ["x", "c", "c"]
     assert [row["negative"] for row in found.source] == ["x", "B!", "c"], "the file stays"
 
 
 def test_what_tests_does_not_choose(table: Callable[..., Source]) -> None:
     one, other = (
-        development_set(survey(source, Words()), [*source], source.name)
+        validation_set(dataset_stats(source, Words()), [*source], source.name)
         for source in (
             table("dev", "anchor positive", [("a", "b"), ("c", "d"), ("e", "f")]),
             table("test", "anchor positive", [("f", "E"), ("g", "h")]),
@@ -131,9 +133,11 @@ def test_what_tests_does_not_choose(table: Callable[..., Source]) -> None:
 def test_labels_of_the_test_do_not_teach_the_classifier_that_validates(
     table: Callable[..., Source],
 ) -> None:
-    found = survey(table("t", "text label", [(f"t {n}", n % 2) for n in range(400)]), Words())
+    found = dataset_stats(
+        table("t", "text label", [(f"t {n}", n % 2) for n in range(400)]), Words()
+    )
     validation, test = held_out_rows(found)
-    measured = development_set(found, validation, "t", others=test)
+    measured = validation_set(found, validation, "t", others=test)
     examples = {row["text"] for row in measured.examples}
     assert len(examples) == 400 - len(validation) - len(test)
     assert examples.isdisjoint(row["text"] for row in (*validation, *test))

@@ -24,13 +24,13 @@ WIDTH, CLASSES = 8, 3
 def topics(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
     """`topics(make)` is the loss of texts about words, its heads fitted to the toy's vectors."""
     from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.dataset_stats import dataset_stats
     from use_st5.training.sources import open_source
-    from use_st5.training.survey import survey
 
     path = tmp_path / "topics.csv"
     path.write_text("\n".join(["text,label", *map(",".join, ABOUT)]))
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
-    found = survey(open_source(path), encoder.tokenizer)
+    found = dataset_stats(open_source(path), encoder.tokenizer)
 
     def made(make: Callable[[], Any]) -> Any:
         from use_st5.training.linear_probe import probe_weights
@@ -86,9 +86,9 @@ def test_inference_is_classified_by_both_texts(toy_use_dan: Toy, tmp_path: Path)
     """Whether two texts are about the same word."""
     from use_st5.losses.classification_loss import ClassificationLoss
     from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.dataset_stats import dataset_stats
     from use_st5.training.linear_probe import probe_weights
     from use_st5.training.sources import open_source
-    from use_st5.training.survey import survey
 
     names = ["different", "same"]
     rows = [
@@ -98,7 +98,7 @@ def test_inference_is_classified_by_both_texts(toy_use_dan: Toy, tmp_path: Path)
     path = tmp_path / "nli.csv"
     path.write_text("\n".join(["premise,hypothesis,label", *map(",".join, rows)]))
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
-    found = survey(open_source(path), encoder.tokenizer)
+    found = dataset_stats(open_source(path), encoder.tokenizer)
     make = partial(ClassificationLoss, num_classes=2, hidden_dims=(16,))
     fitted = make()
     fitted.build((None, encoder.dimension))

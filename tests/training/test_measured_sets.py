@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.training.words import Words
+from use_st5.training.dataset_stats import dataset_stats
 from use_st5.training.measured_sets import measured_sets
 from use_st5.training.sources import Source
-from use_st5.training.survey import survey
 
 
 def test_of_a_mixture_all_files_test_or_none(table: Callable[..., Source]) -> None:
@@ -19,7 +19,7 @@ def test_of_a_mixture_all_files_test_or_none(table: Callable[..., Source]) -> No
         return [(f"a {n}", f"b {n}") for n in range(count)]
 
     many, more, few = (
-        survey(table(name, "anchor positive", rows(count)), Words())
+        dataset_stats(table(name, "anchor positive", rows(count)), Words())
         for name, count in (("many", 300), ("more", 400), ("few", 50))
     )
     sets, tests = measured_sets([many, more], [], [], Words())
@@ -31,7 +31,9 @@ def test_of_a_mixture_all_files_test_or_none(table: Callable[..., Source]) -> No
 def test_the_labels_of_a_test_file_are_those_of_a_training_file(
     table: Callable[..., Source],
 ) -> None:
-    train = survey(table("t", "text label", [(f"t {n}", n % 2) for n in range(300)]), Words())
+    train = dataset_stats(
+        table("t", "text label", [(f"t {n}", n % 2) for n in range(300)]), Words()
+    )
     test = table("test", "text label", [("t 1", 1), ("t 2", 0), ("u", 1)])
     sets, (tested,) = measured_sets([train], [], [test], Words())
     assert len(tested.rows) == 3

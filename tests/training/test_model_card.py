@@ -47,7 +47,7 @@ def commanded(
 ) -> str:
     plan: Any = SimpleNamespace(
         start="use_dan_en",
-        surveys=[SimpleNamespace(source=each) for each in sources],
+        stats=[SimpleNamespace(source=each) for each in sources],
         validation=dev,
         test=test,
         arguments=make_arguments(**settings),

@@ -337,7 +337,7 @@ def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -
         for value in event.summary.value:
             number = float(tf.make_ndarray(value.tensor))
             seen.setdefault(value.tag, []).append((event.step, number))
-    assert seen["development/score"] == [(2, 0.25), (4, 0.25)]
+    assert seen["validation/score"] == [(2, 0.25), (4, 0.25)]
     assert seen["learning_rate"] == [(2, pytest.approx(0.01)), (4, pytest.approx(0.01))]
     losses = [(record["step"], pytest.approx(record["loss"])) for record in history.records]
     assert seen["nli/loss"] == losses

@@ -335,7 +335,7 @@ def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> 
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.tasks import SCORED_PAIRS
     from use_st5.training.train import train
-    from use_st5.training.validation import DevelopmentSet
+    from use_st5.training.validation import ValidationSet
 
     rows = scored()
     files = [
@@ -347,7 +347,7 @@ def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> 
     trained = train(start, files[0], tmp_path / "tuned", log=said.append, **measured, **FEW)
     assert any("10 rows do not train, since they validate or test" in line for line in said)
     for folder, scores in ((start, trained.test_before), (trained.folder, trained.test_after)):
-        tested = DevelopmentSet("test", SCORED_PAIRS, rows[6:10])
+        tested = ValidationSet("test", SCORED_PAIRS, rows[6:10])
         assert scores == pytest.approx(tested.scores(TrainableEncoder.load(folder).encode))
     card = (trained.folder / "README.md").read_text()
     assert "chose nothing and was read once" in card

@@ -18,7 +18,7 @@ from use_st5.training.arguments import TrainingArguments
 from use_st5.training.datasets import array_data
 from use_st5.training.tasks import TASKS
 from use_st5.training.trainer import Trainer
-from use_st5.training.validation import DevelopmentSet
+from use_st5.training.validation import ValidationSet
 
 PAIRS = [{"anchor": f"{a} {b}", "positive": f"{b} {a}"} for a in WORDS[:4] for b in WORDS[4:9]]
 SCORED = [
@@ -44,7 +44,7 @@ def weights(encoder: TrainableEncoder) -> np.ndarray:
 
 def test_two_data_sets_with_their_losses(encoder: TrainableEncoder, tmp_path: Path) -> None:
     """A metric chooses the weights, a callback sees the losses, and a second call goes on."""
-    measured = DevelopmentSet("sts", TASKS["scored_pairs"], SCORED)
+    measured = ValidationSet("sts", TASKS["scored_pairs"], SCORED)
     tasks = {"faq": (PAIRS, ContrastiveLoss(temperature=0.05)), "sts": (SCORED, ScoredPairLoss())}
     seen: list[dict[str, Any]] = []
     callback = keras.callbacks.LambdaCallback(on_train_batch_end=lambda n, logs: seen.append(logs))

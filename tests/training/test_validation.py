@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from use_st5.training.tasks import INFERENCE, LABELS, PAIRS, SCORED_PAIRS, TEXTS
-from use_st5.training.validation import DevelopmentSet, measure, ridge_classes
+from use_st5.training.validation import ValidationSet, measure, ridge_classes
 
 ANGLES = {"a": 0.0, "b": 0.1, "c": 0.3, "d": 1.0, "e": 2.0}
 
@@ -21,7 +21,7 @@ def test_the_rank_of_what_belongs_to_a_text() -> None:
     # a: c is nearest of c, d, e. b: d is second, behind c. The third has two answers, c is first.
     pairs = [("a", "c"), ("b", "d"), ("d", "c"), ("d", "e")]
     rows = [{"anchor": query, "positive": answer} for query, answer in pairs]
-    found = DevelopmentSet("pairs", PAIRS, rows).scores(encode)
+    found = ValidationSet("pairs", PAIRS, rows).scores(encode)
     # d: its own vector is among the answers of b, and is no answer of d: c is second.
     assert found["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
     assert (found["accuracy@1"], found["accuracy@10"]) == (pytest.approx(1 / 3), 1.0)
@@ -33,11 +33,11 @@ def test_hard_negatives_are_candidates_of_every_query() -> None:
         {"anchor": "a", "positive": "c", "negative": "b"},
         {"anchor": "e", "positive": "d", "negative": "b", "negative_2": "c"},
     ]
-    found = DevelopmentSet("pairs", PAIRS, rows).scores(encode)
+    found = ValidationSet("pairs", PAIRS, rows).scores(encode)
     # a: b is nearer than c. e: d is the first of d, c and b.
     assert found == {"mrr": pytest.approx((1 / 2 + 1) / 2), "accuracy@1": 0.5, "accuracy@10": 1.0}
     rows.append({"anchor": "a", "positive": "b", "negative": "d"})
-    found = DevelopmentSet("pairs", PAIRS, rows).scores(encode)
+    found = ValidationSet("pairs", PAIRS, rows).scores(encode)
     assert found["mrr"] == 1.0
 
 
@@ -45,21 +45,21 @@ def test_the_best_of_several_answers_counts() -> None:
     """a: b is the first of b, c, d and e, and its other answer e is the last."""
     pairs = [("a", "e"), ("a", "b"), ("e", "d"), ("d", "c")]
     rows = [{"anchor": query, "positive": answer} for query, answer in pairs]
-    found = DevelopmentSet("pairs", PAIRS, rows).scores(encode)
+    found = ValidationSet("pairs", PAIRS, rows).scores(encode)
     # e: its own vector is a candidate. d: so is its own.
     assert found["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
 
 
 def test_rows_that_ask_the_same_are_one_question() -> None:
     rows = [{"anchor": anchor, "positive": str(n)} for n, anchor in enumerate("aab")]
-    assert DevelopmentSet("pairs", PAIRS, rows).questions() == 2
+    assert ValidationSet("pairs", PAIRS, rows).questions() == 2
     scored = [{"sentence1": "a", "sentence2": "b", "score": 1.0}] * 3
-    assert DevelopmentSet("scores", SCORED_PAIRS, scored).questions() == 3
+    assert ValidationSet("scores", SCORED_PAIRS, scored).questions() == 3
 
 
 def test_one_vector_for_all_finds_nothing() -> None:
     rows = [{"anchor": f"a{n}", "positive": f"p{n}"} for n in range(20)]
-    found = DevelopmentSet("pairs", PAIRS, rows).scores(lambda texts: np.ones((len(texts), 3)))
+    found = ValidationSet("pairs", PAIRS, rows).scores(lambda texts: np.ones((len(texts), 3)))
     assert found["mrr"] == pytest.approx(1 / 10.5)
     assert found["accuracy@1"] == 0
 
@@ -69,7 +69,7 @@ def test_correlations_with_the_scores() -> None:
         {"sentence1": "a", "sentence2": other, "score": score}
         for other, score in zip("bcde", (1.0, 0.9, 0.2, 0.1), strict=True)
     ]
-    found = DevelopmentSet("sts", SCORED_PAIRS, rows).scores(encode)
+    found = ValidationSet("sts", SCORED_PAIRS, rows).scores(encode)
     assert found["spearman"] == pytest.approx(1.0)
     cosines = np.cos([0.1, 0.3, 1.0, 2.0])
     assert found["pearson"] == pytest.approx(np.corrcoef(cosines, [1, 0.9, 0.2, 0.1])[0, 1])
@@ -77,7 +77,7 @@ def test_correlations_with_the_scores() -> None:
 
 def test_the_second_half_of_a_text_is_found_by_the_first() -> None:
     rows = [{"text": "a b"}, {"text": "d c"}]
-    assert DevelopmentSet("t", TEXTS, rows).scores(encode)["mrr"] == pytest.approx(1.0)
+    assert ValidationSet("t", TEXTS, rows).scores(encode)["mrr"] == pytest.approx(1.0)
 
 
 def test_ridge_is_that_of_scikit_learn() -> None:
@@ -105,14 +105,14 @@ def test_labels_that_the_vectors_tell_apart(kind: object) -> None:
         texts = {key: str(n + place) for place, key in enumerate(keys)}
         side = sum(vectors[text][0] for text in texts.values()) > 0
         rows.append({**texts, "label": "yes" if side else "no"})
-    whole = DevelopmentSet("x", kind, rows[-100:], rows[:-100])
+    whole = ValidationSet("x", kind, rows[-100:], rows[:-100])
     found = whole.scores(lambda texts: np.array([vectors[text] for text in texts]))
     assert found["accuracy"] > 0.8
 
 
 def test_several_sets_count_alike() -> None:
     rows = [{"anchor": "a", "positive": "b"}, {"anchor": "e", "positive": "d"}]
-    one, two = DevelopmentSet("one", PAIRS, rows), DevelopmentSet("two", PAIRS, rows[:1])
+    one, two = ValidationSet("one", PAIRS, rows), ValidationSet("two", PAIRS, rows[:1])
     scores, monitor = measure([one, two])
     found = scores(encode)
     assert monitor == "mean"

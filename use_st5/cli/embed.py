@@ -31,7 +31,7 @@ from use_st5.cli.embed_corpus import (
     RunnerOptions,
     TextFieldOption,
 )
-from use_st5.cli.files import STDIN, open_input, open_seekable, read_lines, sole_file, survey
+from use_st5.cli.files import STDIN, count_lines, open_input, open_seekable, read_lines, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -200,7 +200,7 @@ def embedded(
 
     What an earlier call left of it is continued. The messages call the result `shown`.
     """
-    found = survey(stream, source=source)
+    found = count_lines(stream, source=source)
     encoder = load_encoder(model)
     job = EmbeddingJob(
         output,

@@ -58,7 +58,7 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Survey:
+class LineCount:
     """The result of one pass over the input: `sha256` of its bytes and the number of `lines`."""
 
     sha256: str
@@ -115,7 +115,7 @@ def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
             yield copy
 
 
-def survey(stream: IO[bytes], *, source: str) -> Survey:
+def count_lines(stream: IO[bytes], *, source: str) -> LineCount:
     """Reads a seekable `stream` once, to its end, and rewinds it.
 
     Raises:
@@ -132,7 +132,7 @@ def survey(stream: IO[bytes], *, source: str) -> Survey:
     for _ in read_lines(hashed(), source=source):
         lines += 1
     stream.seek(0)
-    return Survey(digest.hexdigest(), lines)
+    return LineCount(digest.hexdigest(), lines)
 
 
 def check_file(path: Path, *, remote: bool = False) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from use_st5.training.trainer import Trainer as Trainer
     from use_st5.training.trans_encoder import Learner as Learner
     from use_st5.training.trans_encoder import TransEncoder as TransEncoder
-    from use_st5.training.validation import DevelopmentSet as DevelopmentSet
     from use_st5.training.validation import Metric as Metric
+    from use_st5.training.validation import ValidationSet as ValidationSet
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -18,13 +18,13 @@ from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, open_local
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.class_record import LARGEST, ClassRecord, record_text
+from use_st5.training.dataset_stats import DatasetStats
 from use_st5.training.held_out import training_rows
 from use_st5.training.linear_probe import fit_layers
 from use_st5.training.run_folder import RUN, absolute
 from use_st5.training.sources import Row
-from use_st5.training.survey import Survey
 from use_st5.training.tasks import LABELS
-from use_st5.training.validation import DevelopmentSet
+from use_st5.training.validation import ValidationSet
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -145,9 +145,9 @@ class Classifier:
 
 
 def write_classifiers(
-    surveys: Sequence[Survey],
-    sets: Sequence[DevelopmentSet],
-    tests: Sequence[DevelopmentSet],
+    stats: Sequence[DatasetStats],
+    sets: Sequence[ValidationSet],
+    tests: Sequence[ValidationSet],
     encoder: Path,
     work: Path,
     *,
@@ -160,7 +160,7 @@ def write_classifiers(
     is.
 
     Args:
-        surveys: The training files.
+        stats: The training files.
         sets: The rows that validate, which say how good it is where none test.
         tests: The rows that test.
         encoder: The folder of the exported encoder.
@@ -170,7 +170,7 @@ def write_classifiers(
     Returns:
         One for each source with labels.
     """
-    labelled = [found for found in surveys if found.source.kind is LABELS]
+    labelled = [found for found in stats if found.source.kind is LABELS]
     written = []
     for number, found in enumerate(labelled, start=1):
         name = "classifier" if len(labelled) == 1 else f"classifier_{number}"
@@ -180,9 +180,9 @@ def write_classifiers(
 
 
 def _write(
-    found: Survey,
-    held: Sequence[DevelopmentSet],
-    measured: Sequence[DevelopmentSet],
+    found: DatasetStats,
+    held: Sequence[ValidationSet],
+    measured: Sequence[ValidationSet],
     encoder: str,
     path: Path,
     seed: int,

@@ -20,13 +20,13 @@ from use_st5.losses.vector_loss import VectorLoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
 from use_st5.training.array_data import ArrayData
+from use_st5.training.dataset_stats import DatasetStats
 from use_st5.training.datasets import DECODED_TOKENS, in_buckets
 from use_st5.training.held_out import training_rows
 from use_st5.training.sources import Row
-from use_st5.training.survey import Survey
 from use_st5.training.tasks import DEFINITIONS, UNSCORED_PAIRS, argument_names
 from use_st5.training.teachers import VectorFile, scored_by, texts_with_vectors
-from use_st5.training.validation import DevelopmentSet
+from use_st5.training.validation import ValidationSet
 
 # The start's own similarities; and a teacher, as for `use_dan_en`.
 _OWN_WEIGHTS: dict[str, Any] = {"vector_weight": 0.0, "similarity_weight": 1.0}
@@ -46,7 +46,7 @@ class FileTask:
         rows: Reads the rows that train.
         columns: Feature of the loss → how its array is made of a row.
         weight: Its weight in the draw of tasks; None: the number of its rows.
-        survey: The file; None: the rows are those of a teacher.
+        stats: The file; None: the rows are those of a teacher.
     """
 
     name: str
@@ -54,7 +54,7 @@ class FileTask:
     rows: Callable[[], Iterator[Row]]
     columns: Mapping[str, PreparedColumn]
     weight: float | None = None
-    survey: Survey | None = None
+    stats: DatasetStats | None = None
 
     def prepared(self, encoder: TrainableEncoder, folder: Path) -> ArrayData:
         """The rows as arrays, in a folder of the task; what is there is opened.
@@ -69,8 +69,8 @@ class FileTask:
 
 
 def file_task(
-    found: Survey,
-    sets: Collection[DevelopmentSet],
+    found: DatasetStats,
+    sets: Collection[ValidationSet],
     encoder: TrainableEncoder,
     arguments: FileArguments,
     *,
@@ -117,8 +117,8 @@ def file_task(
 def teacher_task(
     teacher: TrainableEncoder | VectorFile,
     encoder: TrainableEncoder,
-    surveys: Sequence[Survey],
-    sets: Collection[DevelopmentSet],
+    stats: Sequence[DatasetStats],
+    sets: Collection[ValidationSet],
     arguments: FileArguments,
     *,
     name: str,
@@ -129,7 +129,7 @@ def teacher_task(
     Args:
         teacher: Gives the vectors, before the first step; the encoder: its similarities are kept.
         encoder: The encoder to train.
-        surveys: The files; of a file of vectors the texts that have one are taken.
+        stats: The files; of a file of vectors the texts that have one are taken.
         sets: The rows that do not train.
         arguments: How to train.
         name: Of the task.
@@ -140,7 +140,7 @@ def teacher_task(
     """
     texts = (
         row[key]
-        for found in surveys
+        for found in stats
         for row in training_rows(found, sets)
         for key in found.source.kind.texts
         if key in row
@@ -148,7 +148,7 @@ def teacher_task(
     distinct = [*dict.fromkeys(texts)]
     if isinstance(teacher, VectorFile):
         distinct = texts_with_vectors(distinct, teacher)
-    width = _width(surveys, encoder, arguments)
+    width = _width(stats, encoder, arguments)
 
     def rows() -> Iterator[Row]:
         for text, vector in zip(distinct, teacher.encode(distinct), strict=True):
@@ -160,7 +160,7 @@ def teacher_task(
     return FileTask(name, make_loss, rows, columns, weight)
 
 
-def check_loss_arguments(surveys: Sequence[Survey], arguments: FileArguments) -> None:
+def check_loss_arguments(stats: Sequence[DatasetStats], arguments: FileArguments) -> None:
     """Refuses an argument that no task's loss takes.
 
     Raises:
@@ -168,7 +168,7 @@ def check_loss_arguments(surveys: Sequence[Survey], arguments: FileArguments) ->
     """
     if isinstance(arguments.loss, TaskLoss):
         return
-    known = {name for found in surveys for name in argument_names(found.source.kind.loss)}
+    known = {name for found in stats for name in argument_names(found.source.kind.loss)}
     if unknown := set(arguments.loss) - known:
         raise ValueError(
             f"loss: expected settings among {', '.join(sorted(known))}, received "
@@ -176,20 +176,24 @@ def check_loss_arguments(surveys: Sequence[Survey], arguments: FileArguments) ->
         )
 
 
-def _width(surveys: Sequence[Survey], encoder: TrainableEncoder, arguments: FileArguments) -> int:
+def _width(
+    stats: Sequence[DatasetStats], encoder: TrainableEncoder, arguments: FileArguments
+) -> int:
     """The tokens of the longest text, as far as training reads it."""
-    longest = max(2, *(int(found.lengths.max()) for found in surveys))
+    longest = max(2, *(int(found.lengths.max()) for found in stats))
     return min(arguments.text_length(encoder.max_length), longest)
 
 
-def _made_loss(found: Survey, encoder: TrainableEncoder, arguments: FileArguments) -> TaskLoss:
+def _made_loss(
+    found: DatasetStats, encoder: TrainableEncoder, arguments: FileArguments
+) -> TaskLoss:
     loss = found.source.kind.make_loss(found, encoder, arguments.loss)
     if arguments.matryoshka_dimensions and isinstance(loss, VectorLoss):
         return MatryoshkaLoss(loss, dimensions=arguments.matryoshka_dimensions)
     return loss
 
 
-def _check_scores(found: Survey, arguments: FileArguments) -> None:
+def _check_scores(found: DatasetStats, arguments: FileArguments) -> None:
     """Refuses scores below 0 where a loss takes none.
 
     Raises:
@@ -207,7 +211,7 @@ def _check_scores(found: Survey, arguments: FileArguments) -> None:
             )
 
 
-def _number_of(found: Survey, key: str) -> Callable[[Any], Any]:
+def _number_of(found: DatasetStats, key: str) -> Callable[[Any], Any]:
     """What makes a number of the value under a key: a label, a score, or the id of a word."""
     if key == found.source.kind.label:
         return found.label_numbers.__getitem__
@@ -218,8 +222,8 @@ def _number_of(found: Survey, key: str) -> Callable[[Any], Any]:
 
 
 def _usable(
-    found: Survey,
-    sets: Collection[DevelopmentSet],
+    found: DatasetStats,
+    sets: Collection[ValidationSet],
     encoder: TrainableEncoder,
     scorer: CrossEncoder | None,
 ) -> Iterator[Row]:

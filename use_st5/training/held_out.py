@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from use_st5.data.text_hashes import text_hash
+from use_st5.training.dataset_stats import DatasetStats, false_negatives
 from use_st5.training.sources import Row, Source, rows_of
-from use_st5.training.survey import Survey, false_negatives
 from use_st5.training.tasks import NEIGHBOURS, TaskSpec
-from use_st5.training.validation import DevelopmentSet
+from use_st5.training.validation import ValidationSet
 
 # Without a file of their own, a share of the rows validates and tests, and no more than so many
 # do either.
@@ -25,7 +25,7 @@ _FEWEST_TESTED = 20
 _FITTED = 2000
 
 
-def held_out_rows(found: Survey, *, tested: bool = True) -> tuple[list[Row], list[Row]]:
+def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row], list[Row]]:
     """The rows that are held out where no file is given: by their first texts.
 
     Args:
@@ -62,7 +62,7 @@ def held_out_rows(found: Survey, *, tested: bool = True) -> tuple[list[Row], lis
     return parts[0], parts[1]
 
 
-def _groups(found: Survey, wanted: int, groups: np.ndarray) -> list[list[Row]]:
+def _groups(found: DatasetStats, wanted: int, groups: np.ndarray) -> list[list[Row]]:
     """Whole groups of rows, about as many as are wanted, chosen by the hashes of the groups.
 
     Args:
@@ -96,9 +96,9 @@ def _divided(groups: Iterable[list[Row]]) -> list[list[Row]]:
     return parts
 
 
-def development_set(
-    found: Survey, rows: Sequence[Row], name: str, others: Iterable[Row] = ()
-) -> DevelopmentSet:
+def validation_set(
+    found: DatasetStats, rows: Sequence[Row], name: str, others: Iterable[Row] = ()
+) -> ValidationSet:
     """Rows of a source as what measures; of labels with rows that a classifier learns from.
 
     Args:
@@ -113,10 +113,10 @@ def development_set(
         held = {pair_key(row, kind) for row in (*rows, *others)}
         training = found.source.table.filter(~np.isin(found.source.pair_keys, [*held]))
         examples = spread(training, found.rows - len(held), _FITTED)
-    return DevelopmentSet(name, kind, rows, examples, labels_of=found.source.name)
+    return ValidationSet(name, kind, rows, examples, labels_of=found.source.name)
 
 
-def without_rows_of(one: DevelopmentSet, others: Sequence[DevelopmentSet]) -> DevelopmentSet:
+def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> ValidationSet:
     """The same without the rows that stand in others, too: what tests must not choose."""
     held = _held(one.kind, others)
     rows = [row for row in one.rows if pair_key(row, one.kind) not in held]
@@ -128,7 +128,7 @@ def without_rows_of(one: DevelopmentSet, others: Sequence[DevelopmentSet]) -> De
     return dataclasses.replace(one, rows=rows)
 
 
-def without_held_out(found: Survey, sets: Sequence[DevelopmentSet]) -> Survey:
+def without_held_out(found: DatasetStats, sets: Sequence[ValidationSet]) -> DatasetStats:
     """The same with the rows that a set holds left out, and the others looked at."""
     source = found.source
     texts_of = {key for each in sets for row in each.rows for key in _text_keys(row, each.kind)}
@@ -144,7 +144,7 @@ def without_held_out(found: Survey, sets: Sequence[DevelopmentSet]) -> Survey:
     return dataclasses.replace(found, left_out=int(left_out), shared=int(shared))
 
 
-def training_table(found: Survey, sets: Collection[DevelopmentSet]) -> pa.Table:
+def training_table(found: DatasetStats, sets: Collection[ValidationSet]) -> pa.Table:
     """The rows of a source, without those of the sets.
 
     In place of a hard negative that another row has as a positive of the same text stands the
@@ -158,7 +158,7 @@ def training_table(found: Survey, sets: Collection[DevelopmentSet]) -> pa.Table:
     return table.filter(~_is_held(source, sets))
 
 
-def training_rows(found: Survey, sets: Collection[DevelopmentSet]) -> Iterator[Row]:
+def training_rows(found: DatasetStats, sets: Collection[ValidationSet]) -> Iterator[Row]:
     """The rows of `training_table` one by one."""
     return rows_of(training_table(found, sets))
 
@@ -184,7 +184,7 @@ def _text_keys(row: Row, kind: TaskSpec) -> set[int]:
     return {text_hash(row[key]) for key in kind.texts if key in row}
 
 
-def _is_held(source: Source, sets: Iterable[DevelopmentSet]) -> np.ndarray:
+def _is_held(source: Source, sets: Iterable[ValidationSet]) -> np.ndarray:
     """Whether each row of a source stands in a set, bool `[rows]`."""
     return np.isin(source.pair_keys, [*_held(source.kind, sets)])
 
@@ -193,5 +193,5 @@ def _uint64(keys: Collection[int]) -> np.ndarray:
     return np.fromiter(keys, np.uint64, len(keys))
 
 
-def _held(kind: TaskSpec, sets: Iterable[DevelopmentSet]) -> set[int]:
+def _held(kind: TaskSpec, sets: Iterable[ValidationSet]) -> set[int]:
     return {pair_key(row, kind) for each in sets if each.kind is kind for row in each.rows}

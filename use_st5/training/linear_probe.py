@@ -14,9 +14,9 @@ from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.dataset_stats import DatasetStats
 from use_st5.training.held_out import spread, training_table
-from use_st5.training.survey import Survey
-from use_st5.training.validation import DevelopmentSet
+from use_st5.training.validation import ValidationSet
 
 # Rows that a head is fitted to before the training.
 PROBE_ROWS = 2000
@@ -29,8 +29,8 @@ _BATCH, _RATE = 16, 1e-2
 
 def probe_weights(
     make_loss: Callable[[], TaskLoss],
-    found: Survey,
-    sets: Collection[DevelopmentSet],
+    found: DatasetStats,
+    sets: Collection[ValidationSet],
     encoder: TrainableEncoder,
     seed: int,
 ) -> list[np.ndarray]:

@@ -7,30 +7,30 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from use_st5.training.dataset_stats import DatasetStats, dataset_stats
 from use_st5.training.held_out import (
     MOST_DEVELOPMENT_ROWS,
-    development_set,
     held_out_rows,
     spread,
+    validation_set,
     without_rows_of,
 )
 from use_st5.training.sources import Row, Source
-from use_st5.training.survey import Survey, survey
-from use_st5.training.validation import DevelopmentSet
+from use_st5.training.validation import ValidationSet
 
 # More rows of a file are not measured: each measurement would take minutes.
 _MOST_MEASURED = 5 * MOST_DEVELOPMENT_ROWS
 
-Sets = list[DevelopmentSet]
+Sets = list[ValidationSet]
 
 
 def measured_sets(
-    surveys: Sequence[Survey], dev: Sequence[Source], test: Sequence[Source], tokenizer: Any
+    stats: Sequence[DatasetStats], dev: Sequence[Source], test: Sequence[Source], tokenizer: Any
 ) -> tuple[Sets, Sets]:
     """The sets that validate, by which the best step is chosen, and those that test, once.
 
     Args:
-        surveys: The training files.
+        stats: The training files.
         dev: The files that validate; none: rows of the training files are held out.
         test: The files that test; none, and none that validate either: half of the held-out rows,
             where they are enough.
@@ -40,14 +40,14 @@ def measured_sets(
         ValueError: There are no rows to measure on, or labels that no training file has.
     """
     if dev or test:
-        tests = _of_files(test, surveys, tokenizer, others=())
+        tests = _of_files(test, stats, tokenizer, others=())
         if not dev:
-            sets, _ = _held_out(surveys, tested=False)
+            sets, _ = _held_out(stats, tested=False)
             return [without_rows_of(each, tests) for each in sets], tests
         held = [row for each in tests for row in each.rows]
-        sets = _of_files(dev, surveys, tokenizer, others=held)
+        sets = _of_files(dev, stats, tokenizer, others=held)
         return [without_rows_of(each, tests) for each in sets], tests
-    return _held_out(surveys, tested=True)
+    return _held_out(stats, tested=True)
 
 
 def short_names(sources: Sequence[Source]) -> list[str]:
@@ -60,12 +60,12 @@ def short_names(sources: Sequence[Source]) -> list[str]:
     return names
 
 
-def _held_out(surveys: Sequence[Survey], *, tested: bool) -> tuple[Sets, Sets]:
+def _held_out(stats: Sequence[DatasetStats], *, tested: bool) -> tuple[Sets, Sets]:
     """Rows of the training files; all of them are tested, or none is."""
-    names = short_names([found.source for found in surveys])
+    names = short_names([found.source for found in stats])
     measured = [
         (found, name)
-        for found, name in zip(surveys, names, strict=True)
+        for found, name in zip(stats, names, strict=True)
         if found.source.kind.metric is not None
     ]
     if not measured:
@@ -78,35 +78,35 @@ def _held_out(surveys: Sequence[Survey], *, tested: bool) -> tuple[Sets, Sets]:
         parts = [([*validation, *test], []) for validation, test in parts]
     sets, tests = [], []
     for (found, name), (validation, test) in zip(measured, parts, strict=True):
-        sets.append(development_set(found, validation, name, others=test))
+        sets.append(validation_set(found, validation, name, others=test))
         if test:
-            tests.append(development_set(found, test, name, others=validation))
+            tests.append(validation_set(found, test, name, others=validation))
     return sets, tests
 
 
 def _of_files(
-    sources: Sequence[Source], surveys: Sequence[Survey], tokenizer: Any, others: Iterable[Row]
+    sources: Sequence[Source], stats: Sequence[DatasetStats], tokenizer: Any, others: Iterable[Row]
 ) -> Sets:
     sets = []
     for source, name in zip(sources, short_names(sources), strict=True):
-        own = survey(source, tokenizer)
+        own = dataset_stats(source, tokenizer)
         rows = spread(source.table, own.rows, _MOST_MEASURED)
         if source.kind.label is None:
-            sets.append(DevelopmentSet(name, source.kind, rows))
+            sets.append(ValidationSet(name, source.kind, rows))
             continue
         alike = [row for row in others if source.kind.label in row]
-        sets.append(development_set(_teaching(surveys, own), rows, name, others=alike))
+        sets.append(validation_set(_teaching(stats, own), rows, name, others=alike))
     return sets
 
 
-def _teaching(surveys: Sequence[Survey], measured: Survey) -> Survey:
+def _teaching(stats: Sequence[DatasetStats], measured: DatasetStats) -> DatasetStats:
     """The training file that teaches the labels of a file that measures.
 
     Raises:
         ValueError: There is none.
     """
     source = measured.source
-    alike = [found for found in surveys if found.source.kind is source.kind]
+    alike = [found for found in stats if found.source.kind is source.kind]
     if not alike:
         raise ValueError(
             f"{source.name}: measures labels, and no training file has the task "

@@ -16,7 +16,7 @@ from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.history import History
 from use_st5.training.sources import Source
-from use_st5.training.validation import DevelopmentSet, Scores
+from use_st5.training.validation import Scores, ValidationSet
 
 if TYPE_CHECKING:
     from use_st5.training.plan import TrainingPlan
@@ -43,7 +43,7 @@ def card(
     files = [
         f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
         f" {found.source.rate or ''} | `{found.source.identity()[:16]}` |"
-        for found in plan.surveys
+        for found in plan.stats
     ]
     return "\n".join(
         [
@@ -98,7 +98,7 @@ def _scores(
         yield from _table("test", test)
 
 
-def _described(sets: Sequence[DevelopmentSet], files: Sequence[Source]) -> str:
+def _described(sets: Sequence[ValidationSet], files: Sequence[Source]) -> str:
     """The rows of sets, and what is measured on them."""
     where = "files of its own" if files else "rows of the training files that were set aside"
     shown = (f"{each.name}, {len(each.rows):,} rows, {each.metric.description}" for each in sets)
@@ -113,7 +113,7 @@ def _table(use: str, scores: Mapping[str, Scores]) -> list[str]:
 
 def command_line(plan: TrainingPlan, target: Path) -> str:
     """The command that does the same, with all settings that are not the usual ones."""
-    sources = [found.source for found in plan.surveys]
+    sources = [found.source for found in plan.stats]
     words = ["use-st5", "train", plan.start]
     for source in sources:
         words += ["--train", source.name + (f"={source.rate}" if source.rate else "")]

@@ -55,7 +55,7 @@ def train_in_cycles(plan: TrainingPlan, work: Path, options: dict[str, Any]) -> 
         return model
 
     (validation,) = plan.sets
-    rows = [row for found in plan.surveys for row in training_rows(found, plan.held)]
+    rows = [row for found in plan.stats for row in training_rows(found, plan.held)]
     learner = Learner(
         name=_NAME,
         bi=lambda: copy_of(plan.encoder.model),
@@ -121,7 +121,7 @@ def check_cycles(plan: TrainingPlan) -> None:
         ValueError: There are other tasks, no cross-encoder can be made, there are no scored pairs
             to choose by, or an argument has no meaning in cycles.
     """
-    if others := {found.source.kind.name for found in plan.surveys} - {UNSCORED_PAIRS.name}:
+    if others := {found.source.kind.name for found in plan.stats} - {UNSCORED_PAIRS.name}:
         raise ValueError(
             f"Pairs without a score are learned in cycles, apart from {', '.join(sorted(others))}: "
             "train by the one, then by the other; or let a trained cross-encoder score the pairs, "

@@ -13,6 +13,7 @@ from use_st5.cross_encoder import CrossEncoder
 from use_st5.models.family import known_family
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed
+from use_st5.training.dataset_stats import DatasetStats, dataset_stats
 from use_st5.training.file_tasks import FileTask, check_loss_arguments, file_task, teacher_task
 from use_st5.training.finished_run import Result
 from use_st5.training.held_out import without_held_out
@@ -20,10 +21,9 @@ from use_st5.training.measured_sets import measured_sets, short_names
 from use_st5.training.model_loading import FRESH
 from use_st5.training.pair_cycles import check_cycles, settings_of_cycles
 from use_st5.training.sources import Source
-from use_st5.training.survey import Survey, survey
 from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
 from use_st5.training.teachers import Teacher, VectorFile, open_teacher
-from use_st5.training.validation import DevelopmentSet, measure
+from use_st5.training.validation import ValidationSet, measure
 
 # Bytes of a float; and checkpoints at a time: the best, the newest, and the one that is written.
 _BYTES, _CHECKPOINTS = 4, 3
@@ -44,7 +44,7 @@ class TrainingPlan:
         start: The model as it was named.
         encoder: The encoder to train.
         arguments: How to train, with learning rate, frozen parts and precision.
-        surveys: What the files hold.
+        stats: What the files hold.
         sets: The validation rows: the best step is chosen by them.
         tests: The test rows, which are evaluated once, at the end; may be none.
         validation: The files of the validation rows; none: they are rows of the training files.
@@ -59,9 +59,9 @@ class TrainingPlan:
     start: str
     encoder: TrainableEncoder
     arguments: FileArguments
-    surveys: Sequence[Survey]
-    sets: Sequence[DevelopmentSet]
-    tests: Sequence[DevelopmentSet]
+    stats: Sequence[DatasetStats]
+    sets: Sequence[ValidationSet]
+    tests: Sequence[ValidationSet]
     validation: Sequence[Source]
     test: Sequence[Source]
     teacher: Teacher | None
@@ -71,7 +71,7 @@ class TrainingPlan:
     rate_note: str = ""
 
     @property
-    def held(self) -> list[DevelopmentSet]:
+    def held(self) -> list[ValidationSet]:
         """All rows that do not train."""
         return [*self.sets, *self.tests]
 
@@ -98,7 +98,7 @@ class TrainingPlan:
     def lines(self) -> Iterator[str]:
         """What is shown before the first step."""
         limit, most = self.arguments.text_length(self.encoder.max_length), self.encoder.max_length
-        for found in self.surveys:
+        for found in self.stats:
             yield from found.lines(limit, longer=most is None or most > limit)
         yield from self.evaluation_lines()
         family = known_family(self.encoder.model)
@@ -132,7 +132,7 @@ class TrainingPlan:
                 "No test rows: the scores at the end are optimistic, the best of up to "
                 f"{looks + 1} evaluations on the rows that chose it. Give other rows with --test."
             )
-        for found in self.surveys:
+        for found in self.stats:
             if (self.validation or self.test) and (found.left_out or found.shared):
                 yield (
                     f"{found.source.name}: {found.left_out:,} rows do not train, since they "
@@ -167,7 +167,7 @@ class TrainingPlan:
         loss = type(arguments.loss).__name__
         if isinstance(arguments.loss, Mapping):
             loss = ", ".join(f"{name} {value}" for name, value in arguments.loss.items())
-        labelled = any(found.source.kind.label for found in self.surveys)
+        labelled = any(found.source.kind.label for found in self.stats)
         return (
             f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
             f"{arguments.learning_rate:.3g}{self.rate_note}"
@@ -182,7 +182,7 @@ class TrainingPlan:
         if len(self.tasks) < 2:
             return ""
         weights = [
-            (task.survey.kept if task.survey else 0) if task.weight is None else task.weight
+            (task.stats.kept if task.stats else 0) if task.weight is None else task.weight
             for task in self.tasks
         ]
         return ", of " + ", ".join(
@@ -202,7 +202,7 @@ class TrainingPlan:
         limit = arguments.text_length(self.encoder.max_length)
         texts = sum(
             found.kept * len(found.source.columns) * min(limit, int(found.lengths.max()))
-            for found in self.surveys
+            for found in self.stats
         )
         run = _CHECKPOINTS * (sum(sizes) + moments) + others * sum(sizes) + texts
         whole = arguments.precision != "int8"
@@ -241,9 +241,9 @@ def make_plan(
         ValueError: A file teaches nothing, or an argument does not fit the encoder or the tasks.
     """
     scores = arguments.score_range
-    surveys = [survey(source, encoder.tokenizer, scores=scores) for source in sources]
-    sets, tests = measured_sets(surveys, validation, test, encoder.tokenizer)
-    surveys = [without_held_out(found, [*sets, *tests]) for found in surveys]
+    stats = [dataset_stats(source, encoder.tokenizer, scores=scores) for source in sources]
+    sets, tests = measured_sets(stats, validation, test, encoder.tokenizer)
+    stats = [without_held_out(found, [*sets, *tests]) for found in stats]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
     unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
@@ -256,7 +256,7 @@ def make_plan(
         start=start,
         encoder=encoder,
         arguments=dataclasses.replace(arguments, precision=_precision(encoder, arguments)),
-        surveys=surveys,
+        stats=stats,
         sets=sets,
         tests=tests,
         validation=validation,
@@ -287,24 +287,24 @@ def _precision(encoder: TrainableEncoder, arguments: FileArguments) -> str:
 
 def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     """The plan with its tasks, learning rate and steps."""
-    surveys, teacher = plan.surveys, plan.teacher
+    stats, teacher = plan.stats, plan.teacher
     scorer = teacher if isinstance(teacher, CrossEncoder) else None
     vectors = None if isinstance(teacher, CrossEncoder) else teacher
     arguments = completed(
         plan.arguments,
         known_family(plan.encoder.model),
-        [found.source.kind for found in surveys],
+        [found.source.kind for found in stats],
         fresh=plan.start.startswith(FRESH),
         taught=teacher is not None,
     )
-    check_loss_arguments(surveys, arguments)
-    total = sum(found.kept for found in surveys)
-    weighed = arguments.keep or vectors is not None or any(s.source.rate for s in surveys)
+    check_loss_arguments(stats, arguments)
+    total = sum(found.kept for found in stats)
+    weighed = arguments.keep or vectors is not None or any(s.source.rate for s in stats)
     tasks = []
-    for found, name in zip(surveys, short_names([s.source for s in surveys]), strict=True):
+    for found, name in zip(stats, short_names([s.source for s in stats]), strict=True):
         if vectors is not None and found.source.kind in (TEXTS, NEIGHBOURS):
             continue  # The teacher's vectors of these say more than their losses.
-        weight = found.source.rate or len(surveys) * found.kept / total
+        weight = found.source.rate or len(stats) * found.kept / total
         options: dict[str, Any] = {"weight": weight if weighed else None, "scorer": scorer}
         tasks.append(file_task(found, plan.held, plan.encoder, arguments, name=name, **options))
     teachers: list[tuple[str, TrainableEncoder | VectorFile | None, float]] = [
@@ -313,11 +313,11 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     ]
     for name, each, weight in teachers:
         if each is not None:
-            options = {"name": name, "weight": weight * len(surveys)}
-            rows = surveys, plan.held
+            options = {"name": name, "weight": weight * len(stats)}
+            rows = stats, plan.held
             tasks.append(teacher_task(each, plan.encoder, *rows, arguments, **options))
     steps = arguments.steps_of(total * (1 + arguments.keep))
-    several = plan.arguments.learning_rate is None and len(surveys) > 1
+    several = plan.arguments.learning_rate is None and len(stats) > 1
     note = " (the smallest of the tasks')" if several else ""
     return dataclasses.replace(plan, arguments=arguments, tasks=tasks, steps=steps, rate_note=note)
 
@@ -330,5 +330,5 @@ def _change(name: str, scores: Mapping[str, Mapping[str, float]]) -> str:
     return f"{name} {scores['before'][name]:.4f} before, {scores['after'][name]:.4f} after"
 
 
-def _count(sets: Sequence[DevelopmentSet]) -> str:
+def _count(sets: Sequence[ValidationSet]) -> str:
     return f"{sum(len(each.rows) for each in sets):,}"

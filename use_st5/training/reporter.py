@@ -83,7 +83,7 @@ class Reporter:
             highlight=False,
             soft_wrap=True,
         )
-        self._write(step, {f"development/{name}": value for name, value in metrics.items()})
+        self._write(step, {f"validation/{name}": value for name, value in metrics.items()})
 
     def _speed(self, step: int) -> str:
         """Steps a second of this process, measurements included; "" before the first."""

@@ -24,7 +24,7 @@ from use_st5.training.validation import Metric, accuracy, correlation, halves_re
 if TYPE_CHECKING:
     from use_st5.models.family import Family
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.survey import Survey
+    from use_st5.training.dataset_stats import DatasetStats
 
 # Further hard negatives stand in columns of these names, from 2 on.
 _NEGATIVE = "negative_{}"
@@ -74,7 +74,7 @@ class TaskSpec:
     label: str | None = None
     score: str | None = None
     features: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    loss_arguments: Callable[[Survey, TrainableEncoder], Mapping[str, Any]] = (
+    loss_arguments: Callable[[DatasetStats, TrainableEncoder], Mapping[str, Any]] = (
         lambda found, encoder: {}
     )
     learning_rate: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -121,7 +121,7 @@ class TaskSpec:
         return shifted.get(feature) or self.features.get(feature, feature)
 
     def make_loss(
-        self, found: Survey, encoder: TrainableEncoder, given: Mapping[str, Any] | TaskLoss
+        self, found: DatasetStats, encoder: TrainableEncoder, given: Mapping[str, Any] | TaskLoss
     ) -> TaskLoss:
         """The loss of a file.
 

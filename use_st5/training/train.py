@@ -198,7 +198,7 @@ def _run(
     log(plot_line(history, work, plan.monitor, plan.unit))
     seed = plan.arguments.seed
     classifiers = write_classifiers(
-        plan.surveys, plan.sets, plan.tests, absolute(target), work, seed=seed
+        plan.stats, plan.sets, plan.tests, absolute(target), work, seed=seed
     )
     for each in classifiers:
         log(each.line())
@@ -227,7 +227,7 @@ def _train_in_steps(
     arguments, encoder = plan.arguments, plan.encoder
     heads = {}
     for task in plan.tasks:
-        found = task.survey if arguments.head_init == "linear-probe" else None
+        found = task.stats if arguments.head_init == "linear-probe" else None
         if found and found.source.kind.label and has_heads(task.make_loss()):
             held, seed = plan.held, arguments.seed
             heads[task.name] = probe_weights(task.make_loss, found, held, encoder, seed)

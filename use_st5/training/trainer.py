@@ -45,7 +45,7 @@ class Trainer:
         args: How to train; None: the defaults.
         evaluate: Gets `encode`, which maps texts to vectors, or the Keras model where there is no
             encoder, and returns scores by name. It is called before the first step, during the
-            training and at its end. `DevelopmentSet.scores` is one.
+            training and at its end. `ValidationSet.scores` is one.
         monitor: The score that chooses the best weights; None: the first.
         mode: Whether the "max" or the "min" of it is best.
         restore_best: Whether the encoder has the best weights at the end, or those of the last

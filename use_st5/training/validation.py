@@ -38,7 +38,7 @@ class Metric:
 
 
 @dataclasses.dataclass(frozen=True)
-class DevelopmentSet:
+class ValidationSet:
     """Rows that measure an encoder.
 
     Attributes:
@@ -82,7 +82,7 @@ class DevelopmentSet:
         return self.metric.scores(encode, self.rows, self.examples)
 
 
-def measure(sets: Sequence[DevelopmentSet]) -> tuple[Callable[[Encode], Scores], str]:
+def measure(sets: Sequence[ValidationSet]) -> tuple[Callable[[Encode], Scores], str]:
     """What measures an encoder on all sets, and the name of the score that counts.
 
     Where there are several sets, it is the mean of their main measures.
@@ -101,7 +101,7 @@ def measure(sets: Sequence[DevelopmentSet]) -> tuple[Callable[[Encode], Scores],
     return scores, "mean"
 
 
-def test_scores(sets: Sequence[DevelopmentSet], encode: Encode) -> Scores:
+def test_scores(sets: Sequence[ValidationSet], encode: Encode) -> Scores:
     """The scores on the test rows; none where there are none."""
     return measure(sets)[0](encode) if sets else {}
 

@@ -28,7 +28,7 @@ _LINE = 110
 
 
 @dataclasses.dataclass(frozen=True)
-class Survey:
+class DatasetStats:
     """What one pass over a source found.
 
     Attributes:
@@ -127,7 +127,9 @@ class Survey:
         )
 
 
-def survey(source: Source, tokenizer: Any, *, scores: Sequence[float] | None = None) -> Survey:
+def dataset_stats(
+    source: Source, tokenizer: Any, *, scores: Sequence[float] | None = None
+) -> DatasetStats:
     """Reads a source, and computes its statistics.
 
     Args:
@@ -153,7 +155,7 @@ def survey(source: Source, tokenizer: Any, *, scores: Sequence[float] | None = N
     if lowest == highest:
         raise ValueError(f"{source.name}: expected different scores, all of them are {lowest:g}.")
     texts = [table[key] for key in source.hashes]
-    return Survey(
+    return DatasetStats(
         source=source,
         rows=table.num_rows,
         lengths=_token_counts(texts, tokenizer),

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.training.words import Words
+from use_st5.training.dataset_stats import dataset_stats
 from use_st5.training.sources import Source
-from use_st5.training.survey import survey
 
 
 def test_counts_lengths_duplicates_and_what_is_cut(table: Callable[..., Source]) -> None:
     rows = [("a b c", f"word {n}", n % 6) for n in range(12)]
-    found = survey(
+    found = dataset_stats(
         table("sts", "sentence1 sentence2 score", [*rows, ("A b C!", "Word 3", 1)]), Words()
     )
     assert (found.rows, found.repeated, found.lowest, found.highest) == (13, 1, 0, 5)
@@ -30,10 +30,12 @@ def test_counts_lengths_duplicates_and_what_is_cut(table: Callable[..., Source])
 
 def test_a_hard_negative_that_is_a_positive_elsewhere(table: Callable[..., Source]) -> None:
     rows = [("a", "b", "x"), ("A", "c", "B!"), ("d", "b", "c")]
-    found = survey(table("triplets", "anchor positive negative", rows), Words())
+    found = dataset_stats(table("triplets", "anchor positive negative", rows), Words())
     assert found.false_negatives == 1
     assert any("1 hard negatives are positives of the same text" in s for s in found.lines(9))
-    assert not survey(table("pairs", "anchor positive", [("a", "b")]), Words()).false_negatives
+    assert not dataset_stats(
+        table("pairs", "anchor positive", [("a", "b")]), Words()
+    ).false_negatives
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_a_file_that_says_nothing(
     columns: str, rows: list[tuple[object, ...]], message: str, table: Callable[..., Source]
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        survey(table("a", columns, rows), Words())
+        dataset_stats(table("a", columns, rows), Words())
 
 
 def test_labels_that_no_classifier_can_be_written_with_are_refused_before_the_training(
@@ -61,12 +63,14 @@ def test_labels_that_no_classifier_can_be_written_with_are_refused_before_the_tr
     rows = [(f"text {n}", f"{n} " + "long label " * 600) for n in range(900)]
     named = r"labels\.tsv: expected labels of up to 4,194,304 bytes together, received 900 of 5,"
     with pytest.raises(ValueError, match=rf"{named}.*begins with '100 long label.*--column"):
-        survey(table("labels", "text label", rows), Words())
+        dataset_stats(table("labels", "text label", rows), Words())
 
 
 def test_the_labels_of_inference_have_their_usual_numbers(table: Callable[..., Source]) -> None:
     rows = [("a", "b", "NEUTRAL"), ("a", "c", "CONTRADICTION"), ("a", "d", "ENTAILMENT")]
-    found = survey(table("nli", "premise hypothesis label", rows), Words())
+    found = dataset_stats(table("nli", "premise hypothesis label", rows), Words())
     assert [*found.label_numbers] == ["ENTAILMENT", "NEUTRAL", "CONTRADICTION"]
-    other = survey(table("two", "premise hypothesis label", [*rows[:2], ("x", "y", "no")]), Words())
+    other = dataset_stats(
+        table("two", "premise hypothesis label", [*rows[:2], ("x", "y", "no")]), Words()
+    )
     assert [*other.label_numbers] == ["CONTRADICTION", "NEUTRAL", "no"]
