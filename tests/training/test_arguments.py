@@ -110,7 +110,7 @@ def test_the_usual_rate_is_of_what_learns(
 ) -> None:
     known = None if family is None else family_named(family)
     settings = completed(make_arguments(**changes), known, [TASKS[kind]], fresh=False, taught=False)
-    assert (settings.learning_rate, settings.freeze) == (rate, None)
+    assert (settings.learning_rate, settings.frozen) == (rate, ())
 
 
 def test_several_tasks_have_the_smallest_of_their_rates() -> None:
@@ -127,7 +127,7 @@ def test_several_tasks_have_the_smallest_of_their_rates() -> None:
 
 
 def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
-    def freeze(family: str, *, fresh: bool = True, taught: bool = False, **changes: Any) -> Any:
+    def frozen(family: str, *, fresh: bool = True, taught: bool = False, **changes: Any) -> Any:
         settings = completed(
             make_arguments(**changes),
             family_named(family),
@@ -136,13 +136,22 @@ def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
             taught=taught,
         )
         assert settings.learning_rate == 1e-3
-        return settings.freeze
+        return settings.frozen
 
-    assert freeze("use_dan") == ("encoder",)
-    assert freeze("use_dan", taught=True) is None
-    assert freeze("use_dan", fresh=False) is None
-    assert freeze("use_transformer") is None
-    assert freeze("use_dan", freeze=()) == (), "what is said holds"
+    assert frozen("use_dan") == ("encoder",)
+    assert frozen("use_dan", taught=True) == ()
+    assert frozen("use_dan", fresh=False) == ()
+    assert frozen("use_transformer") == ()
+    assert frozen("use_dan", freeze=()) == (), "what is said holds"
+    assert frozen("use_transformer", train_only="embedding") == ("encoder",)
+
+
+def test_the_old_value_of_freeze_warns_and_means_the_same() -> None:
+    with pytest.warns(DeprecationWarning, match="is now train_only='embedding'"):
+        settings = make_arguments(freeze=("encoder", "head"))
+    assert (settings.freeze, settings.train_only) == (("head",), "embedding")
+    with pytest.raises(ValueError, match="train_only: expected embedding, received 'head'"):
+        make_arguments(train_only="head")
 
 
 @pytest.mark.parametrize(

@@ -85,11 +85,19 @@ def test_any_file_called_request_is_no_run(
     assert left(work) == ["request.json", "thesis.txt"]
 
 
+def test_a_part_that_version_0_2_froze_is_train_only_now(tmp_path: Path) -> None:
+    work = begun(tmp_path / "m", settings=SETTINGS | {"train_only": "embedding"})
+    old = {**REQUEST, "settings": {"freeze": ["encoder"]}}
+    (work / "request.json").write_text(json.dumps(old))
+    begun(tmp_path / "m", settings=SETTINGS | {"train_only": "embedding"})
+
+
 def test_a_run_has_a_format_and_that_of_version_0_2_none(tmp_path: Path) -> None:
     work = begun(tmp_path / "m")
     found = json.loads((work / "request.json").read_text())
     assert found == {"format": 1, **REQUEST}
-    old = {**REQUEST, "settings": {"seed": 0}}
+    named = {"seed": 0, "batch": 64, "rate": None, "head": "fitted", "freeze": None}
+    old = {**REQUEST, "settings": named}
     del old["test"]
     (work / "request.json").write_text(json.dumps(old))
     with pytest.raises(FileExistsError, match=r"begun with other arguments \(seed\)"):

@@ -316,7 +316,9 @@ def test_a_fresh_use_transformer_reads_no_bigrams(tmp_path: Path) -> None:
         train("fresh:use_transformer_en", path, tmp_path / "m", **FEW, bigrams=30)
 
 
-@pytest.mark.parametrize(("given", "word"), [(None, "encoder"), ((), "nothing")])
+@pytest.mark.parametrize(
+    ("given", "word"), [(None, "train-only embedding"), ((), "freeze nothing")]
+)
 def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
     given: tuple[str, ...] | None, word: str, tmp_path: Path
 ) -> None:
@@ -327,8 +329,8 @@ def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
     said: list[str] = []
     trained = train("fresh:use_dan_en", path, tmp_path / "m", log=said.append, **options)
     (line,) = (line for line in said if line.startswith("training: "))
-    assert line.endswith("all but the table of tokens stays as it is") == (given is None)
-    assert f" --freeze {word} " in (trained.folder / "README.md").read_text()
+    assert line.endswith("all but the table of tokens is not trained") == (given is None)
+    assert f" --{word} " in (trained.folder / "README.md").read_text()
 
 
 def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ RENAMED: dict[str, dict[str, Renamed]] = {
         "--max-tokens": Renamed("--max-length"),
         "--patience": Renamed("--early-stopping-patience"),
         "--storage": Renamed("--precision"),
+        "--freeze encoder": Renamed("--train-only embedding"),
     },
 }
 

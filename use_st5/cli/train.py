@@ -116,8 +116,13 @@ LoraRank = Annotated[
 ]
 Freeze = Annotated[
     list[str] | None,
+    typer.Option(help="Part that is not trained: embedding, all_embeddings, head or nothing."),
+]
+TrainOnly = Annotated[
+    str | None,
     typer.Option(
-        help="Part that is not trained: embedding, all_embeddings, encoder, head or nothing."
+        "--train-only",
+        help="The only part of the encoder that is trained: embedding, the token table.",
     ),
 ]
 HeadInit = Annotated[
@@ -220,6 +225,7 @@ def train(
     max_grad_norm: MaxGradNorm = None,
     lora_rank: LoraRank = None,
     freeze: Freeze = None,
+    train_only: TrainOnly = None,
     head_init: HeadInit = None,
     matryoshka_dimensions: Matryoshka = None,
     dropout: Dropout = None,
@@ -297,6 +303,7 @@ _PLAIN = (
     "seed",
     "steps",
     "teacher",
+    "train_only",
     "warmup_ratio",
     "words",
 )

@@ -53,8 +53,8 @@ class Family(abc.ABC):
             where a training says none.
         compile_on_cpu: Whether XLA makes a training step faster on a CPU. It takes minutes to
             compile a deep model for each width of batches.
-        frozen_when_fresh: Parts that stay as they are when a model with initial weights is trained
-            (`use_st5.training.frozen_parts`).
+        train_only_when_fresh: The only part that is trained of a model with initial weights, where
+            the user states none; None: all parts.
     """
 
     name: ClassVar[str]
@@ -69,7 +69,7 @@ class Family(abc.ABC):
     lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     learning_rates: ClassVar[Mapping[str, float]] = {"": 3e-5}
     compile_on_cpu: ClassVar[bool] = False
-    frozen_when_fresh: ClassVar[tuple[Literal["encoder"], ...]] = ()
+    train_only_when_fresh: ClassVar[Literal["embedding"] | None] = None
 
     def fresh(
         self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any

@@ -35,6 +35,7 @@ _REMEDIES = {
     "loss": "Give a TaskLoss, or arguments of the task's loss, such as {'temperature': 0.05}.",
     "teacher": "Give its name or folder, or a file of its vectors.",
     "freeze": "Give a tuple, such as ('embedding',).",
+    "train_only": "Give 'embedding', or leave it out.",
     "matryoshka_dimensions": "Give a tuple of lengths, such as (64, 256).",
     "score_range": "Give the lowest and the highest score, such as (0, 5).",
 }

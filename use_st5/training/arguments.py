@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
 OptimizerName = Literal["adam", "adafactor"]
 HeadInit = Literal["linear-probe", "random"]
 Schedule = Literal["linear", "constant"]
+TrainOnly = Literal["embedding"]
 
 # One call from the host makes so many steps, unless there are few steps: measurements lie between
 # calls.
@@ -50,7 +52,9 @@ class TrainingArguments:
         schedule: What follows for Adam: "linear" falls to 0, "constant" stays.
         max_grad_norm: The norm that Adam's gradients are clipped to; 0: they are not clipped.
         max_length: Tokens of a text that training reads; None: what the encoder reads, or 128.
-        freeze: Parts of the model that stay as they are (`frozen_parts`); None: none.
+        freeze: Parts of the model that are not trained (`frozen_parts`); None: none.
+        train_only: "embedding": the token table and the heads are trained, and nothing else of the
+            encoder; None: all that is not in `freeze`.
         evaluations: Number of evaluations during the training.
         evaluation_steps: Steps between two evaluations, and two checkpoints, instead of the number
             of evaluations.
@@ -76,6 +80,7 @@ class TrainingArguments:
     max_grad_norm: float = 1.0
     max_length: int | None = None
     freeze: tuple[ModelPart, ...] | None = None
+    train_only: TrainOnly | None = None
     evaluations: int = 10
     evaluation_steps: int | None = None
     early_stopping_patience: int | None = None
@@ -93,6 +98,18 @@ class TrainingArguments:
         self._check_not_negative("max_grad_norm")
         self._check_choice("schedule", Schedule)
         self._check_choice("task_order", Order)
+        if self.train_only is not None:
+            self._check_choice("train_only", TrainOnly)
+        if self.freeze and "encoder" in self.freeze:
+            warnings.warn(
+                "freeze='encoder' is now train_only='embedding'; the old value goes with the next "
+                "version.",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+            others = tuple(part for part in self.freeze if part != "encoder")
+            object.__setattr__(self, "freeze", others or None)
+            object.__setattr__(self, "train_only", "embedding")
         if not callable(self.optimizer):
             self._check_choice("optimizer", OptimizerName)
         if not 0 <= self.warmup_ratio < 1:
@@ -105,6 +122,11 @@ class TrainingArguments:
                 "micro_batch_size: expected a number that divides the batch size, "
                 f"{self.batch_size}, received {self.micro_batch_size}."
             )
+
+    @property
+    def frozen(self) -> tuple[ModelPart, ...]:
+        """The parts that are not trained, by `freeze` and `train_only`."""
+        return (*(self.freeze or ()), *(("encoder",) if self.train_only else ()))
 
     @property
     def pieces(self) -> int:
@@ -320,11 +342,8 @@ def completed(
         "random_head": arguments.head_init == "random",
     }
     usual = min(task.usual_learning_rate(family, **given) for task in tasks)
-    freeze: tuple[ModelPart, ...] | None = None
-    if family is not None and fresh and not taught:
-        freeze = family.frozen_when_fresh or None
-    return dataclasses.replace(
-        arguments,
-        learning_rate=arguments.learning_rate or usual,
-        freeze=freeze if arguments.freeze is None else arguments.freeze,
-    )
+    train_only = arguments.train_only
+    if family is not None and fresh and not taught and arguments.freeze is None:
+        train_only = train_only or family.train_only_when_fresh
+    learning_rate = arguments.learning_rate or usual
+    return dataclasses.replace(arguments, learning_rate=learning_rate, train_only=train_only)

@@ -54,7 +54,7 @@ def open_model(
         )
     encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
     encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
-    with frozen_parts(encoder.model, settings.freeze or ()):
+    with frozen_parts(encoder.model, settings.frozen):
         return encoder  # It has these parts.
 
 

@@ -30,6 +30,7 @@ _NAME, _CROSS_ENCODER = "encoder", "cross_encoder"
 # Arguments that have no meaning in cycles.
 _WITHOUT_MEANING = (
     *("micro_batch_size", "gradient_accumulation_steps", "lora_rank", "freeze", "head_init"),
+    "train_only",
     *("matryoshka_dimensions", "keep", "early_stopping_patience", "optimizer", "warmup_ratio"),
     *("schedule", "max_grad_norm", "evaluation_steps", "steps_per_execution", "loss"),
 )

@@ -172,7 +172,7 @@ class TrainingPlan:
             f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
             f"{arguments.learning_rate:.3g}{self.rate_note}"
             + (f", loss with {loss}" if loss else "")
-            + "".join(f", {_FROZEN[part]} stays as it is" for part in arguments.freeze or ())
+            + "".join(f", {_FROZEN[part]} is not trained" for part in arguments.frozen)
             + (f", the classifier {_HEADS[arguments.head_init]}" if labelled else "")
             + self._shares()
         )

@@ -33,6 +33,21 @@ _WRITTEN = re.compile(
 )
 
 
+# Settings of version 0.2 → their names now.
+_RENAMED = {
+    "batch": "batch_size",
+    "micro_batch": "micro_batch_size",
+    "rate": "learning_rate",
+    "lora": "lora_rank",
+    "head": "head_init",
+    "matryoshka": "matryoshka_dimensions",
+    "max_tokens": "max_length",
+    "patience": "early_stopping_patience",
+    "storage": "precision",
+}
+_HEADS = {"fitted": "linear-probe", "drawn": "random"}
+
+
 class _Request(msgspec.Struct):
     """What marks a folder as that of a run; version 0.2 wrote no format and knew no test rows."""
 
@@ -169,8 +184,19 @@ def _begun(work: Path) -> dict[str, Any] | None:
     # A setting that an earlier version did not know was as it is by default.
     usual = _plain(FileArguments())
     fields: dict[str, Any] = msgspec.to_builtins(found)
-    fields["settings"] = usual | fields["settings"]
+    fields["settings"] = usual | _with_new_names(fields["settings"])
     return {name: value for name, value in fields.items() if name != "format"}
+
+
+def _with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run, which version 0.2 may have begun, by the names of now."""
+    found = {_RENAMED.get(name, name): value for name, value in settings.items()}
+    if found.get("head_init") in _HEADS:
+        found["head_init"] = _HEADS[found["head_init"]]
+    if "encoder" in (found.get("freeze") or ()):
+        others = [part for part in found["freeze"] if part != "encoder"]
+        found |= {"freeze": others or None, "train_only": "embedding"}
+    return found
 
 
 def _check_inputs(work: Path, request: Mapping[str, Any]) -> None:

@@ -125,7 +125,7 @@ class Trainer:
             best = self._evaluate is not None and self._restore_best
             if folder is None and best:  # The best weights are kept there.
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-            stack.enter_context(frozen_parts(self._model, self.args.freeze or ()))
+            stack.enter_context(frozen_parts(self._model, self.args.frozen))
             with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
                 optimizer = self._optimizer()
             loop = backend_loop(

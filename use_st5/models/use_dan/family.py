@@ -33,7 +33,7 @@ class USEDANFamily(Family):
     compile_on_cpu = True
     # A few thousand pairs undo what fresh dense layers keep apart before they teach anything
     # better (docs/own_data_results.md).
-    frozen_when_fresh = ("encoder",)
+    train_only_when_fresh = "embedding"
 
     def graph(
         self, model: USEDAN, tokenizer: Tokenizer, *, precision: str, max_length: int | None
