@@ -111,16 +111,16 @@ REFUSED = [
     (wordpiece, "normalizer", {"type": "NFC"}, "expected .*BertNormalizer.*found WordPiece, NFC"),
     (wordpiece, "normalizer.clean_text", False, "clean_text: expected True, found False"),
     (wordpiece, "pre_tokenizer", None, "BertPreTokenizer.*found .*BertNormalizer and none"),
-    (wordpiece, "post_processor", None, r"post_processor: expected .*'\[SEP\]'\], found"),
+    (wordpiece, "post_processor", None, r"post_processor: expected .*'\[SEP\]'\].*, found \[\]"),
     (wordpiece, "model.max_input_chars_per_word", 50, "expected .*100.*found .*50"),
     (wordpiece, "model.vocab.cat", 4, "expected the ids 0 to 11, each once"),
     (wordpiece, "model.vocab", [], r"\$: expected object, received array"),
-    (wordpiece, "model.vocab", {"a": 0}, r"begins with \[PAD\]"),
+    (wordpiece, "model.vocab", {"a": 0}, r"with \[PAD\], \[UNK\]"),
     (wordpiece, "model", {"type": "Unigram", "vocab": []}, "found Unigram, BertNormalizer"),
     (wordpiece, "added_tokens", [{"content": "covid"}], r"expected \[\], found \['covid'\]"),
     (byte_pair, "pre_tokenizer.add_prefix_space", True, "add_prefix_space: expected False, found"),
     (byte_pair, "pre_tokenizer.use_regex", False, "use_regex: expected True, found False"),
-    (byte_pair, "pre_tokenizer.type", "Metaspace", "and ByteLevel, found BPE, none and M"),
+    (byte_pair, "pre_tokenizer.type", "Metaspace", "and Metaspace; found BPE, none and M"),
     (byte_pair, "normalizer", {"type": "NFKC"}, "found BPE, NFKC and ByteLevel"),
     (byte_pair, "model.merges", ["a b c"], "expected pairs of pieces, found 'a b c'"),
     (byte_pair, "model.ignore_merges", True, "model: expected"),
@@ -142,7 +142,9 @@ def test_another_tokenizer_is_refused_in_one_line(
 
 
 def test_no_tokenizer(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"expected tokenizer.json, vocab.txt, or"):
+    with pytest.raises(
+        FileNotFoundError, match=r"expected tokenizer.json, vocab.txt, vocab.json and"
+    ):
         read_tokenizer(tmp_path)
     write(tmp_path, "vocab.json", ids_of(PIECES))
     with pytest.raises(FileNotFoundError, match="merges.txt"):

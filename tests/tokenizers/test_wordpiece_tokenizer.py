@@ -114,8 +114,19 @@ def test_ten_thousand_words(small: WordPieceTokenizer) -> None:
     assert ids(small, ["the cats " * 50_000], max_tokens=5) == [[CLS, 4, 5, 6, SEP]]
 
 
+def test_padding_need_not_be_the_first_word() -> None:
+    """The word of id 0 takes the place of padding, in the exported vocabulary, too."""
+    words = ["[MASK]", "the", "[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    tokenizer = WordPieceTokenizer(words)
+    assert (tokenizer.padding_id, tokenizer.mask) == (2, 2)
+    np.testing.assert_array_equal(tokenizer.padded(["the", ""]), [[4, 1, 5], [4, 5, 0]])
+    folder = Path(tokenizer._assets[0].asset_path.numpy().decode()).parent
+    again = WordPieceTokenizer.from_assets(folder)
+    assert (again.padding_id, again.mask, again.vocabulary) == (0, 2, tokenizer.vocabulary)
+
+
 def test_refusals(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"begins with \[PAD\], received .*'\[UNK\]'"):
+    with pytest.raises(ValueError, match=r"with \[PAD\], received one without"):
         WordPieceTokenizer(SPECIAL[1:])
     with pytest.raises(ValueError, match=r"with \[CLS\], \[SEP\], received one without"):
         WordPieceTokenizer(SPECIAL[:2])

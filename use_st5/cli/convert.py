@@ -18,24 +18,25 @@ from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, say, waiting
 
 HELP = manual(
-    """Turn a checkpoint of a T5, BERT or RoBERTa into a sentence encoder that takes strings.
+    """Turn a checkpoint of a BERT, MPNet, T5 or their like into a sentence encoder of strings.
 
     The format of SOURCE is detected. It may be: a folder of sentence-transformers (modules.json;
-    such as all-MiniLM-L6-v2 or sentence-t5-base); a folder of Hugging Face with a BERT, RoBERTa,
-    T5, T5 1.1 or mT5 (config.json and safetensors); a T5X checkpoint of a T5 or a dual encoder (a
-    folder checkpoint_N or one file); a TensorFlow checkpoint (model.ckpt-N) of a T5 of Mesh
-    TensorFlow or the Model Garden; the folder of the original BERT (bert_config.json, vocab.txt,
-    bert_model.ckpt); a BERT of the Model Garden, with vocab.txt beside it.
+    such as all-mpnet-base-v2 or sentence-t5-base); a folder of Hugging Face with a BERT,
+    DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, T5, T5 1.1 or mT5 (config.json and safetensors); a T5X
+    checkpoint of a T5 or a dual encoder (a folder checkpoint_N or one file); a TensorFlow
+    checkpoint (model.ckpt-N) of a T5 of Mesh TensorFlow or the Model Garden; the folder of the
+    original BERT (bert_config.json, vocab.txt, bert_model.ckpt); a BERT of the Model Garden, with
+    vocab.txt beside it.
 
     SOURCE may also be a name: hf://ORG/NAME or hf://ORG/NAME@REVISION for Hugging Face's hub,
     kaggle://… for Kaggle Models, or the URL of an archive. It is downloaded once. From a checkpoint
     only safetensors, JSON and vocabularies are downloaded.
 
-    A plain BERT or RoBERTa has --pooling mean, cls or max. A BERT or RoBERTa that classifies
-    pairs and has one label becomes a cross-encoder, for use-st5 rank. A plain T5 becomes the raw
-    encoder of the Sentence-T5 paper, with --pooling mean, first or decoder and without projection.
-    T5X and TensorFlow checkpoints have no vocabulary: give it with --vocabulary. A T5 with 32,128
-    rows uses T5's vocabulary by default.
+    A plain BERT or its like has --pooling mean, cls or max. A BERT, MPNet, RoBERTa or XLM-RoBERTa
+    that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. A plain T5
+    becomes the raw encoder of the Sentence-T5 paper, with --pooling mean, first or decoder and
+    without projection. T5X and TensorFlow checkpoints have no vocabulary: give it with
+    --vocabulary. A T5 with 32,128 rows uses T5's vocabulary by default.
 
     No code from a checkpoint is run, and files that contain code (.bin, .pt) are refused. Every
     name and shape is checked before a tensor is read, and one tensor is in memory at a time.

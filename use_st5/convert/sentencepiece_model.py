@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import functools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
 from use_st5._records import read_bounded, read_record
 from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT
@@ -67,6 +70,11 @@ def model_proto() -> Any:
 _FILES = ("spiece.model", "sentencepiece.model")
 _REBUILT_FROM = "tokenizer.json"
 
+# XLM-RoBERTa's, where fairseq put special tokens of its own before the pieces.
+_FRAMED_FILE = "sentencepiece.bpe.model"
+_FRAMED_FIRST = ("<pad>", "<s>", "</s>", "<unk>")
+_MASK = "<mask>"
+
 # The types of pieces in sentencepiece_model.proto.
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
 _UNIGRAM = 1
@@ -106,10 +114,82 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
         raise ValueError(f"{path}: {error}. {remedy}") from error
 
 
+def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
+    """The SentencePiece model of XLM-RoBERTa, as `FramedSentencePieceTokenizer` takes it.
+
+    The id of a piece is that of Hugging Face: fairseq's special tokens stand before the pieces,
+    which begin at 4. Only `<pad>` is 0 here, and `<s>` is 1. The source is `tokenizer.json`, or the
+    original `sentencepiece.bpe.model`.
+
+    Raises:
+        FileNotFoundError: The folder has neither.
+        ValueError: The file is damaged, or of another tokenizer.
+    """
+    remedy = "Give the tokenizer of an XLM-RoBERTa."
+    if (path := Path(folder, _REBUILT_FROM)).is_file():
+        tokenizer = read_record(path, _Tokenizer, remedy=remedy, limit=MODEL_LIMIT)
+        read = functools.partial(_framed, tokenizer)
+    elif (path := Path(folder, _FRAMED_FILE)).is_file():
+        content = read_bounded(path, limit=MODEL_LIMIT, remedy=remedy)
+        read = functools.partial(_framed_original, content)
+    else:
+        raise FileNotFoundError(
+            f"{os.fspath(folder)}: expected {_REBUILT_FROM} or {_FRAMED_FILE}, found none."
+        )
+    try:
+        return read()
+    except (ValueError, DecodeError) as error:
+        raise ValueError(f"{path}: {error}. {remedy}") from error
+
+
+def _framed(tokenizer: _Tokenizer) -> bytes:
+    """The model of a `tokenizer.json`, whose vocabulary has the special tokens."""
+    model, pieces = tokenizer.model, tokenizer.model.vocab
+    pad, start, *others = _FRAMED_FIRST
+    first = [piece for piece, _ in pieces[: len(_FRAMED_FIRST)]]
+    if (model.type, model.unk_id, first) != ("Unigram", 3, [start, pad, *others]):
+        raise ValueError(f"$.model: found {model.type} that begins with {first}")
+    if model.byte_fallback:
+        raise ValueError("$.model.byte_fallback: expected False, found True")
+    last = [piece for piece, _ in pieces[-1:]] == [_MASK]
+    ordinary = pieces[len(_FRAMED_FIRST) : -1 if last else None]
+    return _framed_proto(ordinary, base64.b64decode(_precompiled(tokenizer.normalizer)), mask=last)
+
+
+def _framed_original(content: bytes) -> bytes:
+    """The model that fairseq trained: unknown, `<s>` and `</s>`, then the pieces."""
+    proto = model_proto()
+    proto.ParseFromString(content)
+    pieces = [(each.piece, each.score) for each in proto.pieces]
+    first = [piece for piece, _ in pieces[:3]]
+    if first != ["<unk>", "<s>", "</s>"] or proto.trainer_spec.model_type not in (0, _UNIGRAM):
+        raise ValueError(f"expected a Unigram model, found one that begins with {first}")
+    return _framed_proto(pieces[3:], proto.normalizer_spec.precompiled_charsmap, mask=True)
+
+
+def _framed_proto(pieces: Sequence[tuple[str, float]], table: bytes, *, mask: bool) -> bytes:
+    """A SentencePiece model of the special tokens and ordinary pieces, by our ids."""
+    proto = model_proto()
+    for piece in _FRAMED_FIRST:
+        proto.pieces.add(piece=piece, type=_UNKNOWN if piece == "<unk>" else _CONTROL)
+    for piece, score in pieces:
+        proto.pieces.add(piece=piece, score=score, type=_NORMAL)
+    if mask:
+        proto.pieces.add(piece=_MASK, type=_CONTROL)
+    spec = proto.trainer_spec
+    spec.model_type, spec.vocab_size = _UNIGRAM, len(proto.pieces)
+    spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = range(len(_FRAMED_FIRST))
+    spec.pad_piece, spec.eos_piece = _PAD, _EOS
+    proto.normalizer_spec.name = "nmt_nfkc"
+    proto.normalizer_spec.precompiled_charsmap = table
+    return proto.SerializeToString()
+
+
 class _Unigram(msgspec.Struct):
     type: str
     unk_id: int | None
     vocab: list[tuple[str, float]]
+    byte_fallback: bool = False
 
 
 class _Added(msgspec.Struct):

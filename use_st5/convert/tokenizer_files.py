@@ -1,4 +1,4 @@
-"""The tokenizer of a Hugging Face folder of BERT or RoBERTa, from whichever files it has."""
+"""The tokenizer of a Hugging Face folder, from whichever files it has."""
 
 from __future__ import annotations
 
@@ -11,17 +11,25 @@ from typing import Any
 import msgspec
 
 from use_st5._records import Count, check_record, read_record
+from use_st5.convert.sentencepiece_model import read_framed_model
 from use_st5.tokenizers.byte_pair_tokenizer import (
     FILE_LIMIT,
     BytePairTokenizer,
     read_merges,
     read_pieces,
 )
-from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer, read_words
+from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens
+from use_st5.tokenizers.wordpiece_tokenizer import BERT_TOKENS, WordPieceTokenizer, read_words
 
 _WHOLE, _SETTINGS = "tokenizer.json", "tokenizer_config.json"
 _WORDS, _PIECES, _MERGES = "vocab.txt", "vocab.json", "merges.txt"
-_REMEDY = "Give the tokenizer of a BERT or of a RoBERTa."
+_UNIGRAM_MODEL = "sentencepiece.bpe.model"
+# MPNet's pre-training used BERT's words and RoBERTa's special tokens.
+MPNET_TOKENS = SpecialTokens(
+    padding="<pad>", start="<s>", separator="</s>", mask="<mask>", between=2
+)
+_REMEDY = "Give the tokenizer of a BERT, an MPNet, a RoBERTa or an XLM-RoBERTa."
 
 
 class _Settings(msgspec.Struct):
@@ -48,6 +56,8 @@ class _Part(msgspec.Struct):
     cls: tuple[str, int] | None = None
     sep: tuple[str, int] | None = None
     single: list[dict[str, dict[str, Any]]] = []
+    normalizers: list[_Part] = []
+    pretokenizers: list[_Part] = []
 
 
 class _Model(msgspec.Struct):
@@ -76,11 +86,12 @@ class _Tokenizer(msgspec.Struct):
     added_tokens: list[_Added] = []
 
 
-def read_tokenizer(folder: str | os.PathLike[str]) -> WordPieceTokenizer | BytePairTokenizer:
+def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
     """Builds the tokenizer that a folder's tokenizer files describe.
 
-    They are `tokenizer.json`, which comes first, or `vocab.txt` (BERT), or `vocab.json` and
-    `merges.txt` (RoBERTa); and, where it is there, `tokenizer_config.json`.
+    They are `tokenizer.json`, which comes first, or `vocab.txt` (BERT), `vocab.json` and
+    `merges.txt` (RoBERTa), or `sentencepiece.bpe.model` (XLM-RoBERTa); and, where it is there,
+    `tokenizer_config.json`.
 
     Args:
         folder: Of a checkpoint of transformers.
@@ -88,7 +99,7 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> WordPieceTokenizer | ByteP
     Raises:
         FileNotFoundError: It has none of them.
         ValueError: They are damaged, or the tokenizer is another.
-        ImportError: It is a BERT's, and tensorflow-text is missing.
+        ImportError: It is not a RoBERTa's, and tensorflow-text is missing.
     """
     folder = Path(folder)
     settings = _Settings()
@@ -99,16 +110,21 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> WordPieceTokenizer | ByteP
     if (path := folder / _WHOLE).is_file():
         return _from_whole(path, settings)
     if (path := folder / _WORDS).is_file():
-        return _wordpieces(path, read_words(path), settings, _Part(""))
+        words = read_words(path)
+        special = BERT_TOKENS if BERT_TOKENS.start in words else MPNET_TOKENS
+        return _wordpieces(path, words, settings, _Part(""), special)
     if (path := folder / _PIECES).is_file() or (folder / _MERGES).is_file():
         merges = read_merges(folder / _MERGES)
         return _byte_pairs(path, read_pieces(path), merges, settings, prefix_space=False)
+    if (folder / _UNIGRAM_MODEL).is_file():
+        return FramedSentencePieceTokenizer(read_framed_model(folder))
     raise FileNotFoundError(
-        f"{folder}: expected {_WHOLE}, {_WORDS}, or {_PIECES} and {_MERGES}, found none. {_REMEDY}"
+        f"{folder}: expected {_WHOLE}, {_WORDS}, {_PIECES} and {_MERGES}, or {_UNIGRAM_MODEL}, "
+        f"found none. {_REMEDY}"
     )
 
 
-def _from_whole(path: Path, settings: _Settings) -> WordPieceTokenizer | BytePairTokenizer:
+def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
     """The tokenizer of a `tokenizer.json`."""
     tokenizer = read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
     model = tokenizer.model
@@ -119,11 +135,11 @@ def _from_whole(path: Path, settings: _Settings) -> WordPieceTokenizer | BytePai
     )
     parts = (model.type, normalizer.type, pre_tokenizer.type)
     if parts == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-        _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["[CLS]", "[SEP]"])
+        special = _special(path, _frame(tokenizer.post_processor))
         _expect(path, "$.normalizer.clean_text", normalizer.clean_text, True)
         found = (model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word)
         _expect(path, "$.model", found, ("[UNK]", "##", 100))
-        return _wordpieces(path, _in_order(path, model.vocab), settings, normalizer)
+        return _wordpieces(path, _in_order(path, model.vocab), settings, normalizer, special)
     if parts == ("BPE", "none", "ByteLevel"):
         _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["<s>", "</s>"])
         _expect(path, "$.pre_tokenizer.use_regex", pre_tokenizer.use_regex, True)
@@ -134,15 +150,38 @@ def _from_whole(path: Path, settings: _Settings) -> WordPieceTokenizer | BytePai
         merges = [*_pairs(path, _checked(path, model.merges, list[str | tuple[str, str]]))]
         prefix_space = pre_tokenizer.add_prefix_space
         return _byte_pairs(path, pieces, merges, settings, prefix_space=prefix_space)
+    if model.type == "Unigram" and {*_steps(normalizer)} <= {"Precompiled", "Replace"}:
+        _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["<s>", "</s>"])
+        words = [each for each in _steps(pre_tokenizer) if each != "WhitespaceSplit"]
+        _expect(path, "$.pre_tokenizer", words, ["Metaspace"])
+        return FramedSentencePieceTokenizer(read_framed_model(path.parent))
     raise ValueError(
         f"{path}: expected model, normalizer and pre-tokenizer WordPiece, BertNormalizer and "
-        "BertPreTokenizer, or BPE, none and ByteLevel, found "
+        "BertPreTokenizer; BPE, none and ByteLevel; or Unigram, Precompiled and Metaspace; found "
         f"{parts[0]}, {parts[1]} and {parts[2]}. {_REMEDY}"
     )
 
 
+def _steps(part: _Part) -> list[str]:
+    """The types of the steps of a sequence, or of what stands alone."""
+    steps = [*part.normalizers, *part.pretokenizers]
+    return [each.type for each in steps] if part.type == "Sequence" else [part.type]
+
+
+def _special(path: Path, frame: list[str]) -> SpecialTokens:
+    """The special tokens of a vocabulary of word pieces, by those that frame a text."""
+    for each in (BERT_TOKENS, MPNET_TOKENS):
+        if frame == [each.start, each.separator]:
+            return each
+    known = [[each.start, each.separator] for each in (BERT_TOKENS, MPNET_TOKENS)]
+    raise ValueError(
+        f"{path}: $.post_processor: expected {' or '.join(map(str, known))} around a text, found "
+        f"{frame}. {_REMEDY}"
+    )
+
+
 def _wordpieces(
-    path: Path, words: list[str], settings: _Settings, normalizer: _Part
+    path: Path, words: list[str], settings: _Settings, normalizer: _Part, special: SpecialTokens
 ) -> WordPieceTokenizer:
     with _named(path):
         return WordPieceTokenizer(
@@ -150,6 +189,7 @@ def _wordpieces(
             lower_case=_given(settings.do_lower_case, normalizer.lowercase),
             strip_accents=_given(settings.strip_accents, normalizer.strip_accents),
             split_chinese=_given(settings.tokenize_chinese_chars, normalizer.handle_chinese_chars),
+            special=special,
         )
 
 

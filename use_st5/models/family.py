@@ -21,6 +21,8 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 _OWN = {
     # Before the family whose classifiers it reads: a checkpoint is of the first that knows it.
     "cross_encoder": "use_st5.models.cross_encoder.family",
+    # A relative of BERT before BERT, whose model its own is.
+    "mpnet": "use_st5.models.mpnet.family",
     "bert": "use_st5.models.bert.family",
     "t5": "use_st5.models.t5.family",
     "use_dan": "use_st5.models.use_dan.family",
@@ -326,11 +328,11 @@ def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
             )
     *others, last = (name for family in families().values() for name in family.reads)
     kind = checkpoint.kind
-    found = f"this is {_with_article(kind)}" if kind else f"found {checkpoint.summary()}"
+    found = f"this is {with_article(kind)}" if kind else f"found {checkpoint.summary()}"
     raise ValueError(f"{checkpoint.where}: {found}; use_st5 reads {', '.join(others)} and {last}.")
 
 
-def _with_article(name: str) -> str:
+def with_article(name: str) -> str:
     """`a BERT`, `an MPNet`: capitals are read as letters."""
     spelled = name[:2].isupper() and name[0] in "AEFHILMNORSX"
     return f"{'an' if spelled or name[0] in 'AEIOaeio' else 'a'} {name}"

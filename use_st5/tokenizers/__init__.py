@@ -8,6 +8,10 @@ from use_st5._public import public_names
 
 if TYPE_CHECKING:
     from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer as BytePairTokenizer
+    from use_st5.tokenizers.framed_sentencepiece_tokenizer import (
+        FramedSentencePieceTokenizer as FramedSentencePieceTokenizer,
+    )
+    from use_st5.tokenizers.framed_tokenizer import SpecialTokens as SpecialTokens
     from use_st5.tokenizers.length_buckets import pad_to_bucket as pad_to_bucket
     from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer as NGramTokenizer
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary as NGramVocabulary

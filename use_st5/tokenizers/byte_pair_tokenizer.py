@@ -70,7 +70,14 @@ class BytePairTokenizer(FramedTokenizer):
     def __init__(self, pieces: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
         _check_pieces(pieces)
         mask = pieces.get("<mask>")
-        super().__init__(start=1, separator=pieces[_SEPARATOR], unknown=None, between=2, mask=mask)
+        super().__init__(
+            start=1,
+            separator=pieces[_SEPARATOR],
+            unknown=None,
+            between=2,
+            mask=mask,
+            padding=pieces[_PADDING],
+        )
         contents = {
             _VOCABULARY_ASSET: json.dumps(dict(pieces), ensure_ascii=False),
             _MERGES_ASSET: "".join(f"{one} {two}\n" for one, two in merges),

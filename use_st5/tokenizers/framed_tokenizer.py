@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import shutil
 import tempfile
 import weakref
@@ -17,7 +18,30 @@ from use_st5.tokenizers.long_texts import beginnings, counted
 from use_st5.tokenizers.tokenizer import Vocabulary
 
 
-def written_assets(owner: tf.Module, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
+@dataclasses.dataclass(frozen=True)
+class SpecialTokens:
+    """What a vocabulary calls its special tokens; BERT's names are the usual ones.
+
+    Attributes:
+        padding: Fills the rows of a batch.
+        unknown: Stands for what the vocabulary cannot spell.
+        start: Before a text.
+        separator: Behind a text.
+        mask: Stands for a hidden word; a vocabulary may lack it.
+        between: Separators between the two texts of a pair.
+    """
+
+    padding: str = "[PAD]"
+    unknown: str = "[UNK]"
+    start: str = "[CLS]"
+    separator: str = "[SEP]"
+    mask: str = "[MASK]"
+    between: int = 1
+
+
+def written_assets(
+    owner: tf.Module, contents: Mapping[str, str | bytes]
+) -> list[tf.saved_model.Asset]:
     """The files of a tokenizer as a SavedModel tracks them.
 
     Args:
@@ -27,7 +51,7 @@ def written_assets(owner: tf.Module, contents: Mapping[str, str]) -> list[tf.sav
     folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     for name, content in contents.items():
-        (folder / name).write_bytes(content.encode())
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return [tf.saved_model.Asset(str(folder / name)) for name in contents]
 
 
@@ -48,24 +72,36 @@ class FramedTokenizer(tf.Module, abc.ABC):
         unknown: The id of what the vocabulary cannot spell, if there is one.
         between: Separators between the two texts of a pair.
         mask: The id that stands for a hidden word, if there is one.
+        padding: Of padding in the vocabulary's files. It is 0 here: the two change places.
 
     Attributes:
         vocabulary: What tells this vocabulary from another.
         separator: The id behind a text.
         mask: The id that stands for a hidden word; None: the vocabulary has none.
+        padding_id: The id of padding in the files of the vocabulary, whose place 0 has there.
     """
 
     vocabulary: Vocabulary
 
     # Whether a piece may begin with the space before it, which is then no mere separator.
     keeps_spaces: ClassVar[bool]
+    # Whether a model with two types of tokens tells the second text of a pair by them.
+    marks_second_text: ClassVar[bool] = True
 
     def __init__(
-        self, *, start: int, separator: int, unknown: int | None, between: int, mask: int | None
+        self,
+        *,
+        start: int,
+        separator: int,
+        unknown: int | None,
+        between: int,
+        mask: int | None,
+        padding: int = 0,
     ) -> None:
         super().__init__()
         self.separator = separator
         self.mask = mask
+        self.padding_id = padding
         self._start = start
         self._unknown = unknown
         self._between = between
@@ -190,7 +226,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         known = single if self._unknown is None else single & (ids != self._unknown)
         return tf.where(known, ids, 0).numpy()
 
-    def _written(self, contents: Mapping[str, str]) -> list[tf.saved_model.Asset]:
+    def _written(self, contents: Mapping[str, str | bytes]) -> list[tf.saved_model.Asset]:
         """The files of this tokenizer by their names, as a SavedModel tracks them."""
         return written_assets(self, contents)
 

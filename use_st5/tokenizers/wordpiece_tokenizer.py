@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import json
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,13 +16,12 @@ import tensorflow as tf
 from use_st5._imports import require
 from use_st5._records import read_bounded, read_record
 from use_st5.tokenizers.code_points import CodePointRewriter, categories, in_ranges
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens
 from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
 
 # Bytes of a vocabulary: eighty times those of the multilingual BERT.
 VOCABULARY_LIMIT = 2**26
 
-_PADDING, _UNKNOWN, _START, _SEPARATOR = "[PAD]", "[UNK]", "[CLS]", "[SEP]"
 # A word of more letters is unknown as a whole.
 _MOST_LETTERS = 100
 
@@ -68,7 +66,7 @@ class WordPieceVocabulary:
 
     Attributes:
         size: The largest id, plus 1.
-        sha256: Of the words.
+        sha256: Of the words, and of the special tokens where they are not BERT's.
         lower_case: Whether capitals are read as small letters.
         strip_accents: Whether letters are read without their marks.
         split_chinese: Whether each Chinese character is a word.
@@ -81,10 +79,14 @@ class WordPieceVocabulary:
     split_chinese: bool
 
 
-class _Settings(msgspec.Struct, forbid_unknown_fields=True):
+BERT_TOKENS = SpecialTokens()
+
+
+class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     lower_case: bool
     strip_accents: bool
     split_chinese: bool
+    special: SpecialTokens = BERT_TOKENS
 
 
 class WordPieceTokenizer(FramedTokenizer):
@@ -95,15 +97,16 @@ class WordPieceTokenizer(FramedTokenizer):
     does, "½" and "…" become several characters. Its `FastWordpieceTokenizer` is.)
 
     Args:
-        words: The vocabulary, the word of id 0 first, as `vocab.txt` has one a line.
+        words: The vocabulary, the word of id 0 first, as `vocab.txt` has one a line. Where that is
+            not the padding, the two change places.
         lower_case: Whether capitals are read as small letters (the "uncased" models).
         strip_accents: Whether letters are read without their marks; None: where `lower_case` is.
         split_chinese: Whether each Chinese character is a word.
+        special: Names of the special tokens.
 
     Raises:
         ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
-        ValueError: The vocabulary does not begin with `[PAD]`, or lacks `[UNK]`, `[CLS]` or
-            `[SEP]`, or a word breaks a line.
+        ValueError: The vocabulary lacks a special token, or a word breaks a line.
     """
 
     kind: ClassVar[str] = "wordpiece"
@@ -116,24 +119,27 @@ class WordPieceTokenizer(FramedTokenizer):
         lower_case: bool = True,
         strip_accents: bool | None = None,
         split_chinese: bool = True,
+        special: SpecialTokens = BERT_TOKENS,
     ) -> None:
         text = require("tensorflow_text", "text")
-        _check_words(words)
+        _check_words(words, special)
+        words, padding = _padding_first(words, special.padding)
         # The last of several that are the same counts, as in Hugging Face's.
         ids = {word: number for number, word in enumerate(words)}
-        self._unknown_id = ids[_UNKNOWN]
+        self._unknown_id = ids[special.unknown]
         super().__init__(
-            start=ids[_START],
-            separator=ids[_SEPARATOR],
+            start=ids[special.start],
+            separator=ids[special.separator],
             unknown=self._unknown_id,
-            between=1,
-            mask=ids.get("[MASK]"),
+            between=special.between,
+            mask=ids.get(special.mask),
+            padding=padding,
         )
         strips = lower_case if strip_accents is None else strip_accents
         content = "".join(f"{word}\n" for word in words).encode()
         self.vocabulary = WordPieceVocabulary(
             size=len(words),
-            sha256=hashlib.sha256(content).hexdigest(),
+            sha256=_digest(content, special),
             lower_case=lower_case,
             strip_accents=strips,
             split_chinese=split_chinese,
@@ -143,20 +149,23 @@ class WordPieceTokenizer(FramedTokenizer):
         )
         try:
             self._tokenizer = text.FastWordpieceTokenizer(
-                _spelled(words, ids, _stand_ins(split_chinese=split_chinese)),
+                _spelled(words, ids, _stand_ins(split_chinese=split_chinese), special.unknown),
                 max_bytes_per_word=4 * _MOST_LETTERS,
                 token_out_type=tf.int32,
-                unknown_token=_UNKNOWN,
+                unknown_token=special.unknown,
             )
         except RuntimeError as error:
             raise ValueError(
                 f"Expected a vocabulary of word pieces, received one that cannot be used: {error} "
                 "Remove this word."
             ) from error
-        self._letters = tf.constant([_letters(word) for word in words], tf.int32)
-        settings = {name: getattr(self.vocabulary, name) for name in _Settings.__struct_fields__}
+        self._letters = tf.constant([_letters(word, special.unknown) for word in words], tf.int32)
+        settings = _Settings(lower_case, strips, split_chinese, special)
         self._assets = self._written(
-            {_VOCABULARY_ASSET: content.decode(), _SETTINGS_ASSET: json.dumps(settings)}
+            {
+                _VOCABULARY_ASSET: content.decode(),
+                _SETTINGS_ASSET: msgspec.json.encode(settings).decode(),
+            }
         )
 
     @classmethod
@@ -212,14 +221,23 @@ def read_words(path: Path) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _check_words(words: Sequence[str]) -> None:
-    if [*words[:1]] != [_PADDING]:
-        raise ValueError(
-            f"Expected a vocabulary of word pieces that begins with {_PADDING}, received one of "
-            f"{len(words):,} words that begins with {[*words[:3]]}. Give the vocab.txt of a BERT."
-        )
+def _padding_first(words: Sequence[str], padding: str) -> tuple[list[str], int]:
+    """The words, of which padding and the first one change places, and where padding was."""
+    place = len(words) - 1 - [*words][::-1].index(padding)  # the last one counts
+    words = [*words]
+    words[0], words[place] = words[place], words[0]
+    return words, place
+
+
+def _digest(content: bytes, special: SpecialTokens) -> str:
+    named = b"" if special == BERT_TOKENS else repr(special).encode()
+    return hashlib.sha256(content + named).hexdigest()
+
+
+def _check_words(words: Sequence[str], special: SpecialTokens) -> None:
     known = set(words)
-    if missing := [word for word in (_UNKNOWN, _START, _SEPARATOR) if word not in known]:
+    needed = (special.padding, special.unknown, special.start, special.separator)
+    if missing := [word for word in needed if word not in known]:
         raise ValueError(
             f"Expected a vocabulary with {', '.join(missing)}, received one without among its "
             f"{len(words):,} words. Give the vocab.txt of a BERT."
@@ -228,22 +246,24 @@ def _check_words(words: Sequence[str]) -> None:
         raise ValueError(f"Expected words without line breaks, received {broken!r}. Remove it.")
 
 
-def _letters(word: str) -> int:
+def _letters(word: str, unknown: str) -> int:
     """How many letters a piece has; below 0 where it goes on with a word."""
-    if word == _UNKNOWN or not word:
+    if word == unknown or not word:
         return 1
     goes_on = word.startswith(PIECE_MARK) and word != PIECE_MARK
     return len(PIECE_MARK) - len(word) if goes_on else len(word)
 
 
-def _spelled(words: Sequence[str], ids: dict[str, int], stand_ins: dict[int, str]) -> list[str]:
+def _spelled(
+    words: Sequence[str], ids: dict[str, int], stand_ins: dict[int, str], unknown: str
+) -> list[str]:
     """The words as they are found in normalised texts; what none can hold is put out of reach."""
     # Of private use, too, and no stand-in: a text has none of these.
     unreachable = chr(0xE000)
     hidden = dict.fromkeys(_STAND_INS, unreachable) | stand_ins
 
     def spelled(number: int, word: str) -> str:
-        found = ids[word] == number and 0 < abs(_letters(word)) <= _MOST_LETTERS
+        found = ids[word] == number and 0 < abs(_letters(word, unknown)) <= _MOST_LETTERS
         return word.translate(hidden) if word and found else f"{unreachable}{number}"
 
     return [spelled(*each) for each in enumerate(words)]

@@ -6,12 +6,12 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
-from use_st5._records import Count, Positive
+from use_st5._records import Count, Positive, check_record
 from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint
 from use_st5.convert.sentence_transformers import DenseModule
 from use_st5.convert.weights import (
@@ -35,6 +35,7 @@ from use_st5.models.bert.model import (
 )
 from use_st5.models.bert.names import (
     HUGGING_FACE,
+    HUGGING_FACE_DISTILBERT,
     HUGGING_FACE_ROBERTA,
     MODEL_GARDEN,
     ORIGINAL,
@@ -47,6 +48,8 @@ from use_st5.models.bert.names import (
     weight_variables,
 )
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
 # transformers' names of activations → ours; torch's classes → Keras's names.
@@ -62,7 +65,7 @@ _DENSE_ACTIVATIONS: dict[str, DenseActivation] = {
     "GELU": "gelu",
     "Sigmoid": "sigmoid",
 }
-_REMEDY = "Give the folder of a BERT or RoBERTa as transformers saves it."
+_REMEDY = "Give the folder of a model as transformers saves it."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,34 +73,72 @@ class ModelType:
     """What tells the kinds of models apart that `config.json` names.
 
     Attributes:
+        label: Its name as its paper writes it.
         names: What its weights are called.
         padding_id: Of its vocabulary. Padding is 0 here: the two rows change places.
         first_position: Row of the position table that the first token has.
-        tokenizer: Class of its tokenizer.
+        tokenizers: Classes that its tokenizer may be of.
+        settings: What `config.json` calls a BERT's settings, where it has other names for them.
+        model: Class of the Keras model.
+        own_settings: Setting in `config.json` → field of the model's configuration, for the fields
+            that a BERT's lacks; they are positive whole numbers.
     """
 
+    label: str
     names: WeightNames
     padding_id: int
     first_position: int
-    tokenizer: type[WordPieceTokenizer | BytePairTokenizer]
+    tokenizers: tuple[type[FramedTokenizer], ...]
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    model: type[SentenceBert] = SentenceBert
+    own_settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 MODEL_TYPES = {
     "bert": ModelType(
-        names=HUGGING_FACE, padding_id=0, first_position=0, tokenizer=WordPieceTokenizer
+        label="BERT",
+        names=HUGGING_FACE,
+        padding_id=0,
+        first_position=0,
+        # The second of what was distilled from XLM-RoBERTa: multilingual-e5-small and the like.
+        tokenizers=(WordPieceTokenizer, FramedSentencePieceTokenizer),
+    ),
+    "distilbert": ModelType(
+        label="DistilBERT",
+        names=HUGGING_FACE_DISTILBERT,
+        padding_id=0,
+        first_position=0,
+        tokenizers=(WordPieceTokenizer,),
+        settings={
+            "hidden_size": "dim",
+            "num_hidden_layers": "n_layers",
+            "num_attention_heads": "n_heads",
+            "intermediate_size": "hidden_dim",
+            "hidden_act": "activation",
+            "hidden_dropout_prob": "dropout",
+            "attention_probs_dropout_prob": "attention_dropout",
+        },
     ),
     # Its positions count on from the id of the padding.
     "roberta": ModelType(
+        label="RoBERTa",
         names=HUGGING_FACE_ROBERTA,
         padding_id=1,
         first_position=2,
-        tokenizer=BytePairTokenizer,
+        tokenizers=(BytePairTokenizer,),
+    ),
+    "xlm-roberta": ModelType(
+        label="XLM-RoBERTa",
+        names=HUGGING_FACE_ROBERTA,
+        padding_id=1,
+        first_position=2,
+        tokenizers=(FramedSentencePieceTokenizer,),
     ),
 }
 
 
 def knows(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint holds a BERT or RoBERTa."""
+    """Whether a checkpoint holds a model of one of `MODEL_TYPES`."""
     if checkpoint.format != "TensorFlow":
         return checkpoint.settings.get("model_type") in MODEL_TYPES
     names = checkpoint.source.shapes()
@@ -108,30 +149,35 @@ def read_sentence_bert(
     checkpoint: Checkpoint,
     *,
     separator: int | None,
+    padding: int | None = None,
+    kind: ModelType | None = None,
     pooling: str | None = None,
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceBert:
     """A Sentence-BERT with the weights of a checkpoint, read tensor by tensor.
 
-    Of sentence-transformers it has the modules. The head of the masked language model is there
-    where the checkpoint has it.
+    It has the modules of sentence-transformers, and the head of the masked language model where the
+    checkpoint has it.
 
     Args:
-        checkpoint: Of a BERT or RoBERTa; stored in float32, bfloat16 or float16.
+        checkpoint: Of a BERT or a relative of it; stored in float32, bfloat16 or float16.
         separator: Id of the token that ends a text.
+        padding: Id of the padding in the checkpoint's vocabulary; None: the usual one.
+        kind: Which model it is; None: what `MODEL_TYPES` says.
         pooling: As for `SentenceBert`; None: what a folder of sentence-transformers says, "mean"
             elsewhere.
         dtype: Keras dtype policy of the model, such as "bfloat16"; a projection stays float32.
         on_tensor: Called with the name of each tensor that is in place.
 
     Raises:
-        ValueError: The weights do not fit the configuration, the settings are of no BERT or
-            RoBERTa, the modules are not those of a Sentence-BERT, or `pooling` is given where the
+        ValueError: The weights do not fit the configuration, the settings are of another model, the
+            modules are not those of a Sentence-BERT, or `pooling` is given where the
             checkpoint says it.
     """
     pooled, modules = _pooling(checkpoint, pooling), checkpoint.modules
-    stored, config, source = _open(checkpoint)
+    kind = kind or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
+    stored, config, source = _open(checkpoint, kind, padding)
     head = stored.has_head(source.shapes())
     names = stored.names(config, head=head)
     transposed = {path for path in names if stored.transposed and path.endswith("/kernel")}
@@ -141,7 +187,7 @@ def read_sentence_bert(
     }
     check_shapes(expected, source)
     dense = modules.dense if modules else None
-    model = SentenceBert(
+    model = kind.model(
         dataclasses.replace(config, separator_id=separator),
         pooling=pooled,
         dense=None if dense is None else _projection(dense, config.hidden_dim),
@@ -151,10 +197,8 @@ def read_sentence_bert(
     )
     with without_initial_values():
         model.build()
-    mapping = {
-        names[path]: Target(variable, transposed=path in transposed)
-        for path, variable in weight_variables(model).items()
-    }
+    variables = weight_variables(model)
+    mapping = {names[path]: Target(each, path in transposed) for path, each in variables.items()}
     assign_weights(mapping, source, on_tensor=on_tensor)
     if dense is not None:
         dense.assign(model.projection, on_tensor=on_tensor)
@@ -162,10 +206,12 @@ def read_sentence_bert(
     return model
 
 
-def _open(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
+def _open(
+    checkpoint: Checkpoint, kind: ModelType, padding: int | None
+) -> tuple[WeightNames, BertConfig, WeightSource]:
     """What the weights are called, the shape of the model, and the tensors by these names."""
     if checkpoint.format != "TensorFlow":
-        return _of_hugging_face(checkpoint)
+        return _of_hugging_face(checkpoint, kind, kind.padding_id if padding is None else padding)
     if ORIGINAL.tables[WORDS] in checkpoint.source.shapes():
         return _of_google_research(checkpoint)
     return _of_model_garden(checkpoint.source)
@@ -195,7 +241,7 @@ def _projection(dense: DenseModule, hidden_dim: int) -> ProjectionConfig:
 class _Settings(msgspec.Struct):
     """What a BERT says of itself in `config.json`, with the defaults of transformers."""
 
-    model_type: Literal["bert", "roberta"]
+    model_type: str
     vocab_size: Positive
     hidden_size: Positive
     num_hidden_layers: Positive
@@ -213,12 +259,15 @@ class _Settings(msgspec.Struct):
     add_cross_attention: bool | None = False
 
 
-def _config(checkpoint: Checkpoint) -> BertConfig:
-    """The shape of a BERT or RoBERTa by its settings.
+def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig:
+    """The shape of a model by its settings.
 
     Raises:
         ValueError: They are of another kind of model, or of more layers than there are tensors.
     """
+    renamed = {name: checkpoint.settings.get(own) for name, own in kind.settings.items()}
+    known = {name: value for name, value in renamed.items() if value is not None}
+    checkpoint = dataclasses.replace(checkpoint, settings={**checkpoint.settings, **known})
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
     where, tensors = checkpoint.settings_file, len(checkpoint.source.shapes())
     if settings.num_hidden_layers > tensors:
@@ -226,13 +275,12 @@ def _config(checkpoint: Checkpoint) -> BertConfig:
             f"{checkpoint.source.where} does not fit the model: expected tensors of "
             f"{settings.num_hidden_layers:,} layers, found {tensors:,} tensors in all."
         )
-    kind = MODEL_TYPES[settings.model_type]
     expected: dict[str, list[Any]] = {
         "hidden_act": [*_ACTIVATIONS],
         "position_embedding_type": ["absolute", None],
         "is_decoder": [False, None],
         "add_cross_attention": [False, None],
-        "pad_token_id": [kind.padding_id, None],
+        "pad_token_id": [*dict.fromkeys((kind.padding_id, padding)), None],
     }
     for name, values in expected.items():
         if (found := getattr(settings, name)) not in values:
@@ -240,8 +288,16 @@ def _config(checkpoint: Checkpoint) -> BertConfig:
                 f"{where}: $.{name}: expected {' or '.join(map(repr, values))}, received "
                 f"{found!r}. {_REMEDY}"
             )
+    own = {
+        field: check_record(
+            checkpoint.settings[name], Positive, where=f"{where}: $.{name}", remedy=_REMEDY
+        )
+        for name, field in kind.own_settings.items()
+        if name in checkpoint.settings
+    }
     try:
-        return BertConfig(
+        return kind.model.config_type(
+            **own,
             vocabulary_size=settings.vocab_size,
             num_layers=settings.num_hidden_layers,
             hidden_dim=settings.hidden_size,
@@ -261,23 +317,29 @@ def _config(checkpoint: Checkpoint) -> BertConfig:
 # transformers and sentence-transformers
 
 # What a Sentence-BERT has not: the pooler (`read_pooler`), the next sentence's layer, buffers.
+_PREFIX = re.compile(r"^(bert|roberta|mpnet|distilbert)\.")
 _UNREAD = re.compile(r"pooler\..*|cls\.seq_relationship\..*|embeddings\.position_ids")
 # Copies of the table and of the words' bias, where they are written twice.
-_COPIES = {"cls.predictions.decoder": "cls.predictions", "lm_head.decoder": "lm_head"}
+_COPIES = {
+    "cls.predictions.decoder": "cls.predictions",
+    "lm_head.decoder": "lm_head",
+    "vocab_projector": "vocab_projector",
+}
 
 
-def _of_hugging_face(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
-    """Names may have "bert." or "roberta." before them, and those of old files "gamma", "beta".
+def _of_hugging_face(
+    checkpoint: Checkpoint, kind: ModelType, padding: int
+) -> tuple[WeightNames, BertConfig, WeightSource]:
+    """Names may have "bert." or its like before them, and those of old files "gamma", "beta".
 
     Raises:
         ValueError: Its settings are of another kind of model, or its head has a table of its own.
     """
-    config = _config(checkpoint)
-    kind = MODEL_TYPES[checkpoint.settings["model_type"]]
+    config = _config(checkpoint, kind, padding)
     source = checkpoint.source
     names: dict[str, str] = {}
     for stored in source.shapes():
-        name = re.sub(r"^(bert|roberta)\.", "", stored)
+        name = _PREFIX.sub("", stored)
         name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
         name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
         if _UNREAD.fullmatch(name):
@@ -290,7 +352,7 @@ def _of_hugging_face(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, W
     tables = kind.names.tables
     if kind.names.has_head(names):
         _drop_copies(names, source, tables[WORDS])
-    first, padding = kind.first_position, kind.padding_id
+    first = kind.first_position
     first_rows: dict[str, tuple[int, list[int]]] = {tables[POSITIONS]: (first, [])}
     if padding:
         rows = [padding, *range(1, padding), 0]
@@ -350,7 +412,8 @@ def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig
         )
     source = checkpoint.source
     names = {name: name for name in source.shapes() if _ORIGINAL_PARTS.fullmatch(name)}
-    return ORIGINAL, _config(checkpoint), RenamedSource(source, names)
+    config = _config(checkpoint, MODEL_TYPES["bert"], 0)
+    return ORIGINAL, config, RenamedSource(source, names)
 
 
 def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, WeightSource]:

@@ -1,9 +1,9 @@
-"""BERT and RoBERTa among the families: presets, tokenizers, checkpoints, precisions and graph."""
+"""BERT and its like among the families: presets, tokenizers, checkpoints, precisions, graph."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -12,10 +12,18 @@ from use_st5.convert.tokenizer_files import read_tokenizer
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.models.bert.checkpoint import MODEL_TYPES, knows, read_sentence_bert
-from use_st5.models.bert.model import BERT_PRESETS, POOLINGS, Pooling, SentenceBert
-from use_st5.models.family import Family
+from use_st5.models.bert.checkpoint import MODEL_TYPES, ModelType, knows, read_sentence_bert
+from use_st5.models.bert.model import (
+    BERT_PRESETS,
+    POOLINGS,
+    BertConfig,
+    Pooling,
+    SentenceBert,
+)
+from use_st5.models.family import Family, with_article
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer, read_words
 
@@ -28,12 +36,15 @@ class BertFamily(Family):
     """Sentence-BERT (`SentenceBert`), of a BERT or a RoBERTa."""
 
     name = "bert"
-    model_types = (SentenceBert,)
-    presets = BERT_PRESETS
-    tokenizers: ClassVar = {kind.kind: kind for kind in (WordPieceTokenizer, BytePairTokenizer)}
+    model_types: ClassVar[tuple[type[SentenceBert], ...]] = (SentenceBert,)
+    presets: ClassVar[Mapping[str, BertConfig]] = BERT_PRESETS
+    tokenizers: ClassVar = {
+        each.kind: each
+        for each in (WordPieceTokenizer, BytePairTokenizer, FramedSentencePieceTokenizer)
+    }
     precisions = ("float32", "int8")
     poolings = POOLINGS
-    reads = ("BERT", "RoBERTa")
+    reads = tuple(kind.label for kind in MODEL_TYPES.values())
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
     learning_rates: ClassVar = {"": 2e-5, "labels": 5e-5, "inference": 5e-5}
 
@@ -42,8 +53,9 @@ class BertFamily(Family):
     ) -> SentenceBert:
         """A model of a named shape, whose table has a row for each id of the tokenizer."""
         changes.setdefault("vocabulary_size", tokenizer.vocabulary.size)
-        changes.setdefault("separator_id", getattr(tokenizer, "separator", None))
-        model = SentenceBert.from_preset(preset, dtype=dtype, **changes)
+        if getattr(tokenizer, "marks_second_text", True):
+            changes.setdefault("separator_id", getattr(tokenizer, "separator", None))
+        model = self.model_types[0].from_preset(preset, dtype=dtype, **changes)
         model.build()
         return model
 
@@ -89,8 +101,12 @@ class BertFamily(Family):
         return model.pooled("cls")
 
     def knows(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is of a BERT or RoBERTa."""
+        """Whether a checkpoint is of a BERT or one of its like."""
         return knows(checkpoint)
+
+    def model_type(self, checkpoint: Checkpoint) -> ModelType:
+        """Which of the models that it knows a checkpoint holds."""
+        return MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
 
     def read(
         self,
@@ -102,10 +118,13 @@ class BertFamily(Family):
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[SentenceBert, Tokenizer]:
         """A Sentence-BERT; of a plain BERT its pooled outputs."""
-        tokenizer = _tokenizer(checkpoint, vocabulary)
+        kind = self.model_type(checkpoint)
+        tokenizer = _tokenizer(checkpoint, kind, vocabulary)
         model = read_sentence_bert(
             checkpoint,
-            separator=tokenizer.separator,
+            separator=tokenizer.separator if tokenizer.marks_second_text else None,
+            padding=tokenizer.padding_id,
+            kind=kind,
             pooling=pooling,
             dtype=dtype,
             on_tensor=on_tensor,
@@ -126,21 +145,18 @@ class BertFamily(Family):
         return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
 
-def _tokenizer(
-    checkpoint: Checkpoint, vocabulary: Path | None
-) -> WordPieceTokenizer | BytePairTokenizer:
+def _tokenizer(checkpoint: Checkpoint, kind: ModelType, vocabulary: Path | None) -> FramedTokenizer:
     """The tokenizer of the folder, or of the one in which a vocabulary lies."""
     folder = vocabulary.parent if vocabulary else checkpoint.beside
-    tokenizer: WordPieceTokenizer | BytePairTokenizer
+    tokenizer: FramedTokenizer
     if checkpoint.format == "TensorFlow":
         tokenizer = _of_words(vocabulary or folder / "vocab.txt")
     else:
         tokenizer = read_tokenizer(folder)
-    kind = str(checkpoint.settings.get("model_type", "bert"))
-    if type(tokenizer) is not MODEL_TYPES[kind].tokenizer:
+    if type(tokenizer) not in kind.tokenizers:
         raise ValueError(
-            f"{folder}: expected the tokenizer of a {'RoBERTa' if kind == 'roberta' else 'BERT'}, "
-            f"found a {type(tokenizer).__name__}'s."
+            f"{folder}: expected the tokenizer of {with_article(kind.label)}, found a "
+            f"{type(tokenizer).__name__}'s."
         )
     rows, size = checkpoint.settings.get("vocab_size"), tokenizer.vocabulary.size
     if isinstance(rows, int) and size > rows:

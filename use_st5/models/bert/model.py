@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import keras
 from keras import ops
@@ -73,6 +73,11 @@ class BertConfig:
             raise ValueError(
                 f"Unknown activation: {self.activation!r}. Expected one of {get_args(Activation)}."
             )
+
+    @property
+    def own_tables(self) -> dict[str, tuple[int, int]]:
+        """Path → shape of the tables that a relative of BERT adds."""
+        return {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,6 +292,7 @@ class MaskedWordHead(keras.layers.Layer):
 
 
 PADDING_ID = 0
+_COMMON_LAYERS = ("embedding", "position_embedding", "type_embedding", "embedding_norm")
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -316,6 +322,11 @@ class SentenceBert(keras.Model):
     Raises:
         ValueError: The pooling is unknown.
     """
+
+    config_type: ClassVar[type[BertConfig]] = BertConfig
+    presets: ClassVar[Mapping[str, BertConfig]] = BERT_PRESETS
+    # Layers that a copy of other blocks or another pooling shares.
+    own_layers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -369,11 +380,11 @@ class SentenceBert(keras.Model):
         head: bool = False,
         dtype: Any = None,
         **changes: Any,
-    ) -> SentenceBert:
+    ) -> Self:
         """A freshly initialised model of a published shape.
 
         Args:
-            name: A key of `BERT_PRESETS`.
+            name: A key of `presets`.
             pooling: As in the constructor, as are `dense`, `normalize` and `head`.
             dense: See above.
             normalize: See above.
@@ -384,16 +395,21 @@ class SentenceBert(keras.Model):
         Raises:
             ValueError: The preset is unknown.
         """
-        if name not in BERT_PRESETS:
-            raise ValueError(f"Unknown preset: {name!r}. Expected one of {sorted(BERT_PRESETS)}.")
+        if name not in cls.presets:
+            raise ValueError(f"Unknown preset: {name!r}. Expected one of {sorted(cls.presets)}.")
         return cls(
-            dataclasses.replace(BERT_PRESETS[name], **changes),
+            dataclasses.replace(cls.presets[name], **changes),
             pooling=pooling,
             dense=dense,
             normalize=normalize,
             head=head,
             dtype=dtype,
         )
+
+    @property
+    def own_tables(self) -> dict[str, Any]:
+        """Path → variable, for the paths of `BertConfig.own_tables`."""
+        return {}
 
     @property
     def dimension(self) -> int:
@@ -448,7 +464,7 @@ class SentenceBert(keras.Model):
         ids = ids[:, : self.config.max_positions]
         return self._outputs(self.embedding(ids), ids, training)[0]
 
-    def first_blocks(self, number: int) -> SentenceBert:
+    def first_blocks(self, number: int) -> Self:
         """A model of the first blocks alone, of the same weights: what they give is pooled.
 
         Args:
@@ -465,7 +481,7 @@ class SentenceBert(keras.Model):
             normalize=self.normalize,
         )
 
-    def pooled(self, pooling: Pooling, *, head: bool = False) -> SentenceBert:
+    def pooled(self, pooling: Pooling, *, head: bool = False) -> Self:
         """A model of the same weights, pooled otherwise and neither projected nor scaled.
 
         A cross-encoder is begun with it, and DefSent.
@@ -489,13 +505,13 @@ class SentenceBert(keras.Model):
 
     def _blocks_in(
         self, config: BertConfig, *, pooling: Pooling, normalize: bool, head: bool = False
-    ) -> SentenceBert:
-        model = SentenceBert(
+    ) -> Self:
+        model = type(self)(
             config, pooling=pooling, normalize=normalize, head=head, dtype=self.dtype_policy
         )
         with contextlib.nullcontext() if head else without_initial_values():
             model.build()
-        for part in ("embedding", "position_embedding", "type_embedding", "embedding_norm"):
+        for part in (*_COMMON_LAYERS, *self.own_layers):
             if getattr(self, part) is not None:
                 getattr(model, part).set_weights(getattr(self, part).get_weights())
         for target, source in zip(model.blocks, self.blocks, strict=False):
@@ -540,10 +556,10 @@ class SentenceBert(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> SentenceBert:
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         dense = config.pop("dense")
         return cls(
-            BertConfig(**config.pop("config")),
+            cls.config_type(**config.pop("config")),
             dense=dense and ProjectionConfig(**dense),
             **config,
         )
@@ -563,11 +579,15 @@ class SentenceBert(keras.Model):
         packing = Packing.of(tokens, self.config.num_heads) if packed else None
         x = self.embedding_norm(x if packing is None else packing.pack(x))
         x = self.dropout_layer(x, training=training)
-        # Added once to each score, which costs less than to choose among them in every block.
-        bias = ops.expand_dims(ops.where(tokens, 0.0, EXCLUDED), (1, 2))
+        bias = self._score_bias(tokens)
         for block in self.blocks:
             x = block(x, bias=bias, packing=packing, training=training)
         return x if packing is None else packing.unpack(x), tokens
+
+    def _score_bias(self, tokens: Any) -> Any:
+        """What all blocks add to the scores: bool `[batch, length]` → float32, as `BertBlock`'s."""
+        # Added once to each score, which costs less than to choose among them in every block.
+        return ops.expand_dims(ops.where(tokens, 0.0, EXCLUDED), (1, 2))
 
     def _of_types(self, ids: Any) -> Any:
         """The rows of the token types; broadcasts to `[batch, length, hidden_dim]`."""

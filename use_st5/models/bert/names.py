@@ -23,6 +23,7 @@ def weight_variables(model: SentenceBert) -> dict[str, Any]:
     found = {WORDS: model.embedding.embeddings, POSITIONS: model.position_embedding.embeddings}
     if model.type_embedding is not None:
         found[TYPES] = model.type_embedding.embeddings
+    found |= model.own_tables
     if model.head is not None:
         layers |= {"head/transform": model.head.transform, "head/norm": model.head.norm}
         found[WORD_BIAS] = model.head.bias
@@ -53,6 +54,7 @@ def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...
     }
     if config.num_token_types:
         found[TYPES] = (config.num_token_types, dim)
+    found |= config.own_tables
     kernels = dict.fromkeys(("query", "key", "value", "output"), (dim, dim))
     kernels |= {"inner": (dim, inner), "outer": (inner, dim)}
     blocks = [f"block_{number}" for number in range(config.num_layers)]
@@ -141,6 +143,25 @@ HUGGING_FACE_ROBERTA = dataclasses.replace(
         "head/transform": "lm_head.dense",
         "head/norm": "lm_head.layer_norm",
     },
+)
+HUGGING_FACE_DISTILBERT = WeightNames(
+    tables={**HUGGING_FACE.tables, WORD_BIAS: "vocab_projector.bias"},
+    layers={
+        "norm": "embeddings.LayerNorm",
+        "query": "attention.q_lin",
+        "key": "attention.k_lin",
+        "value": "attention.v_lin",
+        "output": "attention.out_lin",
+        "attention_norm": "sa_layer_norm",
+        "inner": "ffn.lin1",
+        "outer": "ffn.lin2",
+        "output_norm": "output_layer_norm",
+        "head/transform": "vocab_transform",
+        "head/norm": "vocab_layer_norm",
+    },
+    block="transformer.layer.{n}.",
+    parts=HUGGING_FACE.parts,
+    transposed=True,
 )
 ORIGINAL = WeightNames(
     tables={

@@ -39,7 +39,9 @@ class _Head(NamedTuple):
 # By `model_type`.
 _HEADS = {
     "bert": _Head("bert.pooler.dense", "classifier"),
-    "roberta": _Head("classifier.dense", "classifier.out_proj"),
+    **dict.fromkeys(
+        ("roberta", "xlm-roberta", "mpnet"), _Head("classifier.dense", "classifier.out_proj")
+    ),
 }
 
 

@@ -1,0 +1,1 @@
+"""MPNet, and sentence encoders made of it."""
