@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from types import SimpleNamespace
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+import use_st5
+from tests.corpora_folder import WORDS
+from tests.tiny_bert import VOCABULARY, write_tiny_bert
+from tests.toy_encoders import Toy
+from use_st5 import TrainableEncoder
 from use_st5._sentence_transformers import SentenceTransformersNames, Wishes
-from use_st5._vectors import cosine, unit_rows
 
 
 class Lengths(SentenceTransformersNames):
@@ -60,9 +65,6 @@ def test_what_changes_nothing_is_accepted(keyword: str, value: Any) -> None:
         ("device", ["cpu", "cpu"], "CUDA_VISIBLE_DEVICES"),
         ("output_value", "token_embeddings", "returns only sentence vectors"),
         ("output_value", None, "returns only sentence vectors"),
-        ("precision", "int8", "astype"),
-        ("prompt_name", "query", 'prompt="query: "'),
-        ("truncate_dim", 64, r"\[:, :dimensions\]"),
         ("pool", {}, "spawn"),
         ("chunk_size", 10, "batch_size"),
     ],
@@ -80,6 +82,8 @@ def test_what_is_not_done_is_refused_with_what_to_write(
         ("prompt", 3, "Expected prompt as a string, received int"),
         ("normalize_embeddings", "yes", "Expected normalize_embeddings=True or False"),
         ("show_progress_bar", 1, "Expected show_progress_bar=True or False"),
+        ("prompt_name", 3, "Expected prompt_name as a string, received int"),
+        ("truncate_dim", 2.0, "Expected truncate_dim as an int"),
         ("batchsize", 3, "unexpected keyword argument 'batchsize'"),
     ],
 )
@@ -88,16 +92,35 @@ def test_wrong_types_and_unknown_keywords(keyword: str, value: Any, message: str
         Wishes.of({keyword: value})
 
 
-def test_the_codes_that_are_advised_keep_the_cosines() -> None:
-    """`astype` alone made zeros of unit vectors."""
-    with pytest.raises(ValueError, match="precision") as error:
-        Wishes.of({"precision": "int8"})
-    code = re.search(r"(vectors = .*int8\))\.", str(error.value))[1]
-    vectors = unit_rows(np.random.default_rng(0).standard_normal((50, 512))).astype(np.float32)
-    names = {"numpy": np, "texts": [], "encoder": SimpleNamespace(encode=lambda texts: vectors)}
-    exec(code, names)
-    assert names["codes"].dtype == np.int8
-    assert cosine(names["codes"], vectors).min() > 0.99
+@pytest.mark.parametrize(
+    ("keyword", "value", "message"),
+    [
+        ("truncate_dim", 0, "truncate_dim of at least 1"),
+        ("precision", "int4", "Expected precision as one of .*'ubinary'"),
+        ("prompt_name", "query", r"one of the model's prompts, \[\], received 'query'"),
+    ],
+)
+def test_values_that_are_refused(keyword: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Wishes.of({keyword: value})
+
+
+def test_which_prompt_is_taken() -> None:
+    prompts = {"query": "q: ", "passage": "p: "}
+    for keywords, default, expected in (
+        ({}, None, ""),
+        ({}, "passage", "p: "),
+        ({"prompt_name": "query"}, "passage", "q: "),
+        ({"prompt": ""}, "passage", ""),
+        ({"prompt": "x: ", "prompt_name": "query"}, None, "x: "),
+    ):
+        assert Wishes.of(keywords, prompts, default).prompt == expected
+
+
+def test_vectors_are_cut_before_they_are_scaled() -> None:
+    wishes = Wishes.of({"truncate_dim": 2, "normalize_embeddings": True})
+    np.testing.assert_allclose(wishes.scaled(np.array([[3.0, 4.0, 12.0]])), [[0.6, 0.8]])
+    assert (wishes.width(3), wishes.width(1)) == (2, 1)
 
 
 def test_what_has_an_effect() -> None:
@@ -106,6 +129,88 @@ def test_what_has_an_effect() -> None:
     scaled = wishes.scaled(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))
     np.testing.assert_allclose(scaled, [[0.6, 0.8], [0.0, 0.0]], atol=1e-7)
     assert wishes.show_progress is False
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model of sentence-transformers with prompts."""
+    folder = write_tiny_bert(tmp_path_factory.mktemp("models") / "tiny", head=False)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds.items())
+    ]
+    pooling = {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True}
+    prompts = {"query": "a person: ", "passage": "music: ", "other": "one "}
+    settings = {"prompts": prompts, "default_prompt_name": "other"}
+    (folder / "1_Pooling").mkdir()
+    for name, value in {
+        "modules.json": modules,
+        "1_Pooling/config.json": pooling,
+        "config_sentence_transformers.json": settings,
+        "sentence_bert_config.json": {"max_seq_length": 32},
+    }.items():
+        (folder / name).write_text(json.dumps(value))
+    return folder
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8", "uint8", "binary", "ubinary"])
+def test_it_is_sentence_transformers_line_for_line(folder: Path, precision: str) -> None:
+    """Prompts by name, default and text, queries, documents, cut and scaled vectors, and codes."""
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    peers = pytest.importorskip(
+        "sentence_transformers", reason="the extra `peers` is not installed"
+    )
+    peer = peers.SentenceTransformer(str(folder), device="cpu")
+    TrainableEncoder.load(folder).export(folder.with_name("exported"))
+    ours = use_st5.load(folder.with_name("exported"))
+    assert dict(ours.prompts) == peer.prompts
+    texts = [f"a {word} is a kind of {other}" for word in VOCABULARY[5:20] for other in WORDS[:8]]
+    asked: list[dict[str, Any]] = [
+        {},
+        {"prompt": ""},
+        {"prompt_name": "passage"},
+        {"prompt": "another ", "normalize_embeddings": True},
+        {"truncate_dim": 5},
+        {"truncate_dim": 5, "normalize_embeddings": True},
+    ]
+    for method in ("encode", "encode_query", "encode_document"):
+        for keywords in asked:
+            expected = getattr(peer, method)(texts, precision=precision, **keywords)
+            found = getattr(ours, method)(texts, precision=precision, **keywords)
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            if precision == "float32":
+                np.testing.assert_allclose(found, expected, atol=1e-5)
+            else:  # A number beside the edge of a step may round to either side.
+                close = np.abs(found.astype(int) - expected) <= 1
+                assert (found == expected).mean() > 0.99
+                assert close.all() or "binary" in precision
+
+
+def test_signatures_of_queries_and_documents(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    encoder = TrainableEncoder.load(folder)
+    assert (encoder.prompts["query"], encoder.default_prompt_name) == ("a person: ", "other")
+    encoder.prompts["document"] = "music: "
+    encoder.export(tmp_path / "model")
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    texts = tf.constant(["one dog", "", "another cat"])
+    for name in ("query", "document"):
+        found = loaded.signatures[name](text=texts)["embeddings"]
+        prompted = [encoder.prompts[name] + each.decode() for each in texts.numpy()]
+        np.testing.assert_allclose(found, encoder.encode(prompted), atol=1e-5)
+    again = TrainableEncoder.load(tmp_path / "model")
+    assert (again.prompts, again.default_prompt_name) == (encoder.prompts, "other")
+    use_st5.load(tmp_path / "model").save(tmp_path / "saved")
+    saved = use_st5.load(tmp_path / "saved")
+    assert saved.prompts == encoder.prompts
+    assert {"query", "document"} <= {*saved.model.signatures}
+
+
+def test_a_model_without_prompts_has_no_such_signatures(toy_use_dan: Toy) -> None:
+    assert not {"query", "document"} & {
+        *use_st5.load(toy_use_dan.folders["float32"]).model.signatures
+    }
 
 
 def test_names() -> None:

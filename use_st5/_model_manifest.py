@@ -64,6 +64,8 @@ class ModelManifest:
         config: What its family builds the Keras model from.
         tokenizer: The kind of its tokenizer, as its family lists them.
         texts: How many texts it reads at once: 1, or 2 where it compares a pair.
+        prompts: Texts that are put before queries, documents and the like, by name.
+        default_prompt_name: The prompt for texts of which nothing is said; None: no prompt.
         format: Version of this file's layout.
     """
 
@@ -81,6 +83,8 @@ class ModelManifest:
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
     tokenizer: str | None = None
     texts: Literal[1, 2] = 1
+    prompts: dict[str, str] = dataclasses.field(default_factory=dict)
+    default_prompt_name: str | None = None
     format: int = FORMAT
 
     @property

@@ -82,6 +82,8 @@ def write_again(
         "family": manifest.family if manifest else None,
         "config": manifest.config if manifest else {},
         "tokenizer": manifest.tokenizer if manifest else None,
+        "prompts": manifest.prompts if manifest else {},
+        "default_prompt_name": manifest.default_prompt_name if manifest else None,
     }
     return write_folder(loaded, loaded.signatures, path, facts=facts, card=read_card(source))
 

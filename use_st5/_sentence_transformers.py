@@ -1,37 +1,40 @@
 """The names under which programs written for sentence-transformers ask an encoder.
 
-`SentenceEncoder.encode` takes the keywords of `SentenceTransformer.encode`: three have an effect,
-the others are accepted where they ask for what happens anyway, and refused otherwise.
+`SentenceEncoder.encode` takes the keywords of `SentenceTransformer.encode`. Some have the same
+effect as there; the others are accepted if they ask for what happens anyway, and refused otherwise.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, TypedDict
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, TypedDict, get_args
 
 import numpy as np
 
 from use_st5._sentences import check_sentences
-from use_st5._vectors import unit_rows
+from use_st5._vectors import Precision, quantized, unit_rows
 
 
 class SentenceTransformersKeywords(TypedDict, total=False):
     """The keywords of `SentenceTransformer.encode` that `SentenceEncoder.encode` knows.
 
     Attributes:
-        prompt: Is put before each text; None for nothing.
+        prompt: Is put before each text; None: what `prompt_name` says.
+        prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
         normalize_embeddings: Whether each vector is scaled to length 1; zeros stay zeros.
         show_progress_bar: The same as `show_progress`.
         convert_to_numpy: True alone.
         convert_to_tensor: False alone.
         device: None or "cpu"; TensorFlow places the model.
         output_value: "sentence_embedding" alone.
-        precision: "float32" alone.
-        prompt_name: None alone, since a SavedModel carries no named prompts.
-        truncate_dim: None alone.
+        truncate_dim: Only so many numbers of each vector are returned; None for all.
+            `normalize_embeddings` scales what is left.
+        precision: "float32", "int8", "uint8", "binary" or "ubinary". The integers cover the range
+            that each number has in the texts of this call; the bits say which are above zero, eight
+            in a byte.
         pool: None alone.
         chunk_size: None alone.
     """
@@ -63,15 +66,6 @@ _WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
         "environment variable CUDA_VISIBLE_DEVICES.",
     ),
     "output_value": (("sentence_embedding",), "A SavedModel returns only sentence vectors."),
-    # `astype` alone would turn the numbers of a vector of length 1 to 0.
-    "precision": (
-        ("float32",),
-        "For int8 write vectors = encoder.encode(texts); "
-        "codes = numpy.rint(vectors * (127 / abs(vectors).max())).astype(numpy.int8). One scale "
-        "for all vectors does not change the cosines.",
-    ),
-    "prompt_name": ((None,), 'Write the prompt itself, such as prompt="query: ".'),
-    "truncate_dim": ((None,), "Cut the vectors: encoder.encode(texts)[:, :dimensions]."),
     "pool": ((None,), 'Use multiprocessing.get_context("spawn"); encoders can be pickled.'),
     "chunk_size": ((None,), "Leave it out; batch_size is the number of texts encoded at once."),
 }
@@ -85,15 +79,29 @@ class Wishes:
         prompt: Is put before each text.
         normalize: Whether each vector is scaled to length 1.
         show_progress: Whether a progress bar is drawn; None where that is not said.
+        truncate_dim: How many numbers of each vector are returned; None: all.
+        precision: What the numbers are returned as.
     """
 
     prompt: str
     normalize: bool
     show_progress: bool | None
+    truncate_dim: int | None = None
+    precision: Precision = "float32"
 
     @classmethod
-    def of(cls, keywords: SentenceTransformersKeywords) -> Wishes:
+    def of(
+        cls,
+        keywords: SentenceTransformersKeywords,
+        prompts: Mapping[str, str] = MappingProxyType({}),
+        default: str | None = None,
+    ) -> Wishes:
         """Translates the keywords, and refuses what the encoder does not do.
+
+        Args:
+            keywords: The keywords.
+            prompts: The model's prompts by name.
+            default: The name of its default prompt.
 
         Raises:
             TypeError: A keyword is unknown, or its value is of a wrong type.
@@ -105,22 +113,34 @@ class Wishes:
                 raise TypeError(f"encode() got an unexpected keyword argument {keyword!r}")
             if keyword in _WITHOUT_EFFECT:
                 _check_without_effect(keyword, value)
-        prompt = keywords.get("prompt")
-        if not isinstance(prompt, str | None):
-            raise TypeError(f"Expected prompt as a string, received {type(prompt).__name__}.")
         return cls(
-            prompt=check_sentences([prompt or ""])[0],
+            prompt=check_sentences([_prompt(keywords, prompts, default)])[0],
             normalize=_checked_switch("normalize_embeddings", keywords) or False,
             show_progress=_checked_switch("show_progress_bar", keywords),
+            truncate_dim=_checked_width(keywords.get("truncate_dim")),
+            precision=_checked_precision(keywords.get("precision")),
         )
 
     def before(self, texts: list[str]) -> list[str]:
         """The texts with the prompt before each."""
         return [self.prompt + text for text in texts] if self.prompt else texts
 
+    def width(self, dimension: int) -> int:
+        """How many numbers of a vector are returned."""
+        return dimension if self.truncate_dim is None else min(self.truncate_dim, dimension)
+
     def scaled(self, vectors: np.ndarray) -> np.ndarray:
-        """Vectors `[n, dimension]`, of length 1 where that is asked for; zeros stay zeros."""
+        """Vectors `[n, width]`, cut, and then of length 1 where that is asked for.
+
+        Zeros stay zeros.
+        """
+        if self.truncate_dim is not None:
+            vectors = vectors[:, : self.truncate_dim]
         return unit_rows(vectors) if self.normalize else vectors
+
+    def quantized(self, vectors: np.ndarray) -> np.ndarray:
+        """All vectors of a call `[n, width]` in the precision that is asked for."""
+        return vectors if self.precision == "float32" else quantized(vectors, self.precision)
 
 
 class SentenceTransformersNames(abc.ABC):
@@ -131,6 +151,9 @@ class SentenceTransformersNames(abc.ABC):
 
     encode: Callable[..., Any]
     similarity_fn_name = "cosine"
+    # Name → what is put before a text; and the name for texts of which nothing is said.
+    prompts: Mapping[str, str] = MappingProxyType({"query": "", "document": ""})
+    default_prompt_name: str | None = None
 
     @property
     @abc.abstractmethod
@@ -157,12 +180,24 @@ class SentenceTransformersNames(abc.ABC):
         return self.encode(sentences, **options)
 
     def encode_query(self, sentences: Any, **options: Any) -> Any:
-        """The same as `encode`: queries and documents are read alike."""
-        return self.encode(sentences, **options)
+        """`encode` with the model's prompt "query", which may be empty.
+
+        `prompt` and `prompt_name` replace it.
+        """
+        return self.encode(sentences, **self._prompted(options, ("query",)))
 
     def encode_document(self, sentences: Any, **options: Any) -> Any:
-        """The same as `encode`: queries and documents are read alike."""
-        return self.encode(sentences, **options)
+        """`encode` with the model's prompt "document", which may be empty.
+
+        `prompt` and `prompt_name` replace it.
+        """
+        return self.encode(sentences, **self._prompted(options, ("document", "passage", "corpus")))
+
+    def _prompted(self, options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+        """The options with the first of some prompts that the model has, unless they name one."""
+        given = options.get("prompt") is not None or options.get("prompt_name") is not None
+        name = next((name for name in names if name in self.prompts), None)
+        return options if given or name is None else {**options, "prompt_name": name}
 
     def get_embedding_dimension(self) -> int:
         """The same as `dimension`."""
@@ -183,6 +218,39 @@ class SentenceTransformersNames(abc.ABC):
         return SimpleNamespace(
             model_name=f"use_st5/{self.name}", base_model=None, base_model_revision=self.identity
         )
+
+
+def _prompt(
+    keywords: SentenceTransformersKeywords, prompts: Mapping[str, str], default: str | None
+) -> str:
+    """What is put before each text: the prompt itself, the one that is named, or the default."""
+    prompt, name = keywords.get("prompt"), keywords.get("prompt_name")
+    for keyword, value in (("prompt", prompt), ("prompt_name", name)):
+        if not isinstance(value, str | None):
+            raise TypeError(f"Expected {keyword} as a string, received {type(value).__name__}.")
+    if prompt is not None:
+        return prompt
+    if name is not None and name not in prompts:
+        raise ValueError(
+            f"Expected prompt_name to be one of the model's prompts, {[*prompts]}, received "
+            f'{name!r}. Or write the prompt itself, such as prompt="query: ".'
+        )
+    return prompts.get(name or default or "", "")
+
+
+def _checked_width(value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+        raise TypeError(f"Expected truncate_dim as an int, received {value!r}.")
+    if value is not None and value < 1:
+        raise ValueError(f"Expected truncate_dim of at least 1, received {value}.")
+    return value if value is None else int(value)
+
+
+def _checked_precision(value: Any) -> Precision:
+    value = "float32" if value is None else value
+    if value not in get_args(Precision):
+        raise ValueError(f"Expected precision as one of {get_args(Precision)}, received {value!r}.")
+    return value
 
 
 def _check_without_effect(keyword: str, value: Any) -> None:

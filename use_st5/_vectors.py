@@ -8,8 +8,11 @@ of some pairs and orders others by chance.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
+
+Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
@@ -78,6 +81,40 @@ def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.nda
     except KeyError:
         expected = ", ".join(map(repr, _SIMILARITIES))
         raise ValueError(f"Unknown metric: {metric!r}. Expected one of {expected}.") from None
+
+
+def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
+    """Vectors in few bits, with the numbers of sentence-transformers' `quantize_embeddings`.
+
+    Args:
+        vectors: float32 `[n, dim]`.
+        precision: "int8" and "uint8" divide the range that each column has in these vectors into
+            256 steps. "binary" (int8) and "ubinary" (uint8) keep which numbers are above 0, eight
+            in a byte.
+
+    Returns:
+        `[n, dim]`, or `[n, ⌈dim / 8⌉]` of bits.
+
+    Raises:
+        ValueError: A single vector has no range.
+    """
+    if precision == "float32":
+        return vectors
+    if precision in ("binary", "ubinary"):
+        bits = np.packbits(vectors > 0, axis=-1)
+        return bits if precision == "ubinary" else (bits.astype(np.int16) - 128).astype(np.int8)
+    if len(vectors) == 1:
+        raise ValueError(
+            f'precision="{precision}" needs the range of several vectors, received one text. '
+            'Encode all texts in one call, or use precision="binary".'
+        )
+    if not len(vectors):
+        return vectors.astype(precision)
+    lowest = vectors.min(axis=0)
+    steps = (vectors.max(axis=0) - lowest) / 255
+    codes = np.floor((vectors - lowest) / np.where(steps == 0, 1, steps))
+    codes = np.clip(codes, 0, 255)
+    return codes.astype(np.uint8) if precision == "uint8" else (codes - 128).astype(np.int8)
 
 
 def checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndarray:

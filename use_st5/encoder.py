@@ -117,6 +117,16 @@ class SentenceEncoder(SentenceTransformersNames):
         return self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
 
     @property
+    def prompts(self) -> dict[str, str]:  # type: ignore[override]
+        """What the model puts before texts, by name; "query" and "document" are always there."""
+        return {"query": "", "document": "", **(self.manifest.prompts if self.manifest else {})}
+
+    @property
+    def default_prompt_name(self) -> str | None:  # type: ignore[override]
+        """The name of the prompt that `encode` uses if none is given; None: no prompt."""
+        return self.manifest.default_prompt_name if self.manifest else None
+
+    @property
     def dimension(self) -> int:
         """Dimension of the sentence vectors."""
         return self._dimension
@@ -159,12 +169,12 @@ class SentenceEncoder(SentenceTransformersNames):
             on_truncation: What to do with texts of more than `max_length` tokens. "warn": cut them,
                 with one warning that gives their number; "ignore": cut them; "error": raise a
                 ValueError.
-            **keywords: Keywords of sentence-transformers. `prompt` is added before each text,
-                `normalize_embeddings` scales each vector to length 1, and `show_progress_bar` is
-                `show_progress`. Other keywords are accepted if they change nothing.
+            **keywords: Keywords of sentence-transformers: `prompt` and `prompt_name` (added before
+                each text), `truncate_dim`, `normalize_embeddings`, `precision` and
+                `show_progress_bar`. Others are accepted if they change nothing.
 
         Returns:
-            float32 `[n, dimension]`; `[dimension]` for one string.
+            float32 `[n, dimension]`; `[dimension]` for one string; shorter with `truncate_dim`.
 
         Raises:
             TypeError: An element is neither a string nor bytes (the message gives its index), or an
@@ -176,7 +186,7 @@ class SentenceEncoder(SentenceTransformersNames):
         check_batch_size(batch_size)
         _check_choice("on_empty", on_empty, get_args(OnEmpty))
         _check_choice("on_truncation", on_truncation, get_args(OnTruncation))
-        wishes = Wishes.of(keywords)
+        wishes = Wishes.of(keywords, self.prompts, self.default_prompt_name)
         texts, single = one_or_many(sentences)
         empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
         texts = wishes.before(texts)
@@ -184,13 +194,13 @@ class SentenceEncoder(SentenceTransformersNames):
         self._limit.report(texts, on_truncation)
         if single:
             return self._single(texts, wishes, zero=bool(empty))
-        vectors = np.empty((len(texts), self.dimension), np.float32)
+        vectors = np.empty((len(texts), wishes.width(self.dimension)), np.float32)
         batches = length_sorted_batches(texts, sentences=batch_size)
         show = wishes.show_progress if show_progress is None else show_progress
         for batch in with_progress(batches, len(texts), show):
             vectors[batch] = wishes.scaled(self._run([texts[i] for i in batch]))
         vectors[empty] = 0.0
-        return vectors
+        return wishes.quantized(vectors)
 
     def truncated(self, sentences: str | bytes | Iterable[str | bytes]) -> np.ndarray:
         """Returns the indices of the sentences that `encode` cuts.
@@ -269,9 +279,8 @@ class SentenceEncoder(SentenceTransformersNames):
 
     def _single(self, texts: list[str], wishes: Wishes, *, zero: bool) -> np.ndarray:
         """The vector of one text `[dimension]`, without the work that batches need."""
-        if zero:
-            return np.zeros(self.dimension, np.float32)
-        return wishes.scaled(self._run(texts))[0].astype(np.float32, copy=False)
+        vector = wishes.scaled(self._run(texts)).astype(np.float32, copy=False)
+        return wishes.quantized(np.zeros_like(vector) if zero else vector)[0]
 
     def _vectors(self, given: Any, argument: str) -> np.ndarray:
         """Vectors `[n, dimension]`, from sentences or from vectors."""

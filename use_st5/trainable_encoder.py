@@ -41,6 +41,9 @@ class TrainableEncoder:
         card: The model card in Markdown.
         metadata: Entries for `use_st5.json`, such as `languages` and `license`.
         stored: How the original SavedModel stores large matrices: "float32" or "int8".
+        prompts: Texts that `SentenceEncoder.encode` puts before queries, documents and the like, by
+            name. `TrainableEncoder.encode` and training add no prompt.
+        default_prompt_name: The name of the prompt for texts of which nothing is said.
 
     All are attributes; training changes the weights of `model`.
 
@@ -64,6 +67,8 @@ class TrainableEncoder:
         card: str = "",
         metadata: Mapping[str, Any] | None = None,
         stored: str = "float32",
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
     ) -> None:
         if not model.built and known_family(model) is not None:
             model.build()
@@ -74,6 +79,8 @@ class TrainableEncoder:
         self.card = card
         self.metadata = dict(metadata or {})
         self.stored = stored
+        self.prompts = dict(prompts or {})
+        self.default_prompt_name = default_prompt_name
         self._graph: tuple[list[int], Callable[[Any], Any]] | None = None
 
     @classmethod
@@ -189,7 +196,14 @@ class TrainableEncoder:
         )
         limits = (checkpoint.max_length or family.max_length, family.longest(model))
         usual = min(filter(None, limits), default=None)
-        return cls(model, tokenizer, max_length=max_length or usual)
+        named, default = checkpoint.prompts
+        return cls(
+            model,
+            tokenizer,
+            max_length=max_length or usual,
+            prompts=named,
+            default_prompt_name=default,
+        )
 
     @classmethod
     def _of_saved_model(cls, folder: Path, dtype: Any, max_length: int | None) -> Self:
@@ -223,6 +237,8 @@ class TrainableEncoder:
             card=read_card(folder),
             metadata=manifest.metadata,
             stored="int8" if manifest.precision == "int8" else "float32",
+            prompts=manifest.prompts,
+            default_prompt_name=manifest.default_prompt_name,
         )
         comparable = dtype is None and encoder.max_length == manifest.max_length
         if comparable and not tf.distribute.has_strategy():  # whose scope lets no model be called
@@ -315,6 +331,8 @@ class TrainableEncoder:
             name=self.name or Path(path).resolve().name,
             metadata=self.metadata,
             tokenizer=self.tokenizer.kind,
+            prompts=self.prompts,
+            default_prompt_name=self.default_prompt_name,
             **facts,
         )
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from use_st5._bundled import download_advice
 from use_st5._records import check_record, read_record
+from use_st5.convert.prompts import Prompts, read_prompts
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.sentence_transformers import MODULES, SentenceModules, read_modules
 from use_st5.convert.t5x_source import INDEX, T5XSource
@@ -88,6 +89,11 @@ class Checkpoint:
     def max_length(self) -> int | None:
         """Tokens that are read of a text, as sentence-transformers says it; None: not said."""
         return None if self.modules is None else self.modules.max_length
+
+    @property
+    def prompts(self) -> Prompts:
+        """What is put before queries and documents; of sentence-transformers alone."""
+        return read_prompts(self.where) if self.modules is not None else Prompts({}, None)
 
     @property
     def kind(self) -> str | None:

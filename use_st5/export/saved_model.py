@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -25,6 +25,8 @@ from use_st5.export.encoder_graph import TEXTS, EncoderGraph
 from use_st5.export.int8_weights import float_weights
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
+# The prompts that get a signature of their own.
+PROMPTED = ("query", "document")
 _TRAINING = tf.TensorSpec([], tf.bool, name="training")
 # No tokenizer and no network has control flow in Python, and AutoGraph would look for it in all
 # that they call: as long as writing the first small model of a process takes without.
@@ -42,9 +44,10 @@ def write_graph(
     `token_counts` (strings → int32 `[batch]`, before the cut); `variables`,
     `trainable_variables` and `regularization_losses`, which `hub.KerasLayer` and
     `use_st5.layers.saved_model_layer.SavedModelLayer` train. Its signatures are `serving_default`
-    (`text` → `embeddings`), `ids` (`ids` → `embeddings`, free of string ops) and `preprocess`
-    (`text` → `ids`). The vocabulary is an asset inside the folder. Beside them lie `use_st5.json`
-    (see `ModelManifest`) and `README.md`, the card.
+    (`text` → `embeddings`), `query` and `document` (the same with the model's prompt of that name
+    before each text, where it has one), `ids` (`ids` → `embeddings`, free of string ops) and
+    `preprocess` (`text` → `ids`). The vocabulary is an asset inside the folder. Beside them lie
+    `use_st5.json` (see `ModelManifest`) and `README.md`, the card.
 
     What compares pairs takes two batches of strings, `first` and `second`, wherever the others take
     `text`, and gives logits `[batch, 1]`; its signatures give `logits` and `scores`, `σ(logit)`,
@@ -54,8 +57,8 @@ def write_graph(
         graph: What the encoder's family says.
         path: The folder to write; an older model there, and nothing else, is replaced in one step.
         card: The model card, Markdown.
-        **facts: The further fields of `ModelManifest`: `name`, `metadata`, and how the encoder is
-            built anew.
+        **facts: The further fields of `ModelManifest`: `name`, `metadata`, `prompts`, and how the
+            encoder is built anew.
 
     Returns:
         The written description.
@@ -64,7 +67,7 @@ def write_graph(
         FileExistsError: `path` holds anything but a model that use_st5 wrote.
         BlockingIOError: Another process is writing `path`.
     """
-    root, signatures = _root(graph)
+    root, signatures = _root(graph, facts.get("prompts") or {})
     facts |= {
         "dimension": graph.dimension,
         "texts": graph.texts,
@@ -76,7 +79,9 @@ def write_graph(
     return write_folder(root, signatures, path, facts=facts, card=card)
 
 
-def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
+def _root(
+    graph: EncoderGraph, prompts: Mapping[str, str]
+) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     """The tracked object of the SavedModel and its signatures."""
     # A Checkpoint, because it tracks whatever is set on it; a tf.Module's `variables` is read-only.
     root = tf.train.Checkpoint()
@@ -97,7 +102,7 @@ def _root(graph: EncoderGraph) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     ]
     for attribute, value in graph.tracked.items():
         setattr(root, attribute, value)
-    return root, _signatures(graph)
+    return root, _signatures(graph, prompts)
 
 
 def _call(graph: EncoderGraph) -> Callable[..., tf.Tensor]:
@@ -125,7 +130,7 @@ def _either(
     return tf.cond(training, lambda: embed(*inputs, True), lambda: embed(*inputs, False))
 
 
-def _signatures(graph: EncoderGraph) -> dict[str, Any]:
+def _signatures(graph: EncoderGraph, prompts: Mapping[str, str]) -> dict[str, Any]:
     """The named functions for servers and command lines."""
     names = [text.name for text in TEXTS[graph.texts]]
 
@@ -143,8 +148,16 @@ def _signatures(graph: EncoderGraph) -> dict[str, Any]:
     def preprocess(**text: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"ids": graph.preprocess(*(text[name] for name in names))}
 
+    def after(prompt: str) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
+        return lambda text: serving_default(text=tf.strings.join([prompt, text]))
+
     texts = dict(zip(names, TEXTS[graph.texts], strict=True))
+    prompted = {name: after(prompts[name]) for name in PROMPTED if prompts.get(name)}
     return {
+        **{
+            name: _function(function).get_concrete_function(*TEXTS[1])
+            for name, function in prompted.items()
+        },
         "serving_default": _function(serving_default).get_concrete_function(**texts),
         "ids": _function(ids).get_concrete_function(_IDS),
         "preprocess": _function(preprocess).get_concrete_function(**texts),

@@ -176,4 +176,6 @@ def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncod
         card=encoder.card,
         metadata=encoder.metadata,
         stored=encoder.stored,
+        prompts=encoder.prompts,
+        default_prompt_name=encoder.default_prompt_name,
     )

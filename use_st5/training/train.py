@@ -269,6 +269,8 @@ def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
         name=Path(plan.start.removeprefix(FRESH)).name + "_tuned",
         max_length=plan.encoder.max_length,
         metadata=plan.metadata,
+        prompts=plan.encoder.prompts,
+        default_prompt_name=plan.encoder.default_prompt_name,
     )
 
 
