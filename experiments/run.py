@@ -122,7 +122,7 @@ class Run:
                 replace holds anything but a model.
             BlockingIOError: Another process is writing there.
         """
-        alone = sole_writer(self.output, inside=True, elsewhere=True)
+        alone = sole_writer(self.output, inside=True, remote=True)
         with alone if self.writes else contextlib.nullcontext():
             for name in exported or ("model",):
                 check_replaceable(self.output / name)

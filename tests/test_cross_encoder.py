@@ -11,7 +11,7 @@ TEXTS = ["a cat", "a dog barks", "cats", ""]
 
 
 def lengths(first: list[str], second: list[str]) -> np.ndarray:
-    """A judge that can be computed by hand: the more letters of the pair, the higher."""
+    """A score that can be computed by hand: the more letters of the pair, the higher."""
     return np.array([len(a) - len(b) for a, b in zip(first, second, strict=True)], np.float32)
 
 

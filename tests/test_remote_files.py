@@ -408,7 +408,7 @@ def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
     assert reader.report.examples == len(arrays["anchor"])
     with pytest.raises(FileExistsError, match="exists"):
         prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
-    assert open_source(f"{path}=2").rate == 2
+    assert open_source(f"{path}=2").mixing_weight == 2
     assert open_source(path).kind.name == "pairs"
 
 

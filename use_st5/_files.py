@@ -38,7 +38,7 @@ _OLDER = ".older"
 
 @contextlib.contextmanager
 def sole_writer(
-    path: str | os.PathLike[str], *, inside: bool = False, elsewhere: bool = False
+    path: str | os.PathLike[str], *, inside: bool = False, remote: bool = False
 ) -> Iterator[None]:
     """Makes this process the only one that writes the file or folder `path`, for a block.
 
@@ -55,8 +55,8 @@ def sole_writer(
         inside: Whether the lock file lies in the folder `path`, which is made, instead of beside
             it: for a folder that is written piece by piece and never replaced as a whole. The
             folder above it need not be writable then.
-        elsewhere: Whether a folder that is written so may lie elsewhere: all that is written into
-            it is, by `atomic_path` and the like.
+        remote: Whether a folder that is written piece by piece may be remote: all that is written
+            into it is, by `atomic_path` and the like.
 
     Remote files (gs:// and others) have no lock: only one process may write them.
 
@@ -65,13 +65,13 @@ def sole_writer(
         OSError: The folder cannot be made or written to.
         ValueError: A remote folder would be written file by file, or is a whole bucket.
     """
-    if remote := remote_path(path):
-        if inside and not elsewhere:
+    if url := remote_path(path):
+        if inside and not remote:
             raise ValueError(
-                f"{remote}: expected a local folder, because its files are written one by one. "
+                f"{url}: expected a local folder, because its files are written one by one. "
                 "Choose a local folder."
             )
-        check_inner(remote)
+        check_inner(url)
         yield
         return
     target = Path(os.path.realpath(path))

@@ -150,7 +150,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
         FileExistsError: The folder holds anything else, or it is a file.
     """
     if remote := remote_path(path):
-        _files_elsewhere(remote)
+        _files_at(remote)
         return
     folder = Path(os.path.realpath(path))
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
@@ -170,10 +170,10 @@ def older_files(path: str | os.PathLike[str]) -> list[str] | None:
         FileExistsError: The folder holds files, and none of them says that a model is there.
     """
     remote = remote_path(path)
-    return _files_elsewhere(remote) if remote else None
+    return _files_at(remote) if remote else None
 
 
-def _files_elsewhere(remote: str) -> list[str]:
+def _files_at(remote: str) -> list[str]:
     finish_swap(remote)
     names = names_in(remote)
     found = f"{names[:3]} without {FILE_NAME}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
 # First texts, second texts → float32 logits `[batch]`.
-Judge = Callable[[list[str], list[str]], np.ndarray]
+PairScorer = Callable[[list[str], list[str]], np.ndarray]
 
 
 class Ranked(NamedTuple):
@@ -49,18 +49,18 @@ class CrossEncoder:
     from a folder. `CrossEncoder.of` makes it from a `TrainableEncoder`.
 
     Args:
-        judge: First texts, second texts → float32 logits `[batch]`.
+        score: First texts, second texts → float32 logits `[batch]`.
         name: Its name.
         limit: The token limit of a pair; None: no limit.
 
     Examples:
-        >>> judge = CrossEncoder.load("my_cross_encoder")
-        >>> judge.predict([("How old are you?", "What is your age?")])
-        >>> judge.rank("How old are you?", ["I am six.", "What is your age?"])[0].text
+        >>> cross_encoder = CrossEncoder.load("my_cross_encoder")
+        >>> cross_encoder.predict([("How old are you?", "What is your age?")])
+        >>> cross_encoder.rank("How old are you?", ["I am six.", "What is your age?"])[0].text
     """
 
-    def __init__(self, judge: Judge, *, name: str, limit: TokenLimit | None = None) -> None:
-        self._judge = judge
+    def __init__(self, score: PairScorer, *, name: str, limit: TokenLimit | None = None) -> None:
+        self._score = score
         self._limit = limit
         self.name = name
 
@@ -85,8 +85,8 @@ class CrossEncoder:
         """
         path = local_source(folder)
         if path.joinpath(SAVED_MODEL_FILE).is_file():
-            judge, limit = _of_saved_model(path)
-            return cls(judge, name=path.resolve().name, limit=limit)
+            score, limit = _of_saved_model(path)
+            return cls(score, name=path.resolve().name, limit=limit)
         from use_st5.trainable_encoder import TrainableEncoder
 
         return cls.of(TrainableEncoder.load(path), name=path.resolve().name)
@@ -112,11 +112,11 @@ class CrossEncoder:
                 "sentence encoder. Load it by use_st5.TrainableEncoder.load."
             )
 
-        def judge(first: list[str], second: list[str]) -> np.ndarray:
+        def score(first: list[str], second: list[str]) -> np.ndarray:
             return encoder.encode(zip(first, second, strict=True), batch_size=len(first))[:, 0]
 
         counts = getattr(encoder.tokenizer, "pair_token_counts", None)
-        return cls(judge, name=name, limit=TokenLimit(encoder.max_length, counts))
+        return cls(score, name=name, limit=TokenLimit(encoder.max_length, counts))
 
     def predict(
         self,
@@ -148,7 +148,7 @@ class CrossEncoder:
         numbers = np.empty(len(joined), np.float32)
         batches = length_sorted_batches(joined, sentences=batch_size)
         for batch in with_progress(batches, len(joined), show_progress):
-            numbers[batch] = self._judge([first[i] for i in batch], [second[i] for i in batch])
+            numbers[batch] = self._score([first[i] for i in batch], [second[i] for i in batch])
         return numbers if logits else _sigmoid(numbers)
 
     def truncated(self, pairs: Iterable[Sequence[str | bytes]]) -> np.ndarray:
@@ -198,7 +198,7 @@ def _sigmoid(logits: np.ndarray) -> np.ndarray:
     return np.exp(-np.logaddexp(np.float32(0), -logits))
 
 
-def _of_saved_model(folder: Path) -> tuple[Judge, TokenLimit]:
+def _of_saved_model(folder: Path) -> tuple[PairScorer, TokenLimit]:
     import tensorflow as tf
 
     from use_st5._loading import check_finite_weights, load_saved_model
@@ -216,10 +216,10 @@ def _of_saved_model(folder: Path) -> tuple[Judge, TokenLimit]:
     check_finite_weights(loaded, folder)
     function = loaded.signatures["serving_default"]
 
-    def judge(first: list[str], second: list[str]) -> np.ndarray:
+    def score(first: list[str], second: list[str]) -> np.ndarray:
         texts: dict[str, Any] = {"first": tf.constant(first), "second": tf.constant(second)}
         return function(**texts)["logits"].numpy()
 
     # The signature alone does not keep the variables alive.
-    judge.model = loaded  # type: ignore[attr-defined]
-    return judge, TokenLimit.of_model(loaded, manifest)
+    score.model = loaded  # type: ignore[attr-defined]
+    return score, TokenLimit.of_model(loaded, manifest)

@@ -109,7 +109,7 @@ class T5Pretraining:
         """
         wanted = parts_to_run(part, ("prepare", "train"))
         data, device = cached_path(data), Device(strategy, part, batch_files)
-        alone = sole_writer(output, inside=True, elsewhere=True)
+        alone = sole_writer(output, inside=True, remote=True)
         with alone if device.writes else contextlib.nullcontext():
             checkpoints = checkpoints_folder(output, resume=resume)
             path = output / "prepared" / "tokens.npy"

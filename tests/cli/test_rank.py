@@ -17,10 +17,10 @@ from use_st5.cross_encoder import CrossEncoder
 
 @pytest.fixture(autouse=True)
 def shared_letters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A judge by the letters that two texts share; gives the sizes of its batches."""
+    """A cross_encoder by the letters that two texts share; gives the sizes of its batches."""
     sizes: list[int] = []
 
-    def judge(first: list[str], second: list[str]) -> np.ndarray:
+    def cross_encoder(first: list[str], second: list[str]) -> np.ndarray:
         sizes.append(len(first))
         shared = [len({*a} & {*b}) for a, b in zip(first, second, strict=True)]
         return np.array(shared, np.float32)
@@ -30,7 +30,7 @@ def shared_letters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             raise FileNotFoundError("Expected a model, found none.")
         # It reads six letters of a pair.
         limit = TokenLimit(6, lambda first, second: tf.strings.length(first + second))
-        return CrossEncoder(judge, name=folder, limit=limit)
+        return CrossEncoder(cross_encoder, name=folder, limit=limit)
 
     monkeypatch.setattr(rank, "start_tensorflow", lambda: None)
     monkeypatch.setattr(CrossEncoder, "load", load)
@@ -40,7 +40,7 @@ def shared_letters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_texts_of_files_with_their_places(use: Callable, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("xyz\nabx\n")
     (tmp_path / "b.txt").write_text("abc\n")
-    lines = use("rank", "judge", "--query", "abc", "a.txt", "b.txt").stdout.splitlines()
+    lines = use("rank", "cross_encoder", "--query", "abc", "a.txt", "b.txt").stdout.splitlines()
     assert lines[0].split("\t") == ["score", "place", "text"]
     scores = [1 / (1 + np.exp(-shared)) for shared in (3, 2, 0)]
     assert [line.split("\t") for line in lines[1:]] == [
@@ -51,20 +51,20 @@ def test_texts_of_files_with_their_places(use: Callable, tmp_path: Path) -> None
 
 
 def test_pairs_that_were_cut_are_counted(use: Callable) -> None:
-    result = use("rank", "judge", "-q", "abc", input="abc\nabcd\nx\nyyyyy\n")
+    result = use("rank", "cross_encoder", "-q", "abc", input="abc\nabcd\nx\nyyyyy\n")
     assert result.stderr == (
         "2 of 4 pairs of the query and a text are longer than 6 tokens; the rest was not read\n"
     )
-    assert use("rank", "judge", "-q", "abc", input="abc\n").stderr == ""
+    assert use("rank", "cross_encoder", "-q", "abc", input="abc\n").stderr == ""
 
 
 def test_standard_input_as_json(use: Callable, shared_letters: list[int]) -> None:
     options = ("-q", "abc", "--top-k", "2", "--batch-size", "2", "--json")
     for file in ((), ("-",)):
-        result = use("rank", "judge", *file, *options, input="b\n\nabc, née\nb\n")
+        result = use("rank", "cross_encoder", *file, *options, input="b\n\nabc, née\nb\n")
         assert result.exit_code == 0, result.stderr
         found = json.loads(result.stdout)
-        assert (found["model"], found["query"], found["texts"]) == ("judge", "abc", 4)
+        assert (found["model"], found["query"], found["texts"]) == ("cross_encoder", "abc", 4)
         assert [(each["line"], each["text"]) for each in found["ranked"]] == [
             (3, "abc, née"),
             (1, "b"),
@@ -77,9 +77,9 @@ def test_standard_input_as_json(use: Callable, shared_letters: list[int]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("judge",), 2, "--query"),
-        (("judge", "-q", "a", "none.txt"), 1, "found no none.txt"),
-        (("judge", "-q", "a", "--top-k", "0"), 2, "--top-k"),
+        (("cross_encoder",), 2, "--query"),
+        (("cross_encoder", "-q", "a", "none.txt"), 1, "found no none.txt"),
+        (("cross_encoder", "-q", "a", "--top-k", "0"), 2, "--top-k"),
         (("absent", "-q", "a"), 1, "found none"),
     ],
 )
@@ -93,7 +93,7 @@ def test_errors_are_one_line(
 
 
 def test_nothing_to_rank_is_said(use: Callable) -> None:
-    result = use("rank", "judge", "-q", "a", input="")
+    result = use("rank", "cross_encoder", "-q", "a", input="")
     assert (result.exit_code, result.stderr) == (
         1,
         "error: expected texts to rank, one a line, received none\n",

@@ -83,7 +83,7 @@ def given(line: str, asked: list[dict[str, Any]]) -> dict[str, Any]:
             "precision": "int8",
         },
         {
-            "teacher": "my models/judge",
+            "teacher": "my models/cross_encoder",
             "keep": 0.5,
             "micro_batch_size": 16,
             "lora_rank": 4,

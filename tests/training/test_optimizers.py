@@ -36,7 +36,7 @@ def test_the_rise_is_at_most_a_tenth_of_a_short_run() -> None:
     ("model", "kept"),
     [
         # Embedding norm, two of the block and the head's, of two weights each; and the biases of
-        # six linear layers, of both layers of the masked language model's head, and of the judge's.
+        # six linear layers, of both layers of the word head, and of the cross-encoder's.
         (CrossEncoderModel(SentenceBert(BERT, pooling="cls", head=True)), 4 * 2 + 6 + 2 + 2),
         (SentenceT5(T5Config(32, 1, 8, 16, 1, 8)), 3),  # T5 has no bias: the norms' scales.
     ],

@@ -69,7 +69,7 @@ def test_a_bert_and_its_cross_encoder_teach_each_other(
 
 
 @pytest.mark.end_to_end
-def test_another_encoder_learns_from_a_bert_or_from_a_trained_judge(
+def test_another_encoder_learns_from_a_bert_or_from_a_trained_cross_encoder(
     files: tuple[Path, Path], toy_use_dan: Toy, tmp_path: Path
 ) -> None:
     """A USE-DAN reads no pairs: a BERT does, or a cross-encoder that is there scores them."""
@@ -85,10 +85,12 @@ def test_another_encoder_learns_from_a_bert_or_from_a_trained_judge(
     taught = train(start, files[0], tmp_path / "a", teacher=str(bert), cycles=1, **options)
     assert taught.steps == 1
     below = TrainableEncoder.load(bert)
-    judge = CrossEncoderModel(below.model.pooled("cls"))
-    judge.build()
-    TrainableEncoder(judge, below.tokenizer).export(tmp_path / "judge")
-    trained = train(start, files[0], tmp_path / "b", teacher=str(tmp_path / "judge"), **options)
+    cross_encoder = CrossEncoderModel(below.model.pooled("cls"))
+    cross_encoder.build()
+    TrainableEncoder(cross_encoder, below.tokenizer).export(tmp_path / "cross_encoder")
+    trained = train(
+        start, files[0], tmp_path / "b", teacher=str(tmp_path / "cross_encoder"), **options
+    )
     assert trained.steps == 4
     record = json.loads((trained.run / "history.json").read_text())[""]
     assert list(record["task_steps"]) == ["pairs"]

@@ -84,12 +84,14 @@ def test_parts_share_the_loss_and_the_rate_by_their_weighted_sizes() -> None:
     task = dataclasses.replace(TASK, rate=0.4, part_weights={"long": 2.0})
     short, long = built_tasks(task, PARTS_OF_IT)
     assert short.loss is long.loss
-    assert (short.rate, long.rate) == pytest.approx((0.4 * 30 / 40, 0.4 * 10 / 40))
+    assert (short.mixing_weight, long.mixing_weight) == pytest.approx(
+        (0.4 * 30 / 40, 0.4 * 10 / 40)
+    )
     assert (short.batch_size, long.batch_size) == (8, 5), "no more than there are"
 
 
 def test_without_a_rate_it_is_the_size() -> None:
-    assert [task.rate for task in built_tasks(TASK, PARTS_OF_IT)] == [30, 5]
+    assert [task.mixing_weight for task in built_tasks(TASK, PARTS_OF_IT)] == [30, 5]
 
 
 def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(

@@ -92,6 +92,13 @@ def test_a_part_that_version_0_2_froze_is_train_only_now(tmp_path: Path) -> None
     begun(tmp_path / "m", settings=SETTINGS | {"train_only": "embedding"})
 
 
+def test_version_0_2_called_the_weight_of_a_file_rate(tmp_path: Path) -> None:
+    work = begun(tmp_path / "m", train=[{"name": "a.tsv", "mixing_weight": 2.0}])
+    old = {**REQUEST, "train": [{"name": "a.tsv", "rate": 2.0}]}
+    (work / "request.json").write_text(json.dumps(old))
+    begun(tmp_path / "m", train=[{"name": "a.tsv", "mixing_weight": 2.0}])
+
+
 def test_a_run_has_a_format_and_that_of_version_0_2_none(tmp_path: Path) -> None:
     work = begun(tmp_path / "m")
     found = json.loads((work / "request.json").read_text())

@@ -63,7 +63,7 @@ def test_a_tensorflow_data_set_is_a_file_like_any_other(
     )
     monkeypatch.setattr(file_utils, "list_data_dirs", lambda *_, **__: [tmp_path])
     source = open_source("toy_moods[train]=2")
-    assert (source.kind.name, source.rate, source.identity()) == (
+    assert (source.kind.name, source.mixing_weight, source.identity()) == (
         "labels", 2.0, "toy_moods[train]",
     )  # fmt: skip
     expected = [{"text": "Well done!", "label": "good"}, {"text": "What a mess.", "label": "bad"}]
@@ -176,7 +176,7 @@ def test_one_file_of_several_may_have_a_task_of_its_own(tmp_path: Path) -> None:
         each.write_text("It rains.\nWe stay in.\nTea is made.\nNobody calls.\n")
     tasks = {str(path): "neighbours"}
     asked = open_source(f"{path}=2", task=tasks)
-    assert (asked.kind.name, asked.rate) == ("neighbours", 2.0)
+    assert (asked.kind.name, asked.mixing_weight) == ("neighbours", 2.0)
     assert [row["text"] for row in asked] == ["We stay in.", "Tea is made."]
     assert open_source(other, task=tasks).kind.name == "texts"
 
@@ -206,9 +206,9 @@ def test_a_column_of_text_runs_on_or_is_single(tmp_path: Path) -> None:
 def test_rates_stand_behind_the_name(tmp_path: Path) -> None:
     path = tmp_path / "pairs=2.jsonl"
     path.write_text(json.dumps(PAIRS[0]) + "\n")
-    assert open_source(path).rate is None
-    assert open_source(f"{path}=0.5").rate == 0.5
-    with pytest.raises(ValueError, match="expected a positive rate behind '=', received -1"):
+    assert open_source(path).mixing_weight is None
+    assert open_source(f"{path}=0.5").mixing_weight == 0.5
+    with pytest.raises(ValueError, match="expected a positive weight behind '=', received -1"):
         open_source(f"{path}=-1")
 
 

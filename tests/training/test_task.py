@@ -44,9 +44,11 @@ def test_a_mismatch_lists_both_sides(loss: TaskLoss, changes: dict, message: str
     assert "\n  response: int32 [64, 5]" in text
 
 
-@pytest.mark.parametrize("change", [{"rate": 0.0}, {"rate": float("nan")}, {"batch_size": 0}])
+@pytest.mark.parametrize(
+    "change", [{"mixing_weight": 0.0}, {"mixing_weight": float("nan")}, {"batch_size": 0}]
+)
 def test_impossible_rates_and_batches_are_refused(change: dict) -> None:
-    with pytest.raises(ValueError, match="positive rate and batch size"):
+    with pytest.raises(ValueError, match="positive mixing_weight and batch_size"):
         Task("t", ClassificationLoss(), ArrayData(toy.arrays()), **change)
 
 
@@ -58,7 +60,7 @@ def test_a_name_is_a_word() -> None:
 def test_rates_decide_how_often_a_task_is_drawn() -> None:
     tasks = toy.tasks(only=("talk", "nli", "teacher"))
     for task, rate in zip(tasks, (6.0, 3.0, 1.0), strict=True):
-        task.rate = rate
+        task.mixing_weight = rate
     by_name = {task.name: task for task in tasks}
     drawn = [task_in_turn(by_name, order="drawn", seed=1, step=step) for step in range(2000)]
     shares = [drawn.count(task.name) / 2000 for task in tasks]
@@ -71,7 +73,7 @@ def test_rates_decide_how_often_a_task_is_drawn() -> None:
 def test_a_cycle_is_exact() -> None:
     tasks = toy.tasks(only=("talk", "nli"))
     for task, rate in zip(tasks, (3.0, 2.0), strict=True):
-        task.rate = rate
+        task.mixing_weight = rate
     by_name = {task.name: task for task in tasks}
     turns = [task_in_turn(by_name, order="cycle", seed=1, step=step) for step in range(3, 13)]
     assert turns == ["nli", "nli", "talk", "talk", "talk"] * 2

@@ -74,7 +74,10 @@ def test_batches_of_like_lengths_teach_what_whole_ones_teach(options: dict[str, 
 
 def test_many_tasks_are_no_reason_to_warn_of_retracing(caplog: pytest.LogCaptureFixture) -> None:
     data = ArrayData(toy.arrays())
-    parts = [Task(f"part_{i}", toy.losses()["nli"], data, rate=1.0, batch_size=4) for i in range(8)]
+    parts = [
+        Task(f"part_{i}", toy.losses()["nli"], data, mixing_weight=1.0, batch_size=4)
+        for i in range(8)
+    ]
     logger = tf.get_logger()
     logger.addHandler(caplog.handler)
     try:

@@ -33,7 +33,7 @@ class NotedSteps(TrainingLoop):
 def loop(rates: tuple[float, float] = (3.0, 1.0), **options: Any) -> NotedSteps:
     tasks = toy.tasks(only=("nli", "teacher"))
     for task, rate in zip(tasks, rates, strict=True):
-        task.rate = rate
+        task.mixing_weight = rate
     return NotedSteps(toy.ToyEncoder(), tasks, keras.optimizers.SGD(0.1), progress=False, **options)
 
 

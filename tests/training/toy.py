@@ -87,7 +87,7 @@ def tasks(batch_size: int = 16, only: tuple[str, ...] = ()) -> list[Task]:
     """The four tasks, or those named, over the same toy data."""
     data = ArrayData(arrays())
     return [
-        Task(name, loss, data, rate=1.0, batch_size=batch_size)
+        Task(name, loss, data, mixing_weight=1.0, batch_size=batch_size)
         for name, loss in losses().items()
         if not only or name in only
     ]

@@ -180,7 +180,7 @@ def sole_folder(path: Path, *, remote: bool = False) -> Iterator[None]:
     """
     if not writes_remote(path, allowed=remote):
         _check_writable(path)
-    with sole_writer(path, inside=True, elsewhere=remote):
+    with sole_writer(path, inside=True, remote=remote):
         yield
 
 

@@ -248,12 +248,9 @@ def train(
     """Trains an encoder on one's own files."""
     if not files or to is None:
         raise typer.BadParameter(_NOTHING_GIVEN)
-    options = _options(context.params) | {
-        "task": _task(task),
-        "columns": named_words("--column", column),
-        "settings": settings,
-        "strategy": strategy_name(strategy, tpu),
-    }
+    options = _options(context.params)
+    options |= {"task": _task(task), "columns": named_words("--column", column)}
+    options |= {"settings": settings, "strategy": strategy_name(strategy, tpu)}
     start_keras("train")
     from use_st5.training.train import train as train_on_files
 

@@ -42,7 +42,7 @@ def card(
     """
     files = [
         f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
-        f" {found.source.rate or ''} | `{found.source.identity()[:16]}` |"
+        f" {found.source.mixing_weight or ''} | `{found.source.identity()[:16]}` |"
         for found in plan.stats
     ]
     return "\n".join(
@@ -61,7 +61,7 @@ def card(
             *_scores(plan, history, validation, test),
             "## Data",
             "",
-            *("| file | task | rows | rate | sha256 |", "|---|---|---|---|---|", *files),
+            *("| file | task | rows | weight | sha256 |", "|---|---|---|---|---|", *files),
             "",
             "## Command",
             "",
@@ -116,7 +116,10 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
     sources = [found.source for found in plan.stats]
     words = ["use-st5", "train", plan.start]
     for source in sources:
-        words += ["--train", source.name + (f"={source.rate}" if source.rate else "")]
+        words += [
+            "--train",
+            source.name + (f"={source.mixing_weight}" if source.mixing_weight else ""),
+        ]
         if source.asked:
             words += ["--task", f"{source.name}={source.kind.name}"]
     for source in plan.validation:

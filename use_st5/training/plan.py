@@ -299,12 +299,12 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     )
     check_loss_arguments(stats, arguments)
     total = sum(found.kept for found in stats)
-    weighed = arguments.keep or vectors is not None or any(s.source.rate for s in stats)
+    weighed = arguments.keep or vectors is not None or any(s.source.mixing_weight for s in stats)
     tasks = []
     for found, name in zip(stats, short_names([s.source for s in stats]), strict=True):
         if vectors is not None and found.source.kind in (TEXTS, NEIGHBOURS):
             continue  # The teacher's vectors of these say more than their losses.
-        weight = found.source.rate or len(stats) * found.kept / total
+        weight = found.source.mixing_weight or len(stats) * found.kept / total
         options: dict[str, Any] = {"weight": weight if weighed else None, "scorer": scorer}
         tasks.append(file_task(found, plan.held, plan.encoder, arguments, name=name, **options))
     teachers: list[tuple[str, TrainableEncoder | VectorFile | None, float]] = [

@@ -62,7 +62,7 @@ def run_recipe(
     _check_places(run)
     device = Device(strategy, part, batch_files)
     _check_batches(run, device.replicas)
-    alone = sole_writer(run.output, inside=True, elsewhere=True)
+    alone = sole_writer(run.output, inside=True, remote=True)
     with alone if device.writes else contextlib.nullcontext():
         checkpoints = checkpoints_folder(run.output, resume=resume, exported=run.exported)
         if "train" in wanted:
@@ -258,8 +258,8 @@ def _steps_of_a_pass(tasks: list[Task], stage: Stage) -> int:
     """
     passes = [len(each.data) // each.batch_size for each in tasks]
     if stage.options.get("order") == "cycle":
-        cycles = min(steps / each.rate for steps, each in zip(passes, tasks, strict=True))
-        steps = max(1, math.ceil(cycles)) * round(sum(each.rate for each in tasks))
+        cycles = min(steps / each.mixing_weight for steps, each in zip(passes, tasks, strict=True))
+        steps = max(1, math.ceil(cycles)) * round(sum(each.mixing_weight for each in tasks))
     else:
         steps = sum(passes)
     of_call = stage.options.get("steps_per_call", STEPS_PER_CALL)
@@ -282,7 +282,7 @@ def built_tasks(task: RecipeTask, data: Mapping[str, ArrayData]) -> list[Task]:
             part,
             loss,
             each,
-            rate=rate * weights[part] / total,
+            mixing_weight=rate * weights[part] / total,
             batch_size=min(task.batch_size, len(each)),
         )
         for part, each in data.items()

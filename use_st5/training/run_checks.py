@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,15 +60,15 @@ def check_order(order: str, tasks: Sequence[Task], *, steps_per_call: int) -> No
     """Checks that tasks can take their turns in an order.
 
     Raises:
-        ValueError: There is no such order, or the rates of a cycle are not whole calls.
+        ValueError: There is no such order, or the weights of a cycle are not whole calls.
     """
     if order not in ORDERS:
         raise ValueError(f"Expected an order among {ORDERS}. Received: {order!r}")
-    rates = {task.name: task.rate for task in tasks}
-    if order == "cycle" and any(rate % steps_per_call for rate in rates.values()):
+    weights = {task.name: task.mixing_weight for task in tasks}
+    if order == "cycle" and any(weight % steps_per_call for weight in weights.values()):
         raise ValueError(
-            "Expected rates that are numbers of steps, multiples of steps_per_call, for tasks that "
-            f"take turns in a cycle. Received: {rates} with steps_per_call={steps_per_call}"
+            "Expected weights that are numbers of steps, multiples of steps_per_call, for tasks "
+            f"that take turns in a cycle. Received: {weights} with steps_per_call={steps_per_call}"
         )
 
 
@@ -221,6 +222,8 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
     Raises:
         ValueError: They differ; each difference is listed.
     """
+    # As version 0.2 called the weight of a task.
+    saved = {re.sub(r"^(tasks\..*)\.rate$", r"\1.mixing_weight", n): v for n, v in saved.items()}
     lines = _differences(saved, current, "the checkpoint has")
     orders = [_task_order(each) for each in (saved, current)]
     if not lines and orders[0] != orders[1]:
@@ -278,7 +281,7 @@ def _task(task: Task) -> dict[str, Any]:
     acting = ("distinct", "buckets")
     return {
         **{name: value for name in acting if (value := getattr(task.data, name))},
-        "rate": task.rate,
+        "mixing_weight": task.mixing_weight,
         "batch_size": task.batch_size,
         "examples": len(task.data),
         "loss": {"class": type(task.loss).__name__, **loss},

@@ -98,7 +98,7 @@ def _described(source: Source) -> dict[str, Any]:
         "content": source.identity(),
         "task": source.kind.name,
         "columns": dict(source.columns),
-        "rate": source.rate,
+        "mixing_weight": source.mixing_weight,
     }
 
 
@@ -125,7 +125,7 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
     _check_inputs(work, request)
     _check_outside_runs(target)
     try:
-        with sole_writer(target), sole_writer(work, inside=True, elsewhere=True):
+        with sole_writer(target), sole_writer(work, inside=True, remote=True):
             check_replaceable(target)
             begun = _begun(work)
             if begun is not None and not overwrite:
@@ -185,6 +185,9 @@ def _begun(work: Path) -> dict[str, Any] | None:
     usual = _plain(FileArguments())
     fields: dict[str, Any] = msgspec.to_builtins(found)
     fields["settings"] = usual | _with_new_names(fields["settings"])
+    for source in (*fields["train"], *fields["dev"], *fields["test"]):
+        if "rate" in source:  # As version 0.2 called it.
+            source["mixing_weight"] = source.pop("rate")
     return {name: value for name, value in fields.items() if name != "format"}
 
 

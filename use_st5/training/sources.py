@@ -47,14 +47,14 @@ class Source:
         name: As it was given; it may lie elsewhere (gs:// and the like).
         kind: Its task.
         columns: Key of a row → name of the column.
-        rate: Its weight in a mixture; None: the number of its examples.
+        mixing_weight: Its weight in a mixture; None: the number of its examples.
         asked: Whether its task was said, and not read from its columns.
     """
 
     name: str
     kind: TaskSpec
     columns: Mapping[str, str]
-    rate: float | None = None
+    mixing_weight: float | None = None
     asked: bool = False
 
     @cached_property
@@ -193,19 +193,19 @@ def open_source(
         FileNotFoundError: There is no such file.
         ValueError: It is empty, of no known format, or no task fits its columns.
     """
-    name, rate = split_rate(given)
+    name, weight = split_weight(given)
     task = task.get(name) if isinstance(task, Mapping) else task
     name = as_written(name)
     path = cached_path(name)
     if _is_text(path):
         running = _runs_on(TextReader(path))
         kind = task_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
-        return Source(name, kind, {"text": "text"}, rate, task is not None)
+        return Source(name, kind, {"text": "text"}, weight, task is not None)
     names = _column_names(name, path)
     renamed = _renamed(names, columns or {})
     kind = task_of([*renamed], name, task, tasks)
     found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
-    source = Source(name, kind, found, rate, task is not None)
+    source = Source(name, kind, found, weight, task is not None)
     if kind is NEIGHBOURS and task is None and not source.runs_on():
         return dataclasses.replace(source, kind=TEXTS)
     return source
@@ -238,18 +238,18 @@ def _is_text(path: Path) -> bool:
     return b"\t" not in first
 
 
-def split_rate(given: str | os.PathLike[str]) -> tuple[str, float | None]:
-    """A name as it was given, and the rate behind `=`."""
+def split_weight(given: str | os.PathLike[str]) -> tuple[str, float | None]:
+    """A name as it was given, and the weight behind `=`."""
     given = os.fspath(given)
-    name, equals, rate = given.rpartition("=")
+    name, equals, weight = given.rpartition("=")
     if not equals or (not remote_path(given) and Path(given).exists()):
         return given, None
     try:
-        value = float(rate)
+        value = float(weight)
     except ValueError:
         return given, None
     if not 0 < value < float("inf"):
-        raise ValueError(f"{given}: expected a positive rate behind '=', received {rate}.")
+        raise ValueError(f"{given}: expected a positive weight behind '=', received {weight}.")
     return name, value
 
 

@@ -74,7 +74,7 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return resolver.task_type in ("chief", "worker") and (resolver.task_id or 0) == 0
 
 
-def runs_elsewhere(strategy: tf.distribute.Strategy) -> bool:
+def has_remote_workers(strategy: tf.distribute.Strategy) -> bool:
     """Whether other processes train for this one: a `tf.distribute.Server`, the hosts of a TPU.
 
     The workers of "multi_worker" do not: each runs the program itself.

@@ -25,18 +25,18 @@ class Task:
         loss: What is minimised. Tasks may share one, and so its head: the same kind of data in
             arrays of different lengths, so that short texts are not padded to the longest.
         data: Arrays that hold the loss's features (others are ignored).
-        rate: Weight of the task in the draw; the trainer divides by the sum over all tasks. In a
-            cycle: how many steps it has, one after the other, before it is the next one's turn.
+        mixing_weight: Weight of the task in the draw; the trainer divides by the sum over all
+            tasks. In a cycle: how many steps it has before it is the next one's turn.
         batch_size: Examples per step over all replicas.
 
     Raises:
-        ValueError: The name is empty, or rate or batch size is not positive.
+        ValueError: The name is empty, or the weight or the batch size is not positive.
     """
 
     name: str
     loss: TaskLoss
     data: ArrayData
-    rate: float = 1.0
+    mixing_weight: float = 1.0
     batch_size: int = 128
 
     def __post_init__(self) -> None:
@@ -44,10 +44,10 @@ class Task:
             raise ValueError(
                 f"Expected a task name of letters, digits and underscores. Received: {self.name!r}"
             )
-        if not (self.rate > 0 and np.isfinite(self.rate)) or self.batch_size < 1:
+        if not (self.mixing_weight > 0 and np.isfinite(self.mixing_weight)) or self.batch_size < 1:
             raise ValueError(
-                f"Expected task '{self.name}' to have a positive rate and batch size. "
-                f"Received: rate={self.rate}, batch_size={self.batch_size}"
+                f"Expected task '{self.name}' to have a positive mixing_weight and batch_size. "
+                f"Received: mixing_weight={self.mixing_weight}, batch_size={self.batch_size}"
             )
 
     def check_features(self) -> None:
@@ -79,17 +79,17 @@ def task_in_turn(tasks: Mapping[str, Task], *, order: Order, seed: int, step: in
 
     Args:
         tasks: By name.
-        order: "drawn": by chance, in the proportion of the tasks' rates; "cycle": one task after
-            the other, each for as many steps as its rate says, and again from the first.
+        order: "drawn": by chance, in the proportion of the tasks' weights; "cycle": one task after
+            the other, each for as many steps as its weight says, and again from the first.
         seed: Of the draw.
         step: How many steps were made.
     """
     names = list(tasks)
     if order == "cycle":
-        ends = list(itertools.accumulate(task.rate for task in tasks.values()))
+        ends = list(itertools.accumulate(task.mixing_weight for task in tasks.values()))
         return next(n for n, end in zip(names, ends, strict=True) if step % ends[-1] < end)
-    rates = np.array([task.rate for task in tasks.values()])
-    return names[np.random.default_rng([seed, step]).choice(len(names), p=rates / rates.sum())]
+    weights = np.array([task.mixing_weight for task in tasks.values()])
+    return names[np.random.default_rng([seed, step]).choice(len(names), p=weights / weights.sum())]
 
 
 def steps_of_tasks(

@@ -19,8 +19,8 @@ from use_st5.training.strategies import (
     check_scope,
     check_xla,
     compiles_everything,
+    has_remote_workers,
     is_chief,
-    runs_elsewhere,
     wait_for_workers,
 )
 from use_st5.training.task import Task, steps_of_tasks
@@ -116,7 +116,7 @@ class TensorFlowLoop(TrainingLoop):
     def _files_folder(self) -> str | None:
         if self.batch_files is not None:
             return remote_path(self.batch_files) or os.fspath(self.batch_files)
-        if self.folder is not None and runs_elsewhere(self.strategy):
+        if self.folder is not None and has_remote_workers(self.strategy):
             return f"{remote_path(self.folder) or os.fspath(self.folder)}/batches"
         return None
 
@@ -172,7 +172,7 @@ class TensorFlowLoop(TrainingLoop):
         check_scope(self.strategy, self.encoder, self.optimizer)
         if self.tensorboard and self.folder is None:
             raise ValueError("TensorBoard's files need a folder. Received: folder=None")
-        if runs_elsewhere(self.strategy) and self.folder is None and self.batch_files is None:
+        if has_remote_workers(self.strategy) and self.folder is None and self.batch_files is None:
             raise ValueError(
                 "Other processes train for this one, which read the batches from files: expected "
                 "a folder that they see, such as batch_files='gs://BUCKET/batches'. Received: "

@@ -39,7 +39,7 @@ from use_st5.training.model_loading import FRESH, copied, open_model
 from use_st5.training.pair_cycles import train_in_cycles
 from use_st5.training.plan import TrainingPlan, make_plan
 from use_st5.training.run_folder import absolute, begin, request_of, run_folder
-from use_st5.training.sources import Source, open_source, split_rate
+from use_st5.training.sources import Source, open_source, split_weight
 from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
 from use_st5.training.trainer import Trainer
 from use_st5.training.validation import measure, test_scores
@@ -359,7 +359,7 @@ def _open_sources(
 ) -> tuple[list[Source], list[Source], list[Source]]:
     """The training, validation and test files, each with its task."""
     known = TASKS | {spec.name: spec for spec in tasks}
-    names = [split_rate(each)[0] for each in _listed(files)]
+    names = [split_weight(each)[0] for each in _listed(files)]
     if isinstance(task, Mapping) and (unknown := set(task) - set(names)):
         raise ValueError(
             f"task: expected names among the training files, {', '.join(names)}; received "

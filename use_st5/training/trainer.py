@@ -174,7 +174,7 @@ class Trainer:
             wanted = sizes.get(name, self.args.batch_size)
             size = fitting_batch_size(wanted, len(data), **parts)
             weight = weights.get(name, float(len(data)))
-            made.append(Task(name, loss, data, rate=weight, batch_size=size))
+            made.append(Task(name, loss, data, mixing_weight=weight, batch_size=size))
         return made
 
     def _arrays(self, name: str, dataset: Dataset, loss: TaskLoss) -> ArrayData:

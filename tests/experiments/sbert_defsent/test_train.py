@@ -281,7 +281,9 @@ def test_a_pass_of_multi_ends_when_either_data_is_read() -> None:
 
     def steps(pairs: int, words: int) -> int:
         sizes = ((pairs, 19), (words, 1))
-        tasks = [SimpleNamespace(data=range(n), batch_size=16, rate=rate) for n, rate in sizes]
+        tasks = [
+            SimpleNamespace(data=range(n), batch_size=16, mixing_weight=rate) for n, rate in sizes
+        ]
         return _steps_of_a_pass(tasks, VARIANTS["multi_bert_base"].stages[0])
 
     assert steps(942_069, 49_584) == 3_099 * 20

@@ -60,8 +60,8 @@ def test_both_kinds_are_exported_and_scored(mutual: tuple[Path, dict[str, float]
     output, scores = mutual
     vectors = tf.saved_model.load(str(output / "model"))(FIRST).numpy()
     assert vectors.shape == (3, 8)
-    judge = tf.saved_model.load(str(output / "cross_encoder")).signatures["serving_default"]
-    given = judge(first=tf.constant(FIRST), second=tf.constant(SECOND))
+    cross_encoder = tf.saved_model.load(str(output / "cross_encoder")).signatures["serving_default"]
+    given = cross_encoder(first=tf.constant(FIRST), second=tf.constant(SECOND))
     assert given["scores"].shape == (3,)
     facts = ModelManifest.read(output / "model").metadata
     assert (facts["recipe"], facts["seed"]) == ("trans_encoder_mutual", 3)

@@ -163,8 +163,8 @@ def test_logits_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
     folder.mkdir()
     expected = logits_of(*peer(folder, kind), PAIRS)
     assert np.ptp(expected) > 1e-2
-    judge = CrossEncoder.load(folder)
-    np.testing.assert_allclose(judge.predict(PAIRS, logits=True), expected, atol=1e-5)
+    cross_encoder = CrossEncoder.load(folder)
+    np.testing.assert_allclose(cross_encoder.predict(PAIRS, logits=True), expected, atol=1e-5)
     encoder = TrainableEncoder.load(folder)
     np.testing.assert_allclose(encoder.encode(PAIRS)[:, 0], expected, atol=1e-5)
     encoder.export(tmp_path / "exported")

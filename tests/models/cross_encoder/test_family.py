@@ -40,7 +40,7 @@ def encoder() -> TrainableEncoder:
         separator_id=tokenizer.separator,
     )
     model = CrossEncoderModel(SentenceBert(config, pooling="cls"), dropout=0.2)
-    return TrainableEncoder(model, tokenizer, name="judge")
+    return TrainableEncoder(model, tokenizer, name="cross_encoder")
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
@@ -67,7 +67,7 @@ def loaded(exported: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def judge(exported: Path) -> CrossEncoder:
+def cross_encoder(exported: Path) -> CrossEncoder:
     return CrossEncoder.load(exported)
 
 
@@ -115,32 +115,38 @@ def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_
 
 
 @both_precisions
-def test_its_face_scores_the_same(exported: Path, loaded: Any, judge: CrossEncoder) -> None:
+def test_its_face_scores_the_same(exported: Path, loaded: Any, cross_encoder: CrossEncoder) -> None:
     logits = np.asarray(loaded(FIRST, SECOND))[:, 0]
-    np.testing.assert_allclose(judge.predict(PAIRS, logits=True), logits, atol=1e-5)
-    assert judge.name == exported.name
+    np.testing.assert_allclose(cross_encoder.predict(PAIRS, logits=True), logits, atol=1e-5)
+    assert cross_encoder.name == exported.name
 
 
 def test_a_trainable_one_scores_pairs_before_it_is_exported(
     encoder: TrainableEncoder, toy_bert: Toy
 ) -> None:
-    judge = CrossEncoder.of(encoder)
+    cross_encoder = CrossEncoder.of(encoder)
     np.testing.assert_allclose(
-        judge.predict(PAIRS, logits=True), np.asarray(encoder.encode(PAIRS))[:, 0], atol=1e-6
+        cross_encoder.predict(PAIRS, logits=True),
+        np.asarray(encoder.encode(PAIRS))[:, 0],
+        atol=1e-6,
     )
-    assert (judge.name, judge.max_length, judge.truncated(PAIRS).tolist()) == ("judge", 24, [2])
+    assert (
+        cross_encoder.name,
+        cross_encoder.max_length,
+        cross_encoder.truncated(PAIRS).tolist(),
+    ) == ("cross_encoder", 24, [2])
     with pytest.raises(ValueError, match="found a sentence encoder"):
         CrossEncoder.of(TrainableEncoder(toy_bert.model, toy_bert.tokenizer))
 
 
 @both_precisions
 def test_it_says_which_pairs_it_cuts(
-    encoder: TrainableEncoder, loaded: Any, judge: CrossEncoder
+    encoder: TrainableEncoder, loaded: Any, cross_encoder: CrossEncoder
 ) -> None:
     whole = ("a " * 10, "the " * 11)  # And three special tokens: 24.
     pairs = [*PAIRS, whole, ("a " * 11, "the " * 11), ("ü", "a")]
-    assert judge.max_length == 24
-    assert judge.truncated(pairs).tolist() == [2, 4]
+    assert cross_encoder.max_length == 24
+    assert cross_encoder.truncated(pairs).tolist() == [2, 4]
     ids = encoder.tokenizer.padded_pairs(*(list(each) for each in zip(*pairs, strict=True)))
     lengths = np.count_nonzero(ids, axis=1)
     counted = loaded.token_counts(*(list(each) for each in zip(*pairs, strict=True)))

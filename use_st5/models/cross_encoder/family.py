@@ -56,7 +56,7 @@ class CrossEncoderFamily(Family):
         )
         vectors = tf.TensorSpec([None, model.encoder.dimension], tf.float32)
         head = network_of(
-            lambda vectors, training: model.judge(vectors, training=training), [vectors], model
+            lambda vectors, training: model.score(vectors, training=training), [vectors], model
         )
         preprocess = graph_of(
             lambda first, second: tokenizer.padded_pairs(first, second, below.max_length), TEXTS[2]

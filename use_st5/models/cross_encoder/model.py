@@ -58,9 +58,9 @@ class CrossEncoderModel(keras.Model):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        return self.judge(self.encoder(ids, training=training), training=training)
+        return self.score(self.encoder(ids, training=training), training=training)
 
-    def judge(self, vectors: Any, *, training: bool = False) -> Any:
+    def score(self, vectors: Any, *, training: bool = False) -> Any:
         """What follows the encoder.
 
         Args:
