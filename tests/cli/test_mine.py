@@ -52,7 +52,7 @@ def test_the_nearest_that_is_no_positive(suffix: str, use: Callable, tmp_path: P
     ("arguments", "code", "message"),
     [
         (("faq.tsv", "--to", "t.xml"), 2, "ends in .tsv, .csv, .jsonl"),
-        (("sts.tsv", "--to", "t.tsv"), 1, "the task pairs needs a column anchor"),
+        (("sts.tsv", "--to", "t.tsv"), 1, "expected the columns anchor (or query"),
         (("one.tsv", "--to", "t.tsv"), 1, "expected hard negatives, found none"),
     ],
 )

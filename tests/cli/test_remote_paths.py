@@ -128,7 +128,8 @@ def test_a_training_goes_on_from_a_new_machine(
     result = use(*command, "--seed", "4")
     assert result.exit_code == 1
     assert (
-        f"{base}/tuned.run holds a run that was begun with other arguments (seed)" in result.stderr
+        f"{base}/tuned.run: expected the arguments of the run in this folder, "
+        "received others (seed)" in result.stderr
     )
     anew = ("--train", f"{base}/pairs.tsv", "--steps", "1", "--evaluations", "1", "--overwrite")
     result = use("train", f"{base}/start", *command[-4:], *anew)
@@ -152,8 +153,11 @@ def test_cycles_are_refused_what_they_do_not_have(
     use: Callable, base: str, toy_bert_pairs: tuple[str, ...]
 ) -> None:
     for more, message in (
-        (("--to", f"{base}/m"), f"{base}/m: expected a local folder, since pairs without a score"),
-        (("--to", "m", "--batch-files", "b"), "batch_files: expected none, since pairs without"),
+        (
+            ("--to", f"{base}/m"),
+            f"{base}/m: expected a local folder, because pairs without a score",
+        ),
+        (("--to", "m", "--batch-files", "b"), "batch_files: expected None, because pairs without"),
     ):
         result = use(*toy_bert_pairs, *more)
         assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.stderr

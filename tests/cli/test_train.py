@@ -135,8 +135,8 @@ def test_wrong_usage_is_one_line(
     ("content", "message"),
     [
         ("", "found an empty file"),
-        ("a\tb\n1\t2\n", "no task fits the columns that were found, 'a', 'b'. Known are: anchor"),
-        ("sentence1\tsentence2\tscore\tlabel\nx\ty\t1\tn\n", "say which one: --task"),
+        ("a\tb\n1\t2\n", "found 'a', 'b'. The tasks have the columns: anchor"),
+        ("sentence1\tsentence2\tscore\tlabel\nx\ty\t1\tn\n", "choose one with --task"),
     ],
 )
 def test_a_file_that_teaches_nothing_is_one_line(

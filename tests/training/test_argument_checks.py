@@ -17,7 +17,7 @@ class Strange:
 
 
 ROWS = [{"anchor": "a", "positive": "b"}]
-IN_MEMORY = "Rows in memory are not taken: write them to a .jsonl file"
+IN_MEMORY = "Write rows in memory to a .jsonl file"
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_workers_elsewhere_without_a_folder_are_refused_before_any_work() -> Non
     with strategy.scope():
         encoder, optimizer = toy.ToyEncoder(), keras.optimizers.SGD(0.1)
     strategy.extended._device = "/job:worker/replica:0/task:0/device:CPU:0"
-    with pytest.raises(ValueError, match="read the batches from files: expected a folder"):
+    with pytest.raises(ValueError, match="batch_files: expected a folder"):
         TensorFlowLoop(encoder, toy.tasks(only=("nli",)), optimizer, strategy=strategy)
 
 

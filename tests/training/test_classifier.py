@@ -93,7 +93,7 @@ def test_a_classifier_is_found_where_it_was_moved(
     kept = tmp_path / "kept"
     (tmp_path / "elsewhere/tuned.run").rename(kept)
     with pytest.raises(
-        ValueError, match=r"in a folder TO\.run, .* Say where it is: encoder=FOLDER"
+        ValueError, match=r"in a folder TO\.run, .* Give the encoder's folder: encoder=FOLDER"
     ):
         Classifier.load(kept / "classifier.keras")
     apart = Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")

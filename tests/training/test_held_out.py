@@ -38,7 +38,7 @@ def test_rows_are_held_out_with_all_that_begin_alike(table: Callable[..., Source
 
 def test_too_few_rows_want_a_file_of_their_own(table: Callable[..., Source]) -> None:
     found = dataset_stats(table("qa", "anchor positive", [("a", "b")]), Words())
-    with pytest.raises(ValueError, match="found 1. Give more, or .* --validation"):
+    with pytest.raises(ValueError, match="found 1. Add rows, or .* --validation"):
         held_out_rows(found)
 
 
@@ -50,7 +50,9 @@ def test_rows_of_the_development_file_are_left_out(table: Callable[..., Source])
     left = without_held_out(found, sets)
     assert (left.left_out, left.shared, left.kept) == (1, 1, 2)
     assert [row["positive"] for row in training_rows(left, sets)] == ["c", "e"]
-    with pytest.raises(ValueError, match="all its rows stand in .* --validation or --test"):
+    with pytest.raises(
+        ValueError, match="expected training rows, found only .* --validation or --test"
+    ):
         without_held_out(found, [validation_set(found, [*train], "all")])
 
 
@@ -126,7 +128,7 @@ def test_what_tests_does_not_choose(table: Callable[..., Source]) -> None:
         )
     )
     assert [row["anchor"] for row in without_rows_of(one, [other]).rows] == ["a", "c"]
-    with pytest.raises(ValueError, match="not those of the test, found 0 in 3"):
+    with pytest.raises(ValueError, match="not test rows too, found 0 among 3"):
         without_rows_of(one, [one])
 
 

@@ -33,17 +33,17 @@ def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) ->
 
     mrr = "mrr, mean reciprocal rank of what belongs to a text, by cosine"
     assert said(many, [], []) == [
-        "No --validation: 30 rows were set aside for validation.",
-        "No --test: 30 rows were set aside for the test.",
+        "No --validation: 30 rows are held out for validation.",
+        "No --test: 30 rows are held out for the test.",
         f"validation on many: {mrr}; 30 rows",
         f"test on many: {mrr}; 30 rows",
     ]
     optimistic = (
-        "No test rows: the scores at the end are optimistic, the best of up to 2 evaluations on "
-        "the rows that chose it. Give other rows with --test."
+        "No test rows: the final scores are optimistic, because they are the best of up to 2 "
+        "evaluations on the same rows. Give other rows with --test."
     )
     assert said(few, [], []) == [
-        "No --validation: 12 rows were set aside for validation.",
+        "No --validation: 12 rows are held out for validation.",
         f"validation on few: {mrr}; 12 rows",
         optimistic,
     ]
@@ -53,7 +53,7 @@ def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) ->
         f"test on test: {mrr}; 7 rows",
     ]
     assert said(few, [], [test])[:2] == [
-        "No --validation: 12 rows were set aside for validation.",
+        "No --validation: 12 rows are held out for validation.",
         f"validation on few: {mrr}; 12 rows",
     ]
 
@@ -61,9 +61,9 @@ def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("precision", "asked", "line"),
     [
-        ("int8", None, "stored in int8 as the start is"),
-        ("int8", "float32", "stored in float32 as is asked"),
-        ("float32", None, "stored in float32 as the start is"),
+        ("int8", None, "in int8, the precision of the start"),
+        ("int8", "float32", "in float32"),
+        ("float32", None, "in float32, the precision of the start"),
     ],
 )
 def test_the_disk_space_and_the_precision_are_said_before(

@@ -164,7 +164,7 @@ def test_batch_files_are_tensorflow_s(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_workers_train_alone() -> None:
-    with pytest.raises(ValueError, match=r"^multi_worker trains and .* give --part train\. Run "):
+    with pytest.raises(ValueError, match=r"^multi_worker: expected --part train\. First run "):
         Device("multi_worker", None)
 
 

@@ -64,8 +64,8 @@ def test_overwrite_removes_what_a_run_wrote_and_nothing_else(base: str, tmp_path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"url": "https://example.org"}, "expected an empty folder or a run begun before.*request"),
-        ([1], "expected an empty folder or a run begun before.*request"),
+        ({"url": "https://example.org"}, "expected an empty folder or an earlier run.*request"),
+        ([1], "expected an empty folder or an earlier run.*request"),
         (REQUEST | {"format": "1"}, "format: expected int"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_run_has_a_format_and_that_of_version_0_2_none(tmp_path: Path) -> None
     old = {**REQUEST, "settings": named}
     del old["test"]
     (work / "request.json").write_text(json.dumps(old))
-    with pytest.raises(FileExistsError, match=r"begun with other arguments \(seed\)"):
+    with pytest.raises(FileExistsError, match=r"received others \(seed\)"):
         begun(tmp_path / "m", settings=SETTINGS | {"seed": 1})
     begun(tmp_path / "m")  # It goes on.
     (work / "request.json").write_text(json.dumps(REQUEST | {"format": 2}))

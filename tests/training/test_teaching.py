@@ -470,14 +470,14 @@ def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None
         ({"learners": [learner(), learner()]}, r"received \['one', 'one'\]"),
         ({"learners": [learner(cross=None)]}, "Expected a learner with a cross-encoder"),
         ({"learners": [learner(), learner("two", pairs=DEVELOPMENT)]}, "the same pairs"),
-        ({"gold": GOLD[:5]}, "expected 5 development pairs, a score for each, received 12"),
+        ({"gold": GOLD[:5]}, "expected 5 validation pairs, one for each score, received 12"),
         ({"course": dataclasses.replace(SMALL, cycles=0)}, "cycles: expected 1 or more"),
         (
             {
                 "course": dataclasses.replace(SMALL, refresh=False),
                 "learners": [learner(), learner("two", cross=None)],
             },
-            "weights go from one kind to the",
+            "copies weights from",
         ),
     ],
 )

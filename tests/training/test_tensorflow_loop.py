@@ -358,7 +358,7 @@ def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -
         ({"evaluate": dict, "evaluate_every": 0}, "Expected evaluate_every to be 1 or more"),
         ({"checkpoint_every": -1}, "checkpoint_every to be 1 or more. Received: -1"),
         ({"steps_per_call": 0}, "Expected steps_per_call to be 1 or more. Received: 0"),
-        ({"tensorboard": True}, "need a folder"),
+        ({"tensorboard": True}, "expected a folder"),
         ({"mode": "best"}, "Received: 'best'"),
         (
             {"optimizer": keras.optimizers.Adam(gradient_accumulation_steps=2)},

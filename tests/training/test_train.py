@@ -100,7 +100,7 @@ def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) 
         *("scored_pairs", "pairs", "labels", "inference", "responses", "texts", "neighbours")
     ]
     assert {"mean", "sts_spearman", "triplets_mrr", "topics_accuracy"} <= set(trained.after)
-    assert any("rows were set aside for validation" in line for line in said)
+    assert any("rows are held out for validation" in line for line in said)
     vectors = tf.saved_model.load(str(trained.folder))(tf.constant(["the cat sat"]))
     np.testing.assert_allclose(vectors, trained.encoder.encode(["the cat sat"]), atol=1e-5)
 
@@ -164,8 +164,8 @@ def test_the_start_is_exported_where_nothing_is_better(start: str, tmp_path: Pat
     expected = encoder.encode(texts)
     np.testing.assert_allclose(use_st5.load(trained.folder).encode(texts), expected, atol=1e-6)
     card = (trained.folder / "README.md").read_text()
-    assert "the start itself, since no step was better than it" in card
-    assert "No rows test: these scores flatter it a little." in card
+    assert "the start, because no step was better" in card
+    assert "Without test rows, the scores are optimistic." in card
     assert "| spearman |" in card
     assert "use-st5 train" in card
 
@@ -205,7 +205,7 @@ def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
     trained = train(str(bert), path, tmp_path / "tuned", log=said.append, **options)
     assert any("2 steps of 16, learning rate 1.13e-05" in line for line in said)
     assert trained.encoder.dimension == 8
-    with pytest.raises(ValueError, match="needs a BERT or RoBERTa.*received a USEDAN"):
+    with pytest.raises(ValueError, match="expected a BERT or RoBERTa.*received a USEDAN"):
         train(start, path, tmp_path / "no", **options)
 
 
@@ -303,7 +303,9 @@ def test_a_vocabulary_that_is_there_has_no_sizes(start: str, asked: str, tmp_pat
     from use_st5.training.train import train
 
     path = write(tmp_path / "pairs.csv", paired())
-    with pytest.raises(ValueError, match=rf"{asked}: .*has its vocabulary.*Received 30: leave it"):
+    with pytest.raises(
+        ValueError, match=rf"{asked}: expected no value for this model, received 30"
+    ):
         train(start, path, tmp_path / "m", **FEW, **{asked: 30})
     assert not (tmp_path / "m.run").exists()
 
@@ -329,7 +331,7 @@ def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
     said: list[str] = []
     trained = train("fresh:use_dan_en", path, tmp_path / "m", log=said.append, **options)
     (line,) = (line for line in said if line.startswith("training: "))
-    assert line.endswith("all but the table of tokens is not trained") == (given is None)
+    assert line.endswith("frozen: all but the token table") == (given is None)
     assert f" --{word} " in (trained.folder / "README.md").read_text()
 
 
@@ -347,12 +349,12 @@ def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> 
     said: list[str] = []
     measured = {"validation": files[1], "test": files[2]}
     trained = train(start, files[0], tmp_path / "tuned", log=said.append, **measured, **FEW)
-    assert any("10 rows do not train, since they validate or test" in line for line in said)
+    assert any("10 rows are not trained on" in line for line in said)
     for folder, scores in ((start, trained.test_before), (trained.folder, trained.test_after)):
         tested = ValidationSet("test", SCORED_PAIRS, rows[6:10])
         assert scores == pytest.approx(tested.scores(TrainableEncoder.load(folder).encode))
     card = (trained.folder / "README.md").read_text()
-    assert "chose nothing and was read once" in card
+    assert "chose nothing and was evaluated once" in card
     before, after = (100 * each["spearman"] for each in (trained.test_before, trained.test_after))
     table = f"| test | before | after |\n|---|---|---|\n| spearman | {before:.2f} | {after:.2f} |"
     assert table in card
@@ -375,13 +377,13 @@ def test_another_run_in_the_same_place_is_refused(
     monkeypatch.setattr(training, "open_model", None)
     said: list[str] = []
     assert train(start, path, to, log=said.append, **FEW) == first, "nothing is loaded"
-    assert said == [f"{to} was trained by the same call before: there is nothing to do. Give "
-                    "--overwrite to train anew."]  # fmt: skip
+    done = f"{to}: the same training is already complete. Give --overwrite to train again."
+    assert said == [done]
     monkeypatch.undo()
-    with pytest.raises(FileExistsError, match=r"begun with other arguments \(seed\).* --overwrite"):
+    with pytest.raises(FileExistsError, match=r"received others \(seed\).* --overwrite"):
         train(start, path, to, seed=1, **FEW)
     write(path, scored(50))
-    with pytest.raises(FileExistsError, match=r"begun with other arguments \(train\)"):
+    with pytest.raises(FileExistsError, match=r"received others \(train\)"):
         train(start, path, to, **FEW)
     assert train(start, path, to, overwrite=True, **FEW).steps == 4
     inside = write(tmp_path / "tuned.run" / "sts.csv", scored(50))
@@ -397,7 +399,7 @@ def test_another_run_in_the_same_place_is_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": {"scale": 3}}, "loss: expected settings among .*temperature.* received scale"),
+        ({"loss": {"scale": 3}}, "loss: expected arguments among .*temperature.* received scale"),
         ({"loss": {"temperature": -1}}, "Expected a temperature above 0"),
         ({"epoch": 3}, r"Unknown arguments \['epoch'\]. Known are: learning_rate"),
         ({"settings": "st5"}, "expected one of sentence_t5, .* received 'st5'"),
@@ -423,7 +425,7 @@ def test_options_that_cannot_be(
 def test_no_file_is_refused(tmp_path: Path) -> None:
     from use_st5.training.train import train
 
-    with pytest.raises(ValueError, match="at least one file to learn from, received none"):
+    with pytest.raises(ValueError, match="at least one training file, received none"):
         train("use_dan_en", [], tmp_path / "tuned")
 
 

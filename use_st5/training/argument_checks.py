@@ -13,11 +13,8 @@ import keras
 
 from use_st5.training.tasks import TaskSpec
 
-_ROWS = (
-    "Rows in memory are not taken: write them to a .jsonl file, one object a line, and give its "
-    "name."
-)
-_TRAINER = "What is your own goes into use_st5.training.Trainer (docs/training.md)."
+_ROWS = "Write rows in memory to a .jsonl file with one object a line, and give its name."
+_TRAINER = "use_st5.training.Trainer takes your own objects (docs/training.md)."
 # What to do instead, by the name of the argument.
 _REMEDIES = {
     "model": "Give the name or folder it was loaded from, or TrainableEncoder(model, tokenizer).",
@@ -26,10 +23,10 @@ _REMEDIES = {
     "test": _ROWS,
     "task": "Give one task for all files, or {file: task}.",
     "columns": "Give {key: the file's own name}, such as {'anchor': 'title'}.",
-    "settings": "Give a paper's name; what differs is given by name, such as epochs=1.",
+    "settings": "Give a paper's name, and other values as arguments, such as epochs=1.",
     "strategy": "Give its name: one, mirrored or tpu.",
     "log": "Give a function of one line, such as print, or leave it out.",
-    "learning_rate": f"Give the peak: it warms up and falls by itself. {_TRAINER}",
+    "learning_rate": f"Give the peak: train adds warm-up and decay. {_TRAINER}",
     "schedule": f"Give its name, linear or constant. {_TRAINER}",
     "optimizer": f"Give its name, adam or adafactor. {_TRAINER}",
     "loss": "Give a TaskLoss, or arguments of the task's loss, such as {'temperature': 0.05}.",
@@ -39,7 +36,7 @@ _REMEDIES = {
     "matryoshka_dimensions": "Give a tuple of lengths, such as (64, 256).",
     "score_range": "Give the lowest and the highest score, such as (0, 5).",
 }
-# Names that other libraries have, and what is meant by them here.
+# Names of other libraries and of older versions, and the arguments that replace them.
 _OTHER_NAMES = {
     "callback": "Give callbacks, a list.",
     "on_news": "Give log.",

@@ -110,7 +110,7 @@ class Checkpoints:
         """
         path = self._path(step)
         self._check_format(path)
-        remedy = f"Remove {as_written(path)}: the run goes on from the checkpoint before it."
+        remedy = f"Remove {as_written(path)}: the run continues from the checkpoint before it."
         return read_record(path / _STATE, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
 
     def restore(self, step: int, groups: Sequence[str] | None = None) -> None:
@@ -140,14 +140,14 @@ class Checkpoints:
             except FloatingPointError as error:
                 raise ValueError(
                     f"{as_written(path / _VALUES)}: expected finite numbers, {error} holds NaN or "
-                    f"infinity. Remove {as_written(path)}: the run goes on from the checkpoint "
+                    f"infinity. Remove {as_written(path)}: the run continues from the checkpoint "
                     "before it."
                 ) from error
             except Exception as error:  # Keras's kinds and the format's, which differ by version
                 raise ValueError(
-                    f"{as_written(path)}: expected the variables of this run, found others, or "
-                    f"files that are damaged ({type(error).__name__}: {error}). Remove it: the run "
-                    "goes on from the checkpoint before it."
+                    f"{as_written(path)}: expected the variables of this run, found others or "
+                    f"damaged files ({type(error).__name__}: {error}). Remove it: the run "
+                    "continues from the checkpoint before it."
                 ) from error
 
     @property
@@ -171,7 +171,7 @@ class Checkpoints:
         if "values.index" in names and _VALUES not in names:
             raise ValueError(
                 f"{as_written(path)}: expected {_VALUES}, found a checkpoint in TensorFlow's "
-                "format, which use_st5 0.1 wrote. End that run with use_st5 0.1, or begin it anew "
+                "format, which use_st5 0.1 wrote. Finish that run with use_st5 0.1, or start again "
                 "in another folder."
             )
 

@@ -37,15 +37,15 @@ def record_text(labels: Sequence[str], accuracy: Mapping[str, float], *, where: 
     Raises:
         ValueError: It would be too large, or a label is no text that JSON holds.
     """
-    remedy = "Shorten the labels, or name the column that holds them with --column."
+    remedy = "Shorten the labels, or name the right column with --column."
     content = {"labels": [*labels], "accuracy": dict(accuracy)}
     text = json.dumps(content, indent=2) + "\n"
     if len(text) > LARGEST:
         longest = max(labels, key=len)
         raise ValueError(
-            f"{where}: expected labels of up to {LARGEST:,} bytes together, received "
-            f"{len(labels):,} of {len(text):,} bytes; the longest begins with {longest[:40]!r}. "
-            f"{remedy}"
+            f"{where}: expected labels with at most {LARGEST:,} bytes in all, received "
+            f"{len(labels):,} labels with {len(text):,} bytes; the longest begins with "
+            f"{longest[:40]!r}. {remedy}"
         )
     parse_record(text, ClassRecord, where=where, remedy=remedy)
     return text

@@ -81,8 +81,8 @@ class Classifier:
             raise FileNotFoundError(f"{as_written(path)}: expected a file, found none. {remedy}")
         if encoder is None and path.parent.suffix != RUN:
             raise ValueError(
-                f"{as_written(path)}: expected a file in a folder TO{RUN}, beside which the "
-                "encoder TO lies. Say where it is: encoder=FOLDER."
+                f"{as_written(path)}: expected a file in a folder TO{RUN} beside the encoder TO. "
+                "Give the encoder's folder: encoder=FOLDER."
             )
         folder = as_written(encoder or path.parent.with_suffix(""))
         return cls(path, folder, record.labels, record.accuracy)
@@ -113,13 +113,13 @@ class Classifier:
         return found[0] if vectors.ndim == 1 else found
 
     def line(self) -> str:
-        """What is said of it when it was written."""
+        """The log line after the training."""
         where = as_written(self.path)
         right = ", ".join(f"{100 * part:.2f} on {name}" for name, part in self.accuracy.items())
         accuracy = f", accuracy {right}" if right else ""
         return (
-            f"classifier: {where}{accuracy}; `use-st5 classify` and use_st5.training.Classifier "
-            "name classes by it"
+            f"classifier: {where}{accuracy}; use it with `use-st5 classify` or "
+            "use_st5.training.Classifier"
         )
 
     @cached_property
@@ -135,10 +135,10 @@ class Classifier:
                 head.load_weights(local)
             except Exception as error:  # Of Keras, h5py, zipfile and zlib.
                 raise ValueError(
-                    f"{as_written(self.path)}: expected a classifier of the "
-                    f"{self.encoder.dimension} dimensions that {self.folder} gives and of "
-                    f"{len(self.labels)} labels, received another or a damaged file. Name the "
-                    "encoder that it was made with, encoder=FOLDER, or train again."
+                    f"{as_written(self.path)}: expected a classifier with "
+                    f"{self.encoder.dimension} dimensions, as {self.folder} has, and "
+                    f"{len(self.labels)} labels, received another or a damaged file. Give the "
+                    "encoder of its training, encoder=FOLDER, or train again."
                 ) from error
         _check_finite(head, self.path, "Train again.")
         return head

@@ -93,7 +93,7 @@ class DatasetStats:
                 f"  as {other.name} with --task {self.source.name}={other.name} "
                 f"({other.description})"
             )
-        bad = f", {report.malformed_rows} bad ones left out" if report.malformed_rows else ""
+        bad = f", {report.malformed_rows} bad rows left out" if report.malformed_rows else ""
         skipped = report.skipped.total() - report.skipped["blank"]
         bad += f", {skipped} skipped ({', '.join(report.skipped)})" if skipped else ""
         repeated = f", {self.repeated:,} of them repeated" if self.repeated else ""
@@ -103,8 +103,8 @@ class DatasetStats:
         yield from (f"    {offence}" for offence in report.offences)
         if self.false_negatives:
             yield (
-                f"  {self.false_negatives:,} hard negatives are positives of the same text in "
-                "other rows: they are not used"
+                f"  {self.false_negatives:,} hard negatives are not used, because they are "
+                "positives of the same text in other rows"
             )
         yield self._lengths(limit, longer=longer)
         if self.classes:
@@ -123,7 +123,7 @@ class DatasetStats:
             return f"{shown}none is cut"
         return (
             f"{shown}training cuts {cut:,} of them ({cut / len(self.lengths):.1%}) at {limit:,} "
-            "tokens" + (" (--max-length changes this)" if longer else ", all that the model reads")
+            "tokens" + (" (--max-length changes this)" if longer else ", the limit of the model")
         )
 
 

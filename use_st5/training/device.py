@@ -56,18 +56,21 @@ class Device:
         if batch_files is not None:
             if keras.config.backend() != "tensorflow":
                 raise ValueError(
-                    "batch_files: expected none, since workers elsewhere are TensorFlow's. "
-                    f"Received: {batch_files} under {keras.config.backend()}"
+                    "batch_files: expected None, because only TensorFlow has remote workers, "
+                    f"received {batch_files} under {keras.config.backend()}."
                 )
             self.options["batch_files"] = batch_files
         if name is None:
             return
         if keras.config.backend() != "tensorflow":
-            raise ValueError(f"Strategies are TensorFlow's. Received: {name} under JAX")
+            raise ValueError(
+                f"strategy: expected None under JAX, received {name}. Leave it out, or unset "
+                "KERAS_BACKEND."
+            )
         if name == "multi_worker" and part != "train":
             raise ValueError(
-                "multi_worker trains and does nothing else: give --part train. Run --part prepare "
-                "on one machine before, into a folder that all machines see."
+                "multi_worker: expected --part train. First run --part prepare on one machine, "
+                "with an output folder that all machines see."
             )
         from use_st5.training.strategies import compiles_everything, is_chief
 

@@ -108,9 +108,8 @@ class DistinctBatches:
             if not self._empty[batch].any():
                 return
         raise ValueError(
-            f"Expected examples that differ from one another for a batch of {size}. Received "
-            f"{len(self.order)} of which no more than {size - self._empty[batch].sum()} were found "
-            "to go together: choose a smaller batch"
+            f"Expected {size} different examples for a batch, found "
+            f"{size - self._empty[batch].sum()} among {len(self.order)}. Choose a smaller batch."
         )
 
     def _fits_into(self, row: int) -> np.ndarray:

@@ -171,7 +171,7 @@ def check_loss_arguments(stats: Sequence[DatasetStats], arguments: FileArguments
     known = {name for found in stats for name in argument_names(found.source.kind.loss)}
     if unknown := set(arguments.loss) - known:
         raise ValueError(
-            f"loss: expected settings among {', '.join(sorted(known))}, received "
+            f"loss: expected arguments among {', '.join(sorted(known))}, received "
             f"{', '.join(sorted(unknown))}."
         )
 
@@ -207,7 +207,7 @@ def _check_scores(found: DatasetStats, arguments: FileArguments) -> None:
         if arguments.loss.get(name) == word:
             raise ValueError(
                 f"{found.source.name}: expected scores from 0 to 1 for the loss with {name}={word},"
-                f" found {found.lowest:g}. Give --score-range -1,1, which makes 0 to 1 of -1 to 1."
+                f" found {found.lowest:g}. Give --score-range -1,1 to scale -1 … 1 to 0 … 1."
             )
 
 

@@ -51,8 +51,8 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
         groups = groups or _groups(found, wanted, found.source.pair_keys)
     if sum(map(len, groups)) < 2:
         raise ValueError(
-            f"{found.source.name}: expected rows enough to set some aside for validation, found "
-            f"{found.rows}. Give more, or a file of their own with --validation."
+            f"{found.source.name}: expected enough rows to hold some out for validation, found "
+            f"{found.rows}. Add rows, or give a file with --validation."
         )
     parts = _divided(groups)
     test = {pair_key(row, kind) for row in parts[1]}
@@ -122,8 +122,8 @@ def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> Vali
     rows = [row for row in one.rows if pair_key(row, one.kind) not in held]
     if len(rows) < 2:
         raise ValueError(
-            f"{one.name}: expected rows for validation that are not those of the test, found "
-            f"{len(rows)} in {len(one.rows)}. Give other rows with --validation or with --test."
+            f"{one.name}: expected validation rows that are not test rows too, found {len(rows)} "
+            f"among {len(one.rows)}. Give other rows with --validation or --test."
         )
     return dataclasses.replace(one, rows=rows)
 
@@ -138,8 +138,8 @@ def without_held_out(found: DatasetStats, sets: Sequence[ValidationSet]) -> Data
     shared = np.count_nonzero(np.any(shares, axis=0) & ~held)
     if left_out == found.rows:
         raise ValueError(
-            f"{found.source.name}: all its rows stand in the files of --validation or --test, too. "
-            "Give other rows."
+            f"{found.source.name}: expected training rows, found only rows that are also in the "
+            "files of --validation or --test. Give other rows."
         )
     return dataclasses.replace(found, left_out=int(left_out), shared=int(shared))
 

@@ -70,8 +70,9 @@ def _held_out(stats: Sequence[DatasetStats], *, tested: bool) -> tuple[Sets, Set
     ]
     if not measured:
         raise ValueError(
-            "Pairs without a score measure nothing: give a file that does with --validation, such "
-            "as one with the columns sentence1, sentence2 and score."
+            "validation: expected a file with scores or labels, because pairs without a score "
+            "cannot evaluate a model. Give --validation FILE, for example with the columns "
+            "sentence1, sentence2 and score."
         )
     parts = [held_out_rows(found, tested=tested) for found, _ in measured]
     if not all(test for _, test in parts):
@@ -109,8 +110,8 @@ def _teaching(stats: Sequence[DatasetStats], measured: DatasetStats) -> DatasetS
     alike = [found for found in stats if found.source.kind is source.kind]
     if not alike:
         raise ValueError(
-            f"{source.name}: measures labels, and no training file has the task "
-            f"{source.kind.name}, whose rows a classifier could be fitted to."
+            f"{source.name}: expected a training file of the task {source.kind.name}, to fit a "
+            "classifier, found none. Give one, or evaluate on another file."
         )
     unknown = [set(measured.classes) - set(found.classes) for found in alike]
     taught, missing = min(zip(alike, unknown, strict=True), key=lambda each: len(each[1]))

@@ -85,22 +85,22 @@ def _scores(
         f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} evaluations by "
         f"{plan.monitor}"
         if best
-        else f"the start itself, since no {unit} was better than it by {plan.monitor}"
+        else f"the start, because no {unit} was better by {plan.monitor}"
     )
     rows = _described(plan.sets, plan.validation)
-    yield f"Times 100. Validation, {rows}, chose what is exported:"
-    yield f"{chosen}." + ("" if plan.tests else " No rows test: these scores flatter it a little.")
+    yield f"Scores are multiplied by 100. Validation, {rows}, chose the exported weights:"
+    yield f"{chosen}." + ("" if plan.tests else " Without test rows, the scores are optimistic.")
     yield ""
     yield from _table("validation", validation)
     if plan.tests:
-        yield f"Test, {_described(plan.tests, plan.test)}, chose nothing and was read once."
+        yield f"Test, {_described(plan.tests, plan.test)}, chose nothing and was evaluated once."
         yield ""
         yield from _table("test", test)
 
 
 def _described(sets: Sequence[ValidationSet], files: Sequence[Source]) -> str:
-    """The rows of sets, and what is measured on them."""
-    where = "files of its own" if files else "rows of the training files that were set aside"
+    """The rows of sets, and their metrics."""
+    where = "separate files" if files else "held-out rows of the training files"
     shown = (f"{each.name}, {len(each.rows):,} rows, {each.metric.description}" for each in sets)
     return f"{where} ({'; '.join(shown)})"
 

@@ -49,8 +49,8 @@ def open_model(
     known = family_of(encoder.model)
     if known.texts != 1:
         raise ValueError(
-            f"{model}: expected an encoder of single texts, received a {known.name}, which "
-            "compares two."
+            f"{model}: expected a sentence encoder, received a {known.name}, which compares pairs "
+            "of texts."
         )
     encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
     encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
@@ -87,9 +87,9 @@ def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
     model = family_of(encoder.model).word_model(encoder.model)
     if model is None:
         raise ValueError(
-            "The task definitions needs a BERT or RoBERTa, whose head names words: received a "
-            f"{type(encoder.model).__name__}. With --task pairs --column anchor=word --column "
-            "positive=definition any encoder learns from the same file."
+            "task definitions: expected a BERT or RoBERTa with a head for masked words, received a "
+            f"{type(encoder.model).__name__}. For other encoders give --task pairs --column "
+            "anchor=word --column positive=definition."
         )
     return _with_model(encoder, model)
 
@@ -113,9 +113,9 @@ def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> 
     """
     if asked := [name for name in names if getattr(settings, name) != getattr(FileArguments, name)]:
         raise ValueError(
-            f"{asked[0]}: expected none for a model that has its vocabulary, or that reads no such "
-            "entries: words are counted for a fresh: USE-DAN or USE Transformer, bigrams for a "
-            f"fresh: USE-DAN alone. Received {getattr(settings, asked[0])}: leave it out."
+            f"{asked[0]}: expected no value for this model, received "
+            f"{getattr(settings, asked[0])}. Only a fresh: USE-DAN or USE Transformer takes words, "
+            "and only a fresh: USE-DAN takes bigrams. Leave it out."
         )
 
 
@@ -158,7 +158,10 @@ def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEnc
     if rate is None:
         return encoder
     if "dropout" not in encoder.model.get_config().get("config", {}):
-        raise ValueError(f"dropout: a {type(encoder.model).__name__} has no such setting.")
+        raise ValueError(
+            f"dropout: expected no value, because a {type(encoder.model).__name__} has no dropout, "
+            f"received {rate}. Leave it out."
+        )
     return _with_model(encoder, copy_of(encoder.model, dropout=rate))
 
 

@@ -99,9 +99,9 @@ def settings_of_cycles(arguments: FileArguments) -> TransEncoder:
     ]
     if strange:
         raise ValueError(
-            f"Pairs without a score are learned in cycles, which have no {', '.join(strange)}. "
-            "With --teacher CROSS_ENCODER a trained one scores the pairs instead, and all "
-            "arguments have a meaning."
+            f"{', '.join(strange)}: expected no value, because pairs without a score are trained "
+            "in cycles. Leave it out, or give a trained cross-encoder, which scores the pairs, "
+            "with --teacher CROSS_ENCODER."
         )
     paper = TransEncoder()
     both: dict[str, Any] = {"steps": arguments.steps}
@@ -124,15 +124,16 @@ def check_cycles(plan: TrainingPlan) -> None:
     """
     if others := {found.source.kind.name for found in plan.stats} - {UNSCORED_PAIRS.name}:
         raise ValueError(
-            f"Pairs without a score are learned in cycles, apart from {', '.join(sorted(others))}: "
-            "train by the one, then by the other; or let a trained cross-encoder score the pairs, "
-            "with --teacher FOLDER."
+            "Expected only files of pairs without a score, because they are trained in cycles, "
+            f"received also {', '.join(sorted(others))}. Train twice, first on the one, then on "
+            "the other; or give a trained cross-encoder, which scores the pairs, with --teacher "
+            "FOLDER."
         )
     settings_of_cycles(plan.arguments)
     if [each.kind for each in plan.sets] != [SCORED_PAIRS]:
         raise ValueError(
-            "Pairs without a score are learned in cycles, of which scored pairs choose the best: "
-            "give one --validation FILE with the columns sentence1, sentence2 and score."
+            "validation: expected one file with the columns sentence1, sentence2 and score, "
+            "because scored pairs choose the best cycle. Give --validation FILE."
         )
     _reads_pairs(plan)
 
@@ -149,10 +150,10 @@ def _reads_pairs(plan: TrainingPlan) -> TrainableEncoder:
         model = family_of(base.model).pair_model(base.model)
     if model is None or not isinstance(base, TrainableEncoder):
         raise ValueError(
-            "Pairs without a score are learned from a cross-encoder, which is made of a BERT or "
-            f"RoBERTa: received a {type(getattr(base, 'model', base)).__name__}. Name one with "
-            "--teacher FOLDER, or a trained cross-encoder. Where the two texts belong together, "
-            "let them be --column anchor=… and positive=…."
+            "Expected a BERT or RoBERTa, because pairs without a score need a cross-encoder, "
+            f"received a {type(getattr(base, 'model', base)).__name__}. Give a BERT, a RoBERTa or "
+            "a trained cross-encoder with --teacher FOLDER. If the two texts of a pair belong "
+            "together, give --column anchor=… and --column positive=… instead."
         )
     return TrainableEncoder(model, base.tokenizer)
 

@@ -28,12 +28,12 @@ from use_st5.training.validation import ValidationSet, measure
 # Bytes of a float; and checkpoints at a time: the best, the newest, and the one that is written.
 _BYTES, _CHECKPOINTS = 4, 3
 _FROZEN = {
-    "embedding": "the table of tokens",
-    "all_embeddings": "the tables of tokens, positions and types with their norm",
-    "encoder": "all but the table of tokens",
+    "embedding": "the token table",
+    "all_embeddings": "the tables of tokens, positions and token types with their norm",
+    "encoder": "all but the token table",
     "head": "the head",
 }
-_HEADS = {"linear-probe": "is fitted to the vectors of the start", "random": "starts at random"}
+_HEADS = {"linear-probe": "starts as a linear probe", "random": "starts at random"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,9 +115,9 @@ class TrainingPlan:
     def evaluation_lines(self) -> Iterator[str]:
         """What is evaluated on which rows."""
         if not self.validation:
-            yield f"No --validation: {_count(self.sets)} rows were set aside for validation."
+            yield f"No --validation: {_count(self.sets)} rows are held out for validation."
         if self.tests and not self.test:
-            yield f"No --test: {_count(self.tests)} rows were set aside for the test."
+            yield f"No --test: {_count(self.tests)} rows are held out for the test."
         for use, sets in (("validation", self.sets), ("test", self.tests)):
             for each in sets:
                 metric, asked = each.metric, each.questions()
@@ -129,22 +129,22 @@ class TrainingPlan:
         if not self.tests:
             looks = self.steps if self.in_cycles else self.arguments.evaluations
             yield (
-                "No test rows: the scores at the end are optimistic, the best of up to "
-                f"{looks + 1} evaluations on the rows that chose it. Give other rows with --test."
+                "No test rows: the final scores are optimistic, because they are the best of up to "
+                f"{looks + 1} evaluations on the same rows. Give other rows with --test."
             )
         for found in self.stats:
             if (self.validation or self.test) and (found.left_out or found.shared):
                 yield (
-                    f"{found.source.name}: {found.left_out:,} rows do not train, since they "
-                    f"validate or test; {found.shared:,} others share a text with those"
+                    f"{found.source.name}: {found.left_out:,} rows are not trained on, because "
+                    f"they are validation or test rows; {found.shared:,} others share a text with "
+                    "these"
                 )
 
     def result_lines(self, result: Result) -> Iterator[str]:
         """What is shown at the end: the best step, and its scores."""
         if result.best_step == 0:
             yield (
-                f"no {self.unit} was better than the start by {self.monitor}: the start itself is "
-                "exported"
+                f"no {self.unit} was better than the start by {self.monitor}: the start is exported"
             )
         else:
             yield (
@@ -157,9 +157,9 @@ class TrainingPlan:
     def _cycles_line(self) -> str:
         cycles = settings_of_cycles(self.arguments)
         return (
-            f"training: {cycles.cycles} cycles, in which the encoder's scores teach a "
-            f"cross-encoder (learning rate {cycles.to_cross.learning_rate:.3g}) and its scores "
-            f"the encoder ({cycles.to_bi.learning_rate:.3g}, {cycles.to_bi.epochs:g} passes)"
+            f"training: {cycles.cycles} cycles: a cross-encoder is trained on the encoder's scores "
+            f"(learning rate {cycles.to_cross.learning_rate:.3g}), the encoder on its scores "
+            f"(learning rate {cycles.to_bi.learning_rate:.3g}, {cycles.to_bi.epochs:g} epochs)"
         )
 
     def _steps_line(self) -> str:
@@ -172,13 +172,13 @@ class TrainingPlan:
             f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
             f"{arguments.learning_rate:.3g}{self.rate_note}"
             + (f", loss with {loss}" if loss else "")
-            + "".join(f", {_FROZEN[part]} is not trained" for part in arguments.frozen)
+            + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
             + (f", the classifier {_HEADS[arguments.head_init]}" if labelled else "")
             + self._shares()
         )
 
     def _shares(self) -> str:
-        """How many of the steps each of several tasks has."""
+        """The share of the steps of each task, if there are several."""
         if len(self.tasks) < 2:
             return ""
         weights = [
@@ -209,9 +209,9 @@ class TrainingPlan:
         model = _BYTES * sum(sizes) - (0 if whole else (_BYTES - 1) * max(sizes))
         same = arguments.precision == self.encoder.stored
         return (
-            f"disk: up to {_megabytes(_BYTES * run)} in the folder of the run until it ends, about "
-            f"{_megabytes(model)} for the model, stored in {arguments.precision} "
-            f"{'as the start is' if same else 'as is asked'}"
+            f"disk: up to {_megabytes(_BYTES * run)} for the run until it ends, about "
+            f"{_megabytes(model)} for the model in {arguments.precision}"
+            + (", the precision of the start" if same else "")
         )
 
     @property
@@ -249,8 +249,9 @@ def make_plan(
     unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
     if isinstance(teacher, CrossEncoder) and not unscored:
         raise ValueError(
-            "teacher: a cross-encoder scores pairs of sentence1 and sentence2 that have no score, "
-            "of which no file holds any. Give such pairs, or an encoder as the teacher."
+            "teacher: expected a file with sentence1 and sentence2 but without a score, because "
+            "the teacher is a cross-encoder, found none. Give such pairs, or an encoder as the "
+            "teacher."
         )
     plan = TrainingPlan(
         start=start,

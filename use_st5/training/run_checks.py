@@ -19,8 +19,8 @@ from use_st5.training.checkpoints import fingerprint, frozen_weights
 from use_st5.training.task import ORDERS, Order, Task
 
 _NOT_FINITE_ADVICE = (
-    "Lower the learning rate, or clip gradients (the optimizer's global_clipnorm); look for NaN in "
-    "the data. The last checkpoint is untouched."
+    "Use a smaller learning rate, or clip gradients (the optimizer's global_clipnorm), and check "
+    "the data for NaN. The last checkpoint is not affected."
 )
 
 
@@ -67,8 +67,8 @@ def check_order(order: str, tasks: Sequence[Task], *, steps_per_call: int) -> No
     weights = {task.name: task.mixing_weight for task in tasks}
     if order == "cycle" and any(weight % steps_per_call for weight in weights.values()):
         raise ValueError(
-            "Expected weights that are numbers of steps, multiples of steps_per_call, for tasks "
-            f"that take turns in a cycle. Received: {weights} with steps_per_call={steps_per_call}"
+            "Expected weights that are multiples of steps_per_call, because order='cycle' takes "
+            f"them as numbers of steps. Received: {weights} with steps_per_call={steps_per_call}"
         )
 
 
@@ -86,15 +86,15 @@ def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
     scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
     if scaling or optimizer.loss_scale_factor:
         raise ValueError(
-            "Expected an optimizer without loss scaling: it would divide the gradients by a factor "
-            "that the trainer, which does not scale its losses, has not multiplied them with. "
+            "Expected an optimizer without loss scaling, because the trainer does not scale its "
+            "losses. "
             f"Received: {type(optimizer).__name__}, "
             f"loss_scale_factor={optimizer.loss_scale_factor}"
         )
 
 
 def check_finite_loss(loss: float, task: str, *, step: int, of: int) -> None:
-    """Refuses to go on where the loss of the last call from the host is no number.
+    """Stops the training if the loss of the last call from the host is not finite.
 
     Args:
         loss: Its mean.
@@ -121,7 +121,8 @@ def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
     for variable in variables:
         if not ops.all(ops.isfinite(variable.value)):
             raise FloatingPointError(
-                f"Expected finite weights after step {step}; {variable.path} holds others. "
+                f"Expected finite weights after step {step}, found NaN or infinity in "
+                f"{variable.path}. "
                 f"{_NOT_FINITE_ADVICE}"
             )
 

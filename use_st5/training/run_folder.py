@@ -132,7 +132,7 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
                 _check_same(work, begun, request)
             elif begun is None and any(name != ".lock" for name in names_in(work)):
                 raise FileExistsError(
-                    f"{as_written(work)}: expected an empty folder or a run begun before."
+                    f"{as_written(work)}: expected an empty folder or an earlier run."
                 )
             if names_in(target) and begun is None and not overwrite:
                 raise FileExistsError(
@@ -174,7 +174,7 @@ def _begun(work: Path) -> dict[str, Any] | None:
         found = read_record(path, _Request, remedy="Move it away, or choose another folder.")
     except ValueError as error:
         raise FileExistsError(
-            f"{as_written(work)}: expected an empty folder or a run begun before. {error}"
+            f"{as_written(work)}: expected an empty folder or an earlier run. {error}"
         ) from error
     if found.format > _FORMAT:
         raise ValueError(
@@ -208,8 +208,8 @@ def _check_inputs(work: Path, request: Mapping[str, Any]) -> None:
     for given in (request["model"], *files, request["settings"].get("teacher") or ""):
         if _within(given, work):
             raise ValueError(
-                f"{as_written(given)}: expected an input outside {as_written(work)}, the folder of "
-                "this run, whose files are replaced. Copy it elsewhere, or choose another --to."
+                f"{as_written(given)}: expected an input outside {as_written(work)}, because the "
+                "run replaces files there. Copy the input to another place, or choose another --to."
             )
 
 
@@ -224,8 +224,8 @@ def _check_outside_runs(target: Path) -> None:
         with contextlib.suppress(FileExistsError):
             if _begun(folder) is not None:
                 raise ValueError(
-                    f"{as_written(target)}: expected a folder outside {as_written(folder)}, which "
-                    "is the folder of another run. Choose another --to."
+                    f"{as_written(target)}: expected a folder outside {as_written(folder)}, the "
+                    "folder of another run. Choose another --to."
                 )
 
 
@@ -247,7 +247,7 @@ def _check_same(work: Path, found: Mapping[str, Any], request: Mapping[str, Any]
         theirs, mine = found["settings"], request["settings"]
         differ = [name for name in mine if theirs.get(name) != mine[name]]
     raise FileExistsError(
-        f"{as_written(work)} holds a run that was begun with other arguments "
-        f"({', '.join(differ)}): it goes on with the same ones. Give --overwrite to begin anew, "
-        "or choose another folder."
+        f"{as_written(work)}: expected the arguments of the run in this folder, received others "
+        f"({', '.join(differ)}). Give the same arguments to continue, --overwrite to start again, "
+        "or another folder."
     )

@@ -39,9 +39,9 @@ class ScoreRange:
         """
         found = f"scores: {lowest:g} … {highest:g}"
         if not self.scaled:
-            return f"{found}, learnt as they are"
-        taken = f"{found}, {self.lowest:g} to {self.highest:g} become 0 to 1"
-        return taken if self.usual else f"{taken} (no usual range; --score-range states another)"
+            return f"{found}, not scaled"
+        taken = f"{found}, scaled from {self.lowest:g} … {self.highest:g} to 0 … 1"
+        return taken if self.usual else f"{taken} (not a usual range; --score-range sets another)"
 
 
 def score_range(

@@ -117,9 +117,9 @@ class Source:
             content = self._read()
         if (now := _state_of(self.path)) != before:
             raise ValueError(
-                f"{self.name}: the file changed while it was read: expected {before[0]:,} bytes as "
-                f"at first, found {now[0]:,}, or they are newer. Start again when nothing writes "
-                "to it any more."
+                f"{self.name}: expected a file that does not change, found {before[0]:,} bytes at "
+                f"first and {now[0]:,} later, or a newer time. Start again when no process writes "
+                "to it."
             )
         return content
 
@@ -249,7 +249,7 @@ def split_weight(given: str | os.PathLike[str]) -> tuple[str, float | None]:
     except ValueError:
         return given, None
     if not 0 < value < float("inf"):
-        raise ValueError(f"{given}: expected a positive weight behind '=', received {weight}.")
+        raise ValueError(f"{given}: expected a weight above 0 after '=', received {weight}.")
     return name, value
 
 
@@ -275,8 +275,8 @@ def _column_names(name: str, path: Path) -> list[str]:
     if malformed.offences:
         raise ValueError(
             f"{name}: expected rows with named columns, found {malformed.malformed_rows:,} "
-            f"malformed ones and no other. The first: {malformed.offences[0]}. Is the file of the "
-            "format that its name says?"
+            f"malformed ones only. The first: {malformed.offences[0]}. Does the file have the "
+            "format of its suffix?"
         )
     raise ValueError(f"{name}: expected rows with named columns, found an empty file.")
 

@@ -192,8 +192,8 @@ _SECOND = ("sentence2", "sentence_2", "sentence_b", "text2")
 _LABEL = ("label", "gold_label", "class", "entailment_judgment")
 PAIRS = TaskSpec(
     name="pairs",
-    description="texts that belong together: contrastive, against the others of the batch and any "
-    "negatives",
+    description="texts that belong together: contrastive loss, with the other texts of the batch "
+    "and any negatives",
     columns={
         "anchor": ("anchor", "query", "question", "sent0"),
         "positive": ("positive", "answer", "sent1"),
@@ -209,7 +209,7 @@ PAIRS = TaskSpec(
 )
 SCORED_PAIRS = TaskSpec(
     name="scored_pairs",
-    description="pairs with a score, which the similarity of the two vectors shall follow",
+    description="pairs with a score: the similarity of the two vectors is trained on it",
     columns={
         "sentence1": _FIRST,
         "sentence2": _SECOND,
@@ -235,7 +235,7 @@ INFERENCE = TaskSpec(
 )
 RESPONSES = TaskSpec(
     name="responses",
-    description="inputs and responses: the response of an input among those of the batch",
+    description="inputs and responses: find the response to an input among those of the batch",
     columns={"input": ("input", "context"), "response": ("response", "reply")},
     loss=InputResponseLoss,
     # The response's own network is thrown away with the loss: whoever searches with the encoder
@@ -245,14 +245,14 @@ RESPONSES = TaskSpec(
 )
 DEFINITIONS = TaskSpec(
     name="definitions",
-    description="words and definitions: DefSent names the word that a definition defines",
+    description="words and definitions: DefSent predicts the word of a definition",
     columns={"word": ("word",), "definition": ("definition",)},
     loss=DefinitionLoss,
     metric=retrieval("word", "definition"),
 )
 LABELS = TaskSpec(
     name="labels",
-    description="texts with a label: a classifier over the encoder, which learns along",
+    description="texts with a label: a classifier on the encoder; both are trained",
     columns={"text": ("text", "sentence"), "label": _LABEL},
     label="label",
     loss=LabelLoss,
@@ -261,7 +261,7 @@ LABELS = TaskSpec(
 )
 NEIGHBOURS = TaskSpec(
     name="neighbours",
-    description="running text: the sentences before and after a sentence, as Skip-Thought",
+    description="running text: predict the sentences before and after, like Skip-Thought",
     columns={"text": ("text", "sentence")},
     loss=SkipThoughtLoss,
     loss_arguments=lambda found, encoder: {
@@ -274,8 +274,7 @@ NEIGHBOURS = TaskSpec(
 )
 TEXTS = TaskSpec(
     name="texts",
-    description="single texts without a label: SimCSE, two views of a text among those of the "
-    "batch",
+    description="single texts without a label: SimCSE",
     columns={"text": ("text", "sentence")},
     loss=SimCSELoss,
     features={"sentence": "text"},
@@ -283,7 +282,7 @@ TEXTS = TaskSpec(
 )
 UNSCORED_PAIRS = TaskSpec(
     name="unscored_pairs",
-    description="pairs without a score: Trans-Encoder, two kinds of encoder teach each other",
+    description="pairs without a score: Trans-Encoder, encoder and cross-encoder train each other",
     columns={"sentence1": _FIRST, "sentence2": _SECOND},
     # Of scores that a trained cross-encoder gives. In cycles the rates are Table 16's, for STS.
     loss=ScoredPairLoss,
@@ -332,12 +331,12 @@ def task_of(
     if best:
         fits = " and ".join(kind.name for kind in best)
         raise ValueError(
-            f"{where}: the columns {[*names]} fit the tasks {fits}. Say which one: --task "
-            f"{best[0].name}, or leave columns out."
+            f"{where}: expected columns of one task, found {', '.join(names)}, which fit {fits}. "
+            f"Choose one with --task, such as --task {best[0].name}."
         )
     raise ValueError(
-        f"{where}: no task fits the columns that were found, {_shown(names)}. Known are: "
-        f"{known_columns(tasks)}. Does the file begin with a line of column names?"
+        f"{where}: expected the columns of a task, found {_shown(names)}. The tasks have the "
+        f"columns: {known_columns(tasks)}. Does the file begin with a line of column names?"
     )
 
 
@@ -350,15 +349,22 @@ def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
     return "; ".join(shown)
 
 
+def _with_others(names: Sequence[str]) -> str:
+    """A column with its other names, in words."""
+    first, *others = names
+    return f"{first} (or {', '.join(others)})" if others else first
+
+
 def _asked(names: Sequence[str], where: str, asked: str, tasks: Mapping[str, TaskSpec]) -> TaskSpec:
     if asked not in tasks:
         raise ValueError(f"task: expected one of {', '.join(tasks)}, received {asked!r}.")
     kind = tasks[asked]
     missing = [key for key in kind.needed if key not in kind.found_in(names)]
     if missing:
-        wanted = "; ".join(" or ".join(kind.columns[key]) for key in missing)
+        wanted = " and ".join(_with_others(kind.columns[key]) for key in missing)
         raise ValueError(
-            f"{where}: the task {asked} needs a column {wanted}, found {_shown(names)}."
+            f"{where}: expected the columns {wanted} for the task {asked}, found {_shown(names)}. "
+            "Give the names in the file with --column KEY=NAME."
         )
     return kind
 

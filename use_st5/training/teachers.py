@@ -111,8 +111,8 @@ def texts_with_vectors(texts: Sequence[str], file: VectorFile) -> list[str]:
     known = [text for text in texts if text in file]
     if not known:
         raise ValueError(
-            f"teacher: expected vectors of the training texts, found none of {len(texts):,} in the "
-            "file. Embed these texts, as they stand in the files: use-st5 embed."
+            f"teacher: expected vectors of the training texts, found none of {len(texts):,} texts "
+            "in the file. Embed the texts of the training files with use-st5 embed."
         )
     return known
 

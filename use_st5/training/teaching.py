@@ -285,8 +285,8 @@ def _check(learners: Sequence[Learner], gold: np.ndarray, course: TransEncoder) 
         raise ValueError("Expected a learner with a cross-encoder, received none.")
     if not course.refresh and any(learner.cross is None for learner in learners):
         raise ValueError(
-            "Expected learners with a cross-encoder each, since weights go from one kind to the "
-            "other (refresh=False). Leave those without out, or set refresh=True."
+            "Expected a cross-encoder for each learner, because refresh=False copies weights from "
+            "one kind to the other. Leave out learners without one, or set refresh=True."
         )
     sizes = {len(learner.pairs) for learner in learners}
     if len(sizes) > 1 or 0 in sizes:
@@ -294,7 +294,7 @@ def _check(learners: Sequence[Learner], gold: np.ndarray, course: TransEncoder) 
     for learner in learners:
         if len(learner.development) != len(gold):
             raise ValueError(
-                f"{learner.name}: expected {len(gold)} development pairs, a score for each, "
+                f"{learner.name}: expected {len(gold)} validation pairs, one for each score, "
                 f"received {len(learner.development)}."
             )
 

@@ -136,9 +136,8 @@ class TensorFlowLoop(TrainingLoop):
             super()._loop(steps, callbacks)
         except _LOST as error:
             raise Preempted(
-                "Another worker was lost, or cannot be reached any more "
-                f"({type(error).__name__}; TensorFlow names it above): start this one again, and "
-                "the run goes on from its last checkpoint."
+                f"Another worker was lost ({type(error).__name__}; TensorFlow names it above). "
+                "Start this worker again: the run continues from its last checkpoint."
             ) from error
 
     def _is_asked_to_stop(self) -> bool:
@@ -171,10 +170,10 @@ class TensorFlowLoop(TrainingLoop):
         check_xla(self.jit_compile, self.strategy)
         check_scope(self.strategy, self.encoder, self.optimizer)
         if self.tensorboard and self.folder is None:
-            raise ValueError("TensorBoard's files need a folder. Received: folder=None")
+            raise ValueError("tensorboard=True: expected a folder, received folder=None.")
         if has_remote_workers(self.strategy) and self.folder is None and self.batch_files is None:
             raise ValueError(
-                "Other processes train for this one, which read the batches from files: expected "
-                "a folder that they see, such as batch_files='gs://BUCKET/batches'. Received: "
+                "batch_files: expected a folder that all workers see, such as "
+                "'gs://BUCKET/batches', because other processes read the batches. Received: "
                 f"batch_files=None, folder=None with {list(self.strategy.extended.worker_devices)}"
             )

@@ -286,7 +286,8 @@ def _device(
     check_tensorflow("use_st5.train")
     if strategy == "multi_worker":
         raise ValueError(
-            "strategy: `train` uses one machine: one, mirrored or tpu. Received: multi_worker."
+            "strategy: expected one, mirrored or tpu, because `train` uses one machine, received "
+            "multi_worker."
         )
     device = Device(strategy, None, None if batch_files is None else as_written(batch_files))
     check_shared(arguments.batch_size, replicas=device.replicas)
@@ -305,13 +306,13 @@ def _check_places_of_cycles(
     for name, given in (("batch_files", files), ("callbacks", callbacks or None)):
         if given is not None:
             raise ValueError(
-                f"{name}: expected none, since pairs without a score are learned in cycles, in "
-                f"which each training starts with the result of the one before. Received: {given}"
+                f"{name}: expected None, because pairs without a score are trained in cycles, "
+                f"received {given}. Leave it out."
             )
     if remote := remote_path(target):
         raise ValueError(
-            f"{remote}: expected a local folder, since pairs without a score are learned in "
-            "cycles, which write it piece by piece. Copy the folder when it is done."
+            f"{remote}: expected a local folder, because pairs without a score are trained in "
+            "cycles. Choose a local folder, and copy it at the end."
         )
 
 
@@ -320,8 +321,8 @@ def _trained_before(
 ) -> Trained:
     """What an earlier call with the same arguments made."""
     log(
-        f"{as_written(target)} was trained by the same call before: there is nothing to do. Give "
-        "--overwrite to train anew."
+        f"{as_written(target)}: the same training is already complete. Give --overwrite to train "
+        "again."
     )
     classifiers = [Classifier.load(work / name, encoder=target) for name in result.classifiers]
     return _as_trained(result, work, target, classifiers)
@@ -368,7 +369,7 @@ def _open_sources(
     options: dict[str, Any] = {"columns": columns, "tasks": known}
     sources = [open_source(each, task=task, **options) for each in _listed(files)]
     if not sources:
-        raise ValueError("Expected at least one file to learn from, received none.")
+        raise ValueError("Expected at least one training file, received none.")
     validating, testing = (
         [_evaluation_source(each, task, options) for each in _listed(given)]
         for given in (validation, test)
@@ -389,7 +390,7 @@ def _evaluation_source(
     if source.kind.metric is None:
         score = " or ".join(SCORED_PAIRS.columns["score"])
         raise ValueError(
-            f"{source.name}: {source.kind.name} measure nothing; pairs need a further column, "
-            f"{score}."
+            f"{source.name}: expected a file that can evaluate, received {source.kind.name}. Add "
+            f"a column {score} to the pairs."
         )
     return source
