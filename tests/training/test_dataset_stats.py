@@ -33,7 +33,9 @@ def test_a_hard_negative_that_is_a_positive_elsewhere(table: Callable[..., Sourc
     found = dataset_stats(table("triplets", "anchor positive negative", rows), Words())
     assert found.false_negatives == 1
     assert any("1 hard negatives are not used" in s for s in found.lines(9))
-    assert not dataset_stats(table("pairs", "anchor positive", [("a", "b")]), Words()).false_negatives
+    assert not dataset_stats(
+        table("pairs", "anchor positive", [("a", "b")]), Words()
+    ).false_negatives
 
 
 @pytest.mark.parametrize(
