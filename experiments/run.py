@@ -237,6 +237,6 @@ def _check_backend(
                 )
     if strategy == "multi_worker" and part != "train":
         raise ValueError(
-            "multi_worker trains and does nothing else: give --part train. Run --part prepare "
-            "on one machine before, into a folder that all machines see."
+            "multi_worker: expected --part train. First run --part prepare on one machine, with "
+            "an output folder that all machines see."
         )

@@ -24,7 +24,7 @@ def test_counts_lengths_duplicates_and_what_is_cut(table: Callable[..., Source])
     assert f"{cut}, the limit of the model" in shown
     assert f"{cut} (--max-length changes this)" in "\n".join(found.lines(limit=2, longer=True))
     assert "3 at most; none is cut" in "\n".join(found.lines(limit=3))
-    assert "scores: 0 … 5, 0 to 5 become 0 to 1" in shown
+    assert "scores: 0 … 5, scaled from 0 … 5 to 0 … 1" in shown
     assert "a b c | word 0 | 0" in shown
 
 

@@ -134,7 +134,7 @@ def test_an_input_in_the_run_s_folder_is_refused(name: str, place: str, tmp_path
     before = left(work)
     with (
         pytest.raises(
-            ValueError, match="expected an input outside .*m.run, the folder of this run"
+            ValueError, match="expected an input outside .*m.run, because the run replaces files"
         ),
         run_folder(tmp_path / "m", reading(str(given), place), overwrite=True),
     ):
@@ -160,7 +160,7 @@ def test_an_input_elsewhere_is_refused_in_a_run_elsewhere_alone(tmp_path: Path) 
 def test_a_target_in_the_folder_of_a_run_is_refused(inner: str, tmp_path: Path) -> None:
     work = begun(tmp_path / "m")
     (tmp_path / "link").symlink_to(work)
-    with pytest.raises(ValueError, match=r"expected a folder outside .*m\.run, which is the"):
+    with pytest.raises(ValueError, match=r"expected a folder outside .*m\.run, the folder of another"):
         begun(tmp_path / inner)
     assert left(work) == ["request.json"]
 

@@ -12,11 +12,11 @@ from use_st5.training.score_range import score_range
     [
         ((0.2, 0.7), 0.2, 0.45, "scores: 0.2 … 0.7, not scaled"),
         ((-0.2, 0.9), -0.2, 0.35, "scores: -0.2 … 0.9, not scaled"),
-        ((0, 5), 0, 0.5, "scores: 0 … 5, 0 to 5 become 0 to 1"),
-        ((0.5, 4.5), 0.1, 0.5, "scores: 0.5 … 4.5, 0 to 5 become 0 to 1"),
-        ((1, 4.5), 0, 0.4375, "scores: 1 … 4.5, 1 to 5 become 0 to 1"),
-        ((0, 9), 0, 0.45, "scores: 0 … 9, 0 to 10 become 0 to 1"),
-        ((10, 90), 0.1, 0.5, "scores: 10 … 90, 0 to 100 become 0 to 1"),
+        ((0, 5), 0, 0.5, "scores: 0 … 5, scaled from 0 … 5 to 0 … 1"),
+        ((0.5, 4.5), 0.1, 0.5, "scores: 0.5 … 4.5, scaled from 0 … 5 to 0 … 1"),
+        ((1, 4.5), 0, 0.4375, "scores: 1 … 4.5, scaled from 1 … 5 to 0 … 1"),
+        ((0, 9), 0, 0.45, "scores: 0 … 9, scaled from 0 … 10 to 0 … 1"),
+        ((10, 90), 0.1, 0.5, "scores: 10 … 90, scaled from 0 … 100 to 0 … 1"),
         ((-5, 15), 0, 0.5, "scores: -5 … 15, scaled from -5 … 15 to 0 … 1 (not a usual range"),
     ],
 )
