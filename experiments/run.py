@@ -232,7 +232,7 @@ def _check_backend(
         for name, given in (("strategy", strategy), ("batch_files", batch_files)):
             if given is not None:
                 raise ValueError(
-                    f"{name}: expected none, since it is TensorFlow's. Received: {given} under "
+                    f"{name}: expected None, because it needs TensorFlow. Received: {given} under "
                     f"{backend}"
                 )
     if strategy == "multi_worker" and part != "train":

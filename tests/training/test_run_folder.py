@@ -160,7 +160,9 @@ def test_an_input_elsewhere_is_refused_in_a_run_elsewhere_alone(tmp_path: Path) 
 def test_a_target_in_the_folder_of_a_run_is_refused(inner: str, tmp_path: Path) -> None:
     work = begun(tmp_path / "m")
     (tmp_path / "link").symlink_to(work)
-    with pytest.raises(ValueError, match=r"expected a folder outside .*m\.run, the folder of another"):
+    with pytest.raises(
+        ValueError, match=r"expected a folder outside .*m\.run, the folder of another"
+    ):
         begun(tmp_path / inner)
     assert left(work) == ["request.json"]
 
