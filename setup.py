@@ -26,8 +26,15 @@ EXTRAS = {
     "tfmodels": [f"tf-models-official>=2.20,<2.21; {NOT_WINDOWS}", PKG_RESOURCES],
     # Training where TensorFlow has no accelerator; for a GPU: pip install "jax[cuda12]".
     "jax": ["jax>=0.6"],
-    # Exported encoders without TensorFlow: the converter to ONNX and the two runtimes.
-    "onnx": ["onnxruntime>=1.20", "tf2onnx>=1.17"],
+    # Models without TensorFlow (`backend="onnx"`): onnx writes their graphs, the last two tokenize.
+    # tf2onnx converts what `use_st5.export.to_onnx` writes.
+    "onnx": [
+        "onnxruntime>=1.20",
+        "onnx>=1.16",
+        "sentencepiece>=0.2",
+        "tf2onnx>=1.17",
+        "tokenizers>=0.20",
+    ],
     "litert": ["ai-edge-litert>=2.0"],
     # Models by name: hf://ORG/NAME, kaggle://…
     "hub-models": ["huggingface_hub>=1.0", "kagglehub>=1.0"],

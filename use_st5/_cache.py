@@ -1,8 +1,9 @@
 """The user's cache folder: what is in it, how large it is, and how it stays bounded.
 
 It holds models that were converted after a download (`models`), archives that were unpacked
-(`archives`), copies of remote files (`remote`), and the records of names (`names`). What
-huggingface_hub and kagglehub download lies in their own caches.
+(`archives`), graphs of models for ONNX Runtime (`engines`), copies of remote files (`remote`), and
+the records of names (`names`). What huggingface_hub and kagglehub download lies in their own
+caches.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-MODELS, ARCHIVES, REMOTE, NAMES = "models", "archives", "remote", "names"
+MODELS, ARCHIVES, ENGINES = "models", "archives", "engines"
+REMOTE, NAMES = "remote", "names"
 # The environment variable with the limit of `models` and `archives` together, in GB of 10⁹ bytes.
 LIMIT = "USE_ST5_CACHE_GB"
 _DEFAULT_LIMIT = 20.0
@@ -29,7 +31,7 @@ class Entry(NamedTuple):
     """A folder of the cache.
 
     Attributes:
-        kind: The part of the cache: "models", "archives" or "remote".
+        kind: The part of the cache: "models", "archives", "engines" or "remote".
         origin: What it is a copy of; a hash where that is not recorded.
         folder: Where it lies.
         size: Bytes of its files.
@@ -67,7 +69,7 @@ def entries() -> list[Entry]:
     """All models, archives and remote copies in the cache, the last used one first."""
     found = [
         _entry(part, folder)
-        for part in (MODELS, ARCHIVES, REMOTE)
+        for part in (MODELS, ARCHIVES, ENGINES, REMOTE)
         for folder in cache_folder(part).iterdir()
         if folder.is_dir() and not folder.name.startswith((".", "tmp"))
     ]
@@ -98,7 +100,7 @@ def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
     holds; the new entry stays in any case.
 
     Args:
-        part: "models" or "archives".
+        part: "models", "archives" or "engines".
         key: The name of the entry.
         origin: What it is a copy of.
     """

@@ -20,12 +20,14 @@ from use_st5._remote_files import finish_swap, names_in, remote_path
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
+# The graph for ONNX Runtime, where one is beside the model.
+ENGINE_NAME = "engine.onnx"
 FORMAT = 1
 
 _LISTED = 5
 
-# fingerprint.pb holds a random number; the two others are about the model, not part of it.
-_NOT_THE_MODEL = {FILE_NAME, CARD_NAME, "fingerprint.pb"}
+# fingerprint.pb holds a random number; the others are about the model, or made from it.
+_NOT_THE_MODEL = {FILE_NAME, CARD_NAME, ENGINE_NAME, "fingerprint.pb"}
 
 # Fields by the names that version 0.2 gave them.
 _OLD_NAMES = {"storage": "precision", "vectorizer": "tokenizer"}

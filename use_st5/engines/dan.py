@@ -39,7 +39,6 @@ class DANEngine:
     """
 
     max_length: int | None = None
-    token_counts: Callable[[list[str]], np.ndarray] | None = None
 
     def __init__(self, folder: Path, manifest: ModelManifest) -> None:
         config: dict[str, Any] = manifest.config["config"]
@@ -84,6 +83,10 @@ class DANEngine:
         else:
             self._means(texts, mean)
         return self._network(mean)
+
+    def token_counts(self, texts: list[str]) -> np.ndarray:
+        """How many ids each text has, int64 `[texts]`."""
+        return np.diff(self._ids.flat(texts).starts)
 
     def _means(self, texts: list[str], mean: np.ndarray) -> None:
         """Writes the mean of each text's rows, float32 `[texts, width]`."""

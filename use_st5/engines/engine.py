@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
@@ -20,13 +19,14 @@ class Engine(Protocol):
     Attributes:
         dimension: Dimension of the vectors.
         max_length: Most tokens of a text that are read; None: all.
-        token_counts: Texts → int64 `[texts]`, the tokens of each before any is cut; None where none
-            is.
     """
 
     dimension: int
     max_length: int | None
-    token_counts: Callable[[list[str]], np.ndarray] | None
+
+    def token_counts(self, texts: list[str]) -> np.ndarray:
+        """The tokens of each text before any is cut, int64 `[texts]`; asked where some are cut."""
+        ...
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
@@ -55,7 +55,14 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
         from use_st5.engines.dan import DANEngine
 
         return DANEngine(folder, manifest)
+    from use_st5.engines.networks import FAMILIES
+
+    if manifest.family in FAMILIES:
+        from use_st5.engines.onnx_model import onnx_model
+        from use_st5.engines.transformer import TransformerEngine
+
+        return TransformerEngine(onnx_model(folder, manifest), folder, manifest)
     raise ValueError(
-        f"{folder}: backend={backend!r} runs the family use_dan, received a model of the family "
-        f"{manifest.family}. Load it with backend='tensorflow'."
+        f"{folder}: backend={backend!r} runs the families {', '.join(('use_dan', *FAMILIES))}, "
+        f"received a model of the family {manifest.family}. Load it with backend='tensorflow'."
     )

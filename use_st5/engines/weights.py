@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,16 @@ class Table:
         self._codes = codes
         self._scales = np.ones(len(codes), np.float32) if scales is None else scales
 
+    @property
+    def codes(self) -> np.ndarray:
+        """float32 or int8 `[rows, dim]`."""
+        return self._codes
+
+    @property
+    def scales(self) -> np.ndarray | None:
+        """float32 `[rows]` of int8 codes; None of float32."""
+        return self._scales if self._codes.dtype == np.int8 else None
+
     def rows(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows without their scales, float32 `[ids, dim]`, and the scales, float32 `[ids]`."""
         # Ids are below the number of rows: `take` need not check them.
@@ -32,12 +42,16 @@ class Table:
         return codes.astype(np.float32, copy=False), self._scales.take(ids, mode="clip")
 
 
-def named_weights(bundle: Bundle, folder: Path) -> tuple[Table, Weights]:
+def named_weights(
+    bundle: Bundle, folder: Path, *, rounded: Sequence[str] = ()
+) -> tuple[Table, Weights]:
     """The token table of a model, and a function that finds its other weights by name and shape.
 
     Args:
         bundle: The variables of its SavedModel.
         folder: Where they are from, for errors.
+        rounded: The matrices that an int8 model stores as codes and scales, which have no names
+            there, in the model's order.
 
     Raises:
         ValueError: There is no table, or weights are NaN or infinite; the function raises it for a
@@ -54,19 +68,32 @@ def named_weights(bundle: Bundle, folder: Path) -> tuple[Table, Weights]:
         embeddings = np.asarray(bundle.array(keys.get("embedding/embeddings", "table")))
         _check_finite(folder, "embedding", embeddings)
         table = Table(embeddings)
+    codes_of = dict(zip(rounded, _unnamed(bundle), strict=False))
 
     def weight(name: str, shape: tuple[int, ...]) -> np.ndarray:
+        if name in codes_of and name not in keys:
+            number = codes_of[name]
+            codes = bundle.array(f"variables/{number}").astype(np.float32)
+            return checked(name, codes * bundle.array(f"variables/{number + 1}"), shape)
         if name not in keys:
             raise ValueError(
                 f"{folder}: expected a weight {name}, found none: use_st5.json and the variables "
                 "do not belong together. Export the model again."
             )
-        found = np.array(bundle.array(keys[name]))
+        return checked(name, np.array(bundle.array(keys[name])), shape)
+
+    def checked(name: str, found: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         check_shape(folder, name, found.shape, shape)
         _check_finite(folder, name, found)
         return found
 
     return table, weight
+
+
+def _unnamed(bundle: Bundle) -> list[int]:
+    """The numbers of the variables that hold codes of matrices, ascending."""
+    keys = [key for key, path in bundle.names.items() if path == "kernel_codes"]
+    return sorted(int(key.rpartition("/")[2]) for key in keys)
 
 
 def check_shape(folder: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:

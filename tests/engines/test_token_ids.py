@@ -1,0 +1,105 @@
+"""Ids of a Transformer's tokens without TensorFlow, beside those of the graph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.engines.fuzzed import every_code_point, fuzzed_texts
+from tests.tokenizers.real_sentences import real_sentences
+from use_st5._bundled import bundled_folder
+from use_st5.engines.token_ids import token_ids
+from use_st5.tokenizers.byte_level_words import byte_letters
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
+from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
+
+MERGES = [("t", "h"), ("th", "e"), ("Ġ", "c"), ("a", "t"), ("Ġc", "at"), ("a", "a"), ("'", "s")]
+HARD = [
+    *("don't we'll I'd it's 's's", "the cat's thethe cat" * 5, "x" * 300, "[SEP] <s> </s> <mask>"),
+    *(
+        " a  b ",
+        "a \n\nb",
+        "trail \n ",
+        "1st 22nd ½ Ⅻ",
+        "😀😀 👍🏽",
+        "漢字 かな 한국어",
+        "हिन्दी में ไทย",
+    ),
+    *("", " ", "İ ẞ ß ﬁ é", "antidisestablishmentarianism-like 26,000", "q" * 40 + " zz#@!"),
+]
+
+
+def tokenizer(kind: str, data_dir: Path | None) -> Any:
+    """One of the graph's tokenizers."""
+    if kind in ("pieces", "unigrams"):
+        path = bundled_folder("use_transformer_en") / "assets" / "vocabulary.txt"
+        made = PieceTokenizer if kind == "pieces" else UnigramTokenizer
+        return made(NGramVocabulary.load(path))
+    pytest.importorskip("tokenizers", reason="the extra `onnx` is not installed")
+    if kind == "byte_pair":
+        pieces = ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *byte_letters(), *map("".join, MERGES))
+        return BytePairTokenizer({piece: n for n, piece in enumerate(pieces)}, MERGES)
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    if kind == "sentencepieces":
+        pytest.importorskip("sentencepiece", reason="the extra `onnx` is not installed")
+        return SentencePieceTokenizer()
+    if data_dir is None:
+        words = [
+            "[PAD]",
+            "[UNK]",
+            "[CLS]",
+            "[SEP]",
+            *["the", "cat", "##s", "a", "##n", "##t", "do", "'", "i", "ß", "é"],
+        ]
+    else:
+        words = (data_dir / "vocab/bert-base-uncased/vocab.txt").read_text("utf-8").splitlines()
+    return WordPieceTokenizer(words, lower_case=data_dir is not None)
+
+
+KINDS = ["pieces", "unigrams", "byte_pair", "sentencepieces", "wordpiece"]
+
+
+def check(made: Any, kind: str, folder: Path, texts: list[str]) -> None:
+    root = tf.train.Checkpoint(tokenizer=made)
+    tf.saved_model.save(root, str(folder / "model"))
+    ours = token_ids(kind, folder / "model" / "assets")
+    for limit in (None, 9):
+        for start in range(0, len(texts), 2000):
+            batch = texts[start : start + 2000]
+            graph = made.padded(tf.constant(batch), limit).numpy()
+            expected = [np.trim_zeros(row, "b").tolist() for row in graph]
+            for text, one, other in zip(batch, ours.ids(batch, limit), expected, strict=True):
+                assert one == other, repr(text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hard_and_fuzzed_texts(kind: str, tmp_path: Path) -> None:
+    texts = [*HARD, *fuzzed_texts(1000)]
+    if kind in ("byte_pair", "wordpiece"):  # Their tables of Unicode are compared elsewhere.
+        texts = [*HARD, *(text for text in fuzzed_texts(1000) if max(text, default="a") < "\u3000")]
+    check(tokenizer(kind, None), kind, tmp_path, texts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_real_sentences(kind: str, tmp_path: Path, data_dir: Path) -> None:
+    check(tokenizer(kind, data_dir), kind, tmp_path, real_sentences(data_dir, 6000))
+
+
+def test_pieces_of_code_points(tmp_path: Path) -> None:
+    texts = [f"qz{text}xq" for text in every_code_point("{}")[::97]]
+    check(tokenizer("pieces", None), "pieces", tmp_path, texts)
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps({}))
+    with pytest.raises(ValueError, match="expected a tokenizer of .*, found 'letters'"):
+        token_ids("letters", tmp_path)

@@ -1,0 +1,126 @@
+"""Transformers on ONNX Runtime, beside their SavedModels."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import use_st5
+from tests.engines.fuzzed import fuzzed_texts
+from tests.toy_encoders import Toy, ToyT5
+from use_st5.encoder import SentenceEncoder
+from use_st5.engines import transformer
+from use_st5.trainable_encoder import TrainableEncoder
+
+pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+
+TEXTS = [
+    "How old are you?",
+    "",
+    " ",
+    "the cat",
+    "The cat sat on the mat. " * 20,
+    "naïve “q”, [SEP]",
+]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def check(folder: Path, texts: list[str], *, atol: float = 1e-5) -> None:
+    """Checks vectors and cut texts of a model against those of its SavedModel."""
+    expected, found = SentenceEncoder(folder), SentenceEncoder(folder, backend="onnx")
+    how: dict[str, Any] = {"on_truncation": "ignore", "batch_size": 50}
+    np.testing.assert_allclose(found.encode(texts, **how), expected.encode(texts, **how), atol=atol)
+    np.testing.assert_allclose(found.encode(texts[0]), expected.encode(texts[0]), atol=atol)
+    assert found.truncated(texts).tolist() == expected.truncated(texts).tolist()
+
+
+def test_toys_of_both_precisions(toy: Toy) -> None:
+    for folder in toy.folders.values():
+        check(folder, [*TEXTS, *fuzzed_texts(300)])
+
+
+def test_the_bundled_model() -> None:
+    check(use_st5.load("use_transformer_en").folder, [*TEXTS, *fuzzed_texts(300)])
+
+
+@pytest.mark.parametrize("pooling", ["cls", "max", "mean"])
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
+def test_berts(toy_bert: Toy, tmp_path: Path, pooling: str, activation: str) -> None:
+    from use_st5.models.bert.model import ProjectionConfig, SentenceBert
+
+    config = dataclasses.replace(toy_bert.model.config, activation=activation, num_token_types=1)
+    dense = {"cls": None, "max": ProjectionConfig(7, False, "relu")}.get(
+        pooling, ProjectionConfig(7, True, "gelu")
+    )
+    model = SentenceBert(config, pooling=pooling, dense=dense, normalize=pooling == "max")
+    model.build()
+    for variable in model.variables:
+        if len(variable.shape) == 2:
+            variable.assign(variable * 9)
+    for precision in ("float32", "int8"):
+        folder = tmp_path / precision
+        TrainableEncoder(model, toy_bert.tokenizer, name="toy").export(folder, precision=precision)
+        check(folder, TEXTS)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+@pytest.mark.parametrize("activation", ["relu", "gated_gelu"])
+def test_t5s(toy_t5: ToyT5, tmp_path: Path, pooling: str, activation: str) -> None:
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+
+    config = dataclasses.replace(toy_t5.model.config, activation=activation, num_layers=2)
+    projection = 24 if pooling == "mean" else None
+    model = SentenceT5(config, pooling=pooling, projection_dim=projection)
+    model.build()
+    for precision in ("float32", "int8"):
+        folder = tmp_path / precision
+        encoder = TrainableEncoder(model, toy_t5.tokenizer, name="toy", max_length=160)
+        encoder.export(folder, precision=precision)
+        check(folder, [*TEXTS, "a b c " * 300])
+
+
+def test_decoders_are_refused(toy_t5: ToyT5, tmp_path: Path) -> None:
+    from use_st5.models.t5.sentence_t5 import SentenceT5
+
+    model = SentenceT5(toy_t5.model.config, pooling="decoder")
+    model.build()
+    TrainableEncoder(model, toy_t5.tokenizer, name="toy").export(tmp_path / "model")
+    with pytest.raises(ValueError, match="found one whose vectors are the decoder's"):
+        SentenceEncoder(tmp_path / "model", backend="onnx")
+
+
+def test_batches_of_any_size_give_the_same(
+    toy_use_transformer: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = SentenceEncoder(toy_use_transformer.folders["int8"], backend="onnx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = encoder.encode(TEXTS)
+        for tokens in (1, 7, 30):
+            monkeypatch.setattr(transformer, "_TOKENS", tokens)
+            np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+
+
+@pytest.mark.process
+def test_a_fresh_process_imports_no_tensorflow(
+    fresh_python: Callable[..., str], toy_bert: Toy, toy_t5: ToyT5
+) -> None:
+    folders = ["use_transformer_en", str(toy_bert.folders["int8"]), str(toy_t5.folder)]
+    code = f"""
+import sys, use_st5
+for folder in {folders}:
+    assert use_st5.load(folder, backend="onnx").encode(["How old are you?"]).shape[0] == 1
+print(sorted({{"tensorflow", "keras", "torch", "transformers"}} & {{*sys.modules}}))
+"""
+    assert fresh_python("-c", code).strip() == "[]"

@@ -1,0 +1,246 @@
+"""The Transformers of each family as ONNX graphs, written from the weights of a SavedModel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from use_st5.engines.onnx_graph import BIAS, IDS, POSITIONS, GraphWriter
+from use_st5.engines.weights import Table, Weights
+
+Config = dict[str, Any]
+_LONGEST_WAVE = 10_000.0
+_EPSILON = 1e-6
+_UNIT = 1e-12
+
+
+def rounded_kernels(family: str, config: Config) -> list[str]:
+    """The matrices that a model of int8 stores in codes, in its order."""
+    if family != "bert":
+        return []
+    layers = [f"attention/{role}" for role in ("query", "key", "value", "output")]
+    return [
+        "position_embedding/embeddings",
+        *(
+            f"block_{block}/{layer}/kernel"
+            for block in range(config["config"]["num_layers"])
+            for layer in (*layers, "inner", "outer")
+        ),
+        *(["projection/kernel"] if config["dense"] else []),
+    ]
+
+
+def write_network(
+    family: str, config: Config, table: Table, weights: Weights, graph: GraphWriter
+) -> tuple[str, int]:
+    """Adds the network of a model to a graph.
+
+    Args:
+        family: "use_transformer", "bert" or "t5".
+        config: What its `use_st5.json` says under `config`.
+        table: The token table.
+        weights: The other weights.
+        graph: What is written to.
+
+    Returns:
+        The name and the dimension of the vectors.
+
+    Raises:
+        ValueError: A weight is missing or of another shape, or the model has a decoder.
+    """
+    return _WRITERS[family](config, table, weights, graph)
+
+
+def _embedded(table: Table, graph: GraphWriter) -> str:
+    """The rows of the tokens, float32 `[tokens, dim]`."""
+    ids = graph.input(IDS)
+    rows = graph.op("Gather", graph.weight(table.codes), ids, axis=0)
+    if table.scales is None:
+        return str(rows)
+    scales = graph.op("Gather", graph.weight(table.scales[:, None]), ids, axis=0)
+    return str(graph.op("Mul", graph.op("Cast", rows, to=1), scales))
+
+
+def _of_positions(positions: np.ndarray, graph: GraphWriter) -> str:
+    return str(graph.op("Gather", graph.weight(positions), graph.input(POSITIONS), axis=0))
+
+
+def _roles(weights: Weights, prefix: str, dim: int, inner: int) -> list[np.ndarray]:
+    roles = ("query", "key", "value")
+    return [weights(f"{prefix}/{role}/kernel", (dim, inner)) for role in roles]
+
+
+def _norm(weights: Weights, name: str, dim: int, graph: GraphWriter) -> list[str]:
+    return [graph.weight(weights(f"{name}/{part}", (dim,))) for part in ("gamma", "beta")]
+
+
+def _use_transformer(
+    config: Config, table: Table, weights: Weights, graph: GraphWriter
+) -> tuple[str, int]:
+    shape = config["config"]
+    dim, inner = shape["hidden_dim"], shape["intermediate_dim"]
+    rates = _LONGEST_WAVE ** (-np.arange(dim // 2) / (dim // 2 - 1))
+    angles = np.arange(shape["max_length"], dtype=np.float32)[:, None] * rates.astype(np.float32)
+    x = graph.linear(
+        _embedded(table, graph), weights("widen/kernel", (shape["embedding_dim"], dim))
+    )
+    signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    x = graph.op("Add", x, _of_positions(signal, graph))
+    sums = []
+    for number in range(shape["num_layers"]):
+        name = f"block_{number}"
+        gamma, beta = _norm(weights, f"{name}/attention_norm", dim, graph)
+        normed = graph.op("LayerNormalization", x, gamma, beta, axis=-1, epsilon=_EPSILON)
+        heads = shape["num_heads"]
+        mixed = graph.attention(
+            normed,
+            _roles(weights, f"{name}/attention", dim, dim),
+            heads=heads,
+            scale=(dim // heads) ** -0.5,
+        )
+        attended = graph.linear(mixed, weights(f"{name}/attention/output/kernel", (dim, dim)))
+        norm = _norm(weights, f"{name}/feed_forward_norm", dim, graph)
+        normed, _, _, x = graph.fused(
+            "SkipLayerNormalization", attended, x, *norm, outputs=4, epsilon=_EPSILON
+        )
+        hidden = graph.linear(normed, weights(f"{name}/inner/kernel", (dim, inner)))
+        hidden = graph.op("Relu", graph.add(hidden, weights(f"{name}/inner/bias", (inner,))))
+        fed = graph.linear(hidden, weights(f"{name}/outer/kernel", (inner, dim)))
+        x = graph.op("Add", x, graph.add(fed, weights(f"{name}/outer/bias", (dim,))))
+        if number + 1 == shape["early_output"]:
+            sums.append(_summed("early_norm", x, weights, dim, graph))
+    sums.append(_summed("norm", x, weights, dim, graph))
+    vector = sums[0] if len(sums) == 1 else graph.op("Concat", *sums, axis=-1)
+    width, dimension = dim * len(sums), shape["dimension"]
+    if width != dimension:
+        vector = graph.linear(vector, weights("projection/kernel", (width, dimension)))
+    return graph.unit(vector, _UNIT), dimension
+
+
+def _summed(name: str, x: str, weights: Weights, dim: int, graph: GraphWriter) -> str:
+    norm = _norm(weights, name, dim, graph)
+    normed = graph.op("LayerNormalization", x, *norm, axis=-1, epsilon=_EPSILON)
+    return graph.pooled(normed, "scaled_sum")
+
+
+def _bert(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> tuple[str, int]:
+    shape = config["config"]
+    dim, inner, heads = (shape[each] for each in ("hidden_dim", "intermediate_dim", "num_heads"))
+    epsilon = shape["layer_norm_epsilon"]
+    positions = weights("position_embedding/embeddings", (shape["max_positions"], dim))
+    if shape["num_token_types"]:  # A text that stands alone is of type 0.
+        types = weights("type_embedding/embeddings", (shape["num_token_types"], dim))
+        positions = positions + types[0]
+    x = graph.fused(
+        "SkipLayerNormalization",
+        _embedded(table, graph),
+        _of_positions(positions, graph),
+        *_norm(weights, "embedding_norm", dim, graph),
+        epsilon=epsilon,
+    )
+
+    def added(branch: str, x: str, norm: str, bias: str) -> str:
+        given = (*_norm(weights, norm, dim, graph), graph.weight(weights(bias, (dim,))))
+        return str(graph.fused("SkipLayerNormalization", branch, x, *given, epsilon=epsilon))
+
+    for number in range(shape["num_layers"]):
+        name = f"block_{number}"
+        mixed = graph.attention(
+            x,
+            _roles(weights, f"{name}/attention", dim, dim),
+            heads=heads,
+            scale=(dim // heads) ** -0.5,
+            biases=[
+                weights(f"{name}/attention/{role}/bias", (dim,))
+                for role in ("query", "key", "value")
+            ],
+        )
+        attended = graph.linear(mixed, weights(f"{name}/attention/output/kernel", (dim, dim)))
+        x = added(attended, x, f"{name}/attention_norm", f"{name}/attention/output/bias")
+        hidden = graph.linear(x, weights(f"{name}/inner/kernel", (dim, inner)))
+        activation = "FastGelu" if shape["activation"] == "gelu_tanh" else "BiasGelu"
+        bias = graph.weight(weights(f"{name}/inner/bias", (inner,)))
+        hidden = graph.fused(activation, hidden, bias)
+        fed = graph.linear(hidden, weights(f"{name}/outer/kernel", (inner, dim)))
+        x = added(fed, x, f"{name}/output_norm", f"{name}/outer/bias")
+    vector = graph.pooled(x, "first" if config["pooling"] == "cls" else config["pooling"])
+    if config["dense"]:
+        vector, dim = _projected(vector, dim, config["dense"], weights, graph)
+    return graph.unit(vector, _UNIT) if config["normalize"] else vector, dim
+
+
+def _projected(
+    vector: str, dim: int, dense: Config, weights: Weights, graph: GraphWriter
+) -> tuple[str, int]:
+    """The dense layer behind the pooling."""
+    units = dense["units"]
+    vector = graph.linear(vector, weights("projection/kernel", (dim, units)))
+    if dense["use_bias"]:
+        vector = graph.add(vector, weights("projection/bias", (units,)))
+    activation = dense["activation"]
+    if activation == "gelu":
+        vector = graph.fused("Gelu", vector)
+    elif activation != "linear":
+        vector = graph.op(activation.title(), vector)
+    return vector, units
+
+
+def _t5(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> tuple[str, int]:
+    shape = config["config"]
+    if config["pooling"] == "decoder":
+        raise ValueError(
+            'Expected a Sentence-T5 of the pooling "mean" or "first", found one whose vectors are '
+            "the decoder's. Load it with backend='tensorflow'."
+        )
+    dim, heads = shape["hidden_dim"], shape["num_heads"]
+    wide, inner = heads * shape["key_value_dim"], shape["intermediate_dim"]
+    x, branch = _embedded(table, graph), ""
+
+    def normed(name: str, x: str, branch: str) -> tuple[str, str]:
+        """The RMS norm of a sum, and the sum."""
+        scale = graph.weight(weights(f"encoder/{name}/scale", (dim,)))
+        if not branch:
+            kind = "SimplifiedLayerNormalization"
+            return str(graph.op(kind, x, scale, axis=-1, epsilon=_EPSILON)), x
+        found = graph.fused(
+            "SkipSimplifiedLayerNormalization", branch, x, scale, outputs=4, epsilon=_EPSILON
+        )
+        return found[0], found[3]
+
+    for number in range(shape["num_layers"]):
+        name = f"block_{number}"
+        y, x = normed(f"{name}/attention_norm", x, branch)
+        prefix = f"encoder/{name}"
+        mixed = graph.attention(
+            y,
+            _roles(weights, f"{prefix}/attention", dim, wide),
+            heads=heads,
+            scale=1.0,
+            bias=graph.input(BIAS),
+        )
+        branch = graph.linear(mixed, weights(f"{prefix}/attention/output/kernel", (wide, dim)))
+        y, x = normed(f"{name}/feed_forward_norm", x, branch)
+        prefix = f"{prefix}/feed_forward"
+        hidden = graph.linear(y, weights(f"{prefix}/inner/kernel", (dim, inner)))
+        if shape["activation"] == "gated_gelu":
+            linear = graph.linear(y, weights(f"{prefix}/linear/kernel", (dim, inner)))
+            hidden = graph.op("Mul", graph.fused("FastGelu", hidden), linear)
+        else:
+            hidden = graph.op("Relu", hidden)
+        branch = graph.linear(hidden, weights(f"{prefix}/outer/kernel", (inner, dim)))
+    y, _ = normed("norm", x, branch)
+    vector = graph.pooled(y, config["pooling"])
+    if config["projection_dim"]:
+        vector = graph.linear(vector, weights("projection/kernel", (dim, config["projection_dim"])))
+        dim = config["projection_dim"]
+    return graph.unit(vector, _EPSILON) if config["normalize"] else vector, dim
+
+
+_WRITERS: dict[str, Callable[[Config, Table, Weights, GraphWriter], tuple[str, int]]] = {
+    "use_transformer": _use_transformer,
+    "bert": _bert,
+    "t5": _t5,
+}
+FAMILIES = tuple(_WRITERS)

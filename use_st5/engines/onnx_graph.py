@@ -1,0 +1,178 @@
+"""Writing ONNX graphs: nodes and weights by the functions of a network.
+
+A graph reads tokens without padding. All linear layers compute `[tokens, dim]`; only attention and
+pooling see rows of texts, `[texts, length, dim]`, in which `places` says where each token stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from use_st5._imports import require
+
+# Inputs of every graph, with their types and axes.
+IDS, PLACES, ROWS, MASK = "ids", "places", "rows", "mask"
+POSITIONS, LENGTHS, BIAS = "positions", "lengths", "position_bias"
+OUTPUT = "embeddings"
+_INT32, _INT64, _FLOAT = 6, 7, 1
+_INPUTS: dict[str, tuple[int, tuple[str | int, ...]]] = {
+    IDS: (_INT64, ("tokens",)),
+    POSITIONS: (_INT64, ("tokens",)),
+    PLACES: (_INT64, ("texts", "length")),
+    ROWS: (_INT64, ("tokens",)),
+    MASK: (_INT32, ("texts", "length")),
+    LENGTHS: (_FLOAT, ("texts", 1)),
+    BIAS: (_FLOAT, (1, "heads", "length", "length")),
+}
+_OPSET, _IR = 17, 9
+_CONTRIB = "com.microsoft"
+_EXCLUDED = -1e9
+
+
+class GraphWriter:
+    """Collects the nodes and weights of an encoder; values are named by numbers.
+
+    Raises:
+        ImportError: The package onnx is missing.
+    """
+
+    def __init__(self) -> None:
+        self._onnx = require("onnx", "onnx")
+        self._nodes: list[Any] = []
+        self._weights: list[Any] = []
+        self._inputs: set[str] = set()
+        self._count = 0
+
+    def input(self, name: str) -> str:
+        """One of the inputs above."""
+        self._inputs.add(name)
+        return name
+
+    def weight(self, values: np.ndarray) -> str:
+        """A constant."""
+        name = self._name("weight")
+        # Not ascontiguousarray, which gives a scalar an axis.
+        values = np.asarray(values, order="C")
+        self._weights.append(self._onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def numbers(self, *values: int) -> str:
+        """A constant int64 `[n]`."""
+        return self.weight(np.array(values, np.int64))
+
+    def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        """Adds a node of ONNX's own operators; gives the names of what it gives."""
+        return self._node("", kind, inputs, outputs, attributes)
+
+    def fused(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        """Adds a node of ONNX Runtime's operators."""
+        return self._node(_CONTRIB, kind, inputs, outputs, attributes)
+
+    def linear(self, x: str, kernel: np.ndarray) -> str:
+        """`x · kernel`."""
+        return str(self.op("MatMul", x, self.weight(kernel)))
+
+    def add(self, x: str, bias: np.ndarray) -> str:
+        """`x + bias`."""
+        return str(self.op("Add", x, self.weight(bias)))
+
+    def attention(
+        self,
+        x: str,
+        kernels: list[np.ndarray],
+        *,
+        heads: int,
+        scale: float,
+        biases: list[np.ndarray] | None = None,
+        bias: str = "",
+    ) -> str:
+        """Multi-head self-attention without its output layer, `[tokens, dim]` → `[tokens, inner]`.
+
+        Args:
+            x: The tokens.
+            kernels: Of query, key and value, each `[dim, inner]`.
+            heads: Their number.
+            scale: Of the scores.
+            biases: Of query, key and value, each `[inner]`.
+            bias: Is added to the scores, `[1, heads, length, length]`.
+        """
+        inner = kernels[0].shape[1]
+        joined = self.linear(x, np.concatenate(kernels, axis=1))
+        rows = self.op("Gather", joined, self.input(PLACES), axis=0)
+        sizes = self.numbers(inner, inner, inner)
+        query, key, value = self.op("Split", rows, sizes, outputs=3, axis=-1)
+        added = "" if biases is None else self.weight(np.concatenate(biases))
+        mixed = self.fused(
+            "MultiHeadAttention",
+            *(query, key, value, added, self.input(MASK), bias),
+            num_heads=heads,
+            scale=scale,
+            mask_filter_value=_EXCLUDED,
+        )
+        flat = self.op("Reshape", mixed, self.numbers(-1, inner))
+        return str(self.op("Gather", flat, self.input(ROWS), axis=0))
+
+    def pooled(self, x: str, how: str) -> str:
+        """One vector for each text, `[tokens, dim]` → `[texts, dim]`.
+
+        Args:
+            x: The tokens.
+            how: "mean", "scaled_sum" (by √length), "max" or "first".
+        """
+        if how == "first":
+            first = self.op("Gather", self.input(PLACES), self.weight(np.array(0)), axis=1)
+            return str(self.op("Gather", x, first, axis=0))
+        rows = self.op("Gather", x, self.input(PLACES), axis=0)
+        mask = self.op("Unsqueeze", self.input(MASK), self.numbers(2))
+        seen = self.op("Cast", mask, to=9)  # bool
+        hidden = np.finfo(np.float32).min if how == "max" else 0.0
+        kept = self.op("Where", seen, rows, self.weight(np.array(hidden, np.float32)))
+        if how == "max":
+            return str(self.op("ReduceMax", kept, axes=[1], keepdims=0))
+        total = self.op("ReduceSum", kept, self.numbers(1), keepdims=0)
+        length = self.input(LENGTHS)
+        return str(self.op("Div", total, length if how == "mean" else self.op("Sqrt", length)))
+
+    def unit(self, x: str, epsilon: float) -> str:
+        """`x / sqrt(Σx² + epsilon)`."""
+        squares = self.op("ReduceSum", self.op("Mul", x, x), self.numbers(-1), keepdims=1)
+        length = self.op("Sqrt", self.add(squares, np.array(epsilon, np.float32)))
+        return str(self.op("Div", x, length))
+
+    def model(self, vectors: str, dimension: int, facts: dict[str, str]) -> Any:
+        """The whole model.
+
+        Args:
+            vectors: The name of what it gives, float32 `[texts, dimension]`.
+            dimension: Dimension of the vectors.
+            facts: What is written beside the graph.
+        """
+        helper = self._onnx.helper
+        self._nodes.append(helper.make_node("Identity", [vectors], [OUTPUT]))
+        inputs = [
+            helper.make_tensor_value_info(name, *_INPUTS[name])
+            for name in _INPUTS
+            if name in self._inputs
+        ]
+        output = helper.make_tensor_value_info(OUTPUT, _FLOAT, ["texts", dimension])
+        graph = helper.make_graph(self._nodes, "encoder", inputs, [output], self._weights)
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_CONTRIB, 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR)
+        helper.set_model_props(model, facts)
+        return model
+
+    def _node(
+        self, domain: str, kind: str, inputs: tuple[str, ...], outputs: int, attributes: Any
+    ) -> Any:
+        names = [self._name(kind) for _ in range(outputs)]
+        node = self._onnx.helper.make_node(
+            kind, list(inputs), names, self._name("node"), domain=domain, **attributes
+        )
+        self._nodes.append(node)
+        return names[0] if outputs == 1 else names
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}_{self._count}"

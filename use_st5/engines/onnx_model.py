@@ -1,0 +1,66 @@
+"""The ONNX file of a model: beside it, or in the cache, or made from its SavedModel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from use_st5._cache import ENGINES, cached_content, new_content
+from use_st5._model_manifest import ENGINE_NAME, ModelManifest
+from use_st5.engines.bundle import Bundle
+from use_st5.engines.networks import rounded_kernels, write_network
+from use_st5.engines.onnx_graph import GraphWriter
+from use_st5.engines.weights import named_weights
+
+# Changes when graphs are written otherwise: what older versions cached is then made again.
+_VERSION = "1"
+_LARGEST = 2**31  # bytes, of a Protocol Buffers message
+
+
+def onnx_model(folder: Path, manifest: ModelManifest) -> Path:
+    """The file of a model's graph; it is made where there is none.
+
+    Args:
+        folder: The folder of its SavedModel.
+        manifest: What its `use_st5.json` says.
+
+    Raises:
+        ImportError: The graph must be made, and the package onnx is missing.
+        ValueError: The model has no graph (see `write_network`).
+    """
+    if ENGINE_NAME in manifest.files:
+        return folder / ENGINE_NAME
+    key = f"{manifest.model_hash[:32]}-{_VERSION}"
+    found = cached_content(ENGINES, key)
+    if found is None:
+        with new_content(ENGINES, key, f"the ONNX graph of {folder}") as content:
+            content.mkdir()
+            write_onnx_model(folder, manifest, content / ENGINE_NAME)
+        found = cached_content(ENGINES, key)
+        assert found is not None
+    return found / ENGINE_NAME
+
+
+def write_onnx_model(folder: Path, manifest: ModelManifest, path: Path) -> None:
+    """Writes the graph of a model.
+
+    Args:
+        folder: The folder of its SavedModel.
+        manifest: What its `use_st5.json` says.
+        path: The file to write.
+
+    Raises:
+        ImportError: The package onnx is missing.
+        ValueError: The model has no graph, or is too large for one file (2 GiB).
+    """
+    family = manifest.family or ""
+    if 4 * manifest.parameters >= _LARGEST:
+        raise ValueError(
+            f"{folder}: expected a model of less than {_LARGEST:,} bytes in float32, the most that "
+            "one file of ONNX holds. Load it with backend='tensorflow'."
+        )
+    graph = GraphWriter()
+    rounded = rounded_kernels(family, manifest.config)
+    table, weights = named_weights(Bundle(folder), folder, rounded=rounded)
+    vectors, dimension = write_network(family, manifest.config, table, weights, graph)
+    facts = {"model_hash": manifest.model_hash, "version": _VERSION}
+    path.write_bytes(graph.model(vectors, dimension, facts).SerializeToString())

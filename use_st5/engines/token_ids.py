@@ -1,0 +1,232 @@
+"""Sentences to the ids of a Transformer's tokens, without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from use_st5._imports import require
+from use_st5.engines.farmhash import fingerprint64
+from use_st5.engines.ngram_ids import PartCache
+from use_st5.engines.ptb_tokens import is_letter, normal, parts, tokens_of
+from use_st5.tokenizers.ngram_vocabulary import (
+    EMPTY_ID,
+    FIRST_TERM_ID,
+    PIECE_MARK,
+    NGramVocabulary,
+)
+
+# Of `use_st5.tokenizers.piece_tokenizer`.
+_PIECE_LETTERS = 16
+_MOST_PIECES = 8
+# In place of 0, which is padding (`use_st5.tokenizers.byte_pair_tokenizer`).
+_BYTE_PAIR_START = 1
+# Characters of a text that a token has at most, as a rule; what is behind is not tokenized.
+_CHARACTERS_A_TOKEN = 100
+
+
+class TokenIds(Protocol):
+    """A tokenizer: texts to ids without padding."""
+
+    def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
+        """The ids of each text.
+
+        Args:
+            texts: Without lone surrogates.
+            max_tokens: Ids of a text at most, the special ones included; None cuts nothing.
+        """
+        ...
+
+
+class PieceIds:
+    """The ids of `PieceTokenizer`, or with `whole` those of `UnigramTokenizer`.
+
+    Args:
+        vocabulary: The words and their ids.
+        whole: Whether an unknown word is one bucket, and not several pieces.
+    """
+
+    def __init__(self, vocabulary: NGramVocabulary, *, whole: bool) -> None:
+        vocabulary.check_unigrams_only()
+        self._vocabulary = vocabulary
+        self._known = dict(
+            zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
+        )
+        self._whole = whole
+        self._cache = PartCache(self._of_part)
+
+    def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
+        """The ids of each text; `EMPTY_ID` for a text without tokens."""
+        return [[*self._cache.of(parts(normal(text)))][:max_tokens] or [EMPTY_ID] for text in texts]
+
+    def _of_part(self, part: str) -> tuple[int, ...]:
+        return tuple(chain.from_iterable(map(self._of_token, tokens_of(part))))
+
+    def _of_token(self, token: str) -> list[int]:
+        known = self._known.get(token)
+        if known is not None:
+            return [known]
+        if self._whole:
+            return [self._bucket(token)]
+        return [*chain.from_iterable(map(self._pieces, _at_punctuation(token)))]
+
+    def _pieces(self, word: str) -> list[int]:
+        """A word of the vocabulary, or the longest pieces from left to right."""
+        known = self._known.get(word)
+        if known is not None:
+            return [known]
+        found: list[int] = []
+        while word and len(found) < _MOST_PIECES:
+            mark = PIECE_MARK if found else ""
+            sizes = range(min(len(word), _PIECE_LETTERS), 0, -1)
+            fitting = (size for size in sizes if mark + word[:size] in self._known)
+            size = next(fitting, 0)
+            if not size:
+                return [*found, self._bucket(word)]
+            found.append(self._known[mark + word[:size]])
+            word = word[size:]
+        return found
+
+    def _bucket(self, word: str) -> int:
+        hashed = fingerprint64(word.encode()) % self._vocabulary.unigram_buckets
+        return self._vocabulary.unigram_bucket_id + hashed
+
+
+def _at_punctuation(token: str) -> list[str]:
+    """A token cut around each character that is neither letter nor mark nor number."""
+    spaced = "".join(each if is_letter(each) else f" {each} " for each in token)
+    return [part for part in spaced.split(" ") if part]
+
+
+class FramedIds:
+    """The ids of word pieces or byte pairs between two special tokens.
+
+    Args:
+        tokenizer: Of the package tokenizers.
+        start: The id before a text.
+        end: The id behind it.
+    """
+
+    def __init__(self, tokenizer: Any, *, start: int, end: int) -> None:
+        self._tokenizer = tokenizer
+        self._start, self._end = start, end
+
+    def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
+        """The ids of each text."""
+        room = None if max_tokens is None else max_tokens - 2
+        found = self._tokenizer.encode_batch_fast(
+            _beginnings(texts, room), add_special_tokens=False
+        )
+        return [[self._start, *each.ids[:room], self._end] for each in found]
+
+
+class SentencePieceIds:
+    """The ids of a SentencePiece model's pieces, each text ending in the end-of-sentence token.
+
+    Args:
+        model: The bytes of the SentencePiece model.
+        piece_ids: The id of each piece in a larger vocabulary; None: the piece's own.
+    """
+
+    def __init__(self, model: bytes, piece_ids: Sequence[int] | None) -> None:
+        sentencepiece = require("sentencepiece", "onnx")
+        self._model = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._ids = piece_ids
+
+    def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
+        """The ids of each text."""
+        room = None if max_tokens is None else max_tokens - 1
+        found = self._model.encode(_beginnings(texts, room), out_type=int, num_threads=1)
+        cut = (each[:room] for each in found)
+        if self._ids is None:
+            return [[*each, 1] for each in cut]
+        return [[*map(self._ids.__getitem__, each), 1] for each in cut]
+
+
+def _beginnings(texts: list[str], tokens: int | None) -> list[str]:
+    """As much of each text as its first tokens may need: cut at a space far behind."""
+    if tokens is None:
+        return texts
+    longest = tokens * _CHARACTERS_A_TOKEN
+    return [_cut(text, longest) if len(text) > longest else text for text in texts]
+
+
+def _cut(text: str, longest: int) -> str:
+    # Between two characters that no normalization joins.
+    place = re.compile(r"(?<=[!-~]) (?=[!-~])").search(text, longest)
+    return text[: place.start()] if place else text
+
+
+def token_ids(kind: str | None, folder: Path) -> TokenIds:
+    """The tokenizer of a model.
+
+    Args:
+        kind: What its `use_st5.json` says under `tokenizer`.
+        folder: Its assets.
+
+    Raises:
+        ValueError: The kind is unknown, or an asset is damaged.
+        ImportError: A package that tokenizes is missing.
+    """
+    if kind is None or kind not in _READERS:
+        raise ValueError(
+            f"{folder.parent}: expected a tokenizer of {', '.join(_READERS)}, found {kind!r}. Load "
+            "the model with backend='tensorflow'."
+        )
+    return _READERS[kind](folder)
+
+
+def _words(folder: Path) -> TokenIds:
+    tokenizers = require("tokenizers", "onnx")
+    settings = json.loads((folder / "wordpiece.json").read_text("utf-8"))
+    content = (folder / "vocab.txt").read_bytes().decode()
+    lines = content.replace("\r\n", "\n").split("\n")
+    ids = {word: number for number, word in enumerate(lines[:-1] if not lines[-1] else lines)}
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
+    )
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=settings["split_chinese"],
+        strip_accents=settings["strip_accents"],
+        lowercase=settings["lower_case"],
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return FramedIds(tokenizer, start=ids["[CLS]"], end=ids["[SEP]"])
+
+
+def _byte_pairs(folder: Path) -> TokenIds:
+    tokenizers = require("tokenizers", "onnx")
+    ids = json.loads((folder / "vocab.json").read_text("utf-8"))
+    lines = (folder / "merges.txt").read_bytes().decode().replace("\r\n", "\n").split("\n")
+    merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(ids, merges))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return FramedIds(tokenizer, start=_BYTE_PAIR_START, end=ids["</s>"])
+
+
+def _sentence_pieces(folder: Path) -> TokenIds:
+    path = folder / "piece_ids.txt"
+    ids = [*map(int, path.read_text("utf-8").split())] if path.is_file() else None
+    return SentencePieceIds((folder / "sentencepiece.model").read_bytes(), ids)
+
+
+def _pieces(folder: Path) -> TokenIds:
+    return PieceIds(NGramVocabulary.load(folder / "vocabulary.txt"), whole=False)
+
+
+def _unigrams(folder: Path) -> TokenIds:
+    return PieceIds(NGramVocabulary.load(folder / "vocabulary.txt"), whole=True)
+
+
+_READERS: dict[str, Callable[[Path], TokenIds]] = {
+    "wordpiece": _words,
+    "byte_pair": _byte_pairs,
+    "sentencepieces": _sentence_pieces,
+    "pieces": _pieces,
+    "unigrams": _unigrams,
+}

@@ -1,0 +1,140 @@
+"""Transformers on ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._imports import require
+from use_st5._model_manifest import ModelManifest
+from use_st5.engines import onnx_graph as names
+from use_st5.engines.bundle import Bundle
+from use_st5.engines.token_ids import token_ids
+from use_st5.engines.weights import named_weights
+
+# Tokens that are computed at once: matrix products are no faster for more, and caches hold less.
+_TOKENS = 1024
+
+
+class TransformerEngine:
+    """Runs a Transformer on ONNX Runtime; tokens alone are computed, and no padding.
+
+    Args:
+        model: The file of its graph (`use_st5.engines.onnx_model`).
+        folder: The folder of its SavedModel.
+        manifest: What its `use_st5.json` says.
+
+    Raises:
+        ImportError: ONNX Runtime, or the package that tokenizes, is missing.
+        ValueError: The file is damaged.
+    """
+
+    def __init__(self, model: Path, folder: Path, manifest: ModelManifest) -> None:
+        self._runtime = require("onnxruntime", "onnx")
+        self._file = model
+        self._tokens = token_ids(manifest.tokenizer, folder / "assets")
+        self.dimension = manifest.dimension
+        self.max_length = manifest.max_length
+        shape = manifest.config["config"]
+        # What a model reads beside the limit of its texts.
+        limits = [manifest.max_length, shape.get("max_positions")]
+        self._longest = min((each for each in limits if each), default=None)
+        self._open()
+        self._bias = _PositionBias(folder, shape) if names.BIAS in self._inputs else None
+
+    def run(self, texts: list[str]) -> np.ndarray:
+        """The vectors of a batch of texts, float32 `[texts, dimension]`."""
+        if os.getpid() != self._process:  # The threads of a session do not exist in a fork.
+            self._open()
+        ids = self._tokens.ids(texts, self._longest)
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        if len(ids) == 1 or lengths.sum() <= _TOKENS:
+            return self._vectors(ids, lengths)
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        order = np.argsort(lengths, kind="stable")
+        ends = np.cumsum(lengths[order])
+        first = 0
+        while first < len(order):
+            begun = ends[first] - lengths[order[first]]
+            last = max(first + 1, int(np.searchsorted(ends, begun + _TOKENS, "right")))
+            chosen = order[first:last]
+            vectors[chosen] = self._vectors([ids[row] for row in chosen], lengths[chosen])
+            first = last
+        return vectors
+
+    def token_counts(self, texts: list[str]) -> np.ndarray:
+        """The tokens of each text before any is cut, int64 `[texts]`."""
+        return np.fromiter(map(len, self._tokens.ids(texts)), np.int64, len(texts))
+
+    def _vectors(self, ids: list[list[int]], lengths: np.ndarray) -> np.ndarray:
+        longest = int(lengths.max())
+        columns = np.arange(longest)
+        seen = columns < lengths[:, None]
+        rows = np.flatnonzero(seen)
+        begins = np.cumsum(lengths) - lengths
+        given: dict[str, np.ndarray] = {
+            names.IDS: np.array([each for row in ids for each in row], np.int64),
+            names.POSITIONS: rows % longest,
+            names.PLACES: np.where(seen, begins[:, None] + columns, 0),
+            names.ROWS: rows,
+            names.MASK: seen.astype(np.int32),
+            names.LENGTHS: lengths[:, None].astype(np.float32),
+        }
+        if self._bias is not None:
+            given[names.BIAS] = self._bias.of_length(longest)
+        read = {name: given[name] for name in self._inputs}
+        return np.asarray(self._session.run([names.OUTPUT], read)[0])
+
+    def _open(self) -> None:
+        options = self._runtime.SessionOptions()
+        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
+        options.log_severity_level = 3
+        providers = ["CPUExecutionProvider"]
+        try:
+            self._session: Any = self._runtime.InferenceSession(
+                os.fspath(self._file), options, providers=providers
+            )
+        except Exception as error:  # ONNX Runtime's own kinds
+            raise ValueError(
+                f"Expected a graph that ONNX Runtime {self._runtime.__version__} reads in "
+                f"{self._file} ({str(error).splitlines()[0]}). Remove the file: it is made again."
+            ) from error
+        self._inputs = [each.name for each in self._session.get_inputs()]
+        self._process = os.getpid()
+
+
+class _PositionBias:
+    """T5's bias of the attention scores, by the distance of two positions."""
+
+    def __init__(self, folder: Path, shape: dict[str, Any]) -> None:
+        buckets, heads = shape["num_buckets"], shape["num_heads"]
+        _, weights = named_weights(Bundle(folder), folder)
+        self._table = weights("encoder/position_bias/table", (buckets, heads))
+        self._distance = shape["max_distance"]
+        self._length, self._last = 0, np.zeros(0)
+
+    def of_length(self, length: int) -> np.ndarray:
+        """float32 `[1, heads, length, length]`."""
+        if length != self._length:
+            distances = np.arange(1 - length, length)
+            values = self._table[self._buckets(distances)].T
+            windows = np.lib.stride_tricks.sliding_window_view(values, length, axis=1)
+            # Row q has the distances -q … length - 1 - q.
+            self._last = np.ascontiguousarray(windows[:, ::-1])[None]
+            self._length = length
+        return self._last
+
+    def _buckets(self, distances: np.ndarray) -> np.ndarray:
+        """The bucket of each distance, as `use_st5.layers.relative_position_bias` computes it."""
+        half = len(self._table) // 2
+        exact = half // 2
+        size = np.abs(distances)
+        ratio = np.maximum(size, 1).astype(np.float32) / np.float32(exact) + np.float32(
+            1.1920929e-07
+        )
+        scale = np.float32((half - exact) / np.log(self._distance / exact))
+        far = np.minimum(exact + (np.log(ratio) * scale).astype(np.int32), half - 1)
+        return np.where(distances > 0, half, 0) + np.where(size < exact, size, far)
