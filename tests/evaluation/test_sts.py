@@ -83,7 +83,7 @@ def test_semeval_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"expected files STS\.input"):
         read_semeval_sts(tmp_path)
     write(tmp_path / "STS.input.x.txt", "a\tb\nc\td\n")
-    with pytest.raises(FileNotFoundError, match="expected the gold scores of STS.input.x.txt"):
+    with pytest.raises(FileNotFoundError, match="expected the scores of STS.input.x.txt"):
         read_semeval_sts(tmp_path)
     gold = write(tmp_path / "STS.gs.x.txt", "1\n2\n3\n")
     with pytest.raises(ValueError, match=r"input\.x\.txt:3: .* line 3 of STS\.gs\.x"):
@@ -605,7 +605,7 @@ def test_wrong_files_are_named_with_their_line(sts12: Path) -> None:
     with pytest.raises(ValueError, match=r"STS\.gs\.MSRpar\.txt:2: expected a score"):
         task.run(context)
     (sts12 / "STS.gs.MSRpar.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"STS\.gs\.MSRpar\.txt: expected the gold scores"):
+    with pytest.raises(FileNotFoundError, match=r"STS\.gs\.MSRpar\.txt: expected the scores"):
         task.run(context)
     with pytest.raises(MissingDataError, match="STS-B dev: expected stsbenchmark/sts-dev.csv or"):
         sts_task("stsb_dev", STSB_DEV).run(context)

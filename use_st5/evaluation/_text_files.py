@@ -99,7 +99,7 @@ def read_columns(
 
 
 def parse_score(path: Path, number: int, text: str) -> float:
-    """A gold score of similarity or relatedness: 0 to 5 in all sets since SemEval 2012.
+    """A score of similarity or relatedness: 0 to 5 in all sets since SemEval 2012.
 
     Raises:
         ValueError: It is no such number.

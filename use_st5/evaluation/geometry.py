@@ -62,11 +62,11 @@ def evaluate_geometry(encode: Encode, pairs: Sequence[STSPair]) -> TaskResult:
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`, rows in the same order.
-        pairs: With gold scores from 0 to 5.
+        pairs: With scores from 0 to 5.
 
     Returns:
         Scores, of which lower is better: "alignment_above_4", the mean squared distance of the
-        pairs with a gold score above 4, in `[0, 4]` (Sentence-T5; NaN where there is none);
+        pairs with a score above 4, in `[0, 4]` (Sentence-T5; NaN where there is none);
         "alignment_from_4", of those with 4 or more; "uniformity", the logarithm of the mean
         Gaussian kernel of all pairs of distinct sentences, in `[−8, 0]`; and
         "uniformity_with_self_pairs", each sentence paired with itself, too (t5x_retrieval).

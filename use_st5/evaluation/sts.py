@@ -51,7 +51,7 @@ class STSPair:
     Attributes:
         first: A sentence.
         second: Another.
-        score: The gold score: 0 to 5 in STS, 1 to 5 in SICK; NaN where none was given.
+        score: The score: 0 to 5 in STS, 1 to 5 in SICK; NaN where none was given.
     """
 
     first: str
@@ -86,17 +86,17 @@ def read_semeval_sts(
 ) -> STSSet:
     """Reads a year of SemEval STS: `STS.input.X.txt` beside `STS.gs.X.txt` for each subset X.
 
-    Lines without a gold score are skipped: from 2015 on the organisers scored a part of the input.
-    Gold files without input (STS13's SMT, withdrawn for its licence) are left out.
+    Lines without a score are skipped: from 2015 on the organisers scored a part of the input.
+    Files of scores without input (STS13's SMT, withdrawn for its licence) are left out.
 
     Args:
         folder: The folder of one year.
         name: The set's name; by default the folder's name.
-        unscored: Whether lines without a gold score are read, too.
+        unscored: Whether lines without a score are read, too.
 
     Raises:
-        FileNotFoundError: The folder or a gold file is missing.
-        ValueError: Input and gold differ in their number of lines; a line is not in the format; a
+        FileNotFoundError: The folder or a file of scores is missing.
+        ValueError: Input and scores differ in their number of lines; a line is not in the format; a
             subset has no pairs.
     """
     folder = Path(folder)
@@ -111,7 +111,7 @@ def read_semeval_sts(
     for subset, path in inputs.items():
         gold = path.with_name(path.name.replace(".input.", ".gs.", 1))
         if not gold.exists():
-            raise FileNotFoundError(f"{gold}: expected the gold scores of {path.name}.")
+            raise FileNotFoundError(f"{gold}: expected the scores of {path.name}.")
         subsets[subset] = list(_semeval_pairs(path, gold, unscored))
         if not subsets[subset]:
             raise ValueError(f"{path}: expected pairs that {gold.name} has scores of, found none.")
@@ -245,7 +245,7 @@ def read_sts(folder: DataFolder, source: DataSource, *, unscored: bool = False) 
     Args:
         folder: Where to look.
         source: Which set.
-        unscored: Whether pairs of SemEval's years without a gold score are read, too.
+        unscored: Whether pairs of SemEval's years without a score are read, too.
 
     Raises:
         MissingDataError: The folder has it not.
@@ -274,7 +274,7 @@ class STSScore:
         pairs: Number of pairs.
         spearman: Aggregation or subset → Spearman's rank correlation, in `[-1, 1]`.
         pearson: Aggregation or subset → Pearson's correlation, in `[-1, 1]`. NaN in either where
-            all similarities or all gold scores of a part are equal.
+            all similarities or all scores of a part are equal.
     """
 
     name: str

@@ -98,7 +98,7 @@ class DatasetStats:
         bad += f", {skipped} skipped ({', '.join(report.skipped)})" if skipped else ""
         repeated = f", {self.repeated:,} of them repeated" if self.repeated else ""
         if self.otherwise:
-            repeated += f" ({self.otherwise:,} with another {kind.gold} than before)"
+            repeated += f" ({self.otherwise:,} with another {kind.target} than before)"
         yield f"  {self.rows:,} rows{repeated}{bad}"
         yield from (f"    {offence}" for offence in report.offences)
         if self.false_negatives:
@@ -192,10 +192,10 @@ def _repeated(source: Source) -> tuple[int, int]:
     _, first, group = np.unique(
         combined([*source.hashes.values()]), return_index=True, return_inverse=True
     )
-    rows, gold = len(group), source.kind.gold
-    if gold is None:
+    rows, target = len(group), source.kind.target
+    if target is None:
         return rows - len(first), 0
-    values = source.table[gold].combine_chunks()
+    values = source.table[target].combine_chunks()
     if source.kind.label is not None:
         values = values.dictionary_encode().indices
     found = values.to_numpy(zero_copy_only=False)
@@ -206,9 +206,9 @@ def _repeated(source: Source) -> tuple[int, int]:
         before, row = source.table.take([int(first[group[place]]), place]).to_pylist()
         words = " | ".join(_short(row[key]) for key in source.hashes)
         raise ValueError(
-            f"{source.name}: expected one {gold} for the same words, found {otherwise:,} of "
-            f"{rows:,} rows with another one than before ({words}: {before[gold]}, then "
-            f"{row[gold]}). Is {source.columns[gold]!r} the right column?"
+            f"{source.name}: expected one {target} for the same words, found {otherwise:,} of "
+            f"{rows:,} rows with another one than before ({words}: {before[target]}, then "
+            f"{row[target]}). Is {source.columns[target]!r} the right column?"
         )
     return rows - len(first), otherwise
 

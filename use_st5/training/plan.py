@@ -15,11 +15,11 @@ from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed
 from use_st5.training.dataset_stats import DatasetStats, dataset_stats
 from use_st5.training.file_tasks import FileTask, check_loss_arguments, file_task, teacher_task
-from use_st5.training.finished_run import Result
 from use_st5.training.held_out import without_held_out
 from use_st5.training.measured_sets import measured_sets, short_names
 from use_st5.training.model_loading import FRESH
 from use_st5.training.pair_cycles import check_cycles, settings_of_cycles
+from use_st5.training.run_folder import Result
 from use_st5.training.sources import Source
 from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
 from use_st5.training.teachers import Teacher, VectorFile, open_teacher

@@ -95,7 +95,7 @@ class TaskSpec:
         return tuple(key for key in self.columns if key not in (self.label, self.score))
 
     @property
-    def gold(self) -> str | None:
+    def target(self) -> str | None:
         """The key of the class or the score that the texts have, if any."""
         return self.label or self.score
 

@@ -29,10 +29,10 @@ from use_st5.training.array_data import ArrayData
 from use_st5.training.backend_loop import backend_loop
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import frozen_parts
-from use_st5.training.linear_warmup import LinearWarmup
 from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, widths
 from use_st5.training.run_checks import check_begun_with
+from use_st5.training.schedules import LinearWarmup
 from use_st5.training.task import Task
 from use_st5.training.trans_encoder import Learner, Lesson, Taught, TransEncoder
 

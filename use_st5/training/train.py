@@ -25,20 +25,23 @@ from use_st5.training.arguments import FileArguments, make_arguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
 from use_st5.training.device import Device, check_tensorflow
-from use_st5.training.finished_run import (
-    Result,
-    forget_result,
-    model_hash,
-    result_of,
-    write_result,
-)
 from use_st5.training.history import History
 from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card, plot_line
 from use_st5.training.model_loading import FRESH, copied, open_model
 from use_st5.training.pair_cycles import train_in_cycles
 from use_st5.training.plan import TrainingPlan, make_plan
-from use_st5.training.run_folder import absolute, begin, request_of, run_folder
+from use_st5.training.run_folder import (
+    Result,
+    absolute,
+    begin,
+    forget_result,
+    model_hash,
+    request_of,
+    result_of,
+    run_folder,
+    write_result,
+)
 from use_st5.training.sources import Source, open_source, split_weight
 from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
 from use_st5.training.trainer import Trainer
