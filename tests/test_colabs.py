@@ -1,51 +1,31 @@
-"""The notebooks: kept without outputs, and run from top to bottom on the bundled model."""
+"""The notebooks: kept with what they show, and run from top to bottom."""
 
 from __future__ import annotations
 
-import os
+import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 
-from use_st5._bundled import bundled_names
+from tools.run_notebooks import NOTEBOOKS, executed
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "colabs").glob("*.ipynb"))
-
-
-def run(notebook: Path, folder: Path) -> nbformat.NotebookNode:
-    """Executes a notebook in a kernel of its own whose current folder is `folder`."""
-    from nbclient import NotebookClient
-
-    content = nbformat.read(notebook, as_version=4)
-    client = NotebookClient(
-        content, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    )
-    client.execute(env={**os.environ, "PYTHONPATH": str(notebook.parents[1])})
-    return content
+NAMES = ["bias", "keras_transfer", "on_a_tpu", "own_pairs", "quickstart", "search"]
 
 
-def outputs(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+def outputs(content: Any) -> list[Any]:
     return [output for cell in content.cells for output in cell.get("outputs", [])]
 
 
-def test_there_are_notebooks() -> None:
-    assert "quickstart.ipynb" in [notebook.name for notebook in NOTEBOOKS]
+def text_of(content: Any) -> str:
+    """What the cells printed on standard output."""
+    shown = (each for each in outputs(content) if each.output_type == "stream")
+    return "".join(each.text for each in shown if each.name == "stdout")
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
-def test_notebook_is_valid_and_kept_without_outputs(notebook: Path) -> None:
-    content = nbformat.read(notebook, as_version=4)
-    nbformat.validate(content)
-    assert outputs(content) == []
-    code = [cell for cell in content.cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in code] == [None] * len(code)
-    assert all(len(line) <= 110 for cell in content.cells for line in cell.source.splitlines())
-
-
-def text_of(shown: list[nbformat.NotebookNode]) -> str:
-    """What the cells printed."""
-    return "".join(output.text for output in shown if output.output_type == "stream")
+def pictures(content: Any) -> list[Any]:
+    return [each for each in outputs(content) if "image/png" in each.get("data", {})]
 
 
 def losses(printed: str) -> list[float]:
@@ -54,61 +34,100 @@ def losses(printed: str) -> list[float]:
     return [float(word) for word in loss.replace(",", "").split() if word[0].isdigit()]
 
 
-@pytest.mark.end_to_end
-@pytest.mark.process
-@pytest.mark.skipif("use_dan_en" not in bundled_names(), reason="use_dan_en is not bundled yet")
-def test_quickstart_runs_on_the_bundled_model(tmp_path: Path) -> None:
-    content = run(next(path for path in NOTEBOOKS if path.name == "quickstart.ipynb"), tmp_path)
-    shown = outputs(content)
-    printed = text_of(shown)
+def row(printed: str, start: str) -> list[float]:
+    """The numbers of the line that begins with `start`."""
+    line = next(line for line in printed.splitlines() if line.startswith(start))
+    return [float(word) for word in re.findall(r"-?\d+\.\d+", line)]
+
+
+def test_these_are_the_notebooks() -> None:
+    assert [notebook.stem for notebook in NOTEBOOKS] == NAMES
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_valid_and_shows_its_outputs(notebook: Path) -> None:
+    content = nbformat.read(notebook, as_version=4)
+    nbformat.validate(content)
+    code = [cell for cell in content.cells if cell.cell_type == "code"]
+    # `python -m tools.run_notebooks` runs them all, in order.
+    assert [cell.execution_count for cell in code] == [*range(1, len(code) + 1)]
+    assert not [each for each in outputs(content) if each.output_type == "error"]
+    assert text_of(content)
+    assert all(len(line) <= 120 for cell in content.cells for line in cell.source.splitlines())
+    assert not re.search(r"/(root|home|work)/", str(content))
+
+
+def check_quickstart(content: Any) -> None:
+    printed = text_of(content)
     assert "(8, 512) float32" in printed
     assert "serving_default" in printed
-    pictures = [output for output in shown if "image/png" in output.get("data", {})]
-    assert len(pictures) == 1
+    assert len(pictures(content)) == 1
     first, last = losses(printed)
     assert last < first / 2
     # Three topics: a guess would reach a third.
-    assert float(shown[-1].data["text/plain"]) >= 0.75
-    assert list(tmp_path.iterdir()) == []
+    assert float(outputs(content)[-1].data["text/plain"]) >= 0.75
 
 
-@pytest.mark.end_to_end
-@pytest.mark.process
-@pytest.mark.skipif(
-    "use_transformer_en" not in bundled_names(), reason="use_transformer_en is not bundled yet"
-)
-def test_own_pairs_tune_the_bundled_transformer(tmp_path: Path) -> None:
+def check_own_pairs(content: Any) -> None:
     """A user's file to an encoder, and on to hub.load and hub.KerasLayer."""
-    for module in ("tensorflow_hub", "tf_keras"):
-        pytest.importorskip(module, reason="the extra `hub` is not installed")
-    content = run(next(path for path in NOTEBOOKS if path.name == "own_pairs.ipynb"), tmp_path)
-    shown = outputs(content)
-    printed = text_of(shown)
+    printed = text_of(content)
     assert "question as anchor, answer as positive → pairs" in printed
-    before, after = (
-        float(word)
-        for word in next(line for line in printed.splitlines() if line.startswith("mrr "))
-        .replace("before,", "")
-        .split()
-        if word[0].isdigit()
-    )
+    before, after = row(printed, "mrr ")
     assert after >= before
     first, last = losses(printed)
     assert last < first
     assert "parcel" in printed.rpartition("loss: ")[0].splitlines()[-3], "the nearest answer"
-    assert list(tmp_path.iterdir()) == []
+
+
+def check_on_a_tpu(content: Any) -> None:
+    printed = text_of(content)
+    assert "MirroredStrategy, 1 at once" in printed
+    first, last = losses(printed)
+    assert last < first / 2
+    assert "parcel" in printed.splitlines()[-3], "the nearest answer"
+
+
+def check_search(content: Any) -> None:
+    printed = text_of(content)
+    for model in ("use_dan_en", "use_transformer_en"):
+        first, among_three = row(printed, model)
+        assert first >= 0.4
+        assert among_three >= 0.6
+    lines = printed.splitlines()[-5:]
+    answered, not_answered = (
+        [float(line.split()[0]) for line in part] for part in (lines[:3], lines[3:])
+    )
+    assert min(answered) > max(not_answered)
+    assert len(pictures(content)) == 1
+
+
+def check_keras_transfer(content: Any) -> None:
+    printed = text_of(content)
+    assert "in Keras 3: ValueError" in printed
+    curves = {name: row(printed, name) for name in ("frozen", "trained", "words only")}
+    # With few texts an encoder helps, and more texts are better.
+    assert curves["frozen"][0] > curves["words only"][0]
+    assert all(curve[-1] > curve[0] + 0.2 for curve in curves.values())
+    assert len(pictures(content)) == 1
+
+
+def check_bias(content: Any) -> None:
+    printed = text_of(content)
+    for name in ("weat1 ", "weat2 "):
+        assert min(row(printed, name)[::2]) > 1
+    assert len(pictures(content)) == 2
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_notebook_shows(notebook: Path) -> None:
+    globals()[f"check_{notebook.stem}"](nbformat.read(notebook, as_version=4))
 
 
 @pytest.mark.end_to_end
 @pytest.mark.process
-@pytest.mark.skipif("use_dan_en" not in bundled_names(), reason="use_dan_en is not bundled yet")
-def test_on_a_tpu_runs_on_what_is_there(tmp_path: Path) -> None:
-    content = run(next(path for path in NOTEBOOKS if path.name == "on_a_tpu.ipynb"), tmp_path)
-    shown = outputs(content)
-    printed = text_of(shown)
-    assert "MirroredStrategy, 1 at once" in printed
-    first, last = losses(printed)
-    assert last < first / 2
-    nearest = printed.rpartition("loss: ")[2].splitlines()[-3]
-    assert "parcel" in nearest
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_the_same(notebook: Path, tmp_path: Path) -> None:
+    for module in ("tensorflow_hub", "tf_keras", "tensorflow_text"):
+        pytest.importorskip(module, reason="the extra `hub` is not installed")
+    globals()[f"check_{notebook.stem}"](executed(notebook, tmp_path))
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,54 @@
+"""Runs the notebooks and keeps what they show: `python -m tools.run_notebooks [NAME…]`.
+
+Each runs from top to bottom in an empty folder, in a kernel of its own. The outputs are stored in
+the notebook, so that a reader sees them without running it. What TensorFlow logs on standard error
+is not stored.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "colabs").glob("*.ipynb"))
+
+
+def executed(notebook: Path, folder: Path) -> Any:
+    """Runs a notebook whose current folder is `folder`, and returns it with its outputs."""
+    from nbclient import NotebookClient
+
+    content = nbformat.read(notebook, as_version=4)
+    client = NotebookClient(
+        content,
+        timeout=600,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
+    return content
+
+
+def main(names: list[str]) -> None:
+    """Runs and writes the notebooks of these names; all without names."""
+    for notebook in NOTEBOOKS:
+        if not names or notebook.stem in names:
+            with tempfile.TemporaryDirectory() as folder:
+                content = executed(notebook, Path(folder))
+            content.metadata.pop("language_info", None)
+            for cell in content.cells:
+                shown = cell.get("outputs", [])
+                if shown:
+                    cell.outputs = [each for each in shown if each.get("name") != "stderr"]
+            nbformat.write(content, notebook)
+            print(notebook.name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
