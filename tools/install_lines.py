@@ -56,7 +56,7 @@ def files() -> Iterator[tuple[Path, str]]:
 def _notebook(path: Path) -> str:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     cell = next(each for each in notebook["cells"] if each["cell_type"] == "code")
-    extras = re.search(r"\[([\w,]+)\]\"$", "".join(cell["source"]))
+    extras = re.search(r"\[([\w,-]+)\]\"$", "".join(cell["source"]))
     if extras is None:
         raise ValueError(f"{path}: expected the first cell of code to install use_st5 with extras.")
     source = install_cell(extras[1], published=PUBLISHED)
