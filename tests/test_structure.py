@@ -41,7 +41,7 @@ HELD_ELSEWHERE = {
     "use_st5/data/prepared_column.py": "tests/data/test_prepared.py",
     "use_st5/data/read_report.py": "tests/experiments/test_nli_reader.py",
     "use_st5/evaluation/task.py": "tests/evaluation/test_runner.py",
-    "use_st5/engines/networks.py": "tests/engines/test_transformer.py",
+    "use_st5/engines/networks.py": "tests/engines/test_onnx_model.py",
     "use_st5/engines/onnx_graph.py": "tests/engines/test_transformer.py",
     "use_st5/export/encoder_graph.py": "tests/export/test_saved_model.py",
     "use_st5/layers/replicated_strings.py": "tests/layers/test_saved_model_layer.py",
