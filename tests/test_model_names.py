@@ -56,7 +56,7 @@ def test_a_checkpoint_of_the_hub_is_loaded_by_its_name(hub: FakeHub, tmp_path: P
     np.testing.assert_allclose(trainable.encode(TEXTS), expected, atol=1e-6)
     layer = SavedModelLayer("hf://org/tiny")
     np.testing.assert_allclose(layer(TEXTS), expected, atol=1e-5)
-    assert layer.folder == "hf://org/tiny"
+    assert layer.handle == "hf://org/tiny"
     assert not hub.asked
     assert len(entries()) == 1
 

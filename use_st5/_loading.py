@@ -62,7 +62,9 @@ def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
             )
 
 
-def text_function(loaded: Any, *, training: bool = False) -> Any:
+def text_function(
+    loaded: Any, *, training: bool = False, call: Callable[..., Any] | None = None
+) -> Any:
     """The concrete function string `[batch]` → floats `[batch, dimension]` of a loaded model.
 
     It is traced once for all batch sizes. A call of the loaded object itself traces a graph for
@@ -70,12 +72,17 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
 
     A model that cannot be called, such as those of `keras.Model.export`, is run by its signature.
 
+    Args:
+        loaded: The SavedModel.
+        training: Whether dropout acts.
+        call: What is called with the strings and `training`; None: `embed_text`.
+
     Raises:
         ValueError: The model cannot be called with strings and has no signature for them, or it
             does not give vectors of floats.
     """
     text = tf.TensorSpec([None], tf.string, name="text")
-    embed = functools.partial(embed_text, loaded, training=training)
+    embed = functools.partial(call or functools.partial(embed_text, loaded), training=training)
     try:
         function = tf.function(embed, autograph=False).get_concrete_function(text)
     except (TypeError, ValueError, AttributeError) as error:
@@ -97,13 +104,13 @@ def text_function(loaded: Any, *, training: bool = False) -> Any:
     return function
 
 
-def embed_text(loaded: Any, text: tf.Tensor, *, training: bool) -> tf.Tensor:
+def embed_text(loaded: Any, text: tf.Tensor, *, training: bool, **arguments: Any) -> Any:
     """Calls a loaded model with string `[batch]`; by its signature where it cannot be called."""
     # TensorFlow refuses an argument by both kinds of error.
     with contextlib.suppress(TypeError, ValueError):
-        return loaded(text, training=training)
+        return loaded(text, training=training, **arguments)
     try:
-        return loaded(text)
+        return loaded(text, **arguments)
     except (TypeError, ValueError, AttributeError):
         by_signature = _text_signature(loaded)
         if by_signature is None:

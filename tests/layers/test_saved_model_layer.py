@@ -219,7 +219,7 @@ def test_half_precision(folder: str) -> None:
 def test_config_round_trip(folder: str) -> None:
     layer = SavedModelLayer(folder, trainable=True, name="encoder")
     again = SavedModelLayer.from_config(layer.get_config())
-    assert (again.name, again.folder, again.trainable) == ("encoder", folder, True)
+    assert (again.name, again.handle, again.trainable) == ("encoder", folder, True)
 
 
 def test_nothing_to_train(tmp_path: Path) -> None:

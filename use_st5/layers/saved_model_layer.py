@@ -1,10 +1,11 @@
-"""A text-embedding SavedModel as a layer of Keras 3."""
+"""A SavedModel as a layer of Keras 3."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import keras
@@ -12,23 +13,26 @@ import tensorflow as tf
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
 from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._loading import embed_text, load_saved_model, text_function
+from use_st5._files import atomic_path
+from use_st5._loading import load_saved_model, text_function
 from use_st5._model_folder import model_folder
-from use_st5._model_manifest import ModelManifest
+from use_st5._model_manifest import ModelManifest, check_replaceable, older_files
 from use_st5._model_writer import count_weights, write_again
 from use_st5._other_processes import refuse_after_fork
 from use_st5.layers.replicated_strings import allow_replicated_strings
+from use_st5.layers.saved_model_call import SavedModelCall
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class SavedModelLayer(keras.layers.Layer):
-    """A SavedModel as a Keras 3 layer from strings to vectors, frozen or trainable.
+    """A SavedModel as a Keras 3 layer, frozen or trainable.
 
-    It replaces `hub.KerasLayer`, which is for Keras 2. It takes the SavedModels of use_st5, and
-    those of TensorFlow Hub that take strings ("Common SavedModel APIs for Text Tasks"). The layer
-    loads its own copy of the SavedModel, so training does not change an encoder that `use_st5.load`
-    loaded from the same folder. `save` writes the trained weights as a SavedModel. The layer needs
-    the TensorFlow backend of Keras.
+    It replaces `hub.KerasLayer`, which is for Keras 2, and takes its arguments. It takes every
+    reusable SavedModel: those of use_st5, those of TensorFlow Hub from strings to vectors, and
+    others with tensors or dicts as inputs and outputs. The layer loads its own copy of the
+    SavedModel, so training does not change an encoder that `use_st5.load` loaded from the same
+    folder. `save` writes the trained weights as a SavedModel. The layer needs the TensorFlow
+    backend of Keras.
 
     A saved `.keras` file contains the weights and the folder's path (or the bundled name), but not
     the SavedModel. To load the file, keep the folder and import `use_st5.layers` first. A
@@ -44,24 +48,36 @@ class SavedModelLayer(keras.layers.Layer):
     layer takes these too.
 
     Args:
-        folder: The SavedModel's folder, or the name of a bundled model.
+        handle: The SavedModel: a bundled name, a folder, or a name that is downloaded once, such as
+            "kaggle://…", "hf://ORG/NAME", or the URL of an archive.
         trainable: Whether training changes the SavedModel's trainable variables.
+        arguments: Further arguments of the SavedModel's call, by name. A `.keras` file keeps them
+            as JSON.
+        signature: The signature to call, frozen; None: the SavedModel itself.
+        output_key: Which output to return if the SavedModel returns a dict. None: all outputs.
+        output_shape: The output shape without the batch axis, such as `[512]`, if the SavedModel
+            does not state it.
+        input_shape: Accepted because `hub.KerasLayer` needs it; `[]` for strings.
+        dtype: A Keras dtype policy. `tf.string`, which `hub.KerasLayer` needs, changes nothing.
         precision: "float32" converts the int8 weights of a model that use_st5 exported. None keeps
             the weights as they are stored.
 
     Call arguments:
-        text: string `[batch]`, a tensor, a list or an array; `[batch, 1]` gives a warning.
+        inputs: string `[batch]`, a tensor, a list or an array; `[batch, 1]` gives a warning. For
+            other SavedModels the tensor, or the dict of tensors, that they take.
         training: Whether to apply dropout; a frozen layer never applies it.
 
     Returns:
-        `[batch, dimension]` in the layer's compute dtype, float32 by default.
+        `[batch, dimension]` in the layer's compute dtype, float32 by default. For other SavedModels
+        what they return, floats in the compute dtype.
 
     Raises:
         FileNotFoundError: The folder or name does not exist, or the folder contains no SavedModel.
         ImportError: The SavedModel needs ops that no installed package has.
-        ValueError: The SavedModel does not turn strings into vectors; Keras does not run on
-            TensorFlow; `trainable` is True, but the model has no trainable variables; or
-            `precision` is "float32", but use_st5 0.2 or later did not export the int8 model.
+        ValueError: The SavedModel has no such signature or output; Keras does not run on
+            TensorFlow; `trainable` is True, but the model has no trainable variables or is called
+            by a signature; `input_shape` or `output_shape` does not fit; or `precision` is
+            "float32", but use_st5 0.2 or later did not export the int8 model.
         RuntimeError: This process was forked after a model was loaded.
 
     Warns:
@@ -79,11 +95,20 @@ class SavedModelLayer(keras.layers.Layer):
         >>> vectors = use_st5.load("tuned").encode(sentences)
     """
 
+    # An int, of the vectors; None: the SavedModel is no text embedding.
+    dimension: Any = None
+
     def __init__(
         self,
-        folder: str | os.PathLike[str],
-        *,
+        handle: str | os.PathLike[str],
         trainable: bool = False,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        signature: str | None = None,
+        output_key: str | None = None,
+        output_shape: Any = None,
+        input_shape: Sequence[int | None] | None = None,
+        dtype: Any = None,
         precision: Literal["float32"] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -94,12 +119,19 @@ class SavedModelLayer(keras.layers.Layer):
             )
         if precision not in (None, "float32"):
             raise ValueError(f"precision: expected None or 'float32', received {precision!r}.")
-        super().__init__(**kwargs)
+        if trainable and signature is not None:
+            raise ValueError("Expected trainable=False with a signature: it has no gradients.")
+        # hub.KerasLayer's dtype is that of the input.
+        super().__init__(dtype=None if dtype in (tf.string, "string") else dtype, **kwargs)
         refuse_after_fork()
         allow_replicated_strings()
-        self.folder = os.fspath(folder)
+        self.handle = os.fspath(handle)
+        self.arguments = dict(arguments or {})
+        self.signature = signature
+        self.output_key = output_key
+        self.output_shape = _as_lists(output_shape)
         self.precision = precision
-        self._source = model_folder(folder)
+        self._source = model_folder(handle)
         self.supports_jit = False  # XLA does not support strings
         # The encoder that `save` writes, if the layer does not use the folder's SavedModel.
         self._encoder: Any = None
@@ -108,9 +140,10 @@ class SavedModelLayer(keras.layers.Layer):
             self._use_encoder(_float32_encoder(self._source))
         else:
             self._use_saved_model()
+        self._check_shapes(input_shape)
         if trainable and not self.trainable_weights:
             raise ValueError(
-                f"Expected a SavedModel with trainable variables in {self.folder}, found none. "
+                f"Expected a SavedModel with trainable variables in {self.handle}, found none. "
                 "Use trainable=False."
             )
         if trainable and self._encoder is None and (fixed := _fixed_weights(self.model)):
@@ -120,11 +153,38 @@ class SavedModelLayer(keras.layers.Layer):
 
     def _use_saved_model(self) -> None:
         self.model = load_saved_model(self._source)
-        self._infer = text_function(self.model, training=False)
-        self._train = text_function(self.model, training=True)
-        static = self._infer.structured_outputs.shape[1]
-        self.dimension: int = static or int(self._infer(tf.constant([""])).shape[1])
+        self._call = SavedModelCall(
+            self.model,
+            arguments=self.arguments,
+            signature=self.signature,
+            output_key=self.output_key,
+        )
         self.adopted_weights = _adopted(self.model)
+        try:
+            self._infer = text_function(self.model, training=False, call=self._call)
+            self._train = text_function(self.model, training=True, call=self._call)
+        except ValueError:
+            self._infer = self._train = None  # No text embedding: it takes or returns other things.
+            return
+        static = self._infer.structured_outputs.shape
+        known = static[1] if static.rank else None
+        self.dimension = known or int(self._infer(tf.constant([""])).shape[1])
+
+    @property
+    def _embeds_text(self) -> bool:
+        return self.dimension is not None
+
+    def _check_shapes(self, input_shape: Sequence[int | None] | None) -> None:
+        if not self._embeds_text:
+            if input_shape is not None:
+                self._input_shape_arg = tuple(input_shape)  # Sequential reads it.
+            return
+        if input_shape is not None and tuple(input_shape) not in ((), (None,), (1,)):
+            raise ValueError(f"input_shape: expected [] for strings, received {input_shape!r}.")
+        if self.output_shape not in (None, [self.dimension], [None]):
+            raise ValueError(
+                f"output_shape: expected [{self.dimension}], received {self.output_shape!r}."
+            )
 
     def _use_encoder(self, encoder: Any) -> None:
         """Uses a Keras model, whose weights become weights of this layer."""
@@ -140,41 +200,75 @@ class SavedModelLayer(keras.layers.Layer):
             return self.model(ids, training=training)
         if tf.distribute.has_strategy():
             # A function traced outside of the replicas would read only the first replica's weights.
-            return embed_text(self.model, text, training=training)
+            return self._call(text, training=training)
         return (self._train if training else self._infer)(text)
 
     @property
     def compute_dtype(self) -> str:
         """The dtype of the input. Sequential models without `keras.Input` need it."""
-        return "string"
+        return "string" if self._embeds_text else self.dtype_policy.compute_dtype
 
     @property
     def variable_dtype(self) -> str:
         """The dtype "string", as in Keras's own string layers, so that inputs are not cast."""
         return "string"
 
-    def __call__(self, text: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Also takes lists and arrays of strings, like `hub.KerasLayer`."""
-        if not keras.backend.is_keras_tensor(text):
-            text = tf.convert_to_tensor(text)
-        return super().__call__(text, *args, **kwargs)
+        if self._embeds_text and not keras.backend.is_keras_tensor(inputs):
+            inputs = tf.convert_to_tensor(inputs)
+        return super().__call__(inputs, *args, **kwargs)
 
-    def call(self, text: Any, training: bool = False) -> Any:
+    def call(self, inputs: Any, training: bool = False) -> Any:
         refuse_after_fork()
-        text = tf.convert_to_tensor(text)
+        if not self._embeds_text:
+            return self._outputs(inputs, training and self.trainable)
+        text = tf.convert_to_tensor(inputs)
         _check_shape(tuple(text.shape))
         if text.shape.rank > 1:
             text = tf.squeeze(text, axis=1)
-        if self.trainable and self._encoder is None:
-            for loss in getattr(self.model, "regularization_losses", ()):
-                self.add_loss(loss())
+        self._add_regularization()
         vectors = self._embed(text, training=training and self.trainable)
         return tf.cast(vectors, self.dtype_policy.compute_dtype)
 
-    def compute_output_spec(self, text: Any, training: bool = False) -> keras.KerasTensor:
-        _check_shape(text.shape)
+    def _add_regularization(self) -> None:
+        if self.trainable and self._encoder is None:
+            for loss in getattr(self.model, "regularization_losses", ()):
+                self.add_loss(loss())
+
+    def _outputs(self, inputs: Any, training: bool) -> Any:
+        """What a SavedModel returns that is no text embedding, floats in the compute dtype."""
+        self._add_regularization()
+        outputs = self._call(tf.nest.map_structure(tf.convert_to_tensor, inputs), training=training)
         dtype = self.dtype_policy.compute_dtype
-        return keras.KerasTensor((text.shape[0], self.dimension), dtype=dtype)
+        return tf.nest.map_structure(
+            lambda each: tf.cast(each, dtype) if each.dtype.is_floating else each, outputs
+        )
+
+    def compute_output_spec(self, inputs: Any, training: bool = False) -> Any:
+        dtype = self.dtype_policy.compute_dtype
+        if self._embeds_text:
+            _check_shape(inputs.shape)
+            return keras.KerasTensor((inputs.shape[0], self.dimension), dtype=dtype)
+        return self._traced_spec(inputs, dtype)
+
+    def _traced_spec(self, inputs: Any, dtype: str) -> Any:
+        """The shapes and dtypes of the outputs, found by tracing; `output_shape` goes first."""
+        specs = tf.nest.map_structure(lambda each: tf.TensorSpec(each.shape, each.dtype), inputs)
+        traced = tf.function(lambda given: self._call(given, training=False), autograph=False)
+        found = traced.get_concrete_function(specs).structured_outputs
+        batch = tf.nest.flatten(specs)[0].shape[0]
+
+        def spec(each: Any, shape: Sequence[int | None] | None) -> keras.KerasTensor:
+            if shape is None and each.shape.rank is None:
+                raise ValueError("Expected output_shape, because the SavedModel states no shape.")
+            whole = each.shape.as_list() if shape is None else [batch, *shape]
+            return keras.KerasTensor(whole, dtype if each.dtype.is_floating else each.dtype.name)
+
+        if isinstance(found, Mapping):
+            shapes = self.output_shape or {}
+            return {name: spec(each, shapes.get(name)) for name, each in found.items()}
+        return tf.nest.map_structure(lambda each: spec(each, self.output_shape), found)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the SavedModel with the layer's weights and the model card.
@@ -190,14 +284,21 @@ class SavedModelLayer(keras.layers.Layer):
         """
         if self._encoder is not None:
             self._encoder.export(path)
-        else:
+        elif self.dimension is not None:
             write_again(self.model, self._source, path, dimension=self.dimension)
+        else:
+            with atomic_path(path, older=older_files(path)) as temporary:
+                check_replaceable(path)
+                tf.saved_model.save(self.model, str(temporary), signatures=self.model.signatures)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:
-        if serialization_lib.in_safe_mode() and not _is_bundled(config["folder"]):
+        config = dict(config)
+        if "folder" in config:  # Its name in files of version 0.2.
+            config["handle"] = config.pop("folder")
+        if serialization_lib.in_safe_mode() and not _is_bundled(config["handle"]):
             raise ValueError(
-                f"This file names the SavedModel in {config['folder']!r}. If you trust both, load "
+                f"This file names the SavedModel in {config['handle']!r}. If you trust both, load "
                 "it with safe_mode=False."
             )
         return cls(**config)
@@ -205,10 +306,21 @@ class SavedModelLayer(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "folder": self.folder,
+            "handle": self.handle,
             "trainable": self.trainable,
+            "arguments": dict(self.arguments),
+            "signature": self.signature,
+            "output_key": self.output_key,
+            "output_shape": self.output_shape,
             "precision": self.precision,
         }
+
+
+def _as_lists(shape: Any) -> Any:
+    """A shape without its batch axis, or a dict of these, as JSON has them."""
+    if shape is None or isinstance(shape, Mapping):
+        return shape and {name: _as_lists(each) for name, each in shape.items()}
+    return [None if each is None else int(each) for each in shape]
 
 
 def _is_bundled(folder: str) -> bool:
