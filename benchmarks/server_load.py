@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,11 +36,11 @@ def requests(texts: list[str], seed: int) -> Iterator[list[str]]:
         yield texts[start : start + random.choice(_SIZES)]
 
 
-def encode_speed(model: str, texts: list[str], seconds: float) -> float:
+def encode_speed(model: str, backend: Any, texts: list[str], seconds: float) -> float:
     """Texts per second of `encode`, one call per request."""
     import use_st5
 
-    encoder = use_st5.load(model)
+    encoder = use_st5.load(model, backend=backend)
     given = requests(texts, seed=0)
     for _ in range(20):
         encoder.encode(next(given), on_truncation="ignore")
@@ -52,9 +53,9 @@ def encode_speed(model: str, texts: list[str], seconds: float) -> float:
 
 
 @contextlib.contextmanager
-def server(model: str) -> Iterator[tuple[str, int]]:
+def server(model: str, backend: str) -> Iterator[tuple[str, int]]:
     """The address and the process id of a server."""
-    command = [sys.executable, "-m", "use_st5", "serve", model, "--port", "0"]
+    command = [sys.executable, "-m", "use_st5", "serve", model, "--port", "0", "--backend", backend]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             for line in process.stderr or ():
@@ -102,17 +103,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("texts", type=Path)
     parser.add_argument("--model", default="use_dan_en")
+    parser.add_argument("--backend", default="tensorflow")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()
     texts = given.texts.read_text(encoding="utf-8").splitlines()
-    alone = [encode_speed(given.model, texts, 10)]
-    with server(given.model) as (url, process):
+    alone = [encode_speed(given.model, given.backend, texts, 10)]
+    with server(given.model, given.backend) as (url, process):
         asyncio.run(load(url, texts, given.clients, 3))
         before = resident(process)
         times, done = asyncio.run(load(url, texts, given.clients, given.seconds))
         after = resident(process)
-    alone.append(encode_speed(given.model, texts, 10))
+    alone.append(encode_speed(given.model, given.backend, texts, 10))
     speed = done / given.seconds
     print(f"{given.model}: {len(times):,} requests of {given.clients} clients, no error")
     print(f"texts per second: server {speed:,.0f}, encode {alone[0]:,.0f} and {alone[1]:,.0f}")

@@ -36,8 +36,10 @@ def test_an_absent_model_is_told(use: Callable) -> None:
 
 
 @pytest.mark.process
-def test_it_answers_and_stops_at_sigterm(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "use_st5", "serve", "use_dan_en", "--port", "0"]
+@pytest.mark.parametrize("backend", ["tensorflow", "onnx"])
+def test_it_answers_and_stops_at_sigterm(tmp_path: Path, backend: str) -> None:
+    options = ["--port", "0", "--backend", backend]
+    command = [sys.executable, "-m", "use_st5", "serve", "use_dan_en", *options]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment

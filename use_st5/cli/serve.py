@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from use_st5._imports import require
-from use_st5.cli.models import start_tensorflow
+from use_st5.cli.models import BackendChoice, BackendOption, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 
 if TYPE_CHECKING:
@@ -52,17 +53,17 @@ def serve(
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, help="Seconds to wait for a result.")
     ] = 60.0,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
 ) -> None:
     """Serves models."""
     uvicorn = require("uvicorn", "serve")
     require("fastapi", "serve")
     require("prometheus_client", "serve")
-    start_tensorflow()
     from use_st5.serve.app import ServerLimits, create_app
 
     limits = ServerLimits(batch_tokens=batch_tokens, queue_size=queue_size, seconds=timeout)
     with _listen(host, port) as listening:
-        loaded = _load(models)
+        loaded = _load(models, backend)
         config = uvicorn.Config(
             create_app(loaded, limits),
             log_level="warning",
@@ -84,7 +85,7 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _load(models: list[str]) -> dict[str, SentenceEncoder | CrossEncoder]:
+def _load(models: list[str], backend: BackendOption) -> dict[str, SentenceEncoder | CrossEncoder]:
     """Name → model. The first call of each is made here, so that the first client need not wait."""
     import use_st5
     from use_st5._model_folder import model_folder
@@ -96,16 +97,21 @@ def _load(models: list[str]) -> dict[str, SentenceEncoder | CrossEncoder]:
             folder = model_folder(model)
             manifest = ModelManifest.read(folder)
             found: SentenceEncoder | CrossEncoder
-            if manifest is not None and manifest.texts == 2:
+            pairs = manifest is not None and manifest.texts == 2
+            if pairs or backend is BackendOption.TENSORFLOW:
+                start_tensorflow()
+            if pairs:
                 found = use_st5.CrossEncoder.load(folder)
                 found.predict([("a", "b")])
             else:
-                found = use_st5.load(model)
+                found = use_st5.load(model, backend=backend.value)
                 found.encode(["a"])
-        if folder.name in loaded:
+        # Of a folder its name, of hf://ORG/NAME@REVISION the NAME.
+        name = folder.name if Path(model).is_dir() else model.rpartition("/")[2].partition("@")[0]
+        if name in loaded:
             raise ValueError(
-                f"{model}: expected models with different names, found two called {folder.name}. "
-                "Rename one of the folders."
+                f"{model}: expected models with different names, found two called {name}. Rename "
+                "one of the folders."
             )
-        loaded[folder.name] = found
+        loaded[name] = found
     return loaded
