@@ -101,7 +101,7 @@ def test_vectors_of_embed_spare_the_embedding(use: Callable, fake: Any, tmp_path
     np.save(tmp_path / "v.npy", np.load(tmp_path / "v.npy")[::-1])
     again = use("index", "texts.txt", "--vectors", "v.npy", "--to", "texts.index", "--overwrite")
     assert (again.exit_code, again.stderr.count("\n")) == (1, 1)
-    assert "expected those that fake gives to the texts" in again.stderr
+    assert "expected the vectors of fake for these texts" in again.stderr
     assert len(VectorIndex(tmp_path / "texts.index")) == 5
 
 
@@ -111,7 +111,7 @@ def test_vectors_of_embed_spare_the_embedding(use: Callable, fake: Any, tmp_path
         (("absent.txt", "--to", "i"), 1, "found no absent.txt"),
         (("empty.txt", "--to", "i"), 1, "expected texts, one a line, received none"),
         (("texts.txt", "--to", "no/i"), 1, "expected a folder to write to"),
-        (("texts.txt", "--to", "texts.txt"), 1, "an index that use_st5 wrote, and nothing else"),
+        (("texts.txt", "--to", "texts.txt"), 1, "to contain only an index of use_st5"),
         (("texts.txt", "--to", "old"), 1, "old exists; give --overwrite"),
         (("texts.txt", "--to", "i", "--kind", "tree"), 2, "--kind"),
         (("texts.txt", "--to", "i", "--kind", "hnsw"), 1, "[search]"),

@@ -94,4 +94,4 @@ def test_another_model_than_the_index_names_is_refused(use: Callable, fake: Any)
     fake.identity = "1"
     result = use("search", "texts.index", "beta", "-m", "fake")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert "their vectors cannot be compared" in result.stderr
+    assert "Give the model of the index" in result.stderr

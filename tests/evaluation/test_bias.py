@@ -58,7 +58,7 @@ def test_words_of_ones_own(tmp_path: Path) -> None:
     assert result.details["categories"] == [*groups]
     expected = run_weat(scattered, read_weat(tmp_path / "my words.json"), seed=7)
     assert result.scores["effect_size"] == expected.effect_size
-    with pytest.raises(ValueError, match=r"weat6\.json: expected another name than weat6"):
+    with pytest.raises(ValueError, match=r"weat6\.json: expected a new name, received weat6"):
         own_test(tmp_path / "weat6.json")
 
 

@@ -270,7 +270,7 @@ def test_parts_without_samples_are_refused() -> None:
     one = [TransferSample(("a",), 0)]
     with pytest.raises(ValueError, match=r"X: expected samples, received none for \['test'\]"):
         TransferSet("X", one, test=[])
-    with pytest.raises(ValueError, match="X: expected test samples beside dev samples"):
+    with pytest.raises(ValueError, match="X: expected test samples too"):
         TransferSet("X", one, dev=one)
 
 

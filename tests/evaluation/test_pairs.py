@@ -539,9 +539,13 @@ def test_perfect_and_random_encoders() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match="positive and other pairs; received 2 and 0"):
+    with pytest.raises(
+        ValueError, match="positive and negative pairs for an AUC, received 2 and 0"
+    ):
         pair_auc(angles, turned([1, 2], [1, 1]))
-    with pytest.raises(ValueError, match="positive and other pairs; received 0 and 2"):
+    with pytest.raises(
+        ValueError, match="positive and negative pairs for an AUC, received 0 and 2"
+    ):
         pair_auc(angles, turned([1, 2], [0, 0]))
     with pytest.raises(ValueError, match="two columns of sentences, received 1"):
         pair_auc(angles, LabelledTexts((["1"],), np.array([1])))

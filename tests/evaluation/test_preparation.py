@@ -489,7 +489,7 @@ def test_a_set_that_fails_leaves_nothing_half(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         prepare(Preparation("x", {"A": ("1",)}, "", read, reads_downloads=True), tmp_path)
     assert contents(tmp_path) == {}
-    with pytest.raises(FileNotFoundError, match="expected something; found none of them whole"):
+    with pytest.raises(FileNotFoundError, match="expected something; found no complete set"):
         none = Preparation("x", {"A": ()}, "something", lambda folder: {}, reads_downloads=True)
         prepare(none, tmp_path, source=tmp_path)
 

@@ -77,7 +77,7 @@ def test_options_are_looked_at_before_any_work(
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     for name, given in (("batch_files", "gs://bucket/x"), ("strategy", "one")):
         options: Any = {"part": "train", name: given}
-        with pytest.raises(ValueError, match=f"{name}: expected None, .*  {given} under jax"):
+        with pytest.raises(ValueError, match=f"{name}: expected None, .* {given} under jax"):
             Run(tmp_path, tmp_path, **options)
 
 

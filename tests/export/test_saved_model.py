@@ -249,7 +249,7 @@ def test_what_is_no_model_is_not_replaced(toy_use_dan: Any, tmp_path: Path) -> N
         partial(TrainableEncoder(toy.model, toy.tokenizer).export, tmp_path),
         partial(TrainableEncoder.load(toy.folders["int8"]).export, tmp_path, precision="int8"),
     ):
-        with pytest.raises(FileExistsError, match=r"Found notes\. Move that away"):
+        with pytest.raises(FileExistsError, match=r"Found notes\. Move this away"):
             write()
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 

@@ -167,7 +167,7 @@ def _run(options: Any, build: Callable[[Any], None], target: CorpusFolder) -> No
         except RuntimeError as error:
             if not left or _LOST not in str(error):
                 raise
-            _log.warning("A worker process was lost (%s): starting the corpus anew.", error)
+            _log.warning("A worker process was lost (%s): starting again.", error)
             target.remove_leftovers()
             continue
         if state != "DONE":
@@ -222,8 +222,8 @@ def check_runner(runner: str) -> None:
         runners.create_runner(runner)
     except (ImportError, AttributeError) as error:
         raise ImportError(
-            f"The runner {runner} does not load ({error}). Check its name; DataflowRunner needs: "
-            'pip install "apache-beam[gcp]"'
+            f"Expected the name of a Beam runner, could not load {runner} ({error}). Check the "
+            'name. DataflowRunner needs: pip install "apache-beam[gcp]"'
         ) from error
 
 
@@ -248,8 +248,8 @@ def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], 
     place = Path(folder)
     if not (place / REPORT).is_file():
         raise FileNotFoundError(
-            f"Expected {REPORT} in {place}, which is written when all vectors are there, found "
-            "none. Embed the corpus again."
+            f"Expected {REPORT} in {place}, found none: the vectors are not complete. Embed the "
+            "corpus again."
         )
     files = [parquet.ParquetFile(path) for path in sorted(place.glob("vectors-*-of-*.parquet"))]
     models = {file.schema_arrow.metadata[b"model_hash"] for file in files}

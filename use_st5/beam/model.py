@@ -63,14 +63,15 @@ class ModelSource:
         if encoder.identity != self.model_hash:
             raise ValueError(
                 f"Expected the model {self.name} with the hash {self.model_hash[:12]} in "
-                f"{self.place}, as where the pipeline was built, found {encoder.identity[:12]} on "
-                "this worker. Install the same use_st5 there, and put the same model in its place."
+                f"{self.place}, as on the machine that started the pipeline, found "
+                f"{encoder.identity[:12]} on this worker. Install the same use_st5 and the same "
+                "model there."
             )
         return encoder
 
 
 def _local_folder(place: str) -> Path:
-    """The folder of a model, which is fetched once for a process where it lies elsewhere."""
+    """The local folder of a model; a remote one is copied once per process."""
     if "://" not in place:
         return model_folder(place)
     if place not in _copies:
@@ -79,11 +80,11 @@ def _local_folder(place: str) -> Path:
 
 
 def _fetched(url: str) -> Path:
-    """Copies a folder that is elsewhere into a temporary one, which stays while the process runs.
+    """Copies a remote folder into a temporary one, which stays while the process runs.
 
     Raises:
         FileNotFoundError: There are no files.
-        ValueError: A name leads out of the folder: nothing is copied then.
+        ValueError: A name points outside of the folder; then nothing is copied.
     """
     systems: Any = require("apache_beam.io.filesystems", "beam").FileSystems
     found = systems.match([f"{url}/**"])[0].metadata_list

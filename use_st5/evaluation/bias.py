@@ -110,7 +110,7 @@ def own_test(path: Path) -> EvaluationTask:
     task = word_task(read_weat(path), "word lists of one's own.", own=True)
     if task.name in {published.name for published in TASKS}:
         raise ValueError(
-            f"{path}: expected another name than {task.name}, which is that of a published test. "
+            f"{path}: expected a new name, received {task.name}, the name of a published test. "
             "Rename the file."
         )
     return task

@@ -73,7 +73,7 @@ class TransferSet:
         if empty := [part for part, samples in self.parts().items() if not samples]:
             raise ValueError(f"{self.name}: expected samples, received none for {empty}.")
         if self.dev is not None and self.test is None:
-            raise ValueError(f"{self.name}: expected test samples beside dev samples.")
+            raise ValueError(f"{self.name}: expected test samples too, received only dev samples.")
 
     def parts(self) -> dict[str, Sequence[TransferSample]]:
         """Those of "train", "dev" and "test" that there are."""

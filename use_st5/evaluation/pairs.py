@@ -447,7 +447,7 @@ def similarity_auc(similarities: Callable[[], np.ndarray], pairs: LabelledTexts)
     hits = pairs.labels == 1
     if hits.all() or not hits.any():
         raise ValueError(
-            "An AUC needs positive and other pairs; received "
+            "Expected positive and negative pairs for an AUC, received "
             f"{int(hits.sum())} and {int((~hits).sum())}."
         )
     return float(require("sklearn.metrics", "evaluation").roc_auc_score(hits, similarities()))

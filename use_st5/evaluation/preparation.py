@@ -205,13 +205,13 @@ def _read_member(archive: Path, member: str) -> bytes:
         _check_size(member, opened.getmember(member).size)
         stream = opened.extractfile(member)
         if stream is None:
-            raise ValueError(f"{archive}: expected {member} to be a file, it is none.")
+            raise ValueError(f"{archive}: expected {member} to be a file, found something else.")
         return stream.read()
 
 
 def _check_size(member: str, size: int) -> None:
     if size > _LARGEST:
-        raise ValueError(f"{member} has {size:,} bytes, at most {_LARGEST:,} were expected")
+        raise ValueError(f"{member}: expected at most {_LARGEST:,} bytes, found {size:,}")
 
 
 @contextmanager
@@ -525,9 +525,7 @@ def prepare(
         return [], left
     found = preparation.read(source)
     if not found:
-        raise FileNotFoundError(
-            f"{source}: expected {preparation.needs}; found none of them whole."
-        )
+        raise FileNotFoundError(f"{source}: expected {preparation.needs}; found no complete set.")
     written = []
     for place, files in found.items():
         folder = to / place

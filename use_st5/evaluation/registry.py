@@ -29,7 +29,9 @@ def all_tasks() -> dict[str, EvaluationTask]:
     tasks = [task for module in modules for task in module.TASKS]
     by_name = {task.name: task for task in tasks}
     if len(by_name) != len(tasks):
-        raise ValueError(f"Two tasks have one name: {[task.name for task in tasks]}")
+        raise ValueError(
+            f"Expected tasks with different names, received {[task.name for task in tasks]}."
+        )
     return by_name
 
 

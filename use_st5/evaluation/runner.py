@@ -126,8 +126,8 @@ def _store(cache: str | os.PathLike[str] | None, identity: str | None) -> Result
         return None
     if not identity:
         raise ValueError(
-            "A cache needs to know the model: expected `identity`, received none. Give a text that "
-            "changes with the model's weights, or no cache."
+            "identity: expected a text that changes with the model's weights, because results are "
+            "cached, received none. Give one, or leave the cache out."
         )
     return ResultStore(Path(cache), identity)
 
@@ -136,7 +136,7 @@ def _hashes(task: EvaluationTask, folder: DataFolder | None) -> dict[str, str]:
     """SHA-256 of each file that the task reads."""
     if folder is None:
         if task.sources or task.optional_sources:
-            raise ValueError(f"{task.title} needs data: expected a folder, received none.")
+            raise ValueError(f"{task.title}: expected a data folder, received none.")
         return {}
     return folder.hashes(task.used_sources(folder))
 

@@ -111,7 +111,7 @@ def read_semeval_sts(
     for subset, path in inputs.items():
         gold = path.with_name(path.name.replace(".input.", ".gs.", 1))
         if not gold.exists():
-            raise FileNotFoundError(f"{gold}: expected the scores of {path.name}.")
+            raise FileNotFoundError(f"{gold}: expected the scores of {path.name}, found no file.")
         subsets[subset] = list(_semeval_pairs(path, gold, unscored))
         if not subsets[subset]:
             raise ValueError(f"{path}: expected pairs that {gold.name} has scores of, found none.")
@@ -306,7 +306,7 @@ def evaluate_sts(
     if not isinstance(data, STSSet):
         data = STSSet("pairs", {"pairs": list(data)})
     if empty := [name for name, pairs in data.subsets.items() if len(pairs) < 2]:
-        raise ValueError(f"{data.name}: a correlation needs two pairs; too few in {empty}.")
+        raise ValueError(f"{data.name}: expected at least two pairs, found fewer in {empty}.")
     if not data.subsets:
         raise ValueError(f"{data.name}: expected pairs of sentences, received none.")
     similarities = [similarity_by_name(metric) for metric in metrics]

@@ -277,7 +277,7 @@ def family_of(model: keras.Model) -> Family:
         known = ", ".join(each.model_types[0].__name__ for each in families().values())
         raise TypeError(
             f"Expected an encoder of a known family ({known}), received a {type(model).__name__}. "
-            "use_st5.models.family.register makes another one known."
+            "use_st5.models.family.register adds a family."
         )
     return family
 

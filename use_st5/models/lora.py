@@ -106,7 +106,7 @@ class _Facts(msgspec.Struct):
 def _facts(path: Any, metadata: str | None) -> _Facts:
     if metadata is None:
         raise ValueError(
-            f"{os.fspath(path)}: expected adapters that use_st5 wrote, its metadata have no "
+            f"{os.fspath(path)}: expected adapters that use_st5 wrote, found metadata without "
             f"{METADATA!r}."
         )
     where = f"{os.fspath(path)}: metadata {METADATA}"
@@ -133,12 +133,14 @@ def _chosen(model: keras.Model, targets: Targets) -> dict[str, LoRADense]:
     missing = sorted({*targets} - {*roles})
     if not targets or missing:
         raise ValueError(
-            f"No layer of the model matches the targets {missing}. Expected names among those it "
-            f"has, {roles}; received {list(targets)}."
+            f"targets: expected names of layers, {roles}, received {list(targets)}; no layer "
+            f"has the names {missing}."
         )
     layers = {path: layer for path, layer in there.items() if _role(path) in targets}
     if adapted := [path for path, layer in layers.items() if layer.lora_enabled]:
-        raise ValueError(f"The model has adapters already, in {adapted[0]}; merge them first.")
+        raise ValueError(
+            f"Expected a model without adapters, found one in {adapted[0]}. Merge it first."
+        )
     return layers
 
 
@@ -189,6 +191,6 @@ def _check_tensors(
     if found != expected:
         names = [n for n in {**expected, **found} if found.get(n) != expected.get(n)]
         raise ValueError(
-            f"{os.fspath(path)}: its tensors do not fit its metadata and this model: {names[0]}: "
-            f"expected {expected.get(names[0])}, found {found.get(names[0])}; {len(names)} in all."
+            f"{os.fspath(path)}: expected {names[0]} with the shape {expected.get(names[0])}, "
+            f"found {found.get(names[0])}; {len(names)} tensors do not fit this model."
         )

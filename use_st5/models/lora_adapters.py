@@ -114,7 +114,7 @@ class LoRAAdapters:
 
     def _check_present(self) -> None:
         if not all(layer.lora_enabled for layer in self._layers.values()):
-            raise ValueError("Expected adapters in the model, these are merged into it already.")
+            raise ValueError("Expected adapters in the model, but they were already merged.")
 
 
 def forget_traces(model: Any) -> None:

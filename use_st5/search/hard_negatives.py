@@ -170,8 +170,8 @@ def _check_options(
         raise ValueError(f"per_pair: expected at least 1, received {per_pair}.")
     if rank_from < 1 or rank_to - rank_from + 1 < per_pair:
         raise ValueError(
-            f"rank_from, rank_to: expected ranks from 1 that hold {per_pair} negatives per pair, "
-            f"received {rank_from} to {rank_to}."
+            f"rank_from, rank_to: expected at least {per_pair} ranks (per_pair) from 1, received "
+            f"{rank_from} to {rank_to}."
         )
     if not 0 <= margin <= 2:
         raise ValueError(f"margin: expected a number in [0, 2], received {margin}.")

@@ -124,8 +124,8 @@ def check_replaceable(folder: Path) -> None:
     ours = {_RECORD, VECTORS, GRAPH, TEXTS, STARTS, HASHES, *_OLD}
     if _RECORD not in names or names - ours:
         raise FileExistsError(
-            f"Expected {folder} to hold an index that use_st5 wrote, and nothing else, or to be "
-            "empty: it would be replaced. Move that away, or choose another folder."
+            f"Expected {folder} to be empty or to contain only an index of use_st5, because it "
+            "would be replaced. Move the other files away, or choose another folder."
         )
 
 

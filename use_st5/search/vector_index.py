@@ -106,7 +106,7 @@ class VectorIndex:
         if kind not in get_args(Kind):
             raise ValueError(
                 f"kind: expected exact or hnsw, received {kind}. The kinds int8 and binary of "
-                "use_st5 0.2 are gone: build exact, or hnsw for very many texts."
+                "use_st5 0.2 were removed: use exact, or hnsw for many texts."
             )
         if kind == "hnsw":
             require("faiss", "search")
@@ -151,7 +151,10 @@ class VectorIndex:
             IndexError: The row does not exist.
         """
         if not self.has_texts:
-            raise ValueError(f"{self.folder} was built without texts. Build it with texts=….")
+            raise ValueError(
+                f"{self.folder}: expected an index with texts, found one without. Build it with "
+                "texts=…."
+            )
         if not 0 <= row < len(self):
             raise IndexError(f"Expected a row from 0 to {len(self) - 1}, received {row}.")
         return self._files.text(row)
@@ -175,10 +178,9 @@ class VectorIndex:
         """
         if encoder.identity != self.model_hash:
             raise ValueError(
-                f"{self.folder}: expected the model {self.model} with the hash "
-                f"{self.model_hash[:12]}, which made its vectors, received {encoder.name} with "
-                f"{encoder.identity[:12]}: their vectors cannot be compared. Give that model, or "
-                "build the index again with this one."
+                f"{self.folder}: expected its model, {self.model} with the hash "
+                f"{self.model_hash[:12]}, received {encoder.name} with {encoder.identity[:12]}. "
+                "Give the model of the index, or build the index again with this one."
             )
 
     def search(
@@ -247,7 +249,7 @@ def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -
         same = bool(np.all((cosine(own, found) >= _SAME) | zero))
     if not same:
         raise ValueError(
-            f"vectors: expected those that {encoder.name} gives to the texts, of which "
-            f"{len(places)} were encoded again, received others. Give the model and the texts that "
-            "the vectors were made with, in their order."
+            f"vectors: expected the vectors of {encoder.name} for these texts, received others "
+            f"(checked on {len(places)} texts). Give the model and the texts of these vectors, in "
+            "the same order."
         )

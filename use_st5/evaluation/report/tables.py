@@ -95,8 +95,8 @@ def evaluated_models(records: Sequence[EvaluationRecord]) -> list[Evaluated]:
     names = [model.name for model in models]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(
-            f"Expected a name of its own for each model, received {', '.join(repeated)} more than "
-            "once. `use-st5 report NAME=FILE` calls the model of a file by another name."
+            f"Expected a different name for each model, received {', '.join(repeated)} more than "
+            "once. `use-st5 report NAME=FILE` gives the model of a file another name."
         )
     return models
 
