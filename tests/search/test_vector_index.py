@@ -66,7 +66,7 @@ def test_all_rows_where_more_are_asked_for(tmp_path: Path) -> None:
 def test_another_model_is_refused(tmp_path: Path) -> None:
     index = build(tmp_path / "index")
     other = Hashed("other", "1" * 64)
-    with pytest.raises(ValueError, match="the model hashed with the hash 0{12}, .* other with 1"):
+    with pytest.raises(ValueError, match="its model, hashed with the hash 0{12}, .* other with 1"):
         index.search(other, ["a"])
     with pytest.raises(ValueError, match=r"expected \[queries, 20\] as hashed gives"):
         index.search_vectors(np.ones((1, 21)))
