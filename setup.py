@@ -40,7 +40,7 @@ EXTRAS = {
     "hub-models": ["huggingface_hub>=1.0", "kagglehub>=1.0"],
     "plots": ["matplotlib>=3.9"],
     # Classifiers and statistics, and the page that `use-st5 report` writes.
-    "evaluation": ["scikit-learn>=1.5", "jinja2>=3.1", "matplotlib>=3.9"],
+    "evaluation": ["scikit-learn>=1.5", "matplotlib>=3.9"],
     # Graphs of near vectors (`use-st5 index --kind hnsw`).
     "search": ["faiss-cpu>=1.9"],
     # The HTTP server (`use-st5 serve`).
@@ -140,7 +140,7 @@ setup(
     package_dir={"use_st5": "use_st5", "use_st5.saved_models": "saved_models"},
     package_data={
         "use_st5.saved_models": model_files(),
-        "": ["*.json", "*.html.jinja", "py.typed"],
+        "": ["*.json", "py.typed"],
         "use_st5.tokenizers": ["vocabularies/*"],
     },
     install_requires=[

@@ -19,7 +19,6 @@ OPTIONAL = (
     "gensim",
     "hypothesis",
     "jax",
-    "jinja2",
     "keras_tuner",
     "matplotlib",
     "msgpack",

@@ -80,7 +80,7 @@ def test_a_good_environment_has_nothing_wrong() -> None:
     assert found["tensorflow-text"].status is Status.OK
     assert found["matplotlib"].status is Status.ABSENT
     assert found["matplotlib"].remedy == install_line("plots")
-    assert found["jinja2"].remedy == install_line("evaluation")
+    assert found["scikit-learn"].remedy == install_line("evaluation")
 
 
 @pytest.mark.parametrize(

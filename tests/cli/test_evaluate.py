@@ -494,7 +494,7 @@ def test_list_in_a_fresh_process_imports_no_tensorflow(fresh_python: Callable) -
         "result = CliRunner().invoke(app, ['evaluate', '--list'])\n"
         "assert result.exit_code == 0, result.output\n"
         "assert 'sts12' in result.stdout\n"
-        "heavy = {'tensorflow', 'keras', 'sklearn', 'matplotlib', 'torch', 'jinja2'}\n"
+        "heavy = {'tensorflow', 'keras', 'sklearn', 'matplotlib', 'torch'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     assert ast.literal_eval(fresh_python("-c", code)) == []

@@ -54,7 +54,6 @@ def test_names_and_files_that_hold_an_equals_sign(use: Callable, written: list) 
 
 def test_a_real_page(use: Callable, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    pytest.importorskip("jinja2")
     result = use("report", "old=a.json", "b.json", "--out", "page")
     assert result.exit_code == 0, result.stderr
     for line in result.stdout.splitlines():

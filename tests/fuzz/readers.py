@@ -366,7 +366,9 @@ def _records() -> dict[str, Reader]:
         "evaluation_record": Reader(
             lambda f: record.write(f / "r.json"), lambda f: EvaluationRecord.read(f / "r.json")
         ),
-        "report": Reader(lambda f: record.write(f / "r.json"), _report, share=0.2, needs="jinja2"),
+        "report": Reader(
+            lambda f: record.write(f / "r.json"), _report, share=0.2, needs="matplotlib"
+        ),
         "result_store": Reader(make_results, read_results),
         "embedding_store": Reader(_make_store, _read_store),
         "embedding_job": Reader(_make_job, _read_job),
@@ -390,8 +392,9 @@ def _index(kind: str, **options: Any) -> Reader:
 
 
 def _report(folder: Path) -> None:
-    from use_st5.evaluation.record import EvaluationRecord
     from use_st5.evaluation.report.sections import report_sections
+
+    from use_st5.evaluation.record import EvaluationRecord
     from use_st5.evaluation.report.tables import evaluated_models
 
     report_sections(evaluated_models([EvaluationRecord.read(folder / "r.json")]))

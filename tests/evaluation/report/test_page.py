@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import base64
-import io
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,11 +13,11 @@ from tests.evaluation.report.records import entry, record
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.report import markdown_tables, write_report
 from use_st5.evaluation.report.page import html_page
-from use_st5.evaluation.report.tables import evaluated_models
+from use_st5.evaluation.report.tables import report_sections
 
 
 def rendered(*records: EvaluationRecord) -> str:
-    return html_page(evaluated_models(records), [], {})
+    return html_page(records, report_sections(records), {})
 
 
 def test_texts_of_a_record_are_escaped_wherever_they_stand() -> None:
@@ -39,7 +37,7 @@ def test_addresses_are_links_and_the_rest_is_text() -> None:
     text = rendered(record("a", {}, {"cr": why}))
     assert '<a href="https://x.org/a?b=1&amp;c=2">https://x.org/a?b=1&amp;c=2</a>, or (' in text
     assert '<a href="http://y.org/z">http://y.org/z</a>). No javascript' in text
-    assert text.count("<a href") == 2 + text.count('<a href="#')
+    assert text.count('<a href="http') == 2
 
 
 def test_one_reason_for_several_tasks_and_models_is_told_once() -> None:
@@ -52,19 +50,18 @@ def test_one_reason_for_several_tasks_and_models_is_told_once() -> None:
     assert "Not measured" not in rendered(record("a", {}))
 
 
-def test_each_data_file_stands_once_with_the_models_measured_on_it() -> None:
+def test_the_data_files_of_each_model_are_listed_once() -> None:
     task = entry("sts", "STS12", {"spearman_all": 0.5}) | {"data": {"sts12.txt": "aa"}}
     other = task | {"data": {"sts12.txt": "bb"}}
     text = rendered(record("a", {"x": task, "y": task}), record("b", {"x": other}))
-    assert text.count(">sts12.txt</th>") == 2
-    assert '>aa</td><td class="left">a</td>' in text
-    assert '>bb</td><td class="left">b</td>' in text
+    assert text.count("<li>sts12.txt: <code>aa</code></li>") == 1
+    assert text.count("<li>sts12.txt: <code>bb</code></li>") == 1
 
 
 VOID = {"meta", "img", "source", "link", "br", "input", "hr"}
 
 
-PLOTS = ["sts_dice", "sts_sources", "tatoeba", "geometry", "weat", "seat"]
+PLOTS = ["sts_dice", "sts_sources", "geometry", "weat", "seat"]
 
 
 class Page(HTMLParser):
@@ -126,7 +123,7 @@ def test_every_part_is_there(page: Page) -> None:
     found = {attrs["id"] for tag, attrs in page.tags if tag == "h2"}
     assert found == {
         "overview", "sts", "senteval", "probing", "sentglue", "pairs", "tatoeba",
-        "bucc", "multilingual_sts", "geometry", "bias", "every-score", "repeat",
+        "bucc", "multilingual_sts", "geometry", "weat", "seat", "every-score", "repeat",
     }  # fmt: skip
 
 
@@ -140,7 +137,7 @@ def test_scores_stand_in_the_tables(page: Page, full_records: list[EvaluationRec
     rows = [row for row in page.rows if row[0].endswith("use_dan_en")]
     assert any(f"{score * 100:.2f}" in row for row in rows)
     effect = full_records[1].tasks["weat6"]["scores"]["effect_size"]
-    (row,) = [row for row in page.rows if row[0].startswith("WEAT6Male names")]
+    (row,) = [row for row in page.rows if row[0].startswith("WEAT6 (Male names")]
     assert row[2].startswith(f"{effect:.2f}".replace("-", "−"))
 
 
@@ -162,19 +159,7 @@ def test_plots_are_files_and_pictures_of_something(page: Page, full_report: Path
         assert 10 < pixels.std() < 120
     images = [attrs for tag, attrs in page.tags if tag == "img"]
     assert len(images) == len(PLOTS)
-    assert all(len(attrs["alt"]) > 40 for attrs in images)
-
-
-def test_dark_screens_get_dark_pictures(page: Page) -> None:
-    def brightness(address: str) -> float:
-        png = base64.b64decode(address.removeprefix("data:image/png;base64,"))
-        with Image.open(io.BytesIO(png)) as image:
-            return float(np.asarray(image.convert("L")).mean())
-
-    dark = next(attrs for tag, attrs in page.tags if tag == "source")
-    light = next(attrs for tag, attrs in page.tags if tag == "img")
-    assert dark["media"] == "screen and (prefers-color-scheme: dark)"
-    assert brightness(dark["srcset"]) < 80 < 200 < brightness(light["src"])
+    assert all(len(attrs["alt"]) > 20 for attrs in images)
 
 
 def test_gaps_are_named_and_never_zero(tmp_path: Path) -> None:
@@ -204,7 +189,7 @@ def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
 def test_groups_of_later_versions_are_shown(tmp_path: Path) -> None:
     model = record("a", {"new": entry("clustering", "Clusters", {"v_measure": 0.4321})})
     page = written(tmp_path, model)
-    assert ["a", "0.43"] in [[row[0][-1], *row[1:]] for row in page.rows]
+    assert ["a", "0.43"] in page.rows
     assert "Clusters" in page.text
 
 

@@ -6,72 +6,38 @@ from typing import Any
 import pytest
 
 from tests.evaluation.report.records import entry, record
+from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.registry import all_tasks, groups
+from use_st5.evaluation.report import tables
+from use_st5.evaluation.report.plots import score_of
 from use_st5.evaluation.report.tables import (
     MISSING,
     UNDEFINED,
     Cell,
-    Evaluated,
     Table,
     cautions,
+    check_names,
     describe,
-    evaluated_models,
     mark_best,
     number,
-    probability,
-    protocol_notes,
+    report_sections,
     score_cell,
-    score_table,
-    tasks_of,
 )
 
 
 def test_a_score_is_a_number_or_undefined_or_missing() -> None:
-    (model,) = evaluated_models(
-        [record("a", {"mr": entry("senteval", "MR", {"accuracy": 0.8, "f1": None})})]
-    )
-    assert model.score("mr") == 0.8
-    assert math.isnan(model.score("mr", "f1"))
-    assert model.score("mr", "auc") is None
-    assert model.score("cr") is None
+    model = record("a", {"mr": entry("senteval", "MR", {"accuracy": 0.8, "f1": None})})
+    assert score_of(model, "mr") == 0.8
+    assert math.isnan(score_of(model, "mr", "f1"))
+    assert score_of(model, "mr", "auc") is None
+    assert score_of(model, "cr") is None
 
 
-def test_a_mean_needs_every_task() -> None:
-    tasks = {
-        name: entry("senteval", name, {"accuracy": value})
-        for name, value in (("mr", 0.8), ("cr", 0.6), ("trec", None))
-    }
-    (model,) = evaluated_models([record("a", tasks)])
-    assert model.mean(["mr", "cr"]) == pytest.approx(0.7)
-    assert model.mean(["mr", "subj"]) is None
-    assert math.isnan(model.mean(["mr", "trec"]))
-    assert model.mean([]) is None
-
-
-def test_tasks_of_a_group_are_those_of_all_models_in_order() -> None:
-    models = evaluated_models(
-        [
-            record("a", {"mr": entry("senteval", "MR", {"accuracy": 0.8})}),
-            record(
-                "b",
-                {
-                    "cr": entry("senteval", "CR", {"accuracy": 0.8}),
-                    "sts12": entry("sts", "STS12", {"spearman_all": 0.8}),
-                    "mr": entry("senteval", "MR", {"accuracy": 0.7}),
-                },
-            ),
-        ]
-    )
-    assert [*tasks_of(models, "senteval")] == ["mr", "cr"]
-
-
-def test_no_records_are_an_error() -> None:
+def test_each_model_has_a_name_of_its_own() -> None:
     with pytest.raises(ValueError, match="one model or more, received none"):
-        evaluated_models([])
-
-
-def test_two_models_of_one_name_are_an_error() -> None:
+        check_names([])
     with pytest.raises(ValueError, match=r"received a b more than once\. "):
-        evaluated_models([record("a b", {}), record("c", {}), record("a\n b", {})])
+        check_names([record("a b", {}), record("c", {}), record("a\n b", {})])
 
 
 @pytest.mark.parametrize(
@@ -94,34 +60,14 @@ def test_scores_are_shown_in_their_unit(value: float | None, statistic: str, tex
     assert score_cell(value, statistic).text == text
 
 
-def test_missing_and_undefined_are_no_zero_and_differ() -> None:
-    missing, undefined = score_cell(None, "accuracy"), score_cell(math.nan, "accuracy")
-    assert (missing.state, undefined.state) == ("missing", "undefined")
-    assert missing.value is None
-    assert undefined.value is None
-    assert score_cell(0.0, "accuracy").state == "value"
-
-
 def test_the_aggregation_is_named() -> None:
     assert describe("spearman_all").startswith("Spearman correlation × 100, aggregation “all”")
     assert "weighted" in describe("pearson_wmean")
     assert "angular" in describe("pearson_angular_all")
     assert "“all”" in describe("pearson_angular_all")
-    assert describe("f1_dev") == "F1 × 100 on the development gold that chose its threshold"
+    assert describe("f1_dev") == "F1 × 100 on the validation data that chose its threshold"
     assert describe("accuracy") == "accuracy × 100"
     assert describe("effect_size") == "effect size"
-
-
-@pytest.mark.parametrize(
-    ("p", "text"),
-    [(0.0345, "p = 0.035"), (1e-7, "p < 0.001"), (1.0, "p = 1.000"), (None, "")],
-)
-def test_p_can_be_read(p: float | None, text: str) -> None:
-    assert probability(p) == text
-
-
-def test_an_undefined_p_says_so() -> None:
-    assert probability(math.nan) == "p undefined"
 
 
 def marked(values: list[float | None], *, higher: bool = True) -> list[bool]:
@@ -134,10 +80,7 @@ def test_the_best_is_marked_and_all_that_look_like_it() -> None:
     assert marked([0.5, 0.7, None]) == [False, True, False]
     assert marked([0.5, 0.7, math.nan], higher=False) == [True, False, False]
     assert marked([0.70001, 0.70004, 0.6]) == [True, True, False]
-
-
-def test_one_number_alone_is_not_the_best() -> None:
-    assert marked([0.5, None]) == [False, False]
+    assert marked([0.5, None]) == [False, False], "one alone is not the best"
     assert mark_best([Cell("512"), Cell("384")]) == [Cell("512"), Cell("384")]
 
 
@@ -146,111 +89,218 @@ def test_numbers_have_a_true_minus_and_no_minus_before_zero() -> None:
     assert number(-1.0, 1) == "−1.0"
 
 
-ORDER: dict[str, Any] = {"order": ("b", "a"), "average": ("b", "a")}
-
-
-def models(*scores: dict[str, float | None], **changes: Any) -> list[Evaluated]:
-    """A model per argument, each task named as its score; changes go to the last model."""
+def models(*scores: dict[str, float | None], **changes: Any) -> list[EvaluationRecord]:
+    """A model per argument, with tasks of BUCC; changes go to the tasks of the last model."""
     records = [
         record(
             f"model {number}",
-            {name: entry("g", name.upper(), {"accuracy": value}) for name, value in given.items()},
+            {
+                f"bucc_{name}-en": entry("bucc", name, {"accuracy": value})
+                for name, value in given.items()
+            },
         )
         for number, given in enumerate(scores)
     ]
     for task in records[-1].tasks.values():
         task.update(changes)
-    return evaluated_models(records)
+    return records
+
+
+def the_table(records: list[EvaluationRecord], group: str = "bucc") -> Table:
+    (section,) = (each for each in report_sections(records) if each.name == group)
+    return section.tables[0]
 
 
 def texts(table: Table) -> list[list[str]]:
-    return [[cell.text for cell in row.cells] for row in table.rows]
+    return [[cell.text for cell in cells] for _, cells in table.rows]
 
 
 def bold(table: Table) -> list[list[bool]]:
-    return [[cell.best for cell in row.cells] for row in table.rows]
+    return [[cell.best for cell in cells] for _, cells in table.rows]
+
+
+ALL = {"fr": 0.5, "xx": 0.1, "de": 0.7, "zh": 0.5, "ru": 0.3}
 
 
 def test_columns_are_in_the_order_of_the_paper_then_the_mean_then_others() -> None:
-    table = score_table(models({"a": 0.5, "c": 0.1, "b": 0.7}), "g", **ORDER)
-    assert [column.title for column in table.columns] == ["B", "A", "Avg.", "C"]
-    assert texts(table) == [["70.00", "50.00", "60.00", "10.00"]]
+    table = the_table(models(ALL))
+    assert table.heads == ("de", "fr", "ru", "zh", "Avg.", "xx")
+    assert texts(table) == [["70.00", "50.00", "30.00", "50.00", "50.00", "10.00"]]
 
 
 def test_each_best_is_marked_and_gaps_stay_gaps() -> None:
-    table = score_table(
-        models({"a": 0.5, "b": 0.7}, {"a": 0.6}, {"a": None, "b": 0.7}), "g", **ORDER
-    )
-    assert texts(table) == [
-        ["70.00", "50.00", "60.00"],
-        ["–", "60.00", "–"],
-        ["70.00", "undefined", "undefined"],
+    table = the_table(models(ALL, {"fr": 0.6}, {**ALL, "fr": None}))
+    assert [row[:2] for row in texts(table)] == [
+        ["70.00", "50.00"],
+        ["–", "60.00"],
+        ["70.00", "undefined"],
     ]
-    assert bold(table) == [[True, False, False], [False, True, False], [True, False, False]]
+    assert [row[4] for row in texts(table)] == ["50.00", "–", "undefined"]
+    assert [row[1] for row in bold(table)] == [False, True, False]
+    assert [row[0] for row in bold(table)] == [True, False, True]
 
 
 def test_no_mean_where_no_model_has_one_of_its_tasks() -> None:
-    table = score_table(models({"a": 0.5}), "g", **ORDER)
-    assert [column.title for column in table.columns] == ["A"]
-
-
-def test_no_table_without_tasks() -> None:
-    assert score_table(models({"a": 0.5}), "other") is None
+    assert the_table(models({"de": 0.5})).heads == ("de",)
 
 
 def test_the_caption_names_each_statistic_with_its_tasks() -> None:
     tasks = {
-        "x": entry("g", "CoLA", {"matthews": 0.5}),
-        "y": entry("g", "MRPC", {"accuracy": 0.5}),
-        "z": entry("g", "QQP", {"accuracy": 0.5}),
+        "x": entry("sentglue", "CoLA", {"matthews": 0.5}),
+        "y": entry("sentglue", "MRPC", {"accuracy": 0.5}),
+        "z": entry("sentglue", "QQP", {"accuracy": 0.5}),
     }
-    table = score_table(evaluated_models([record("m", tasks)]), "g")
+    table = the_table([record("m", tasks)], "sentglue")
     assert table.caption == "CoLA: Matthews correlation × 100. MRPC, QQP: accuracy × 100."
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"protocol": "Another"}, "A: the models were measured by different protocols."),
-        ({"options": {"k": 5}}, "A: the models were measured by different protocols."),
-        ({"data": {"a": "00"}}, "A: the models were measured on different data files."),
+        ({"protocol": "Another"}, "de: the models were measured by different protocols."),
+        ({"options": {"k": 5}}, "de: the models were measured by different protocols."),
+        ({"data": {"a": "00"}}, "de: the models were measured on different data files."),
     ],
 )
 def test_what_cannot_be_compared_is_said_and_not_marked(
     change: dict[str, Any], message: str
 ) -> None:
-    given = models({"a": 0.5}, {"a": 0.6}, **change)
-    table = score_table(given, "g")
+    given = models({"de": 0.5}, {"de": 0.6}, **change)
+    table = the_table(given)
     assert table.cautions == (message,)
     assert bold(table) == [[False], [False]]
-    assert cautions(given[:1], ["a"]) == ()
+    assert cautions(given[:1], ["bucc_de-en"]) == ()
 
 
 def test_paths_of_the_data_may_differ() -> None:
-    given = models({"a": 0.5}, {"a": 0.6})
-    digest = next(iter(given[0].task("a")["data"].values()))
-    given[1].task("a")["data"] = {"elsewhere/a.txt": digest}
-    assert cautions(given, ["a"]) == ()
+    given = models({"de": 0.5}, {"de": 0.6})
+    digest = next(iter(given[0].tasks["bucc_de-en"]["data"].values()))
+    given[1].tasks["bucc_de-en"]["data"] = {"remote/a.txt": digest}
+    assert cautions(given, ["bucc_de-en"]) == ()
 
 
 def test_one_note_for_tasks_of_one_protocol_with_the_options() -> None:
     tasks = {
-        "x": entry("g", "X", {"f1": 0.5}, protocol="by cosine"),
-        "y": entry("g", "Y", {"f1": 0.5}, protocol="by cosine"),
-        "z": entry("g", "Z", {"f1": 0.5}, protocol="by cosine.") | {"options": {"k": 4}},
+        "x": entry("pairs", "X", {"auc": 0.5}, protocol="by cosine"),
+        "y": entry("pairs", "Y", {"auc": 0.5}, protocol="by cosine"),
+        "z": entry("pairs", "Z", {"auc": 0.5}, protocol="by cosine.") | {"options": {"k": 4}},
     }
-    assert protocol_notes(tasks) == [("X, Y", "By cosine."), ("Z", "By cosine. Options: k = 4.")]
+    notes = the_table([record("m", tasks)], "pairs").notes
+    assert notes == ("X, Y: By cosine.", "Z: By cosine. Options: k = 4.")
 
 
-def test_a_group_can_show_another_score_than_the_main_one() -> None:
+def test_the_sts_benchmark_is_shown_as_in_the_paper_of_use() -> None:
     scores = {"spearman_all": 0.7, "pearson_angular_all": 0.8}
-    tasks = {"stsb": entry("sts", "STS-B", scores)}
-    tasks["sickr"] = entry("sts", "SICK-R", scores)
-    table = score_table(
-        evaluated_models([record("m", tasks)]),
-        "sts",
-        order=("stsb",),
-        only=True,
-        score="pearson_angular_all",
+    tasks = {name: entry("sts", name, scores) for name in ("stsb", "sickr")}
+    section = report_sections([record("m", tasks)])[1]
+    assert [each.heads for each in section.tables] == [("stsb", "sickr"), ("stsb",)]
+    assert texts(section.tables[1]) == [["80.00"]]
+
+
+def test_means_are_over_what_every_model_has() -> None:
+    one = {
+        name: entry("sts", name, {"spearman_all": x})
+        for name, x in (("sts12", 0.5), ("sts13", 0.7), ("stsb", 0.1))
+    }
+    two = {
+        name: entry("sts", name, {"spearman_all": x})
+        for name, x in (("sts12", 0.6), ("sts13", 0.9), ("mr", 0.8))
+    }
+    table = the_table([record("a", one), record("b", two)], "overview")
+    assert table.heads == ("Dimension", "Tasks", "Semantic textual similarity, 2 of 7")
+    assert texts(table) == [["512", "3", "60.00"], ["512", "3", "75.00"]]
+    assert [row[2] for row in bold(table)] == [False, True]
+    unknown = record("c", {})
+    unknown.model["dimension"] = None
+    assert texts(the_table([record("a", one), unknown], "overview"))[1] == ["–", "0"]
+
+
+def test_sections_are_in_a_fixed_order_and_unknown_groups_last() -> None:
+    tasks = {
+        "new": entry("clustering", "Clusters", {"v_measure": 0.4}),
+        "geometry": entry("geometry", "Geometry", {"uniformity": -2.0}),
+        "trec": entry("senteval", "TREC", {"accuracy": 0.9}),
+        "sts12": entry("sts", "STS12", {"spearman_all": 0.5}),
+    }
+    names = [section.name for section in report_sections([record("a", tasks)])]
+    assert names == ["overview", "sts", "senteval", "geometry", "clustering", "every-score"]
+
+
+def test_every_score_of_every_model_is_listed() -> None:
+    given = [
+        record("a", {"mr": entry("senteval", "MR", {"accuracy": 0.5, "f1": 0.6})}),
+        record("b", {"mr": entry("senteval", "MR", {"accuracy": 0.7, "auc": None})}),
+    ]
+    assert {
+        name: [c.text for c in cells] for name, cells in the_table(given, "every-score").rows
+    } == {
+        "MR: accuracy × 100": ["50.00", "70.00"],
+        "MR: F1 × 100": ["60.00", "–"],
+        "MR: area under the ROC curve × 100": ["–", "undefined"],
+    }
+
+
+def test_effects_stand_with_interval_and_p() -> None:
+    scores = {
+        "effect_size": 1.381,
+        "p_value": 1e-5,
+        "effect_size_low": -0.204,
+        "effect_size_high": 1.5,
+    }
+    names = ["Flowers", "Insects", "Pleasant", "Unpleasant"]
+    first = {"weat1": entry("weat", "WEAT1", scores, categories=names)}
+    second = {"weat1": entry("weat", "WEAT1", {"effect_size": 0.5, "p_value": 0.0345})}
+    third = {"weat1": entry("weat", "WEAT1", {"effect_size": 0.5, "p_value": None})}
+    given = [record("a", first), record("b", {}), record("c", second), record("d", third)]
+    table = the_table(given, "weat")
+    assert table.heads == ("a", "b", "c", "d")
+    ((name, cells),) = table.rows
+    assert name == "WEAT1 (Flowers / Insects × Pleasant / Unpleasant)"
+    assert [cell.text for cell in cells] == [
+        "1.38 (−0.20 to 1.50; p < 0.001)",
+        "–",
+        "0.50 (p = 0.035)",
+        "0.50 (p undefined)",
+    ]
+
+
+def test_of_alignment_and_uniformity_less_is_better() -> None:
+    given = [
+        record(
+            name, {"geometry": entry("geometry", "G", {"uniformity": u, "alignment_above_4": a})}
+        )
+        for name, u, a in (("a", -2.0, 0.3), ("b", -1.0, 0.2), ("c", None, 0.4))
+    ]
+    table = the_table(given, "geometry")
+    assert table.heads == ("uniformity", "alignment above 4")
+    assert texts(table)[2] == ["undefined", "0.400"]
+    assert bold(table) == [[True, False], [False, True], [False, False]]
+
+
+def test_languages_are_sorted_by_their_mean() -> None:
+    def tatoeba(**accuracies: float | None) -> dict[str, Any]:
+        languages = {
+            code: {"name": code.upper(), "pairs": 10, "to_english": x, "from_english": x}
+            for code, x in accuracies.items()
+        }
+        return {"tatoeba": entry("tatoeba", "T", {"accuracy_36": 0.5}, languages=languages)}
+
+    given = [record("a", tatoeba(de=0.5, fr=0.9)), record("b", tatoeba(fr=None))]
+    (section,) = (each for each in report_sections(given) if each.name == "tatoeba")
+    by_language = section.tables[1]
+    assert by_language.heads == (
+        "a, to English",
+        "b, to English",
+        "a, from English",
+        "b, from English",
     )
-    assert texts(table) == [["80.00"]]
+    assert [(name, [c.text for c in cells]) for name, cells in by_language.rows] == [
+        ("FR (fr)", ["90.00", "undefined"] * 2),
+        ("DE (de)", ["50.00", "–"] * 2),
+    ]
+
+
+def test_every_group_has_a_title_and_no_place_waits_for_an_unknown_task() -> None:
+    assert {*tables._GROUPS} == {*groups()}
+    averaged = {name for group in tables._GROUPS.values() for name in group.average}
+    assert averaged <= {*all_tasks()}

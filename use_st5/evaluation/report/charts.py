@@ -15,17 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Figure  # for the modules that draw
 
-# Matplotlib's marker and the character that looks like it.
-_MARKERS = (("o", "●"), ("s", "■"), ("^", "▲"), ("D", "◆"), ("v", "▼"), ("P", "✚"), ("X", "✖"))
-# After so many models the colours come again, then with a pattern in their bars.
+# Matplotlib's markers.
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# After so many models the colours come again.
 COLOURS = 7
-_HATCHES = ("", "////", "....", "xxxx")
-_DASHES = ("-", "--", ":", "-.")
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of the page and of the plots, for light or for dark screens.
+    """Colours of the plots.
 
     Attributes:
         ink: Text.
@@ -34,7 +32,7 @@ class Theme:
         page: The background.
         models: The models' colours: Okabe and Ito's palette ("Color Universal Design", 2008), told
             apart with every common kind of colour vision, without its yellow, which vanishes on
-            white; brightened where the page is dark.
+            white.
     """
 
     ink: str
@@ -55,33 +53,11 @@ LIGHT = Theme(
     page="#ffffff",
     models=("#0072b2", "#d55e00", "#009e73", "#b8579a", "#c98500", "#3a9fdc", "#444b54"),
 )
-DARK = Theme(
-    ink="#e6edf3",
-    muted="#9aa4af",
-    line="#353c45",
-    page="#14181d",
-    models=("#4da3e0", "#f0803c", "#2dbe94", "#e09ac4", "#f2b632", "#9fd6f5", "#c3cad2"),
-)
 
 
 def marker(position: int) -> str:
     """Matplotlib's marker of the model at a position."""
-    return _MARKERS[_place(position)][0]
-
-
-def glyph(position: int) -> str:
-    """The character like the marker of the model at a position."""
-    return _MARKERS[_place(position)][1]
-
-
-def hatch(position: int) -> str:
-    """The pattern in the bars of the model at a position."""
-    return _HATCHES[position // COLOURS % len(_HATCHES)]
-
-
-def dashes(position: int) -> str:
-    """Matplotlib's style of the line of the model at a position."""
-    return _DASHES[position // COLOURS % len(_DASHES)]
+    return _MARKERS[_place(position)]
 
 
 def _place(position: int) -> int:
@@ -122,7 +98,7 @@ def bars(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Ax
         offsets = [index - 0.4 + height * (place + 0.5) for index in range(len(labels))]
         handles.append(axes.barh(
             offsets, one.x, height * 0.9, label=plain(one.label, _LEGEND_CHARACTERS),
-            color=theme.colour(one.model), hatch=hatch(one.model), edgecolor=theme.page,
+            color=theme.colour(one.model), edgecolor=theme.page,
             linewidth=0,
         ))  # fmt: skip
         for offset, ends in zip(offsets, one.spread, strict=False):
@@ -182,7 +158,7 @@ def lines(theme: Theme, series: Sequence[Series], axis: Axis, ticks: dict[float,
     handles = []
     for one in series:
         style = {"markersize": 5.5, "linewidth": 1.6, **one.style(theme)}
-        handles += axes.plot(one.x, one.y, linestyle=dashes(one.model), **style)
+        handles += axes.plot(one.x, one.y, linestyle="-", **style)
         for x, ends in zip(one.x, one.spread, strict=False):
             axes.plot((x, x), ends, color=one.style(theme)["color"], linewidth=1)
     axes.set_xticks(list(ticks), list(ticks.values()))

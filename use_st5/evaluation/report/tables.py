@@ -1,22 +1,113 @@
-"""The tables of a report: cells with numbers, and a row per model with a column per task."""
+"""The sections of a report: tables of the scores of evaluated models, and plots."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.report.plots import (
+    Plot,
+    bias_plot,
+    categories,
+    dice_plot,
+    geometry_plot,
+    score_of,
+    source_plot,
+)
 
-Task = dict[str, Any]
+Records = Sequence[EvaluationRecord]
+Tasks = dict[str, dict[str, Any]]
 
-# Never a 0, never an empty cell: a score that is not there and one that has no value differ.
-MISSING = "–"
-UNDEFINED = "undefined"
+# A score that is not there and a score that has no value differ.
+MISSING, UNDEFINED = "–", "undefined"
 
+# The tasks of the papers' tables in their order; the papers print the mean of them.
+_STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+_TRANSFER = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+_PROBING = tuple(
+    f"probing_{name}"
+    for name in (
+        *("length", "word_content", "depth", "top_constituents", "bigram_shift", "tense"),
+        *("subject_number", "object_number", "odd_man_out", "coordination_inversion"),
+    )
+)
+_BUCC = tuple(f"bucc_{language}-en" for language in ("de", "fr", "ru", "zh"))
+_XSTS = ("xsts_ar-ar", "xsts_ar-en", "xsts_es-es", "xsts_es-en", "xsts_tr-en")
+
+
+class _Group(NamedTuple):
+    """A group of tasks: its title, what its scores say, and the tasks that the papers average."""
+
+    title: str
+    lead: str
+    average: tuple[str, ...] = ()
+
+
+_GROUPS = {
+    "sts": _Group(
+        "Semantic textual similarity",
+        "How well the similarity of two embeddings follows the one that people see. Correlations "
+        "of different aggregations cannot be compared; each table names its own.",
+        _STS,
+    ),
+    "senteval": _Group(
+        "Transfer (SentEval)",
+        "How well a small classifier on the frozen embeddings does a task that the encoder was not "
+        "trained for.",
+        _TRANSFER,
+    ),
+    "senteval_sklearn": _Group(
+        "Transfer (SentEval, scikit-learn)",
+        "The same with scikit-learn's classifier.",
+        tuple(f"{name}_sklearn" for name in _TRANSFER),
+    ),
+    "probing": _Group(
+        "Probing (SentEval)", "Which properties of a sentence its embedding contains.", _PROBING
+    ),
+    "probing_mlp": _Group(
+        "Probing (SentEval, one hidden layer)",
+        "The same with a classifier that has a hidden layer.",
+        tuple(f"{name}_mlp" for name in _PROBING),
+    ),
+    "sentglue": _Group("SentGLUE", "GLUE's tasks with a classifier on the frozen embeddings."),
+    "pairs": _Group(
+        "Pair classification",
+        "How well the similarity of two embeddings tells related pairs from others.",
+    ),
+    "tatoeba": _Group(
+        "Finding translations (Tatoeba)",
+        "How often the nearest sentence of the other language is the translation.",
+    ),
+    "bucc": _Group(
+        "Mining translations (BUCC)",
+        "How many of the translations in two texts are found, and how many of the found are "
+        "translations.",
+        _BUCC,
+    ),
+    "multilingual_sts": _Group(
+        "Similarity in other languages",
+        "Semantic textual similarity within and across languages.",
+        _XSTS,
+    ),
+    "geometry": _Group(
+        "Alignment and uniformity",
+        "Alignment is the mean squared distance of pairs that mean the same; uniformity says how "
+        "evenly all sentences spread over the sphere (Wang and Isola, 2020). Less is better.",
+    ),
+    "weat": _Group(
+        "Associations of words (WEAT)",
+        "The effect size d says how much nearer the first targets are to the first attributes than "
+        "the second targets are, in standard deviations; p is one-sided. A high p does not show "
+        "that an encoder is free of bias: the test finds associations, it cannot rule them out.",
+    ),
+    "seat": _Group(
+        "Associations of words in sentences (SEAT)", "The same with words in short sentences."
+    ),
+}
 _STATISTICS = {
     "spearman": "Spearman correlation",
     "pearson": "Pearson correlation",
@@ -34,146 +125,117 @@ _AGGREGATIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """One model of a report.
+class Cell(NamedTuple):
+    """A cell: its text, its number for comparisons (None: none), and whether it is the best."""
+
+    text: str
+    value: float | None = None
+    best: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of a report.
 
     Attributes:
-        record: What was measured.
-        position: Its place in the report, from 0; chooses its colour and its marker everywhere.
+        caption: What the numbers are, with their unit and aggregation.
+        corner: The heading of the column of `rows`' names.
+        heads: The headings of the other columns.
+        rows: Name and cells of each row.
+        notes: Protocols, each with the tasks that have it.
+        cautions: Why numbers of one column cannot be compared.
+        title: Where a section has several tables.
+        long: Whether Markdown leaves it out and the page folds it.
     """
 
-    record: EvaluationRecord
-    position: int
-
-    @property
-    def name(self) -> str:
-        """The model's name on one line."""
-        return one_line(self.record.model["name"])
-
-    def task(self, name: str) -> Task | None:
-        """What was found by a task; None where it was not run."""
-        return self.record.tasks.get(name)
-
-    def score(self, task: str, name: str | None = None) -> float | None:
-        """One score in its natural unit.
-
-        Args:
-            task: Name of the task.
-            name: Name of the score; by default the task's main one.
-
-        Returns:
-            NaN where it is undefined, None where it was not measured.
-        """
-        found = self.task(task)
-        if found is None:
-            return None
-        key = name or found["main"]
-        if key not in found["scores"]:
-            return None
-        value = found["scores"][key]
-        return math.nan if value is None else float(value)
-
-    def mean(self, tasks: Iterable[str]) -> float | None:
-        """Mean of the main scores; None where one was not measured, NaN where one is undefined."""
-        scores = [self.score(task) for task in tasks]
-        measured = [score for score in scores if score is not None]
-        if not scores or len(measured) < len(scores):
-            return None
-        return sum(measured) / len(measured)
+    caption: str
+    corner: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    notes: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    title: str = ""
+    long: bool = False
 
 
-def evaluated_models(records: Sequence[EvaluationRecord]) -> list[Evaluated]:
-    """Gives each record its place.
+@dataclass(frozen=True)
+class Section:
+    """A part of a report: its anchor, heading, introduction, tables and plots."""
+
+    name: str
+    title: str
+    lead: str
+    tables: tuple[Table, ...]
+    plots: tuple[Plot, ...] = ()
+
+
+def check_names(records: Records) -> None:
+    """Checks that there are records, and that each has a name of its own.
 
     Raises:
-        ValueError: There are no records, or two of one name.
+        ValueError: It is not so.
     """
-    models = [Evaluated(record, position) for position, record in enumerate(records)]
-    if not models:
+    if not records:
         raise ValueError("Expected the records of one model or more, received none.")
-    names = [model.name for model in models]
+    names = [name_of(record) for record in records]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(
             f"Expected a different name for each model, received {', '.join(repeated)} more than "
             "once. `use-st5 report NAME=FILE` gives the model of a file another name."
         )
-    return models
 
 
-def tasks_of(models: Iterable[Evaluated], group: str) -> dict[str, Task]:
-    """Name → what the first model that has it found, in the records' order, for one group."""
-    found: dict[str, Task] = {}
-    for model in models:
-        for name, task in model.record.tasks.items():
+def name_of(record: EvaluationRecord) -> str:
+    """The model's name on one line."""
+    return " ".join(str(record.model["name"]).split())
+
+
+def report_sections(records: Records) -> list[Section]:
+    """The overview, a section for each group of tasks, and all scores."""
+    there = dict.fromkeys(task["group"] for each in records for task in each.tasks.values())
+    groups = [*(name for name in _GROUPS if name in there), *(n for n in there if n not in _GROUPS)]
+    return [_overview(records), *(_section(records, name) for name in groups), _scores(records)]
+
+
+def _section(records: Records, group: str) -> Section:
+    tasks = _tasks_of(records, group)
+    known = _GROUPS.get(group, _Group(group, "This version of use_st5 knows no such group."))
+    plots: list[Plot | None] = []
+    if group == "sts":
+        tables = [_score_table(records, tasks, _STS), _angular_table(records, tasks)]
+        plots = [dice_plot(records), source_plot(records)]
+    elif group == "tatoeba" and "tatoeba" in tasks:
+        tables = [_task_table(records, "tatoeba", tasks), _language_table(records)]
+    elif group == "geometry" and "geometry" in tasks:
+        tables = [_task_table(records, "geometry", tasks, higher=False)]
+        plots = [geometry_plot(records)]
+    elif group in ("weat", "seat"):
+        tables, plots = [_bias_table(records, tasks)], [bias_plot(records, group, tasks)]
+    else:
+        tables = [_score_table(records, tasks, known.average)]
+    shown = tuple(filter(None, tables)), tuple(filter(None, plots))
+    return Section(group, known.title, known.lead, *shown)
+
+
+def _tasks_of(records: Records, group: str) -> Tasks:
+    """Name → what the first model that has it found."""
+    found: Tasks = {}
+    for record in records:
+        for name, task in record.tasks.items():
             if task["group"] == group:
                 found.setdefault(name, task)
     return found
 
 
-def one_line(text: object) -> str:
-    """The text with every run of white space as one space."""
-    return " ".join(str(text).split())
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table.
-
-    Attributes:
-        text: The number.
-        value: What it shows, for comparing; None where there is nothing to compare.
-        small: A second line, for example an interval.
-        note: What hovering over it says.
-        best: Whether it is the best of those it is compared with.
-    """
-
-    text: str
-    value: float | None = None
-    small: str = ""
-    note: str = ""
-    best: bool = False
-
-    @property
-    def state(self) -> str:
-        """How it is to look: "missing", "undefined" or "value"."""
-        return {MISSING: "missing", UNDEFINED: "undefined"}.get(self.text, "value")
-
-
-def score_cell(value: float | None, statistic: str, *, small: str = "", note: str = "") -> Cell:
+def score_cell(value: float | None, statistic: str) -> Cell:
     """The cell of a score in its natural unit, by the name of the score."""
     if value is None:
-        return Cell(MISSING, note=note or "not measured")
+        return Cell(MISSING)
     if math.isnan(value):
-        return Cell(UNDEFINED, note=note)
-    shown = value * 100 if in_percent(statistic) else value
-    return Cell(number(shown, _decimals(statistic)), shown, small=small, note=note)
-
-
-def in_percent(statistic: str) -> bool:
-    """Whether tables show this score times 100: correlations, accuracies and their like."""
-    return statistic.split("_")[0] in _STATISTICS
-
-
-def describe(statistic: str) -> str:
-    """The name of a score in words: what is computed, in which unit, by which aggregation."""
-    kind, _, rest = statistic.partition("_")
-    if kind not in _STATISTICS:
-        return statistic.replace("_", " ")
-    words = f"{_STATISTICS[kind]} × 100"
-    if rest.startswith("angular"):
-        rest = rest.removeprefix("angular").removeprefix("_")
-        words += " of the angular similarity"
-    if rest == "dev":
-        words += " on the development gold that chose its threshold"
-    elif rest:
-        words += f", aggregation {_AGGREGATIONS.get(rest, rest.replace('_', ' '))}"
-    return words
-
-
-def sentence(words: str) -> str:
-    """The words as a sentence: a capital first, one full stop last."""
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+        return Cell(UNDEFINED)
+    shown = value * 100 if statistic.split("_")[0] in _STATISTICS else value
+    digits = 3 if statistic.startswith(("alignment", "uniformity", "p_value")) else 2
+    return Cell(number(shown, digits), shown)
 
 
 def number(value: float, digits: int) -> str:
@@ -182,196 +244,37 @@ def number(value: float, digits: int) -> str:
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
-def hundredfold(value: float | None) -> float:
-    """The value × 100; NaN, which draws nothing, where there is none."""
-    return math.nan if value is None else value * 100
-
-
-def probability(value: float | None) -> str:
-    """A p-value that can be read: "p = 0.035", "p < 0.001"."""
-    if value is None:
-        return ""
-    if math.isnan(value):
-        return f"p {UNDEFINED}"
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+def describe(statistic: str) -> str:
+    """A score in words: what is computed, in which unit, by which aggregation."""
+    kind, _, rest = statistic.partition("_")
+    if kind not in _STATISTICS:
+        return statistic.replace("_", " ")
+    words = f"{_STATISTICS[kind]} × 100"
+    if rest.startswith("angular"):
+        rest = rest.removeprefix("angular").removeprefix("_")
+        words += " of the angular similarity"
+    if rest == "dev":
+        return f"{words} on the validation data that chose its threshold"
+    return (
+        f"{words}, aggregation {_AGGREGATIONS.get(rest, rest.replace('_', ' '))}" if rest else words
+    )
 
 
 def mark_best(cells: Sequence[Cell], *, higher: bool = True) -> list[Cell]:
-    """Marks the best of the cells, all of them where several show the same number.
-
-    A single number is not the best of anything: at least two are needed.
-    """
+    """Marks the best of two cells or more, all that show the same number."""
     values = [cell.value for cell in cells if cell.value is not None]
     if len(values) < 2:
         return [*cells]
     best = max(values) if higher else min(values)
-    # What looks the same in the table is marked the same.
     texts = {cell.text for cell in cells if cell.value == best}
-    return [dataclasses.replace(cell, best=cell.text in texts) for cell in cells]
+    return [cell._replace(best=cell.text in texts) for cell in cells]
 
 
-def _decimals(statistic: str) -> int:
-    if statistic.startswith("p_value"):
-        return 3
-    return 3 if statistic.startswith(("alignment", "uniformity")) else 2
-
-
-@dataclass(frozen=True)
-class Column:
-    """The head of a column.
-
-    Attributes:
-        title: What it holds.
-        note: What hovering over it says.
-        model: The position of the model whose column it is; None for another column.
-    """
-
-    title: str
-    note: str = ""
-    model: int | None = None
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table.
-
-    Attributes:
-        label: Its head.
-        cells: One per column.
-        detail: More about it, in smaller type.
-        model: The position of the model whose row it is; None for another row.
-    """
-
-    label: str
-    cells: tuple[Cell, ...]
-    detail: str = ""
-    model: int | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of a report.
-
-    Attributes:
-        caption: What the numbers are, with their unit and aggregation.
-        corner: What the heads of the rows are.
-        columns: The heads.
-        rows: A cell per column each.
-        notes: (what, text) pairs below the table: protocols, sources.
-        cautions: Why numbers of one column cannot be compared; empty where they can.
-        title: Where a section has several tables.
-        long: Whether it is left out where a reader wants the main tables alone.
-    """
-
-    caption: str
-    corner: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    notes: tuple[tuple[str, str], ...] = ()
-    cautions: tuple[str, ...] = ()
-    title: str = ""
-    long: bool = False
-
-
-def score_table(
-    models: Sequence[Evaluated],
-    group: str,
-    *,
-    order: Sequence[str] = (),
-    average: Sequence[str] = (),
-    apart: Sequence[str] = (),
-    only: bool = False,
-    score: str | None = None,
-    title: str = "",
-) -> Table | None:
-    """A row per model, a column per task, and the mean.
-
-    Args:
-        models: The rows.
-        group: The tasks' group.
-        order: The tasks of the papers' table, in its order; the group's others follow.
-        average: The first of them, whose mean the papers give; it follows them where all of them
-            were measured for some model.
-        apart: Tasks of the group that are shown in another way.
-        only: Whether the tasks of `order` are all that it shows.
-        score: Which score it shows; None: each task's main one.
-        title: Where a section has several tables.
-
-    Returns:
-        None where no model has a task of the group.
-    """
-    found = {
-        name: task
-        for name, task in tasks_of(models, group).items()
-        if name not in apart and (score is None or score in task["scores"])
-    }
-    first = [name for name in order if name in found]
-    rest = [] if only else [name for name in found if name not in order]
-    tasks = {name: found[name] for name in (*first, *rest)}
-    if not tasks:
-        return None
-    heads = [Column(task["title"], task["protocol"]) for task in tasks.values()]
-    columns = [_column(models, name, score) for name in tasks]
-    if average and set(average) <= tasks.keys():
-        titles = ", ".join(tasks[name]["title"] for name in average)
-        heads.insert(len(average), Column("Avg.", f"Mean of {titles}."))
-        columns.insert(len(average), mean_column(models, average))
-    return Table(
-        caption=_caption(models, tasks, score),
-        corner="Model",
-        columns=tuple(heads),
-        rows=tuple(model_rows(models, columns)),
-        notes=tuple(protocol_notes(tasks)),
-        cautions=cautions(models, tasks),
-        title=title,
-    )
-
-
-def model_rows(models: Sequence[Evaluated], columns: Sequence[Sequence[Cell]]) -> list[Row]:
-    """The rows of the models, from columns with a cell per model."""
-    return [
-        Row(model.name, tuple(column[model.position] for column in columns), model=model.position)
-        for model in models
-    ]
-
-
-def mean_column(models: Sequence[Evaluated], names: Sequence[str]) -> list[Cell]:
-    """The means of the main scores of tasks, one cell per model."""
-    cells = []
-    for model in models:
-        absent = [name for name in names if model.task(name) is None]
-        note = f"not measured: {', '.join(absent)}" if absent else f"of {len(names)} tasks"
-        task = model.task(names[0])
-        cells.append(score_cell(model.mean(names), task["main"] if task else "", note=note))
-    return cells if cautions(models, names) else mark_best(cells)
-
-
-def task_cell(model: Evaluated, name: str, score: str | None = None) -> Cell:
-    """The cell of one score of a task, by default the main one; it tells its sizes on hovering."""
-    task = model.task(name)
-    if task is None:
-        return score_cell(None, "", note=model.record.skipped.get(name, ""))
-    score = score or task["main"]
-    counts = ", ".join(f"{count:,} {what}" for what, count in task["counts"].items())
-    note = f"{task['title']}: {describe(score)}" + (f"; {counts}" if counts else "")
-    return score_cell(model.score(name, score), score, note=note.replace("_", " "))
-
-
-def protocol_notes(tasks: dict[str, Task]) -> list[tuple[str, str]]:
-    """(titles, protocol with its options) pairs, each protocol once."""
-    titles: dict[str, list[str]] = {}
-    for task in tasks.values():
-        options = "; ".join(f"{name} = {value}" for name, value in task["options"].items())
-        protocol = sentence(task["protocol"]) + (f" Options: {options}." if options else "")
-        titles.setdefault(protocol, []).append(task["title"])
-    return [(", ".join(names), protocol) for protocol, names in titles.items()]
-
-
-def cautions(models: Sequence[Evaluated], names: Iterable[str]) -> tuple[str, ...]:
+def cautions(records: Records, names: Iterable[str]) -> tuple[str, ...]:
     """Why the models' scores of tasks cannot be compared; empty where they all can."""
     titles: dict[str, list[str]] = {}
     for name in names:
-        tasks = [task for model in models if (task := model.task(name))]
+        tasks = [record.tasks[name] for record in records if name in record.tasks]
         ways = {json.dumps([t["main"], t["protocol"], t["options"]], sort_keys=True) for t in tasks}
         data = {tuple(sorted(task["data"].values())) for task in tasks}
         for variants, what in ((ways, "by different protocols"), (data, "on different data files")):
@@ -382,19 +285,199 @@ def cautions(models: Sequence[Evaluated], names: Iterable[str]) -> tuple[str, ..
     )
 
 
-def _column(models: Sequence[Evaluated], name: str, score: str | None) -> Sequence[Cell]:
-    cells = [task_cell(model, name, score) for model in models]
-    return cells if cautions(models, [name]) else mark_best(cells)
+def _column(
+    records: Records, name: str, score: str | None = None, *, higher: bool = True
+) -> list[Cell]:
+    """The cells of a task's score, by default of the main one; the best is marked."""
+    cells = []
+    for record in records:
+        shown = score or (record.tasks[name]["main"] if name in record.tasks else "")
+        cells.append(score_cell(score_of(record, name, score), shown))
+    return cells if cautions(records, [name]) else mark_best(cells, higher=higher)
 
 
-def _caption(models: Sequence[Evaluated], tasks: dict[str, Task], score: str | None) -> str:
-    """Which statistics the table shows, each with the tasks that have it where they differ."""
+def _mean_column(records: Records, names: Sequence[str]) -> list[Cell]:
+    """The means of the main scores; missing where a model lacks one."""
+    cells = []
+    for record in records:
+        scores = [score for name in names if (score := score_of(record, name)) is not None]
+        mean = sum(scores) / len(scores) if len(scores) == len(names) else None
+        main = record.tasks[names[0]]["main"] if names[0] in record.tasks else ""
+        cells.append(score_cell(mean, main))
+    return cells if cautions(records, names) else mark_best(cells)
+
+
+def _model_table(
+    records: Records, columns: dict[str, list[Cell]], caption: str, tasks: Tasks, title: str = ""
+) -> Table:
+    """A row for each model."""
+    rows = zip(map(name_of, records), zip(*columns.values(), strict=True), strict=True)
+    return Table(
+        caption=caption,
+        corner="Model",
+        heads=tuple(columns),
+        rows=tuple((name, tuple(cells)) for name, cells in rows),
+        notes=tuple(_protocols(tasks)),
+        cautions=cautions(records, tasks),
+        title=title,
+    )
+
+
+def _score_table(records: Records, tasks: Tasks, average: Sequence[str]) -> Table:
+    """The main scores: the papers' tasks first, then their mean if all are there, then others."""
+    ordered = {name: tasks[name] for name in average if name in tasks} | tasks
+    columns: dict[str, list[Cell]] = {}
+    for place, (name, task) in enumerate(ordered.items(), start=1):
+        columns[task["title"]] = _column(records, name)
+        if place == len(average) and set(average) <= tasks.keys():
+            columns["Avg."] = _mean_column(records, average)
     titles: dict[str, list[str]] = {}
-    for name, first in tasks.items():
-        found = {score or task["main"] for model in models if (task := model.task(name))}
-        for main in sorted(found):
-            titles.setdefault(describe(main), []).append(first["title"])
+    for name, task in ordered.items():
+        for main in sorted({r.tasks[name]["main"] for r in records if name in r.tasks}):
+            titles.setdefault(describe(main), []).append(task["title"])
+    words = [f"{', '.join(names)}: {what}." for what, names in titles.items()]
     if len(titles) == 1:
         (only,) = titles
-        return sentence(only)
-    return " ".join(f"{', '.join(names)}: {words}." for words, names in titles.items())
+        words = [f"{only[:1].upper()}{only[1:]}."]
+    return _model_table(records, columns, " ".join(words), ordered)
+
+
+def _angular_table(records: Records, tasks: Tasks) -> Table | None:
+    score = "pearson_angular_all"
+    there = ("stsb_dev", "stsb")
+    tasks = {name: tasks[name] for name in there if score in tasks.get(name, {}).get("scores", {})}
+    columns = {task["title"]: _column(records, name, score) for name, task in tasks.items()}
+    title = "The STS Benchmark as in the Universal Sentence Encoder's paper"
+    return _model_table(records, columns, f"{describe(score)}.", {}, title) if columns else None
+
+
+def _task_table(records: Records, name: str, tasks: Tasks, *, higher: bool = True) -> Table:
+    """All scores of one task, a column each."""
+    scores = dict.fromkeys(
+        score for each in records if name in each.tasks for score in each.tasks[name]["scores"]
+    )
+    columns = {
+        score.replace("_", " "): _column(records, name, score, higher=higher) for score in scores
+    }
+    unit = "Accuracy × 100." if name == "tatoeba" else "Less is better."
+    return _model_table(records, columns, unit, {name: tasks[name]})
+
+
+def _language_table(records: Records) -> Table:
+    """Tatoeba by language, the language with the highest mean first."""
+    directions = {"to_english": "to English", "from_english": "from English"}
+    tasks = [record.tasks.get("tatoeba") for record in records]
+    found = [task["details"]["languages"] if task else {} for task in tasks]
+    names = {code: each["name"] for by_code in found for code, each in by_code.items()}
+    rows: list[tuple[str, list[Cell]]] = []
+    for code, name in names.items():
+        cells: list[Cell] = []
+        for direction in directions:
+            row = [score_cell(_accuracy(each.get(code), direction), "accuracy") for each in found]
+            cells += row if cautions(records, ["tatoeba"]) else mark_best(row)
+        rows.append((f"{name} ({code})", cells))
+
+    def mean(row: tuple[str, list[Cell]]) -> tuple[float, str]:
+        values = [cell.value for cell in row[1] if cell.value is not None]
+        return -sum(values) / max(len(values), 1), row[0]
+
+    return Table(
+        title="Tatoeba by language",
+        caption="Accuracy × 100, the language with the highest mean first.",
+        corner="Language",
+        heads=tuple(f"{name_of(r)}, {words}" for words in directions.values() for r in records),
+        rows=tuple((name, tuple(cells)) for name, cells in sorted(rows, key=mean)),
+        cautions=cautions(records, ["tatoeba"]),
+        long=True,
+    )
+
+
+def _accuracy(language: dict[str, Any] | None, direction: str) -> float | None:
+    if language is None:
+        return None
+    return math.nan if language[direction] is None else language[direction]
+
+
+def _bias_table(records: Records, tests: Tasks) -> Table:
+    """A row for each test: effect size d, its interval, and p."""
+    rows = []
+    for name, task in tests.items():
+        label = " × ".join(categories(task))
+        cells = tuple(_bias_cell(record, name) for record in records)
+        rows.append((f"{task['title']} ({label})" if label else task["title"], cells))
+    return Table(
+        caption="Effect size d, its 95 % bootstrap interval, and the one-sided p.",
+        corner="Test",
+        heads=tuple(map(name_of, records)),
+        rows=tuple(rows),
+        notes=tuple(_protocols(tests)),
+        cautions=cautions(records, tests),
+    )
+
+
+def _bias_cell(record: EvaluationRecord, test: str) -> Cell:
+    cell = score_cell(score_of(record, test, "effect_size"), "effect_size")
+    if cell.value is None:
+        return cell
+    low, high, p = (
+        score_of(record, test, name) for name in ("effect_size_low", "effect_size_high", "p_value")
+    )
+    parts = []
+    if low is not None and high is not None and not math.isnan(low + high):
+        parts.append(f"{number(low, 2)} to {number(high, 2)}")
+    if p is not None:
+        shown = UNDEFINED if math.isnan(p) else f"= {p:.3f}"
+        parts.append("p < 0.001" if p < 0.001 else f"p {shown}")
+    return cell._replace(text=f"{cell.text} ({'; '.join(parts)})" if parts else cell.text)
+
+
+def _overview(records: Records) -> Section:
+    """The models, and their means over those tasks of the papers that all of them have."""
+    dimensions = [record.model["dimension"] for record in records]
+    columns = {
+        "Dimension": [Cell(MISSING if each is None else f"{each:,}") for each in dimensions],
+        "Tasks": [Cell(f"{len(record.tasks):,}") for record in records],
+    }
+    for group in (each for each in _GROUPS.values() if each.average):
+        shared = [name for name in group.average if all(name in each.tasks for each in records)]
+        if shared:
+            of = f"{len(shared)} of {len(group.average)}"
+            of = "avg." if len(shared) == len(group.average) else of
+            columns[f"{group.title}, {of}"] = _mean_column(records, shared)
+    caption = (
+        "Means × 100 over the tasks of the papers' tables that every model here has; “2 of 7” is a "
+        "mean of two of seven, which cannot be compared with the papers' averages."
+    )
+    return Section("overview", "At a glance", "", (_model_table(records, columns, caption, {}),))
+
+
+def _scores(records: Records) -> Section:
+    """All scores of all tasks, a row each."""
+    names = dict.fromkeys(name for record in records for name in record.tasks)
+    rows = []
+    for name in names:
+        found = [record.tasks[name] for record in records if name in record.tasks]
+        for score in dict.fromkeys(score for task in found for score in task["scores"]):
+            cells = tuple(score_cell(score_of(each, name, score), score) for each in records)
+            rows.append((f"{found[0]['title']}: {describe(score)}", cells))
+    table = Table(
+        title="All scores of all tasks",
+        caption="Each in the unit of its name.",
+        corner="Score",
+        heads=tuple(map(name_of, records)),
+        rows=tuple(rows),
+        long=True,
+    )
+    return Section("every-score", "Every score", "", (table,))
+
+
+def _protocols(tasks: Tasks) -> Iterator[str]:
+    """Each protocol once, with its options and the tasks that have it."""
+    titles: dict[str, list[str]] = {}
+    for task in tasks.values():
+        options = "; ".join(f"{name} = {value}" for name, value in task["options"].items())
+        words = task["protocol"].rstrip(".")
+        protocol = f"{words[:1].upper()}{words[1:]}." + (f" Options: {options}." if options else "")
+        titles.setdefault(protocol, []).append(task["title"])
+    for protocol, names in titles.items():
+        yield f"{', '.join(names)}: {protocol}"
