@@ -1,4 +1,4 @@
-"""Where the models lie that come with the package."""
+"""The folders of the bundled models."""
 
 from __future__ import annotations
 

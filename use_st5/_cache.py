@@ -1,4 +1,4 @@
-"""The user's cache folder: what is in it, how large it is, and how it stays bounded.
+"""The user's cache folder: its entries, its size and its limit.
 
 It holds models that were converted after a download (`models`), archives that were unpacked
 (`archives`), graphs of models for ONNX Runtime (`engines`), copies of remote files (`remote`), and

@@ -1,4 +1,4 @@
-"""Files and folders: written whole or not at all, by one process at a time; their sha256."""
+"""Files and folders: written completely or not at all, by one process at a time; their sha256."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that others name, in records and in listings of stores: only those below a folder."""
+"""Paths from records and listings: only those inside of a folder are accepted."""
 
 from __future__ import annotations
 

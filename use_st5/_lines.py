@@ -1,4 +1,4 @@
-"""Lines of text files as they come from the world: gzip, byte order marks, CRLF, broken UTF-8."""
+"""Lines of text files: gzip, byte order marks, CRLF, broken UTF-8."""
 
 from __future__ import annotations
 

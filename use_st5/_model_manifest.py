@@ -1,4 +1,4 @@
-"""The file `use_st5.json` of an exported model: what it is and which files belong to it."""
+"""The file `use_st5.json` of an exported model: its facts and its files."""
 
 from __future__ import annotations
 

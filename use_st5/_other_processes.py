@@ -1,4 +1,4 @@
-"""An encoder in other processes: errors in place of a hang, and of weights that are lost."""
+"""An encoder in other processes: errors instead of a hang or lost weights."""
 
 from __future__ import annotations
 

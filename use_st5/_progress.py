@@ -1,4 +1,4 @@
-"""Progress on standard error: of `encode`, and of whatever is read or done one by one.
+"""Progress on standard error, for `encode` and all loops over many items.
 
 Bars are drawn in a terminal. Elsewhere, in a pipe or a file, long work says a line now and then.
 """

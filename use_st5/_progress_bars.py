@@ -1,4 +1,4 @@
-"""Bars in a terminal; where there is none, lines now and then."""
+"""Progress bars in a terminal; without a terminal, a line from time to time."""
 
 from __future__ import annotations
 

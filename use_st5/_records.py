@@ -1,4 +1,4 @@
-"""Records in JSON, read into types: whatever is wrong with a file is said in one line."""
+"""Records in JSON, read into types, with errors of one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names under which programs written for sentence-transformers ask an encoder.
+"""The arguments of sentence-transformers' `encode`, for programs that use them.
 
 `SentenceEncoder.encode` takes the keywords of `SentenceTransformer.encode`. Some have the same
 effect as there; the others are accepted if they ask for what happens anyway, and refused otherwise.

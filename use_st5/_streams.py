@@ -1,4 +1,4 @@
-"""Streams, in their order, as lists that are worked on at once."""
+"""Streams, in their order, as lists of items that are processed together."""
 
 from __future__ import annotations
 

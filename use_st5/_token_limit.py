@@ -1,4 +1,4 @@
-"""How many tokens of a text a model reads, and what is said of texts that have more."""
+"""The length limit of a model in tokens, and the messages about longer texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directions of embeddings and what is measured between them, in NumPy.
+"""Directions of embeddings and the metrics between them, in NumPy.
 
 `use_st5.similarity` has the cosine and the angle for graphs and for training. It needs TensorFlow,
 which the evaluation of another encoder should not wait for, and rounds to float32, which makes ties

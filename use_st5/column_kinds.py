@@ -1,4 +1,4 @@
-"""What a column of training data may hold: said once, for files, losses and the trainer."""
+"""The kinds of columns of training data, for files, losses and the trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors of texts, each computed once: remembered by a process, or kept in a folder for all."""
+"""Vectors of texts, each computed once: kept in memory, or in a folder for all processes."""
 
 from __future__ import annotations
 

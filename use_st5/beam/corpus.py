@@ -1,4 +1,4 @@
-"""A corpus to vectors: from files to Parquet, the step for pipelines of your own, and back."""
+"""Embeds a corpus: from files to Parquet, as a step for your own pipelines, and reads it back."""
 
 from __future__ import annotations
 

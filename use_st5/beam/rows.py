@@ -1,4 +1,4 @@
-"""The rows of a corpus's files: a text with its id each, or why a row is none."""
+"""The rows of a corpus's files: a text with its id, or the reason why a row is bad."""
 
 from __future__ import annotations
 

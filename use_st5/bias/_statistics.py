@@ -1,4 +1,4 @@
-"""The effect size d of an association test, and how far chance could have moved it."""
+"""The effect size d of an association test, its p-value and its interval."""
 
 from __future__ import annotations
 

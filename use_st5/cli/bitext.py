@@ -1,4 +1,4 @@
-"""`use-st5 bitext`: translations among the lines of two texts."""
+"""`use-st5 bitext`: finds translations in the lines of two texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`use-st5 convert`: a sentence encoder out of a foreign checkpoint."""
+"""`use-st5 convert`: makes a sentence encoder from a checkpoint of another library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`use-st5 data`: which evaluation sets are there, and preparing them."""
+"""`use-st5 data`: lists the evaluation sets and prepares them."""
 
 from __future__ import annotations
 

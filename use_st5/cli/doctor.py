@@ -1,4 +1,4 @@
-"""`use-st5 doctor`: whether the installed packages fit each other, and what to do if not."""
+"""`use-st5 doctor`: checks the installation and shows what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`use-st5 embed`: texts to vectors."""
+"""`use-st5 embed`: computes vectors of texts."""
 
 from __future__ import annotations
 

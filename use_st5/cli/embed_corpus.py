@@ -1,4 +1,4 @@
-"""`use-st5 embed --runner`: many files to vectors, on Apache Beam."""
+"""`use-st5 embed --runner`: computes vectors of many files with Apache Beam."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`use-st5 export`: a model's folder, checked, copied and stored as wanted."""
+"""`use-st5 export`: checks and copies a model's folder, in a precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a command reads and writes, here or on another file system of TensorFlow."""
+"""The files that a command reads and writes, local or remote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`use-st5 index`: texts to a folder that `use-st5 search` searches."""
+"""`use-st5 index`: makes an index for `use-st5 search`."""
 
 from __future__ import annotations
 

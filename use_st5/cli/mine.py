@@ -1,4 +1,4 @@
-"""`use-st5 mine`: hard negatives for a file of pairs."""
+"""`use-st5 mine`: finds hard negatives for a file of pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model that a command names: it is loaded, and the texts that it cuts are counted."""
+"""The model of a command: loads it, and counts the texts that it cuts."""
 
 from __future__ import annotations
 

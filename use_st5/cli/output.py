@@ -1,4 +1,4 @@
-"""What the commands share: help texts, tables for people, tab-separated lines for programs."""
+"""Shared output of the commands: help texts, tables for people, tab-separated lines in a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`use-st5 similarity`: how alike texts are."""
+"""`use-st5 similarity`: compares texts."""
 
 from __future__ import annotations
 

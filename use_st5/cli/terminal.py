@@ -1,4 +1,4 @@
-"""How a command ends: an error is one line on standard error, Ctrl-C gives the exit code 130."""
+"""The end of a command: an error is one line on standard error, Ctrl-C gives the exit code 130."""
 
 from __future__ import annotations
 

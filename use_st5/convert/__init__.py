@@ -1,4 +1,4 @@
-"""Files of any format into named arrays; nothing in a checkpoint is ever run."""
+"""Files of any format as named arrays; no code of a checkpoint is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint of another library, opened: what is in it, and nothing of it read yet."""
+"""An opened checkpoint of another library, of which nothing is read yet."""
 
 from __future__ import annotations
 

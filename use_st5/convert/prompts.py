@@ -1,4 +1,4 @@
-"""The prompts of a sentence-transformers folder: what is put before queries and documents."""
+"""The prompts of a sentence-transformers folder: texts before queries and documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The modules of a sentence-transformers folder: what it makes of a Transformer's outputs."""
+"""The modules of a sentence-transformers folder, which follow the Transformer."""
 
 from __future__ import annotations
 

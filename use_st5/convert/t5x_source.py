@@ -1,4 +1,4 @@
-"""The tensors of a T5X checkpoint: Flax's MessagePack, and arrays of Zarr beside it."""
+"""The tensors of a T5X checkpoint: Flax's MessagePack and arrays of Zarr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokenizer of a Hugging Face folder, from whichever files it has."""
+"""The tokenizer of a Hugging Face folder, from any of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named tensors of a checkpoint, and how they are put into variables, one at a time."""
+"""Named tensors of a checkpoint; they are assigned to variables one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of a text file: whole records, some megabytes at a time, and which of them look odd."""
+"""Blocks of a text file: complete records, some megabytes at a time, and which of them look bad."""
 
 from __future__ import annotations
 

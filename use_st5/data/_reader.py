@@ -1,4 +1,4 @@
-"""The walk through files that all row readers share: counting, reporting, refusing."""
+"""The common loop of all row readers: counts, reports and refuses rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder that holds the data sets, and where each of them comes from."""
+"""The folder with the data sets, and the origin of each of them."""
 
 from __future__ import annotations
 

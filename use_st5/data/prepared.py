@@ -1,4 +1,4 @@
-"""Examples as arrays on disk: text becomes ids once, training maps the files into memory.
+"""Examples as arrays on disk: texts become ids once, and training maps the files into memory.
 
 A prepared folder holds one raw little-endian file `NAME.bin` per array and `prepared.json`: types,
 shapes, the columns' settings and fingerprints of the vocabulary and of the tokenizer.

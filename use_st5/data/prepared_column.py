@@ -1,4 +1,4 @@
-"""One array of a prepared data set: where its values come from and what they become."""
+"""One array of a prepared data set: the values that it reads and their type."""
 
 from __future__ import annotations
 

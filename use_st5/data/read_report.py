@@ -1,4 +1,4 @@
-"""What a reader met on its way through a file."""
+"""The report of a reader: counts, and the first bad rows."""
 
 from __future__ import annotations
 

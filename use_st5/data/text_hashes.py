@@ -1,4 +1,4 @@
-"""Hashes of texts that are the same whatever their case, blanks and punctuation."""
+"""Hashes of texts that do not depend on case, spaces and punctuation."""
 
 from __future__ import annotations
 

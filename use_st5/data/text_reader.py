@@ -1,4 +1,4 @@
-"""Running text: sentences with their neighbours, out of plain files and folders of them."""
+"""Running text: sentences with their neighbours, from plain files and folders of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good the embeddings are: the protocols of the published papers.
+"""Evaluation of embeddings by the protocols of the published papers.
 
 A file holds one concept from the published files to the scores: how they are read, the protocol
 with its source, and `TASKS`, which `registry` lists. `task` says what a task is, `runner` runs

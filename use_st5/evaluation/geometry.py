@@ -1,4 +1,4 @@
-"""Alignment and uniformity of embeddings: how they lie on the unit sphere.
+"""Alignment and uniformity of embeddings on the unit sphere.
 
 Wang and Isola, "Understanding Contrastive Representation Learning through Alignment and Uniformity
 on the Hypersphere" (ICML 2020), with α = 2 and t = 2. Equations 3 and 4 of the Sentence-T5 paper

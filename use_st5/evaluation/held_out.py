@@ -1,4 +1,4 @@
-"""The sentences of the test sets, which no training text may hold."""
+"""The sentences of the test sets, which must not be in a training text."""
 
 from __future__ import annotations
 

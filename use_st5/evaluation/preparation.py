@@ -1,4 +1,4 @@
-"""Brings published data sets into the folders that the evaluation tasks look for."""
+"""Converts published data sets to the folders that the evaluation tasks read."""
 
 from __future__ import annotations
 

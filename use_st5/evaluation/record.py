@@ -1,4 +1,4 @@
-"""The file that an evaluation leaves: every score with all that repeating it takes."""
+"""The result file of an evaluation: scores, and everything that is needed to repeat it."""
 
 from __future__ import annotations
 

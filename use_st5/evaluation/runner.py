@@ -1,4 +1,4 @@
-"""Runs evaluation tasks over one encoder, each sentence encoded once, each result kept."""
+"""Runs evaluation tasks on one encoder; each sentence is encoded once, each result is cached."""
 
 from __future__ import annotations
 

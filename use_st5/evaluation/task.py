@@ -1,4 +1,4 @@
-"""What an evaluation task is: data, a way to score an encoder on it, and what both are called."""
+"""An evaluation task: data, a function that scores an encoder on it, and their names."""
 
 from __future__ import annotations
 

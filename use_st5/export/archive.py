@@ -1,4 +1,4 @@
-"""A model's folder as one compressed file, which `hub.load` takes by its URL."""
+"""A model's folder as one compressed file, for the URL of `hub.load`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedding table and the kernels of an exported encoder, in the precisions there are."""
+"""The embedding table and the kernels of an exported encoder, in each precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an encoder hands to the writer of SavedModels."""
+"""The parts of an encoder that the writer of SavedModels needs."""
 
 from __future__ import annotations
 

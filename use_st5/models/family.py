@@ -1,4 +1,4 @@
-"""What a family of encoders says about itself, and the list of the families there are."""
+"""The contract of a family of encoders, and the list of families."""
 
 from __future__ import annotations
 

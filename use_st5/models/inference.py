@@ -1,4 +1,4 @@
-"""What is asked of a model of any family."""
+"""Properties of a model of any family: texts at once, longest text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LoRA: an encoder trained through small adapters while its own weights rest."""
+"""LoRA: trains small adapters of an encoder whose own weights are frozen."""
 
 from __future__ import annotations
 

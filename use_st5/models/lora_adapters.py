@@ -1,4 +1,4 @@
-"""The low-rank adapters of an encoder: what there is of them, their file, and their end."""
+"""The low-rank adapters of an encoder: list, save, merge."""
 
 from __future__ import annotations
 

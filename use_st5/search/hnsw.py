@@ -1,4 +1,4 @@
-"""A graph of near vectors, by FAISS: searched in a time that hardly grows with the rows.
+"""A graph of near vectors by FAISS, whose search time hardly grows with the rows.
 
 Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical
 Navigable Small World graphs" (arXiv 1603.09320). FAISS (Meta) is chosen over usearch and hnswlib:

@@ -1,4 +1,4 @@
-"""The folder of a saved index: what is written to it, and what is checked before it is used.
+"""The folder of a saved index: its files, and their checks before they are used.
 
 The bytes of each file are held against hashes: those of small files at once, those of mapped files
 a block at a time, when the block is first read.

@@ -1,4 +1,4 @@
-"""Texts to the words that GPT-2's and RoBERTa's vocabularies are made of, inside the graph."""
+"""Splits texts into the words of GPT-2's and RoBERTa's vocabularies, inside the graph."""
 
 from __future__ import annotations
 

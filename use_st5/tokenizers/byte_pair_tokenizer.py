@@ -1,4 +1,4 @@
-"""Sentences to the ids of RoBERTa's byte pairs, inside the TensorFlow graph, by core ops alone."""
+"""Sentences to the ids of RoBERTa's byte pairs, inside the graph, by core TensorFlow ops."""
 
 from __future__ import annotations
 

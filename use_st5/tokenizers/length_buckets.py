@@ -1,4 +1,4 @@
-"""Few lengths instead of any, for compilers that make a program for each shape."""
+"""A few fixed lengths, for compilers that make a program for each shape."""
 
 from __future__ import annotations
 

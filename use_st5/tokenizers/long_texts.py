@@ -1,4 +1,4 @@
-"""Long texts in bounded memory: cut into pieces at white space, a block of pieces at a time.
+"""Long texts in bounded memory: they are split at white space, and processed in blocks.
 
 A token of the text becomes some hundreds of bytes of strings and ids, and some thousands of
 vectors. Batches of up to `LONG_BYTES` are read at once; of longer ones no more than a block's

@@ -1,4 +1,4 @@
-"""The terms an n-gram encoder knows, their ids, and the text file that holds them."""
+"""The terms of an n-gram encoder, their ids, and the text file with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Penn-Treebank-style tokens by a handful of RE2 rewrites inside the TensorFlow graph."""
+"""Penn-Treebank-style tokens by a few RE2 rewrites inside the TensorFlow graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What turns sentences into rows of ids, one or more for a token, inside the TensorFlow graph."""
+"""Base class of tokenizers with one or more ids for a token, inside the TensorFlow graph."""
 
 from __future__ import annotations
 

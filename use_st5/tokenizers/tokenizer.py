@@ -1,4 +1,4 @@
-"""What turns strings into ids: the contract of every tokenizer."""
+"""The contract of every tokenizer: strings to ids."""
 
 from __future__ import annotations
 

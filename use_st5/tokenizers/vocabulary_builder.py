@@ -1,4 +1,4 @@
-"""The most frequent unigrams and bi-grams of a corpus that need not fit into memory."""
+"""The most frequent unigrams and bi-grams of a corpus of any size."""
 
 from __future__ import annotations
 

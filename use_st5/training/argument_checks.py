@@ -1,4 +1,4 @@
-"""What `train` accepts, said before a file is read: expected, received, what to do."""
+"""Checks of the arguments of `train`, before a file is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to train: the arguments of `Trainer`, those of `train`, and those of the papers by name."""
+"""The arguments of `Trainer` and of `train`, and the settings of the papers by name."""
 
 from __future__ import annotations
 

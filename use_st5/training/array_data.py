@@ -1,4 +1,4 @@
-"""Shuffled batches out of arrays, addressable by step."""
+"""Shuffled batches of arrays; each is a function of seed and step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The batches of a run as record files, for workers that hold neither this process nor its arrays.
+"""The batches of a run as record files, for workers in other processes.
 
 The input of a training on this machine calls back into this process for the rows of each batch,
 which a worker elsewhere (a `tf.distribute.Server`, the hosts of a TPU pod) cannot do. For these the

@@ -1,4 +1,4 @@
-"""Checkpoints of a training run on disk, and what of a model belongs into them."""
+"""Checkpoints of a training run on disk."""
 
 from __future__ import annotations
 

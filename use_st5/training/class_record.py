@@ -1,4 +1,4 @@
-"""What stands beside a classifier's file: the names of its classes."""
+"""The names of a classifier's classes, in a file beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classifier that a file of texts and labels is for, over the encoder that was exported."""
+"""The classifier that a training on texts with labels makes."""
 
 from __future__ import annotations
 

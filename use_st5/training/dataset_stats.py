@@ -1,4 +1,4 @@
-"""What is in the files, said before the first step: counts, lengths, duplicates, what is cut."""
+"""Statistics of the files before the first step: counts, lengths, duplicates, cut texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a recipe trains: the strategy, its replicas, and where workers find the batches."""
+"""The strategy of an experiment, its replicas, and the folder of batches for workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An epoch's order in which no batch holds the same text twice."""
+"""An order of an epoch in which no batch contains the same text twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an encoder stays as it is in a stage of its training."""
+"""The parts of an encoder that are not trained."""
 
 from __future__ import annotations
 

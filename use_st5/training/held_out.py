@@ -1,4 +1,4 @@
-"""Rows that do not train: those that validate, those that test, and what is left to train on."""
+"""Validation rows, test rows, and the rows that remain for training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training run has done so far."""
+"""The history of a training run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classification heads that are fitted to vectors which stay as they are."""
+"""Fits classification heads to vectors that do not change."""
 
 from __future__ import annotations
 

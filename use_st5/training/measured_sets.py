@@ -1,4 +1,4 @@
-"""What validates and what tests: the files that were given for it, or rows that are held out."""
+"""The validation and test sets: given files, or held-out rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training leaves to be read: the card of its model and the plot of its run."""
+"""The model card and the plot of a training."""
 
 from __future__ import annotations
 

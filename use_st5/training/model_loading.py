@@ -1,4 +1,4 @@
-"""What learns: a bundled model, a folder, a checkpoint, or a fresh model with its vocabulary."""
+"""The model to train: a bundled model, a folder, a checkpoint, or a fresh one with a vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers by their number of steps, and AdamW whose biases and norms do not decay."""
+"""Optimizers for a number of steps, and AdamW without decay of biases and norms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs that have no score: an encoder and a cross-encoder teach each other, as Trans-Encoder."""
+"""Pairs without a score: an encoder and a cross-encoder teach each other, as in Trans-Encoder."""
 
 from __future__ import annotations
 

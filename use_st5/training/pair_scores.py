@@ -1,4 +1,4 @@
-"""Pairs of texts as ids, and what a bi- or a cross-encoder says of them."""
+"""Pairs of texts as ids, and their scores by a bi- or a cross-encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch through the encoder in pieces, in the memory of one."""
+"""Encodes a batch in pieces, in the memory of one piece (GradCache)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run ends that is told to, or that loses a worker: saved, and ready to be started again."""
+"""The end of a run after SIGTERM or a lost worker: it is saved and can be started again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course of a recipe: prepare the data, train, export and score, in parts or at once."""
+"""Runs a recipe: prepares the data, trains, exports and scores, in parts or at once."""
 
 from __future__ import annotations
 

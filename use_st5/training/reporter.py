@@ -1,4 +1,4 @@
-"""What a training run shows of itself, on the terminal and to TensorBoard."""
+"""The output of a training run, in the terminal and for TensorBoard."""
 
 from __future__ import annotations
 

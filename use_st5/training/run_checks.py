@@ -1,4 +1,4 @@
-"""What must hold before a run makes its first step, and for it to continue from a checkpoint."""
+"""Checks before the first step of a run, and before it continues from a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a training: who writes it, what a run continues from, and what came of it."""
+"""The folder of a training: its writer, its request and its result."""
 
 from __future__ import annotations
 

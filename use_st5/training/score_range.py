@@ -1,4 +1,4 @@
-"""The range of a file's scores, and what a score of it is as a similarity."""
+"""The range of a file's scores, and the similarity that a score stands for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a training runs: `tf.distribute` strategies by name, and what belongs to them."""
+"""`tf.distribute` strategies by name, and their checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks that train an encoder together, and whose turn it is."""
+"""The tasks that train an encoder together, and the task of each step."""
 
 from __future__ import annotations
 

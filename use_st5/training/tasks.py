@@ -1,4 +1,4 @@
-"""The tasks that a file can teach: one table, with columns, loss, metric and learning rate of each.
+"""The table of training tasks: columns, loss, metric and learning rate of each.
 
 A user's own task is one more `TaskSpec`, given to `train(…, tasks=[spec])`.
 """

@@ -1,4 +1,4 @@
-"""Teachers beside the files: an encoder, its vectors in a file, or a cross-encoder."""
+"""Teachers: an encoder, its vectors in a file, or a cross-encoder."""
 
 from __future__ import annotations
 

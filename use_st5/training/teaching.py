@@ -1,4 +1,4 @@
-"""Trans-Encoder: bi- and cross-encoders that teach each other by the scores they give to pairs.
+"""Trans-Encoder: bi- and cross-encoders that teach each other with their scores of pairs.
 
 Liu et al. 2022, arXiv 2109.13059. A bi-encoder scores pairs of texts, a cross-encoder learns the
 scores (section 2.2), scores the pairs anew, and the bi-encoder learns these (section 2.3): a cycle.

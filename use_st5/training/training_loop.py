@@ -1,4 +1,4 @@
-"""The training loop: one encoder, several tasks; what all backends of Keras have in common."""
+"""The training loop of one encoder and several tasks: the part that all backends share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trans-Encoder (Liu et al. 2022, arXiv 2109.13059): settings, who takes part, what came of it.
+"""Trans-Encoder (Liu et al. 2022, arXiv 2109.13059): its settings, models and results.
 
 `use_st5.training.teaching` runs it.
 """

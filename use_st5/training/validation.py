@@ -1,4 +1,4 @@
-"""How good an encoder is at what a file teaches: one measure for each kind of task."""
+"""The validation metrics of each task."""
 
 from __future__ import annotations
 

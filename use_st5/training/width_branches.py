@@ -1,4 +1,4 @@
-"""A step that is traced for each width of its batches, with all sizes known."""
+"""A step with a trace for each width of its batches, so that all sizes are known."""
 
 from __future__ import annotations
 

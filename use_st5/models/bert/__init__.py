@@ -1,1 +1,1 @@
-"""BERT and RoBERTa, and sentence encoders made of them."""
+"""BERT, RoBERTa and Sentence-BERT."""

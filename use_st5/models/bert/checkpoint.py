@@ -1,4 +1,4 @@
-"""BERT, RoBERTa and Sentence-BERT out of the checkpoints of other libraries."""
+"""Reads BERT, RoBERTa and Sentence-BERT from checkpoints of other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BERT and its like among the families: presets, tokenizers, checkpoints, precisions, graph."""
+"""The family of BERT: presets, tokenizers, checkpoints, precisions, graph."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""An encoder that reads a pair of texts at once and gives one number."""
+"""An encoder that reads a pair of texts together and returns one score."""

@@ -1,4 +1,4 @@
-"""Cross-encoders out of folders of Hugging Face and sentence-transformers."""
+"""Reads cross-encoders from folders of Hugging Face and sentence-transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cross-encoders among the families: what is below the head is asked through its own family."""
+"""The family of cross-encoders; the family of the encoder below the head does most of the work."""
 
 from __future__ import annotations
 

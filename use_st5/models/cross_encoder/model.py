@@ -1,4 +1,4 @@
-"""One number for a pair of texts, out of an encoder that reads both at once."""
+"""One score for a pair of texts, from an encoder that reads both together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What transformers calls the weights and settings of an MPNet."""
+"""The names of weights and settings of an MPNet in transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MPNet among the families: that of BERT, with its own model and checkpoints."""
+"""The family of MPNet: that of BERT, with its own model and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""T5, and Sentence-T5 made of it."""
+"""T5 and Sentence-T5."""

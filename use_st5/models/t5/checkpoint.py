@@ -1,4 +1,4 @@
-"""T5 and Sentence-T5 out of the checkpoints of other libraries."""
+"""Reads T5 and Sentence-T5 from checkpoints of other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T5 among the families, as Sentence-T5: presets, tokenizer, checkpoints, precisions and graph."""
+"""The family of Sentence-T5: presets, tokenizer, checkpoints, precisions and graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T5: the shapes, the blocks, and the model of encoder and decoder."""
+"""T5: the presets, the blocks, and the model of encoder and decoder."""
 
 from __future__ import annotations
 

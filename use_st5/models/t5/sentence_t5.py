@@ -1,4 +1,4 @@
-"""Sentence-T5: one vector for a sentence out of T5."""
+"""Sentence-T5: one vector for a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""USE-DAN among the families: its presets, tokenizer, precisions and exported graph."""
+"""The family of USE-DAN: presets, tokenizer, precisions and graph."""
 
 from __future__ import annotations
 

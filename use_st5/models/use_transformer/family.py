@@ -1,4 +1,4 @@
-"""The USE Transformer among the families: its presets, tokenizers, precisions and graph."""
+"""The family of the USE Transformer: presets, tokenizers, precisions and graph."""
 
 from __future__ import annotations
 
