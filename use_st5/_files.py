@@ -119,12 +119,12 @@ def atomic_path(
     A file replaces an older file in one step. A folder cannot replace another in one step on
     every system: the older one is moved aside, and moved back should the rename fail, or by the
     next `sole_writer` should the process be killed between the two. Parent folders that do not
-    exist are created; a symbolic link is followed, not replaced. What lies elsewhere (gs:// and the
-    like) is made here and then carried there (see `_remote_files`).
+    exist are created; a symbolic link is followed, not replaced. What is remote (gs:// and the
+    like) is made locally and then uploaded (see `_remote_files`).
 
     Args:
         path: where the finished file or folder is to stand.
-        older: of a folder elsewhere, the names of the files there that it replaces, as for
+        older: of a remote folder, the names of the files there that it replaces, as for
             `_remote_files.upload`; here a folder is replaced as a whole.
 
     Yields:

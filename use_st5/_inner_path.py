@@ -9,8 +9,8 @@ from pathlib import Path, PureWindowsPath
 def is_inner(name: str) -> bool:
     r"""Whether a path with "/" leads to something below the folder that it is joined to.
 
-    It must do so on every system: `C:x` and `..\x` are names here, and lead elsewhere on Windows.
-    The empty name is the folder itself.
+    It must do so on every system: `C:x` and `..\x` are names on Linux, and lead out of the folder
+    on Windows. The empty name is the folder itself.
     """
     return not (
         name.startswith("/")

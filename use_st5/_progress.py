@@ -52,7 +52,7 @@ def progress_lines(state: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def waiting(message: str) -> Iterator[None]:
-    """Shows a spinner with `message` in a terminal; elsewhere `progress_lines` with it."""
+    """Shows a spinner with `message` in a terminal; else `progress_lines` with it."""
     if not sys.stderr.isatty():
         with progress_lines(lambda: message):
             yield

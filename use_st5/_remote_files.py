@@ -254,7 +254,7 @@ def remove(path: str) -> None:
     """Removes a remote file or folder, the JSON files that describe it first.
 
     Raises:
-        ValueError: A name in it leads elsewhere.
+        ValueError: A name in it leads out of the folder.
     """
     files = _files_of_tensorflow(path)
     names = _walked(files, path)
@@ -400,7 +400,7 @@ def _listing(remote: str) -> dict[str, _File]:
     Where the folder is being replaced, these are the new files, in their places or not yet.
 
     Raises:
-        ValueError: A name leads elsewhere.
+        ValueError: A name leads out of the folder.
         FileNotFoundError: A new file is gone.
     """
     files = _files_of_tensorflow(remote)
@@ -423,7 +423,7 @@ def _walked(files: ModuleType, remote: str) -> dict[str, _File]:
     """Every file, by its name below the path; "" for a file itself.
 
     Raises:
-        ValueError: A name leads elsewhere.
+        ValueError: A name leads out of the folder.
     """
     if not files.exists(remote):
         return {}
@@ -442,7 +442,7 @@ def _signed(files: ModuleType, path: str) -> _File:
 
 
 def _upload(files: ModuleType, local: Path, target: str) -> None:
-    """Copies a local file to a path elsewhere, at which nothing that counts is.
+    """Copies a local file to a remote path, at which nothing that counts is.
 
     Raises:
         OSError: Not all of it arrived.

@@ -340,7 +340,7 @@ class CorpusFolder:
 
     @contextlib.contextmanager
     def sole_writer(self) -> Iterator[None]:
-        """The block alone writes the folder, which is made; elsewhere than on a disk no one knows.
+        """The block alone writes the folder, which is made; a remote one has no lock.
 
         Raises:
             OSError: It cannot be made, or another process is writing it.

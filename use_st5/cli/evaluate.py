@@ -250,7 +250,7 @@ def _main_score(result: Mapping[str, Any]) -> tuple[str, str]:
 def _with_skipped(
     record: EvaluationRecord, skipped: Mapping[str, str], data: Path | None
 ) -> EvaluationRecord:
-    """The record with what was left out; it is read elsewhere, so it names no folder of here."""
+    """The record with what was left out; other machines read it, so it names no local folder."""
     reasons = {task: reason.replace(str(data), "DATA") for task, reason in skipped.items()}
     return dataclasses.replace(record, skipped=reasons)
 

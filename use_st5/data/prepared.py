@@ -71,7 +71,7 @@ def prepare(
         examples: Dicts, for example from a reader; keys that no column names are left out.
         columns: Array name → column.
         tokenizer: Turns texts into ids.
-        folder: Where to write; parent folders are made. It may lie elsewhere (gs:// and the like);
+        folder: Where to write; parent folders are made. It may be remote (gs:// and the like);
             the maps are then those of a copy here.
         chunk_size: Examples held in memory and vectorized at once.
         reuse: Whether a folder that is already there, made with the same columns, vocabulary and

@@ -1,7 +1,7 @@
 """The batches of a run as record files, for workers in other processes.
 
 The input of a training on this machine calls back into this process for the rows of each batch,
-which a worker elsewhere (a `tf.distribute.Server`, the hosts of a TPU pod) cannot do. For these the
+which a remote worker (a `tf.distribute.Server`, the hosts of a TPU pod) cannot do. For these the
 batches are written once, before the first step, in the order in which they will be read: what SeqIO
 calls a deterministic pipeline (Roberts et al. 2022, "Scaling Up Models and Data with t5x and
 seqio"). A worker then reads its own files from front to back, and nothing else.
@@ -82,7 +82,7 @@ class BatchFiles:
             "shards": self.shards,
         }
         digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
-        # A worker elsewhere stands in another folder.
+        # A remote worker has another working directory.
         path = remote_path(folder) or Path(folder).absolute()
         self.folder = f"{path}/{name}-{digest[:16]}"
 

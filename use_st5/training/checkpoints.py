@@ -49,7 +49,7 @@ class Checkpoints:
     another.
 
     Args:
-        folder: Where the checkpoints are; it may lie elsewhere (gs:// and the like), where one
+        folder: Where the checkpoints are; it may be remote (gs:// and the like), where one
             counts from when its `state.json` is there.
         variables: The variables by group; restored by position in their list.
         keep: How many of the newest to keep, at least 1.

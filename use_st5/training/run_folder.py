@@ -107,7 +107,7 @@ def _described(source: Source) -> dict[str, Any]:
 
 
 def absolute(path: Path) -> Path:
-    """A local path from the root on; one elsewhere as it is."""
+    """A local path from the root on; a remote one as it is."""
     return path if remote_path(path) else path.absolute()
 
 
@@ -219,7 +219,7 @@ def _check_outside_runs(target: Path) -> None:
     if not remote_path(target):
         target = Path(os.path.realpath(target))
     for folder in (target, *target.parents):
-        # Elsewhere each look costs a request: a run is looked for under the name it was given.
+        # Each look at a remote folder costs a request: only folders named like a run are read.
         if remote_path(target) and not folder.name.endswith(RUN):
             continue
         with contextlib.suppress(FileExistsError):

@@ -44,7 +44,7 @@ class Source:
     """One file, or one TensorFlow data set, and its task.
 
     Attributes:
-        name: As it was given; it may lie elsewhere (gs:// and the like).
+        name: As it was given; it may be remote (gs:// and the like).
         kind: Its task.
         columns: Key of a row → name of the column.
         mixing_weight: Its weight in a mixture; None: the number of its examples.
@@ -59,7 +59,7 @@ class Source:
 
     @cached_property
     def path(self) -> Path:
-        """Where it is read: of a file elsewhere, a copy. There is nothing of a data set's name."""
+        """Where it is read: of a remote file, a copy. There is nothing of a data set's name."""
         return cached_path(self.name)
 
     @property
