@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,7 @@ from use_st5._sentences import (
 )
 from use_st5._token_limit import OnTruncation, TokenLimit
 from use_st5._vectors import checked_vectors, pairwise, similarity_by_name
+from use_st5._workers import check_workers, encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
 
 OnEmpty = Literal["encode", "zero", "raise"]
@@ -149,6 +151,7 @@ class SentenceEncoder(SentenceTransformersNames):
         show_progress: bool | None = None,
         on_empty: OnEmpty = "encode",
         on_truncation: OnTruncation = "warn",
+        workers: int = 1,
         **keywords: Unpack[SentenceTransformersKeywords],
     ) -> np.ndarray:
         """Turns sentences into vectors.
@@ -169,9 +172,11 @@ class SentenceEncoder(SentenceTransformersNames):
             on_truncation: What to do with texts of more than `max_length` tokens. "warn": cut them,
                 with one warning that gives their number; "ignore": cut them; "error": raise a
                 ValueError.
+            workers: Number of processes, for 100,000 texts and more. Each one loads the model. A
+                script must then call `encode` below `if __name__ == "__main__":`.
             **keywords: Keywords of sentence-transformers: `prompt` and `prompt_name` (added before
-                each text), `truncate_dim`, `normalize_embeddings`, `precision` and
-                `show_progress_bar`. Others are accepted if they change nothing.
+                each text), `truncate_dim`, `normalize_embeddings`, `precision`,
+                `show_progress_bar`; others if they change nothing.
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string; shorter with `truncate_dim`.
@@ -184,6 +189,7 @@ class SentenceEncoder(SentenceTransformersNames):
             RuntimeError: This process was forked after a model was loaded.
         """
         check_batch_size(batch_size)
+        check_workers(workers)
         _check_choice("on_empty", on_empty, get_args(OnEmpty))
         _check_choice("on_truncation", on_truncation, get_args(OnTruncation))
         wishes = Wishes.of(keywords, self.prompts, self.default_prompt_name)
@@ -194,11 +200,7 @@ class SentenceEncoder(SentenceTransformersNames):
         self._limit.report(texts, on_truncation)
         if single:
             return self._single(texts, wishes, zero=bool(empty))
-        vectors = np.empty((len(texts), wishes.width(self.dimension)), np.float32)
-        batches = length_sorted_batches(texts, sentences=batch_size)
-        show = wishes.show_progress if show_progress is None else show_progress
-        for batch in with_progress(batches, len(texts), show):
-            vectors[batch] = wishes.scaled(self._run([texts[i] for i in batch]))
+        vectors = self._encoded(texts, wishes, batch_size, workers, show_progress)
         vectors[empty] = 0.0
         return wishes.quantized(vectors)
 
@@ -276,6 +278,22 @@ class SentenceEncoder(SentenceTransformersNames):
         bundled = name in bundled_names() and bundled_folder(name).resolve() == self.folder
         place = name if bundled else str(self.folder)
         return _loaded_again, (place, bundled, self.identity, self.backend)
+
+    def _encoded(
+        self, texts: list[str], wishes: Wishes, batch_size: int, workers: int, show: bool | None
+    ) -> np.ndarray:
+        """The vectors of many texts, batch by batch, in this process or in others."""
+        vectors = np.empty((len(texts), wishes.width(self.dimension)), np.float32)
+        batches = list(length_sorted_batches(texts, sentences=batch_size))
+        jobs = ([texts[index] for index in batch] for batch in batches)
+        show = wishes.show_progress if show is None else show
+        found = (self._run(job) for job in jobs)
+        if workers > 1 and len(batches) > 1:
+            found = encode_in_workers(self, jobs, workers)
+        with contextlib.closing(found):
+            for batch in with_progress(batches, len(texts), show):
+                vectors[batch] = wishes.scaled(next(found))
+        return vectors
 
     def _single(self, texts: list[str], wishes: Wishes, *, zero: bool) -> np.ndarray:
         """The vector of one text `[dimension]`, without the work that batches need."""
