@@ -16,6 +16,8 @@ from tests.engines.fuzzed import fuzzed_texts
 from tests.toy_encoders import Toy, ToyT5
 from use_st5.encoder import SentenceEncoder
 from use_st5.engines import transformer
+from use_st5.engines.networks import FAMILIES
+from use_st5.models import family
 from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
@@ -52,6 +54,10 @@ def test_toys_of_both_precisions(toy: Toy) -> None:
 
 def test_the_bundled_model() -> None:
     check(use_st5.load("use_transformer_en").folder, [*TEXTS, *fuzzed_texts(300)])
+
+
+def test_which_families_have_an_engine() -> None:
+    assert {"use_dan", *FAMILIES} == {*family._OWN} - {"cross_encoder", "mpnet"}
 
 
 @pytest.mark.parametrize("pooling", ["cls", "max", "mean"])
