@@ -13,7 +13,9 @@ import tensorflow as tf
 
 import use_st5
 from tests.toy_encoders import Toy
+from use_st5._model_manifest import ModelManifest
 from use_st5.encoder import SentenceEncoder
+from use_st5.engines.onnx_model import add_onnx_model
 
 
 def test_what_an_encoder_knows(toy_use_dan: Toy, tmp_path: Path) -> None:
@@ -66,14 +68,41 @@ def test_other_models_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_commands_run_without_tensorflow(
+def test_commands_run_in_a_light_installation(
     fresh_python: Callable[..., str], repository: Path, tmp_path: Path
 ) -> None:
-    without = repository / "tests" / "without_tensorflow.py"
-    (tmp_path / "texts.txt").write_text("How old are you?\nThe train is late.\n", "utf-8")
-    command = (without, repository / "use_st5" / "__main__.py")
-    texts = str(tmp_path / "texts.txt")
+    command = (repository / "tests/engines/light.py", repository / "use_st5" / "__main__.py")
+    texts = tmp_path / "texts.txt"
+    texts.write_text("How old are you?\nThe train is late.\n", "utf-8")
     found = fresh_python(*command, "search", texts, "What is your age?", "--backend", "onnx")
     assert found.splitlines()[1].endswith("How old are you?")
     found = fresh_python(*command, "embed", texts, "--backend", "onnx")
     assert len(found.splitlines()) == 2
+    found = fresh_python(*command, "similarity", "a", "a", "--backend", "onnx")
+    assert found.splitlines()[1].split("\t")[2:] == ["1.000", "1.000"]
+
+
+@pytest.mark.process
+def test_an_exported_model_and_its_classifier_in_a_light_installation(
+    fresh_python: Callable[..., str], repository: Path, toy_use_transformer: Toy, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+    import keras
+
+    folder, work = tmp_path / "tuned", tmp_path / "tuned.run"
+    shutil.copytree(toy_use_transformer.folders["int8"], folder)
+    add_onnx_model(folder, ModelManifest.read(folder))
+    work.mkdir()
+    classes = keras.layers.Dense(2, activation="softmax", name="classes")
+    keras.Sequential([keras.Input((16,)), classes]).save(work / "classifier.keras")
+    (work / "classifier.json").write_text('{"labels": ["a", "b"], "accuracy": {}}')
+    texts = tmp_path / "texts.txt"
+    texts.write_text("the cat\nhow old are you\n", "utf-8")
+    command = (repository / "tests/engines/light.py", repository / "use_st5" / "__main__.py")
+    found = fresh_python(
+        *command, "classify", work / "classifier.keras", texts, "--backend", "onnx"
+    )
+    assert [line.split("\t")[2] for line in found.splitlines()[1:]] == [
+        "the cat",
+        "how old are you",
+    ]

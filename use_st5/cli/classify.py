@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,11 +12,21 @@ import typer
 from use_st5._progress import progress_lines
 from use_st5._streams import in_chunks
 from use_st5.cli.files import STDIN, open_input, read_lines
-from use_st5.cli.models import say_truncated, start_tensorflow
+from use_st5.cli.models import (
+    BackendChoice,
+    BackendOption,
+    ModelChoice,
+    load_encoder,
+    say_truncated,
+    start_tensorflow,
+)
 from use_st5.cli.output import manual, print_table, waiting
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from use_st5.engines.classifier import SavedClassifier
+    from use_st5.training.classifier import Classifier
 
 # Texts that are encoded at once.
 _ROWS, _CHARACTERS = 4096, 4_000_000
@@ -48,14 +59,11 @@ def classify(
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, help="Texts in a batch at most.")
     ] = 512,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object a line.")] = False,
 ) -> None:
     """Names the classes of texts."""
-    start_tensorflow()
-    from use_st5.training.classifier import Classifier
-
-    with waiting(f"loading {classifier}"):
-        loaded = Classifier.load(classifier, encoder=encoder)
+    loaded = _load(classifier, encoder, backend)
     options = {"batch_size": batch_size, "show_progress": False, "on_truncation": "ignore"}
     cells: list[tuple[str, str, str]] = []
     total = cut = 0
@@ -74,6 +82,22 @@ def classify(
     say_truncated(loaded.encoder, cut, total)
     if not as_json:
         print_table(["label", "probability", "text"], cells)
+
+
+def _load(
+    classifier: str, encoder: str | None, backend: BackendOption
+) -> Classifier | SavedClassifier:
+    if backend is BackendOption.TENSORFLOW:
+        start_tensorflow()
+        from use_st5.training.classifier import Classifier
+
+        with waiting(f"loading {classifier}"):
+            return Classifier.load(classifier, encoder=encoder)
+    from use_st5.engines.classifier import SavedClassifier
+
+    # `train` writes the classifiers of TO into the folder TO.run.
+    folder = encoder or str(Path(classifier).absolute().parent.with_suffix(""))
+    return SavedClassifier(classifier, load_encoder(ModelChoice(folder, backend)))
 
 
 def _texts(files: Sequence[str]) -> Iterator[str]:

@@ -15,8 +15,9 @@ from use_st5._files import atomic_path
 from use_st5._model_manifest import ModelManifest, copy_model, older_files
 from use_st5._remote_files import as_written, exists, names_in, remote_path
 from use_st5.cli.files import sole_file, sole_model
-from use_st5.cli.models import find_model, start_keras, start_tensorflow
+from use_st5.cli.models import BackendOption, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
+from use_st5.engines.onnx_model import add_onnx_model
 from use_st5.export.archive import write_archive
 
 HELP = manual(
@@ -58,6 +59,10 @@ def export(
     precision: Annotated[
         Precision | None, typer.Option("--precision", help="Default: the model's.")
     ] = None,
+    backend: Annotated[
+        BackendOption,
+        typer.Option("--backend", help="onnx: also write what runs without TensorFlow."),
+    ] = BackendOption.TENSORFLOW,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing model or archive.")
     ] = False,
@@ -65,7 +70,7 @@ def export(
     """Writes a model to a folder or an archive."""
     if to is None and archive is None:
         raise typer.BadParameter("expected --to, --archive or both.", param_hint="--to")
-    source = _find(model)
+    source, onnx = _find(model), backend is BackendOption.ONNX
     with ExitStack() as targets:
         if to is not None:
             if not remote_path(to) and to.resolve() == source.resolve():
@@ -80,20 +85,33 @@ def export(
         if manifest is not None:
             manifest.check_contents(source)
         if to is not None:
-            found, size = _write(source, to, manifest, precision)
+            found, size = _write(source, to, manifest, precision, onnx=onnx)
             say(f"{as_written(to)}: {size / 1e6:.1f} MB, precision {found}")
         if archive is not None:
-            _pack(source, archive, manifest, precision)
+            _pack(source, archive, manifest, precision, onnx=onnx)
 
 
 def _write(
-    source: Path, to: Path, manifest: ModelManifest | None, precision: Precision | None
+    source: Path,
+    to: Path,
+    manifest: ModelManifest | None,
+    precision: Precision | None,
+    *,
+    onnx: bool,
 ) -> tuple[str, int]:
     """Writes the folder of a model; returns its precision and its size in bytes."""
     found = manifest.precision if manifest else "unknown"
+    if onnx and precision not in (None, found):
+        with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+            folder = Path(scratch, "model")
+            _write(source, folder, manifest, precision, onnx=False)
+            return _write(folder, to, ModelManifest.read(folder), None, onnx=True)
     if precision is None or precision == found:
         with atomic_path(to, older=older_files(to)) as temporary:
             copy_model(source, temporary, manifest)
+            if onnx:
+                with waiting("writing the ONNX graph"):
+                    add_onnx_model(temporary, ModelManifest.read(temporary))
             return found, _size(temporary)
     start_keras("export --precision")
     from use_st5.trainable_encoder import TrainableEncoder
@@ -117,12 +135,17 @@ def _check_archive(archive: Path) -> None:
 
 
 def _pack(
-    source: Path, archive: Path, manifest: ModelManifest | None, precision: Precision | None
+    source: Path,
+    archive: Path,
+    manifest: ModelManifest | None,
+    precision: Precision | None,
+    *,
+    onnx: bool,
 ) -> None:
     """Writes the file of `--archive`, from a copy of the model's files."""
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         folder = Path(scratch, "model")
-        _write(source, folder, manifest, precision)
+        _write(source, folder, manifest, precision, onnx=onnx)
         with waiting(f"packing {archive.name}"), atomic_path(archive) as temporary:
             write_archive(folder, temporary)
             size = _size(temporary)

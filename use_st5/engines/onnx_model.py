@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from use_st5._cache import ENGINES, cached_content, new_content
-from use_st5._model_manifest import ENGINE_NAME, ModelManifest
+from use_st5._model_manifest import ENGINE_NAME, ModelManifest, describe_files
 from use_st5.engines.bundle import Bundle
-from use_st5.engines.networks import rounded_kernels, write_network
+from use_st5.engines.networks import FAMILIES, rounded_kernels, write_network
 from use_st5.engines.onnx_graph import GraphWriter
 from use_st5.engines.weights import named_weights
 
@@ -38,6 +39,29 @@ def onnx_model(folder: Path, manifest: ModelManifest) -> Path:
         found = cached_content(ENGINES, key)
         assert found is not None
     return found / ENGINE_NAME
+
+
+def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:
+    """Writes the graph of a model into its folder, where `onnx_model` finds it; of a USE-DAN none.
+
+    Args:
+        folder: The folder of its SavedModel, which nobody else reads yet.
+        manifest: What its `use_st5.json` says.
+
+    Raises:
+        ImportError: The package onnx is missing.
+        ValueError: The model has no engine (see `open_engine`).
+    """
+    if manifest is None or manifest.family not in ("use_dan", *FAMILIES):
+        raise ValueError(
+            f"{folder}: expected a model of the families use_dan, {', '.join(FAMILIES)} for "
+            f"backend='onnx', received {manifest.family if manifest else 'another SavedModel'}."
+        )
+    if manifest.family == "use_dan":
+        return
+    write_onnx_model(folder, manifest, folder / ENGINE_NAME)
+    files, _ = describe_files(folder)
+    dataclasses.replace(manifest, files=files).write(folder)
 
 
 def write_onnx_model(folder: Path, manifest: ModelManifest, path: Path) -> None:
