@@ -186,7 +186,7 @@ def pairs(examples: int, length: int) -> ArrayData:
 
 
 def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
-    """A trainer of pairs, as the recipe `sentence_t5` has it, but with plain steps."""
+    """A trainer of pairs, as the experiment `sentence_t5` has it, but with plain steps."""
     import keras
 
     from use_st5.losses.contrastive_loss import ContrastiveLoss

@@ -26,7 +26,7 @@ from use_st5.models.t5.model import T5_PRESETS, T5Config
 DIMENSION = 768
 _SIZES = ("t5_base", "t5_large", "t5_3b", "t5_11b")
 _FLOAT = 4  # bytes of a weight, a moment, a gradient, and an id
-_CHECKPOINT_EVERY = 500  # steps, as in the recipe
+_CHECKPOINT_EVERY = 500  # steps, as in the experiment
 # What XLA's compiler for processors holds of `t5_base` (benchmarks/sharded_memory.py, 8,192 tokens
 # a device: 6.78 GB) to the numbers that are counted.
 _HELD = 1.25
@@ -164,11 +164,11 @@ def step_on(chip: Chip, config: T5Config, course: Course, *, chips: int, length:
 
 
 def published_courses() -> list[Course]:
-    """The stages of the recipe: pairs of questions and answers, then triplets."""
+    """The stages of the experiment: pairs of questions and answers, then triplets."""
     from experiments.sentence_t5.two_stage import PUBLISHED
 
     return [
-        Course(name=stage.name, steps=stage.steps, batch=stage.tasks[0].batch_size, texts=texts)
+        Course(name=stage.name, steps=stage.steps, batch=stage.batch_size, texts=texts)
         for stage, texts in zip(PUBLISHED, (2, 3), strict=True)
     ]
 

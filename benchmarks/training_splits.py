@@ -3,14 +3,14 @@
     python benchmarks/training_splits.py --data DATA use_dan_en runs/use_transformer_en/model
     python benchmarks/training_splits.py --data DATA --teacher
 
-To choose between recipes without a look at a test set. DATA holds SentEval's files. Printed is the
-accuracy of a ridge classifier on standardized vectors: on TREC and on MRPC (|u − v| and u·v side by
-side) by cross-validation of the training part, five folds, on SST-2 trained on 6,000 phrases and
-scored on the development part.
+To choose between trainings without a look at a test set. DATA holds SentEval's files. Printed is
+the accuracy of a ridge classifier on standardized vectors: on TREC and on MRPC (|u − v| and u·v
+side by side) by cross-validation of the training part, five folds, on SST-2 trained on 6,000
+phrases and scored on the development part.
 
-With `--teacher` the rows are the layers of the recipes' teacher (extra `peers`): its last, the
-fourth, which gives the hints, both side by side, and as many of their principal components as the
-sum and the vector of `use_transformer_en` have dimensions.
+With `--teacher` the rows are the layers of the bundled models' teacher (extra `peers`): its last,
+the fourth, which gives the hints, both side by side, and as many of their principal components as
+the sum and the vector of `use_transformer_en` have dimensions.
 """
 
 from __future__ import annotations

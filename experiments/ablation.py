@@ -1,4 +1,4 @@
-"""Several recipes, each trained with several seeds: the rows of a table."""
+"""Several experiments, each trained with several seeds: the rows of a table."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.command import options_of
+from experiments.run import Scores
 from experiments.seed_table import FURTHER, seed_means, seed_scores, seed_table
-from use_st5._files import atomic_path, sole_writer
-from use_st5.training import Recipe
-from use_st5.training.recipe import Scores, StrategyName
-from use_st5.training.recipe_run import write_json
+from use_st5._files import atomic_path, sole_writer, write_json
 
 
 @dataclasses.dataclass(frozen=True)
 class Ablation:
-    """A table of recipes.
+    """A table of experiments.
 
     Attributes:
-        rows: The recipes by name.
-        steps: Optimizer steps of each stage; None: those of the recipes.
+        rows: The experiments by name.
+        steps: Optimizer steps of each training; None: those of the experiments.
         seeds: How many trainings of each row.
         further: Data folder and exported encoder → scores by what is not looked at in training,
-            which stand beside the recipes' own; None: there are none.
+            which stand beside the rows' own; None: there are none.
     """
 
-    rows: Mapping[str, Recipe]
+    rows: Mapping[str, Any]
     steps: int | None = None
     seeds: int = 3
     further: Callable[[Path, Path], Scores] | None = None
@@ -39,7 +38,7 @@ class Ablation:
         seed: int = 0,
         steps: int | None = None,
         resume: bool = True,
-        strategy: StrategyName | None = None,
+        strategy: str | None = None,
         teacher: Path | None = None,
         pretrained: Path | None = None,
         prepared: Path | None = None,
@@ -54,12 +53,12 @@ class Ablation:
             data: Folder of the corpora.
             output: Folder of the runs and the table.
             seed: The first of the seeds.
-            steps: Optimizer steps of each stage; the table's own by default.
+            steps: Optimizer steps of each training; the table's own by default.
             resume: Whether runs that are complete or interrupted are kept.
-            strategy: As in `Recipe.run`, on one machine.
-            teacher: As in `Recipe.run`; for all runs `teacher` in `output` by default.
-            pretrained: As in `Recipe.run`; by default what a run in `output` would start from.
-            prepared: As in `Recipe.run`; for all runs `prepared` in `output` by default.
+            strategy: As in `Run`, on one machine.
+            teacher: Folder of a teacher's vectors; for all runs `teacher` in `output` by default.
+            pretrained: What the rows start from; by default what a run in `output` would.
+            prepared: As in `Run`; for all runs `prepared` in `output` by default.
             seeds: How many; the table's own by default.
             rows: Names of those to train; none: all.
 
@@ -79,11 +78,11 @@ class Ablation:
         with sole_writer(output, inside=True):
             for each in range(seed, seed + (seeds or self.seeds)):
                 for name in names:
-                    recipe, folder = self.rows[name], output / f"{_stem(name, steps)}_{each}"
+                    row, folder = self.rows[name], output / f"{_stem(name, steps)}_{each}"
                     if not (resume and (folder / "scores.json").exists()):
-                        own = {str(key): folders[key] for key in recipe.folders}
+                        own = {key: folders[key] for key in _folders_of(row)}
                         (folder / FURTHER).unlink(missing_ok=True)
-                        recipe.run(data, folder, seed=each, **options | own)
+                        row.run(data, folder, seed=each, **options | own)
                     if self.further and not (folder / FURTHER).exists():
                         write_json(folder / FURTHER, self.further(data, folder / "model"))
                     self._write_table(output, steps)
@@ -101,9 +100,14 @@ class Ablation:
         return {name: runs for name, runs in found.items() if runs}
 
     def _write_table(self, output: Path, steps: int | None) -> None:
-        title = f"After {steps} steps" if steps else "As the recipes are"
+        title = f"After {steps} steps" if steps else "As the experiments are"
         with atomic_path(output / "table.md") as temporary:
             temporary.write_text(seed_table(title, self._complete(output, steps)), encoding="utf-8")
+
+
+def _folders_of(row: Any) -> set[str]:
+    """Which of the shared folders a row takes."""
+    return {"teacher", "pretrained"} & options_of(row.run).keys()
 
 
 def _stem(name: str, steps: int | None) -> str:

@@ -116,7 +116,17 @@ def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, materia
         tasks: The tasks.
         tokenizer: Makes ids of texts.
         material: What their data asks for, such as a `Material`.
+
+    Raises:
+        ValueError: The devices cannot share a batch.
     """
+    tasks = [*tasks]
+    for task in tasks:
+        if task.batch_size % run.replicas:
+            raise ValueError(
+                f"{task.name}: expected a batch size that {run.replicas} devices can share, "
+                f"received {task.batch_size}."
+            )
     for task in tasks:
         rows = _trial_rows(run, task)
         for name, (examples, columns) in task.data.sources(task.name, material).items():

@@ -106,7 +106,7 @@ def read_questions(folder: Path) -> list[str]:
 
 
 def answer(folder: Path) -> None:
-    """Gives the vectors that a recipe asked for, of both layers."""
+    """Gives the vectors that an experiment asked for, of both layers."""
     for layers, each in ((None, folder), (HINT_LAYER, hint_folder(folder))):
         if questions := read_questions(each):
             vectors = VectorStore.of_teacher(each)
@@ -115,7 +115,7 @@ def answer(folder: Path) -> None:
 
 def main() -> None:
     """Reads the argument and answers."""
-    parser = argparse.ArgumentParser(description="Answers what a recipe would ask its teacher.")
+    parser = argparse.ArgumentParser(description="Answers what a training would ask its teacher.")
     parser.add_argument("teacher", type=Path, help="the folder of the teacher's vectors")
     answer(parser.parse_args().teacher)
 

@@ -201,5 +201,5 @@ def check_experiment(name: str, words: list[str]) -> None:
     """Parses the words as the script would."""
     script = vars(importlib.import_module(name))
     if script.get("main") is main:
-        experiment = script.get("EXPERIMENT") or script.get("RECIPE") or script["run"]
+        experiment = script.get("EXPERIMENT") or script["run"]
         parse(experiment, script.get("VARIANTS", {}), words)

@@ -67,7 +67,6 @@ HELD_ELSEWHERE = {
     "use_st5/training/trans_encoder.py": "tests/training/test_teaching.py",
     "use_st5/tokenizers/framed_tokenizer.py": "tests/tokenizers/test_wordpiece_tokenizer.py",
     "use_st5/training/backend_loop.py": "tests/training/test_jax_loop.py",
-    "use_st5/training/device.py": "tests/training/test_recipe_run.py",
     "use_st5/training/history.py": "tests/training/test_training_loop.py",
     "use_st5/training/reporter.py": "tests/training/test_tensorflow_loop.py",
     "use_st5/training/run_checks.py": "tests/training/test_tensorflow_loop.py",
@@ -338,8 +337,8 @@ def test_functions_stay_short(source: str) -> None:
             assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
 
 
-# What experiments import beside public names. Files and records; what reads the papers' corpora and
-# sets; and the framework that the scripts have until each is written over `Trainer`.
+# What experiments import beside public names: files and records, and what reads the papers' corpora
+# and sets.
 NOT_PUBLIC = {
     f"use_st5.{name}"
     for name in [
@@ -381,16 +380,9 @@ NOT_PUBLIC = {
         "models.use_transformer.model",
         "tokenizers.ngram_vocabulary",
         "tokenizers.sentencepiece_tokenizer",
-        "training.backend_loop",
         "training.checkpoints",
-        "training.device",
-        "training.frozen_parts",
-        "training.optimizers",
         "training.pair_scores",
-        "training.recipe",
-        "training.recipe_run",
         "training.run_checks",
-        "training.teaching",
         "training.trans_encoder",
         "vector_store",
     ]

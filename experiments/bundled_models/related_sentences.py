@@ -21,7 +21,7 @@ Length = tuple[int, int]  # fewest and most words
 def pairs_by_length(
     sentences: Sequence[str], related: Mapping[Length, int], held_out: Collection[str]
 ) -> dict[Length, list[Pair]]:
-    """The pairs that a recipe asks its teacher about.
+    """The pairs that an experiment asks its teacher about.
 
     Args:
         sentences: To draw from.

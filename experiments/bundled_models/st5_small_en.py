@@ -28,7 +28,12 @@ English words fall into pieces.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import keras
 
 from experiments.bundled_models import use_transformer_en
 from experiments.bundled_models.student import (
@@ -37,17 +42,28 @@ from experiments.bundled_models.student import (
     start_near_average,
     word_table,
 )
-from experiments.bundled_models.taught_tasks import Related, Taught, ask_teacher
+from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher
+from experiments.bundled_models.teacher_text import TaughtText, TeacherText
 from experiments.command import main
 from experiments.corpora import TRIVIA, inference_triplets
+from experiments.corpus_tasks import (
+    STEPS_PER_CALL,
+    CorpusTask,
+    Examples,
+    open_tasks,
+    prepare_tasks,
+    train_tasks,
+)
 from experiments.minilm import DIMENSION
+from experiments.run import Options, Run, Scores
+from use_st5 import TrainableEncoder
+from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
-from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ContrastiveLoss, TeacherLoss
 from use_st5.models import SentenceT5
 from use_st5.tokenizers import SentencePieceTokenizer
-from use_st5.training import Examples, Recipe, RecipeTask, Run, Stage, adam_with_cosine
+from use_st5.training import TrainingArguments, adam_with_cosine
 
 PRESET = "st5_small_en"
 DTYPE = "mixed_bfloat16"
@@ -64,21 +80,22 @@ LENGTHS = {
     "30_words": (20, 30, 44),
 }
 LOWERCASE = 0.4
+MAX_LENGTH = 128  # of the exported encoder: attention takes the square of the length
 
 # Warmer than the paper's 0.01: beside a teacher the loss shall not stretch the cosines.
 CONTRASTIVE = partial(ContrastiveLoss, temperature=0.05, hard_negatives=True, bidirectional=True)
-ANSWERS = RecipeTask(
+ANSWERS = CorpusTask(
     name="answers",
     loss=CONTRASTIVE,
     data=Examples(TRIVIA.examples, TRIPLET),
-    rate=0.03,
+    weight=0.03,
     batch_size=128,
 )
-TRIPLETS = RecipeTask(
+TRIPLETS = CorpusTask(
     name="triplets",
     loss=CONTRASTIVE,
     data=Examples(inference_triplets, TRIPLET),
-    rate=0.03,
+    weight=0.03,
     batch_size=128,
 )
 TEACHER_LOSS = partial(
@@ -88,40 +105,34 @@ TEACHER_LOSS = partial(
     ranking_weight=1.0,
     temperature=0.1,
 )
-TEACHER = RecipeTask(
+TEACHER = CorpusTask(
     name="teacher",
     loss=TEACHER_LOSS,
     data=Taught(lengths=SHORT | LENGTHS, ids="token_ids", lowercase=LOWERCASE),
-    rate=0.46,
+    weight=0.46,
     batch_size=512,
     part_weights={"teacher_3_words": 0.5, "teacher_6_words": 0.8},
 )
-RELATED = RecipeTask(
+RELATED = CorpusTask(
     name="related",
     loss=partial(TEACHER_LOSS, hint_dim=DIMENSION),
     data=Related(lengths=LENGTHS, ids="token_ids", hints=True, lowercase=LOWERCASE),
-    rate=0.48,
+    weight=0.48,
     batch_size=512,
     part_weights={"related_19_words": 0.8, "related_30_words": 0.7},
 )
 
 
-def ask(run: Run) -> None:
-    """Asks the teacher about the sentences and about T5's pieces."""
-    ask_teacher(run, spelled_pieces())
+METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 
 
-def initial_model(run: Run) -> SentenceT5:
+def initial_model(text: TaughtText, seed: int) -> SentenceT5:
     """Made near the mean of the pieces' vectors."""
     model = SentenceT5.from_preset(PRESET, dtype=DTYPE)
     model.build()
     rows, dim = model.embedding.embeddings.shape
     table = word_table(
-        run.material.word_vectors(spelled_pieces()),
-        rows=rows,
-        dim=dim,
-        first=NUM_SPECIAL,
-        seed=run.seed,
+        text.word_vectors(spelled_pieces()), rows=rows, dim=dim, first=NUM_SPECIAL, seed=seed
     )
     model.embedding.embeddings.assign(table)
     start_near_average(
@@ -131,36 +142,83 @@ def initial_model(run: Run) -> SentenceT5:
             for block in model.encoder.blocks
             for dense in (block.attention.output_dense, block.feed_forward.outer)
         ),
-        seed=run.seed,
+        seed=seed,
     )
     return model
 
 
-RECIPE = Recipe(
-    name=PRESET,
-    material=TEXT.opened,
-    tokenizer=lambda run: SentencePieceTokenizer(),
-    model=initial_model,
-    folders=("teacher",),
-    prepare=ask,
-    stages=(
-        Stage(
-            tasks=(ANSWERS, TRIPLETS, TEACHER, RELATED),
-            optimizer=adam_with_cosine(2e-3, warmup_steps=200),
-            steps=3_500,
-            evaluate_every=250,
-            monitor="stsb_dev_pearson",
-            options={"jit_compile": False},
-        ),
-    ),
-    measure=lambda run: stsb_development(run.data),
-    held_out=held_out_sentences,
-    precision="int8",
-    max_length=128,  # attention takes the square of the length
-    metadata={"languages": ["en"], "license": "Apache-2.0"},
-    expected={"stsb_dev_pearson": 0.8384, "stsb_dev_spearman": 0.8350},
-)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class St5SmallEn:
+    """The training of `st5_small_en`.
+
+    Attributes:
+        tasks: What it learns.
+        args: How to train.
+        text: What the teacher is asked about.
+        expected: The scores that were measured.
+    """
+
+    tasks: Sequence[CorpusTask] = (ANSWERS, TRIPLETS, TEACHER, RELATED)
+    args: TrainingArguments = TrainingArguments(
+        optimizer=adam_with_cosine(2e-3, warmup_steps=200),
+        steps=3_500,
+        steps_per_execution=STEPS_PER_CALL,
+        evaluation_steps=250,
+        jit_compile=False,
+    )
+    text: TeacherText = TEXT
+    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def run(
+        self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
+    ) -> Scores:
+        """Prepares text and arrays, asks the teacher, trains, exports, scores by STS-B dev.
+
+        Args:
+            data: As in `Run`, and so are the options.
+            output: As in `Run`.
+            teacher: Folder of the teacher's vectors, made if missing; by default `teacher` in
+                `output`.
+        """
+        run, teacher = Run(data, output, **options), teacher or output / "teacher"
+        run.check_local(prepared=run.prepared, teacher=teacher)
+        text, tokenizer = self.text.opened(run, teacher), SentencePieceTokenizer()
+        with run.begun():
+            score = stsb_development(run.data)
+            if run.does("prepare"):
+                with progress_lines(lambda: f"preparing {PRESET}"):
+                    text.ask(spelled_pieces(), sentences=need_teacher(self.tasks))
+                    prepare_tasks(run, self.tasks, tokenizer, text)
+            if run.does("train"):
+                self._train(run, tokenizer, text, score)
+            return _export(run, tokenizer, score) if run.does("export") else {}
+
+    def _train(
+        self, run: Run, tokenizer: SentencePieceTokenizer, text: TaughtText, score: Any
+    ) -> None:
+        arrays = open_tasks(run, self.tasks)
+        keras.utils.set_random_seed(run.seed)
+        with run.scope():
+            model = initial_model(text, run.seed)
+        encoder = TrainableEncoder(model, tokenizer, max_length=MAX_LENGTH)
+        options = {"evaluate": score, "monitor": "stsb_dev_pearson", "restore_best": False}
+        history = train_tasks(run, encoder, self.tasks, arrays, self.args, **options)
+        run.keep(model)
+        run.write("history.json", {"": history.to_state()})
+        run.write_facts(**METADATA, tasks=[task.name for task in self.tasks])
+
+
+def _export(run: Run, tokenizer: SentencePieceTokenizer, score: Any) -> Scores:
+    encoder = TrainableEncoder(
+        run.kept(), tokenizer, name=PRESET, max_length=MAX_LENGTH, metadata=run.facts()
+    )
+    scores = score(encoder.encode)
+    encoder.export(run.output / "model", precision="int8")
+    return run.write_scores(scores)
+
+
+EXPERIMENT = St5SmallEn(expected={"stsb_dev_pearson": 0.8384, "stsb_dev_spearman": 0.8350})
 
 
 if __name__ == "__main__":
-    main(RECIPE)
+    main(EXPERIMENT)

@@ -16,8 +16,7 @@ from use_st5.data import PreparedColumn
 
 if TYPE_CHECKING:
     from experiments.bundled_models.teacher_text import TaughtText
-    from use_st5.training import Run
-    from use_st5.training.recipe import Source
+    from experiments.corpus_tasks import CorpusTask, Source
 
 _VECTOR = PreparedColumn("vector")
 
@@ -26,7 +25,7 @@ _VECTOR = PreparedColumn("vector")
 class _ByLength(abc.ABC):
     """Sentences with the teacher's vectors, in parts by length.
 
-    A batch is as wide as its longest row may be. The run's material is a `TaughtText`.
+    A batch is as wide as its longest row may be. The material is a `TaughtText`.
 
     Attributes:
         lengths: Name → (fewest words, most words, tokens that they may become).
@@ -43,20 +42,19 @@ class _ByLength(abc.ABC):
     group_size: ClassVar[int] = 1
     buckets: ClassVar[Sequence[int]] = ()
 
-    def sources(self, task: str, run: Run) -> dict[str, Source]:
+    def sources(self, task: str, material: TaughtText) -> dict[str, Source]:
         """A part for each length, `TASK_LENGTH`."""
         return {
-            f"{task}_{name}": self._source(run, (fewest, most), max_tokens)
+            f"{task}_{name}": self._source(material, (fewest, most), max_tokens)
             for name, (fewest, most, max_tokens) in self.lengths.items()
         }
 
-    def _source(self, run: Run, length: Length, max_tokens: int) -> Source:
+    def _source(self, text: TaughtText, length: Length, max_tokens: int) -> Source:
         columns = {"sentence": PreparedColumn(self.ids, max_tokens=max_tokens), "teacher": _VECTOR}
         if self.hints:
             columns["hint"] = _VECTOR
 
         def examples() -> Iterator[Mapping[str, Any]]:
-            text: TaughtText = run.material
             draw = random.Random(0)
             for sentence in self._sentences(text, length):
                 read = sentence.lower() if draw.random() < self.lowercase else sentence
@@ -90,12 +88,6 @@ class Related(_ByLength):
             yield from group
 
 
-def ask_teacher(run: Run, words: Sequence[str] = ()) -> None:
-    """Asks the teacher about all that a run's tasks need of it, before anything else is done.
-
-    Args:
-        run: Its material is a `TaughtText`.
-        words: Single words or pieces beside the sentences.
-    """
-    tasks = [task for stage in run.recipe.stages for task in stage.tasks]
-    run.material.ask(words, sentences=any(isinstance(task.data, _ByLength) for task in tasks))
+def need_teacher(tasks: Iterable[CorpusTask]) -> bool:
+    """Whether one of the tasks learns what the teacher says of its sentences."""
+    return any(isinstance(task.data, _ByLength) for task in tasks)

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,12 @@ from experiments.corpus_sentences import nouns, sentences_by_source
 from experiments.minilm import HINT_LAYER, hint_folder, minilm_teacher, write_questions
 from use_st5._files import atomic_path
 from use_st5.data.held_out import normalized
+from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.tokenizers import NGramVocabulary
 from use_st5.vector_store import Encode, VectorStore
 
 if TYPE_CHECKING:
-    from use_st5.training import Run
+    from experiments.run import Run
 
 MAX_WORDS = 60
 # The sources that spans are cut from.
@@ -66,9 +67,10 @@ class TeacherText:
     hints: bool = False
     teacher: Callable[..., Encode] = dataclasses.field(default=minilm_teacher, repr=False)
 
-    def opened(self, run: Run) -> TaughtText:
-        """The sentences themselves and the teacher's vectors, in a run's folders."""
-        return TaughtText(self, run.data, run.prepared, run.teacher, lambda: run.held_out)
+    def opened(self, run: Run, teacher: Path) -> TaughtText:
+        """The sentences themselves, in a run's folder, and the teacher's vectors in another."""
+        held_out = partial(held_out_sentences, run.data)
+        return TaughtText(self, run.data, run.prepared, teacher, held_out)
 
 
 class TaughtText:
@@ -94,7 +96,12 @@ class TaughtText:
         self.data = data
         self.prepared = prepared
         self._teacher = teacher
-        self._held_out = held_out
+        self._read_held_out = held_out
+
+    @cached_property
+    def held_out(self) -> Collection[str]:
+        """The normalized sentences that no text may hold."""
+        return self._read_held_out()
 
     @cached_property
     def sentences(self) -> list[str]:
@@ -109,7 +116,7 @@ class TaughtText:
             self.prepared.mkdir(parents=True, exist_ok=True)
             settings.write_text(wanted, encoding="utf-8")
             with atomic_path(path) as temporary:
-                made = teacher_sentences(self.data, self.settings, self._held_out())
+                made = teacher_sentences(self.data, self.settings, self.held_out)
                 temporary.write_text("".join(f"{line}\n" for line in made), encoding="utf-8")
         found = settings.read_text(encoding="utf-8") if settings.exists() else "none\n"
         if found != wanted:
@@ -172,7 +179,7 @@ class TaughtText:
         """Sentences and their alterations by length."""
         if not self.settings.related:
             return {}
-        return pairs_by_length(self.sentences, self.settings.related, self._held_out())
+        return pairs_by_length(self.sentences, self.settings.related, self.held_out)
 
     @property
     def _texts(self) -> list[str]:

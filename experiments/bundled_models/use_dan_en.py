@@ -29,24 +29,38 @@ tasks alone need a lower one and more steps.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import keras
 
 from experiments.ablation import Ablation
-from experiments.bundled_models.taught_tasks import Taught, ask_teacher
+from experiments.bundled_models.taught_tasks import Taught, need_teacher
 from experiments.bundled_models.teacher_text import TeacherText
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
+from experiments.corpus_tasks import (
+    STEPS_PER_CALL,
+    CorpusTask,
+    Examples,
+    open_tasks,
+    prepare_tasks,
+    train_tasks,
+)
 from experiments.minilm import DIMENSION
+from experiments.run import Options, Run, Scores
+from use_st5 import TrainableEncoder
+from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
-from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, InputResponseLoss, SkipThoughtLoss, TeacherLoss
 from use_st5.models import USEDAN
 from use_st5.models.use_dan.model import Calibration, calibrate
 from use_st5.tokenizers import NGramTokenizer
-from use_st5.training import Examples, Recipe, RecipeTask, Run, Stage, adam_with_cosine
-from use_st5.training.recipe import kept_model
+from use_st5.training import TrainingArguments, adam_with_cosine
 
 PRESET = "use_dan_en"
 TEXT = TeacherText(novels=200_000, dialogues=400_000, captions=160_000, spans=420_000)
@@ -54,30 +68,30 @@ VOCABULARY = VocabularySettings(num_unigrams=50_000, num_bigrams=29_000, unigram
 IDS = PreparedColumn("ids", max_tokens=28)  # in training; the encoder itself has no limit
 DECODED = PreparedColumn("token_ids", max_tokens=20)
 
-SKIP_THOUGHT = RecipeTask(
+SKIP_THOUGHT = CorpusTask(
     name="skip_thought",
     loss=partial(SkipThoughtLoss, vocabulary_size=4_000, hidden_dim=128, intermediate_dim=512),
     data=Examples(NOVELS.examples, {"sentence": IDS, "previous": DECODED, "next": DECODED}),
-    rate=0.02,
+    weight=0.02,
     batch_size=128,
 )
-INPUT_RESPONSE = RecipeTask(
+INPUT_RESPONSE = CorpusTask(
     name="input_response",
     loss=InputResponseLoss,
     data=Examples(dialogue_pairs, {"input": IDS, "response": IDS}),
-    rate=0.05,
+    weight=0.05,
     batch_size=512,
 )
-INFERENCE = RecipeTask(
+INFERENCE = CorpusTask(
     name="inference",
     loss=partial(ClassificationLoss, num_classes=3),
     data=Examples(
         inference_pairs, {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")}
     ),
-    rate=0.05,
+    weight=0.05,
     batch_size=512,
 )
-TEACHER = RecipeTask(
+TEACHER = CorpusTask(
     name="teacher",
     loss=partial(
         TeacherLoss,
@@ -89,7 +103,7 @@ TEACHER = RecipeTask(
     data=Taught(
         lengths={"short": (1, 6, 8), "medium": (7, 13, 16), "long": (14, 27, 30)}, ids="ids"
     ),
-    rate=0.88,
+    weight=0.88,
     batch_size=2048,
     # Single words and short spans are many and soon learnt.
     part_weights={"teacher_short": 0.5, "teacher_long": 1.5},
@@ -99,61 +113,106 @@ TEACHER = RecipeTask(
 CALIBRATION = Calibration(frequent=0.75, numbers=1.7, bigrams=0.5, unknown=2.0, skip=2.0)
 
 
-def initial_model(run: Run) -> USEDAN:
+TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE, TEACHER)
+METADATA = {"languages": ["en"], "license": "Apache-2.0"}
+
+
+def initial_model(tokenizer: NGramTokenizer) -> USEDAN:
     """The preset's, with a row for each of the vocabulary's ids."""
-    model = USEDAN.from_preset(PRESET, num_embeddings=run.tokenizer.vocabulary.size)
+    model = USEDAN.from_preset(PRESET, num_embeddings=tokenizer.vocabulary.size)
     model.build()
     return model
 
 
-def calibrated_model(run: Run) -> USEDAN:
-    """The trained model, its groups of weights scaled."""
-    model = kept_model(run)
-    calibrate(model, run.tokenizer.vocabulary, CALIBRATION)
-    return model
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UseDanEn:
+    """The training of `use_dan_en`.
+
+    Attributes:
+        tasks: With none the model stays as it was drawn.
+        args: How to train.
+        text: What the teacher is asked about, and the vocabulary is counted in.
+        vocabulary: Its size.
+        calibration: How groups of the trained weights are scaled; None: they are not.
+        expected: The scores that were measured.
+    """
+
+    tasks: Sequence[CorpusTask] = TASKS
+    args: TrainingArguments = TrainingArguments(
+        optimizer=adam_with_cosine(5e-3, warmup_steps=200),
+        steps=7_000,
+        steps_per_execution=STEPS_PER_CALL,
+        evaluation_steps=500,
+    )
+    text: TeacherText = TEXT
+    vocabulary: VocabularySettings = VOCABULARY
+    calibration: Calibration | None = CALIBRATION
+    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def run(
+        self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
+    ) -> Scores:
+        """Prepares text and arrays, asks the teacher, trains, exports, scores by STS-B dev.
+
+        Args:
+            data: As in `Run`, and so are the options.
+            output: As in `Run`.
+            teacher: Folder of the teacher's vectors, made if missing; by default `teacher` in
+                `output`.
+        """
+        run, teacher = Run(data, output, **options), teacher or output / "teacher"
+        run.check_local(prepared=run.prepared, teacher=teacher)
+        text = self.text.opened(run, teacher)
+        with run.begun():
+            score = stsb_development(run.data)
+            with progress_lines(lambda: f"preparing {PRESET}"):
+                if run.does("prepare"):
+                    text.ask(sentences=need_teacher(self.tasks))
+                tokenizer = NGramTokenizer(text.vocabulary(self.vocabulary))
+                if run.does("prepare"):
+                    prepare_tasks(run, self.tasks, tokenizer, text)
+            if run.does("train"):
+                self._train(run, tokenizer, score)
+            return self._export(run, tokenizer, score) if run.does("export") else {}
+
+    def _train(self, run: Run, tokenizer: NGramTokenizer, score: Any) -> None:
+        arrays = open_tasks(run, self.tasks)
+        keras.utils.set_random_seed(run.seed)
+        with run.scope():
+            encoder = TrainableEncoder(initial_model(tokenizer), tokenizer)
+        if self.tasks:
+            options = {"evaluate": score, "monitor": "stsb_dev_pearson"}
+            history = train_tasks(run, encoder, self.tasks, arrays, self.args, **options)
+            run.write("history.json", {"": history.to_state()})
+        run.keep(encoder.model)
+        run.write_facts(**METADATA, tasks=[task.name for task in self.tasks])
+
+    def _export(self, run: Run, tokenizer: NGramTokenizer, score: Any) -> Scores:
+        facts, model = run.facts(), run.kept()
+        if self.calibration is not None:
+            calibrate(model, tokenizer.vocabulary, self.calibration)
+        encoder = TrainableEncoder(model, tokenizer, name=PRESET, metadata=facts)
+        scores = score(encoder.encode)
+        encoder.export(run.output / "model", precision="int8")
+        return run.write_scores(scores)
 
 
-RECIPE = Recipe(
-    name=PRESET,
-    material=TEXT.opened,
-    tokenizer=lambda run: NGramTokenizer(run.material.vocabulary(VOCABULARY)),
-    model=initial_model,
-    folders=("teacher",),
-    prepare=ask_teacher,
-    stages=(
-        Stage(
-            tasks=(SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE, TEACHER),
-            optimizer=adam_with_cosine(5e-3, warmup_steps=200),
-            steps=7_000,
-            evaluate_every=500,
-            monitor="stsb_dev_pearson",
-            best=True,
-        ),
-    ),
-    finished=calibrated_model,
-    measure=lambda run: stsb_development(run.data),
-    held_out=held_out_sentences,
-    precision="int8",
-    metadata={"languages": ["en"], "license": "Apache-2.0"},
-    expected={"stsb_dev_pearson": 0.842},
+EXPERIMENT = UseDanEn(expected={"stsb_dev_pearson": 0.842})
+UNCALIBRATED = UseDanEn(
+    calibration=None, expected={"stsb_dev_pearson": 0.8233, "stsb_dev_spearman": 0.8214}
 )
-UNCALIBRATED = dataclasses.replace(
-    RECIPE,
-    finished=kept_model,
-    expected={"stsb_dev_pearson": 0.8233, "stsb_dev_spearman": 0.8214},
-)
-THREE_TASKS = ("skip_thought", "input_response", "inference")
+THREE_TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
 ABLATION = Ablation(
     rows={
-        "untrained": UNCALIBRATED.only(()),
-        **{task: UNCALIBRATED.only([task]) for task in THREE_TASKS},
-        "three_tasks": UNCALIBRATED.only(THREE_TASKS),
+        "untrained": UseDanEn(tasks=(), calibration=None),
+        **{task.name: UseDanEn(tasks=(task,), calibration=None) for task in THREE_TASKS},
+        "three_tasks": UseDanEn(tasks=THREE_TASKS, calibration=None),
         "with_teacher": UNCALIBRATED,
     },
     steps=300,
 )
-VARIANTS: dict[str, Recipe | Ablation] = {"uncalibrated": UNCALIBRATED, "ablation": ABLATION}
+VARIANTS: dict[str, UseDanEn | Ablation] = {"uncalibrated": UNCALIBRATED, "ablation": ABLATION}
 
 
 if __name__ == "__main__":
-    main(RECIPE, VARIANTS)
+    main(EXPERIMENT, VARIANTS)

@@ -1,4 +1,4 @@
-"""A vocabulary of words that is counted in a recipe's own text, and of pieces that BERT's has."""
+"""A vocabulary of words that is counted in a training's own text, and of pieces that BERT's has."""
 
 from __future__ import annotations
 

@@ -1,18 +1,19 @@
-"""One encoder of two that recipes train apart: Average and Concat of SBERT and DefSent."""
+"""One encoder of two that were trained apart: Average and Concat of SBERT and DefSent."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from experiments.run import Scores
 from experiments.sbert_defsent.ensemble import Ensemble, Mode
 from use_st5 import TrainableEncoder
-from use_st5._files import sole_writer
+from use_st5._files import sole_writer, write_json
 from use_st5.evaluation.sts import stsb_development
-from use_st5.training import Recipe
-from use_st5.training.recipe import Scores, StrategyName
-from use_st5.training.recipe_run import write_json
+
+if TYPE_CHECKING:
+    from experiments.sbert_defsent.train import Training
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,14 +25,12 @@ class Combination:
         mode: What becomes of the two vectors, as in `Ensemble`.
         sbert: One of the two trainings.
         defsent: The other.
-        expected: As in `Recipe`.
     """
 
     name: str
     mode: Mode
-    sbert: Recipe
-    defsent: Recipe
-    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    sbert: Training
+    defsent: Training
 
     def run(
         self,
@@ -41,7 +40,7 @@ class Combination:
         seed: int = 0,
         steps: int | None = None,
         resume: bool = True,
-        strategy: StrategyName | None = None,
+        strategy: str | None = None,
         pretrained: Path | None = None,
         prepared: Path | None = None,
         sbert: Path | None = None,
@@ -50,12 +49,12 @@ class Combination:
         """Trains what is not there yet, puts the two together, exports and scores.
 
         Args:
-            data: As in `Recipe.run`, and so are the others.
+            data: As in `Run`, and so are the others.
             output: Folder of the encoder, and of the trainings where they have none of their own.
             seed: Of both trainings.
-            steps: Optimizer steps of each training; the recipes' own by default.
+            steps: Optimizer steps of each training; their own by default.
             resume: Whether what is complete or interrupted is kept.
-            strategy: As in `Recipe.run`, on one machine.
+            strategy: As in `Run`, on one machine.
             pretrained: The checkpoint that both start from.
             prepared: Folder of arrays; `prepared` in `output` by default.
             sbert: Output folder of a run of the first; by default `sbert` in `output`.
@@ -63,12 +62,12 @@ class Combination:
         """
         with sole_writer(output, inside=True):
             encoders = []
-            for recipe, folder in (
+            for training, folder in (
                 (self.sbert, sbert or output / "sbert"),
                 (self.defsent, defsent or output / "defsent"),
             ):
                 if not (resume and (folder / "scores.json").exists()):
-                    recipe.run(
+                    training.run(
                         data, folder, seed=seed, steps=steps, resume=resume, strategy=strategy,
                         pretrained=pretrained, prepared=prepared or output / "prepared",
                     )  # fmt: skip

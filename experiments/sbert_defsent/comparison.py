@@ -32,6 +32,7 @@ from typing import Any, Literal
 import numpy as np
 
 from experiments.command import main
+from experiments.run import Scores
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.comparison_results import (
     NAMES,
@@ -41,7 +42,7 @@ from experiments.sbert_defsent.comparison_results import (
     records_of,
     write_results,
 )
-from experiments.sbert_defsent.train import METHODS, Method, published
+from experiments.sbert_defsent.train import METHODS, Method, Training, published
 from use_st5 import SentenceEncoder
 from use_st5._files import atomic_path, sole_writer
 from use_st5.data import DataFolder
@@ -50,8 +51,6 @@ from use_st5.evaluation import EvaluationRecord, EvaluationTask, evaluate, selec
 from use_st5.evaluation.classification import DATASETS, transfer_task
 from use_st5.evaluation.registry import groups, with_data
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.training import Recipe
-from use_st5.training.recipe import Scores, StrategyName
 
 # The README of SentEval: "for prototyping", and comparable with the literature, as the paper has it
 # (section 3.3).
@@ -66,7 +65,7 @@ def run(
     seed: int = 0,
     steps: int | None = None,
     resume: bool = True,
-    strategy: StrategyName | None = None,
+    strategy: str | None = None,
     pretrained: Path | None = None,
     seeds: int = 3,
     methods: Sequence[str] = tuple(NAMES),
@@ -81,7 +80,7 @@ def run(
         seed: The first of the seeds.
         steps: Optimizer steps of each stage; those of the methods by default.
         resume: Whether runs that are complete or interrupted are kept.
-        strategy: As in `Recipe.run`, on one machine.
+        strategy: As in `Run`, on one machine.
         pretrained: As for `sbert_defsent`.
         seeds: How many.
         methods: Names of rows, in the order of training.
@@ -171,7 +170,7 @@ def _train(
     method.run(data, folder, **given)
 
 
-def _begin_with_singles(method: Recipe, folder: Path, singles: Mapping[str, Path]) -> None:
+def _begin_with_singles(method: Training, folder: Path, singles: Mapping[str, Path]) -> None:
     """Takes over a first stage that is a finished run of its own: it would come out the same."""
     first = method.stages[0].name if len(method.stages) > 1 else ""
     done = singles.get(first, Path()) / "checkpoints" / first

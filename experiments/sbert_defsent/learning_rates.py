@@ -19,13 +19,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from experiments.ablation import Ablation
 from experiments.command import main
 from experiments.minilm import given_or_minilm
+from experiments.run import Scores
 from experiments.sbert_defsent.train import (
     BATCH_SIZE,
     DEFSENT_STEPS,
@@ -35,14 +35,12 @@ from experiments.sbert_defsent.train import (
     SBERT_STEPS,
     WORDS,
     Pooling,
+    Stage,
+    Training,
     defsent,
-    initial_model,
     sbert,
 )
-from experiments.sbert_defsent.train import RECIPE as BASE  # `RECIPE` would be this file's own.
-from use_st5.training import Recipe, Stage
-from use_st5.training.recipe import Scores, StrategyName
-from use_st5.training.recipe_run import write_json
+from use_st5._files import write_json
 
 Method = Literal["sbert", "defsent"]
 Model = Literal["bert_base", "bert_large", "roberta_base", "roberta_large"]
@@ -57,7 +55,7 @@ def run(
     seed: int = 0,
     steps: int | None = None,
     resume: bool = True,
-    strategy: StrategyName | None = None,
+    strategy: str | None = None,
     pretrained: Path | None = None,
     method: Method = "defsent",
     model: Model | None = None,
@@ -74,7 +72,7 @@ def run(
         seed: The first of the seeds.
         steps: Optimizer steps of each training; those of the method by default.
         resume: Whether runs that are complete or interrupted are kept.
-        strategy: As in `Recipe.run`, on one machine.
+        strategy: As in `Run`, on one machine.
         pretrained: As for `sbert_defsent`.
         method: What is trained.
         model: Whose data and number of steps of the paper to train with; None: few steps.
@@ -91,7 +89,7 @@ def run(
         for rate, size in itertools.product(learning_rates, batch_sizes)
     }
     rows = {
-        name: _recipe(_stage(method, rate, published=model is not None), size, pooling)
+        name: _training(_stage(method, rate, published=model is not None), size, pooling)
         for name, (rate, size) in grid.items()
     }
     means = Ablation(rows=rows).run(
@@ -119,15 +117,10 @@ def _stage(method: Method, rate: float, *, published: bool) -> Stage:
     return defsent(None if published else DEFSENT_STEPS, rate, words=words)
 
 
-def _recipe(stage: Stage, batch_size: int, pooling: Pooling) -> Recipe:
+def _training(stage: Stage, batch_size: int, pooling: Pooling) -> Training:
     tasks = tuple(dataclasses.replace(task, batch_size=batch_size) for task in stage.tasks)
-    return dataclasses.replace(
-        BASE,
-        name=stage.name,
-        model=partial(initial_model, pooling=pooling),
-        stages=(dataclasses.replace(stage, tasks=tasks),),
-        metadata={**BASE.metadata, "pooling": pooling},
-    )
+    stage = dataclasses.replace(stage, tasks=tasks)
+    return Training(name=stage.name, stages=(stage,), pooling=pooling)
 
 
 if __name__ == "__main__":

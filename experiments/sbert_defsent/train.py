@@ -31,23 +31,35 @@ left out. Of the dictionaries those words count that are one token; a word is in
 `s_d_bert_base` and the like are the paper's settings for bert_base, bert_large, roberta_base and
 roberta_large: one epoch each, DefSent's rate as it was chosen for the model, on SNLI, MultiNLI and
 the Oxford definitions (`experiments.paper_corpora`), without sentences of the test sets. The rate
-of SBERT is Reimers and Gurevych's; `sbert_defsent_selection` chooses rates anew.
+of SBERT is Reimers and Gurevych's; `learning_rates.py` chooses rates anew.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import keras
 
 from experiments.command import main
 from experiments.corpora import definitions, inference_pairs
+from experiments.corpus_tasks import (
+    STEPS_PER_CALL,
+    CorpusTask,
+    Examples,
+    Material,
+    Source,
+    open_tasks,
+    prepare_tasks,
+    steps_of_a_pass,
+    train_tasks,
+)
 from experiments.minilm import given_or_minilm
 from experiments.paper_corpora import paper_definitions, paper_pairs
+from experiments.run import Options, Run, Scores
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.defined_words import Split, defined_words
 from experiments.sbert_defsent.ensemble import Mode
@@ -58,9 +70,7 @@ from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, DefinitionLoss
 from use_st5.models import SentenceBert
-from use_st5.training import Examples, LinearWarmup, Recipe, RecipeTask, Run, Stage
-from use_st5.training.frozen_parts import ModelPart
-from use_st5.training.recipe import Source
+from use_st5.training import TrainingArguments
 
 Pooling = Literal["mean", "cls", "max"]
 BATCH_SIZE = 16
@@ -79,8 +89,16 @@ DEFSENT_STEPS = 100
 SBERT_STEPS = TURNS * DEFSENT_STEPS
 IDS = PreparedColumn("token_ids", max_tokens=128)
 BUCKETS = (16, 32, 64, 128)
-# XLA takes minutes on a CPU for the program of each width of batches.
-OPTIONS = {"jit_compile": False, "checkpoint_every": 100}
+# Adam without weight decay, warmed up over a tenth of the steps; torch's epsilon.
+ARGS = TrainingArguments(
+    batch_size=BATCH_SIZE,
+    warmup_ratio=0.1,
+    max_grad_norm=0.0,
+    steps_per_execution=STEPS_PER_CALL,
+    evaluation_steps=100,
+    # XLA takes minutes on a CPU for the program of each width of batches.
+    jit_compile=False,
+)
 
 
 def defsent_rate(model: str, pooling: Pooling) -> float:
@@ -112,24 +130,24 @@ class Definitions:
     buckets: Sequence[int] = BUCKETS
     group_size: int = 1
 
-    def sources(self, task: str, run: Run) -> dict[str, Source]:
+    def sources(self, task: str, material: Any) -> dict[str, Source]:
         """One part, of the task's name."""
 
         def examples() -> Iterator[Mapping[str, Any]]:
-            every = without_held_out(self.read(run.data), run.held_out)
-            yield from defined_words(every, run.tokenizer.single_ids, self.split)
+            every = without_held_out(self.read(material.data), material.held_out)
+            yield from defined_words(every, material.tokenizer.single_ids, self.split)
 
         return {task: (examples, {"definition": IDS, "word": PreparedColumn("label")})}
 
 
 _PAIR_COLUMNS = {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")}
-PAIRS = RecipeTask(
+PAIRS = CorpusTask(
     name="inference",
     loss=partial(ClassificationLoss, parts=("u", "v", "difference"), hidden_dims=()),
     data=Examples(inference_pairs, _PAIR_COLUMNS, buckets=BUCKETS),
     batch_size=BATCH_SIZE,
 )
-WORDS = RecipeTask(
+WORDS = CorpusTask(
     name="definitions", loss=DefinitionLoss, data=Definitions(), batch_size=BATCH_SIZE
 )
 # Of other names, since prepared examples are kept by the names of tasks.
@@ -139,52 +157,52 @@ PAPER_PAIRS = dataclasses.replace(
 PAPER_WORDS = dataclasses.replace(WORDS, name="oxford", data=Definitions(read=paper_definitions))
 
 
-def adam(rate: float, *, decay: bool) -> Callable[[int], keras.optimizers.Optimizer]:
-    """Adam without weight decay, warmed up over a tenth of the steps; torch's epsilon."""
-    return lambda steps: keras.optimizers.Adam(LinearWarmup(rate, steps, decay=decay), epsilon=1e-8)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A training by one of the two methods, or by both in turn.
+
+    Attributes:
+        name: Of the folder of its checkpoints.
+        tasks: The labelled pairs, the definitions, or both.
+        args: How to train; without `steps` for one pass over the examples.
+        freezes: Whether what DefSent freezes stays as it is.
+    """
+
+    name: str
+    tasks: tuple[CorpusTask, ...]
+    args: TrainingArguments
+    freezes: bool = False
 
 
-def frozen(run: Run) -> Collection[ModelPart]:
-    """What DefSent's code leaves alone: all before the first block, and a pre-trained head."""
-    parts: tuple[ModelPart, ...] = ("all_embeddings", "head")
-    return parts if run.material.model.head is not None else parts[:1]
-
-
-def sbert(steps: int | None, rate: float = SBERT_RATE, *, pairs: RecipeTask = PAIRS) -> Stage:
+def sbert(steps: int | None, rate: float = SBERT_RATE, *, pairs: CorpusTask = PAIRS) -> Stage:
     """Labelled pairs."""
-    return Stage(
-        name="sbert", tasks=(pairs,), optimizer=adam(rate, decay=True), steps=steps,
-        options=OPTIONS,
-    )  # fmt: skip
+    args = dataclasses.replace(ARGS, learning_rate=rate, steps=steps)
+    return Stage(name="sbert", tasks=(pairs,), args=args)
 
 
-def defsent(steps: int | None, rate: float, *, words: RecipeTask = WORDS) -> Stage:
-    """Definitions."""
-    return Stage(
-        name="defsent", tasks=(words,), optimizer=adam(rate, decay=False), steps=steps,
-        freeze=frozen, options=OPTIONS,
-    )  # fmt: skip
+def defsent(steps: int | None, rate: float, *, words: CorpusTask = WORDS) -> Stage:
+    """Definitions; the rate stays as it is after the warm-up."""
+    args = dataclasses.replace(ARGS, learning_rate=rate, steps=steps, schedule="constant")
+    return Stage(name="defsent", tasks=(words,), args=args, freezes=True)
 
 
-def multi(steps: int | None, *, pairs: RecipeTask = PAIRS, words: RecipeTask = WORDS) -> Stage:
+def multi(steps: int | None, *, pairs: CorpusTask = PAIRS, words: CorpusTask = WORDS) -> Stage:
     """Both in turn, with what DefSent freezes as it is throughout."""
     tasks = tuple(
-        dataclasses.replace(task, rate=rate) for task, rate in ((pairs, TURNS), (words, 1))
+        dataclasses.replace(task, weight=weight) for task, weight in ((pairs, TURNS), (words, 1))
     )
-    return Stage(
-        name="multi", tasks=tasks, optimizer=adam(SBERT_RATE, decay=True), steps=steps,
-        freeze=frozen,
-        options={**OPTIONS, "order": "cycle", "steps_per_call": 1},
-    )  # fmt: skip
+    turns: dict[str, Any] = {"task_order": "cycle", "steps_per_execution": 1}
+    args = dataclasses.replace(ARGS, learning_rate=SBERT_RATE, steps=steps, **turns)
+    return Stage(name="multi", tasks=tasks, args=args, freezes=True)
 
 
-def pretrained(run: Run) -> TrainableEncoder:
-    """The checkpoint, loaded.
+def open_pretrained(folder: Path | None) -> TrainableEncoder:
+    """The checkpoint to start from; None: MiniLM's.
 
     Raises:
         ValueError: It is no BERT or RoBERTa.
     """
-    folder = given_or_minilm(run.pretrained)
+    folder = given_or_minilm(folder)
     encoder = TrainableEncoder.load(folder, pooling=None)
     if not isinstance(encoder.model, SentenceBert):
         raise ValueError(
@@ -193,27 +211,90 @@ def pretrained(run: Run) -> TrainableEncoder:
     return encoder
 
 
-def initial_model(run: Run, *, pooling: Pooling = "mean") -> SentenceBert:
-    """The pre-trained model with a head, its vectors pooled and nothing else."""
-    return run.material.model.pooled(pooling, head=True)
+def frozen(pretrained: TrainableEncoder) -> tuple[Literal["all_embeddings", "head"], ...]:
+    """What DefSent's code leaves alone: all before the first block, and a pre-trained head."""
+    headless = pretrained.model.head is None
+    return ("all_embeddings",) if headless else ("all_embeddings", "head")
 
 
-RECIPE = Recipe(
-    name="s_d",
-    tokenizer=lambda run: run.material.tokenizer,
-    model=initial_model,
-    folders=("pretrained",),
-    material=pretrained,
-    check=lambda run: run.material,
-    stages=(sbert(SBERT_STEPS), defsent(DEFSENT_STEPS, DEFSENT_RATE)),
-    measure=lambda run: stsb_development(run.data),
-    held_out=held_out_sentences,
-    max_length=IDS.max_tokens,
-    metadata={"languages": ["en"], "pooling": "mean"},
-)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """A pre-trained model that is trained in stages.
+
+    Attributes:
+        name: Of the exported encoder.
+        stages: One after the other; with none the model stays as it is.
+        pooling: Of the vectors, which are neither projected nor scaled.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    pooling: Pooling = "mean"
+
+    def run(
+        self,
+        data: Path,
+        output: Path,
+        *,
+        pretrained: Path | None = None,
+        **options: Unpack[Options],
+    ) -> Scores:
+        """Prepares the corpora, trains, exports and scores by the development split of STS-B.
+
+        Args:
+            data: As in `Run`, and so are the options.
+            output: As in `Run`.
+            pretrained: Folder of a BERT or RoBERTa; None: MiniLM's.
+        """
+        run = Run(data, output, **options)
+        with run.begun():
+            start = open_pretrained(pretrained)
+            if run.does("prepare"):
+                stsb_development(run.data)  # What is missing is better said now.
+                material = Material(run.data, held_out_sentences(run.data), start.tokenizer)
+                for stage in self.stages:
+                    prepare_tasks(run, stage.tasks, start.tokenizer, material)
+            if run.does("train"):
+                self._train(run, start)
+            return self._export(run, start) if run.does("export") else {}
+
+    def _train(self, run: Run, start: TrainableEncoder) -> None:
+        arrays = [open_tasks(run, stage.tasks) for stage in self.stages]
+        keras.utils.set_random_seed(run.seed)
+        with run.scope():
+            model = start.model.pooled(self.pooling, head=True)
+        histories = {}
+        for stage, its_arrays in zip(self.stages, arrays, strict=True):
+            args = stage.args
+            cycle, call = args.task_order == "cycle", args.steps_per_execution or 1
+            a_pass = steps_of_a_pass(stage.tasks, its_arrays, cycle=cycle, call=call)
+            args = dataclasses.replace(
+                args,
+                steps=args.steps or a_pass,
+                freeze=frozen(start) if stage.freezes else None,
+            )
+            history = train_tasks(run, model, stage.tasks, its_arrays, args, stage=stage.name)
+            histories[stage.name] = history.to_state()
+        run.keep(model)
+        run.write("history.json", histories)
+        tasks = [task.name for stage in self.stages for task in stage.tasks]
+        facts = {"languages": ["en"], "pooling": self.pooling, "tasks": tasks}
+        run.write_facts(**facts, stages=[*histories])
+
+    def _export(self, run: Run, start: TrainableEncoder) -> Scores:
+        encoder = TrainableEncoder(
+            run.kept(),
+            start.tokenizer,
+            name=self.name,
+            max_length=IDS.max_tokens,
+            metadata=run.facts(),
+        )
+        scores = stsb_development(run.data)(encoder.encode)
+        encoder.export(run.output / "model", precision="float32")
+        return run.write_scores(scores)
 
 
-Method = Recipe | Combination
+Method = Training | Combination
 
 
 def methods(
@@ -235,22 +316,12 @@ def methods(
         "d_s": (defsent, sbert),
         "multi": (multi,),
     }
-    recipes = {
-        name: dataclasses.replace(
-            RECIPE,
-            name=name,
-            model=partial(initial_model, pooling=pooling),
-            stages=each,
-            metadata={**RECIPE.metadata, "pooling": pooling},
-        )
-        for name, each in stages.items()
+    trainings = {
+        name: Training(name=name, stages=each, pooling=pooling) for name, each in stages.items()
     }
+    both = {name: trainings[name] for name in ("sbert", "defsent")}
     modes: tuple[Mode, ...] = ("average", "concat")
-    combinations: dict[str, Method] = {
-        mode: Combination(name=mode, mode=mode, sbert=recipes["sbert"], defsent=recipes["defsent"])
-        for mode in modes
-    }
-    return {**recipes, **combinations}
+    return {**trainings, **{mode: Combination(name=mode, mode=mode, **both) for mode in modes}}
 
 
 def published(model: str, pooling: Pooling = "mean") -> dict[str, Method]:
@@ -284,7 +355,8 @@ VARIANTS: dict[str, Method] = {
     },
 }
 VARIANTS["published"] = VARIANTS["s_d_bert_base"]
+EXPERIMENT = METHODS["s_d"]
 
 
 if __name__ == "__main__":
-    main(RECIPE, VARIANTS)
+    main(EXPERIMENT, VARIANTS)

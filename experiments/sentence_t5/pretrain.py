@@ -14,7 +14,7 @@ language model: of 29 target tokens 8 are given by the form of the task, and of 
 forty is right. Raffel et al.'s baseline saw 34 billion tokens (section 3.1.2). What follows for
 sentences is in `two_stage --variant table_3`.
 
-Where there is an accelerator with JAX and no TensorFlow, the same recipe trains a larger one, on
+Where there is an accelerator with JAX and no TensorFlow, the same script trains a larger one, on
 what this machine prepared:
 
     python -m experiments.sentence_t5.pretrain --part prepare --data DATA --out runs/t5_small
@@ -26,27 +26,24 @@ Each variant is a preset with T5's vocabulary.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 import keras
 import numpy as np
 
 from experiments.command import main
+from experiments.corpus_tasks import STEPS_PER_CALL
+from experiments.run import Options, Run, Scores
 from experiments.sentence_t5.pretraining_text import open_tokens, pretraining_tokens
 from experiments.sentence_t5.span_corruption import SpanCorruption
-from use_st5._files import atomic_path, sole_writer
-from use_st5._remote_files import cached_path
+from use_st5._files import atomic_path
 from use_st5.losses import SpanCorruptionLoss
 from use_st5.models import T5, T5Config
 from use_st5.models.t5.model import T5_PRESETS, T5_ROWS
-from use_st5.training import ArrayData, LinearDecay, Task
-from use_st5.training.backend_loop import backend_loop
-from use_st5.training.device import Device
-from use_st5.training.recipe import Part, Scores, StrategyName
-from use_st5.training.recipe_run import checkpoints_folder, parts_to_run, write_json
+from use_st5.training import ArrayData, LinearDecay, Trainer, TrainingArguments
 
 # Measured on two shared cores with AVX512-BF16: 10,300 tokens/s so, 5,100 with XLA on top; float32
 # 6,400 with XLA and 6,100 without.
@@ -57,7 +54,7 @@ _EVALUATED = 32  # texts at a time
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class T5Pretraining:
-    """A T5, decoder included, trained to fill in spans: no encoder, and so no `Recipe`.
+    """A T5, decoder included, trained to fill in spans.
 
     Attributes:
         config: Of the model, with T5's vocabulary.
@@ -79,46 +76,20 @@ class T5Pretraining:
     validation_texts: int = 256
     dtype: str = DTYPE
 
-    def run(
-        self,
-        data: Path,
-        output: Path,
-        *,
-        seed: int = 0,
-        steps: int | None = None,
-        resume: bool = True,
-        part: Part | None = None,
-        strategy: StrategyName | None = None,
-        batch_files: str | Path | None = None,
-    ) -> Scores:
-        """Pre-trains and saves the model.
-
-        Args:
-            data: Folder of the corpora.
-            output: Folder for checkpoints, the model and the scores.
-            seed: Of the initial weights, the spans and the shuffling.
-            steps: Optimizer steps; the recipe's own by default.
-            resume: Whether an interrupted run in `output` continues.
-            part: "prepare" writes what is to be trained on into `output/prepared` and does no more;
-                "train" does what is left, and needs neither `data` nor TensorFlow. None: both.
-            strategy: As in `Recipe.run`.
-            batch_files: As in `Recipe.run`.
+    def run(self, data: Path, output: Path, **options: Unpack[Options]) -> Scores:
+        """Pre-trains and saves the model; there is no part "export".
 
         Returns:
             Loss and accuracy on texts that were not trained on; nothing where nothing is trained.
         """
-        wanted = parts_to_run(part, ("prepare", "train"))
-        data, device = cached_path(data), Device(strategy, part, batch_files)
-        alone = sole_writer(output, inside=True, remote=True)
-        with alone if device.writes else contextlib.nullcontext():
-            checkpoints = checkpoints_folder(output, resume=resume)
-            path = output / "prepared" / "tokens.npy"
-            if "prepare" in wanted:
-                self._prepare(data, path)
-            if "train" not in wanted:
+        run = Run(data, output, parts=("prepare", "train"), **options)
+        path = run.prepared / "tokens.npy"
+        with run.begun():
+            if run.does("prepare"):
+                self._prepare(run.data, path)
+            if not run.does("train"):
                 return {}
-            tokens = open_tokens(path, self.corruption.length)
-            return self._train(tokens, output, checkpoints, seed, steps or self.steps, device)
+            return self._train(run, open_tokens(path, self.corruption.length))
 
     def _prepare(self, data: Path, path: Path) -> None:
         # Imported here: TensorFlow's part, and the model trains without it.
@@ -133,43 +104,43 @@ class T5Pretraining:
             held_out=lambda: held_out_sentences(data),
         )
 
-    def _train(
-        self,
-        tokens: np.ndarray,
-        output: Path,
-        checkpoints: Path,
-        seed: int,
-        steps: int,
-        device: Device,
-    ) -> Scores:
-        training, validation = self._corrupted(tokens, seed)
-        keras.utils.set_random_seed(seed)
-        with device.scope():
+    def arguments(self, run: Run) -> TrainingArguments:
+        """How to train."""
+        return TrainingArguments(
+            optimizer=self.optimizer,
+            batch_size=self.batch_size,
+            steps=run.steps or self.steps,
+            steps_per_execution=STEPS_PER_CALL,
+            evaluation_steps=self.evaluate_every,
+            jit_compile=XLA,
+            seed=run.seed,
+        )
+
+    def _train(self, run: Run, tokens: np.ndarray) -> Scores:
+        training, validation = self._corrupted(tokens, run.seed)
+        keras.utils.set_random_seed(run.seed)
+        with run.scope():
             model = T5(self.config, dtype=self.dtype)
             model.build()
-            optimizer = self.optimizer(steps)
         loss = SpanCorruptionLoss()
-        evaluate = _evaluation(model, loss, validation)
-        backend_loop(
+        evaluate = _evaluation(loss, validation)
+        Trainer(
             model,
-            [Task("span_corruption", loss, ArrayData(training), batch_size=self.batch_size)],
-            optimizer,
-            folder=checkpoints,
-            seed=seed,
+            {"span_corruption": (ArrayData(training), loss)},
+            self.arguments(run),
             evaluate=evaluate,
-            evaluate_every=min(self.evaluate_every, steps),
-            checkpoint_every=min(self.evaluate_every, steps),
             monitor="validation_loss",
             mode="min",
-            tensorboard=True,
-            **{"jit_compile": XLA, **device.options},
-        ).run(steps)
-        scores = evaluate()
-        if device.writes:
-            with atomic_path(output / MODEL_NAME) as temporary:
+            restore_best=False,
+            folder=run.checkpoints,
+            strategy=run.strategy,
+            batch_files=run.batch_files,
+        ).train()
+        scores = evaluate(model)
+        if run.writes:
+            with atomic_path(run.output / MODEL_NAME) as temporary:
                 model.save(temporary)
-            write_json(output / "scores.json", scores)
-        return scores
+        return run.write_scores(scores)
 
     def optimizer(self, steps: int) -> keras.optimizers.Optimizer:
         """Adafactor, as T5 was pre-trained with."""
@@ -187,11 +158,11 @@ class T5Pretraining:
 
 
 def _evaluation(
-    model: T5, loss: SpanCorruptionLoss, texts: dict[str, np.ndarray]
-) -> Callable[[], dict[str, float]]:
+    loss: SpanCorruptionLoss, texts: dict[str, np.ndarray]
+) -> Callable[[T5], dict[str, float]]:
     rows = len(texts["inputs"])
 
-    def evaluate() -> dict[str, float]:
+    def evaluate(model: T5) -> dict[str, float]:
         sums = np.zeros(2)
         for start in range(0, rows, _EVALUATED):
             batch = {name: ids[start : start + _EVALUATED] for name, ids in texts.items()}
@@ -202,14 +173,14 @@ def _evaluation(
     return evaluate
 
 
-RECIPE = T5Pretraining(config=T5_PRESETS["t5_mini_en"], batch_size=32)
+EXPERIMENT = T5Pretraining(config=T5_PRESETS["t5_mini_en"], batch_size=32)
 # Raffel et al.'s own batch (section 3.1.2).
 VARIANTS = {
     preset: T5Pretraining(config=config, batch_size=128)
     for preset, config in T5_PRESETS.items()
-    if config.vocabulary_size == T5_ROWS and config != RECIPE.config
+    if config.vocabulary_size == T5_ROWS and config != EXPERIMENT.config
 }
 
 
 if __name__ == "__main__":
-    main(RECIPE, VARIANTS)
+    main(EXPERIMENT, VARIANTS)

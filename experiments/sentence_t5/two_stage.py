@@ -3,7 +3,7 @@
     python -m experiments.sentence_t5.pretrain --data DATA --out runs/pretrain_t5
     python -m experiments.sentence_t5.two_stage --data DATA --out runs/sentence_t5
 
-The recipe of Ni et al. 2021 (section 4.3) on the T5 that `pretrain_t5` left beside the output
+The training of Ni et al. 2021 (section 4.3) on the T5 that `pretrain_t5` left beside the output
 folder: Adafactor with decay rate 0.8 and a rate that falls in a line to 0 after a tenth of the
 steps, temperature 0.01, each batch from one data set. DATA holds the English corpora of
 `experiments.corpora` and, for the scores, the STS Benchmark (its development split alone).
@@ -42,7 +42,7 @@ pairs that are mostly trivia and medicine, in place of 2 billion), and the decod
 million tokens made little, does not learn to pool in 150 steps. Nor is it pre-training that
 carries the rows: a T5 as it was drawn has 53.61 raw (Spearman, mean of its outputs, near to a mean
 of random word vectors) and 58.48 ± 1.89 after the same triplets. No seed enters the raw rows, one
-alone the pre-training; the learning rate was chosen on the split that is shown. The recipe runs;
+alone the pre-training; the learning rate was chosen on the split that is shown. The training runs;
 the model of a quarter of an hour is none to ship.
 """
 
@@ -52,29 +52,34 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 
 from experiments.ablation import Ablation
 from experiments.command import main
-from experiments.corpora import (
-    MEDQUAD,
-    STACK_EXCHANGE,
-    TRIVIA,
-    inference_triplets,
+from experiments.corpora import MEDQUAD, STACK_EXCHANGE, TRIVIA, inference_triplets
+from experiments.corpus_tasks import (
+    STEPS_PER_CALL,
+    CorpusTask,
+    Examples,
+    Material,
+    open_tasks,
+    prepare_tasks,
+    train_tasks,
 )
-from experiments.published_corpus import Corpus, Example
+from experiments.published_corpus import Example
+from experiments.run import Options, Run, Scores
 from experiments.sentence_t5.pretrain import DTYPE, MODEL_NAME, XLA
 from use_st5._remote_files import as_written, exists, open_local
 from use_st5.data import PreparedColumn
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
 from use_st5.models.t5.sentence_t5 import PROJECTION_DIM, Pooling
-from use_st5.training import Examples, LinearDecay, Recipe, RecipeTask, Run, Stage
-from use_st5.training.recipe import Encode, Scores
+from use_st5.training import TrainingArguments
 
-Loss = Callable[[], ContrastiveLoss]
+# What needs TensorFlow is imported where it is used: the stages train without it.
+
 PAIR = ("anchor", "positive")
 TRIPLET = (*PAIR, "negative")
 # Of a text in training, as T5 cuts it: the end-of-sentence token is counted, and kept. It cuts most
@@ -83,33 +88,60 @@ MAX_TOKENS = 24
 # Equation 2, in both directions: the question of an answer is to be found, too.
 PAIRS_LOSS = partial(ContrastiveLoss, temperature=0.01, bidirectional=True, hard_negatives=False)
 TRIPLETS_LOSS = partial(PAIRS_LOSS, hard_negatives=True)
+METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 
 
-def adafactor(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
-    """The paper's optimizer: number of steps → Adafactor of decay rate 0.8 and a linear decay."""
-    return lambda steps: keras.optimizers.Adafactor(
-        LinearDecay(learning_rate, steps), beta_2_decay=-0.8
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One of the two trainings.
+
+    Attributes:
+        name: Of the folder of its checkpoints.
+        tasks: The data sets, drawn by their sizes.
+        batch_size: Examples of a step.
+        steps: Optimizer steps.
+        pieces: In so many parts a batch is encoded, one after the other (GradCache).
+        learning_rate: Of Adafactor; it falls in a line to 0 after a tenth of the steps.
+    """
+
+    name: str
+    tasks: tuple[CorpusTask, ...]
+    batch_size: int
+    steps: int
+    pieces: int
+    learning_rate: float
+
+    @property
+    def arguments(self) -> TrainingArguments:
+        """How to train."""
+        return TrainingArguments(
+            optimizer="adafactor",
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            micro_batch_size=self.batch_size // self.pieces,
+            steps=self.steps,
+            steps_per_execution=STEPS_PER_CALL,
+            evaluation_steps=500,
+            jit_compile=XLA,
+        )
 
 
 def answers(
     *, steps: int, batch_size: int, pieces: int, learning_rate: float, max_tokens: int = MAX_TOKENS
 ) -> Stage:
-    """Questions and their answers; data sets are drawn by their sizes."""
-
-    def task(name: str, loss: Loss, corpus: Corpus, columns: tuple[str, ...]) -> RecipeTask:
-        return _task(name, loss, corpus.examples, columns, batch_size, max_tokens)
-
+    """Questions and their answers."""
+    task = partial(_task, batch_size=batch_size, max_tokens=max_tokens)
     return Stage(
         name="qa",
         tasks=(
-            task("medical", PAIRS_LOSS, MEDQUAD, PAIR),
-            task("trivia", TRIPLETS_LOSS, TRIVIA, TRIPLET),
-            task("stack_exchange", PAIRS_LOSS, STACK_EXCHANGE, PAIR),
+            task("medical", PAIRS_LOSS, MEDQUAD.examples, PAIR),
+            task("trivia", TRIPLETS_LOSS, TRIVIA.examples, TRIPLET),
+            task("stack_exchange", PAIRS_LOSS, STACK_EXCHANGE.examples, PAIR),
         ),
-        optimizer=adafactor(learning_rate),
+        batch_size=batch_size,
         steps=steps,
-        options=_options(pieces),
+        pieces=pieces,
+        learning_rate=learning_rate,
     )
 
 
@@ -117,40 +149,39 @@ def triplets(
     *, steps: int, batch_size: int, pieces: int, learning_rate: float, max_tokens: int = MAX_TOKENS
 ) -> Stage:
     """Premises with an entailed and a contradicting hypothesis each."""
+    task = partial(_task, batch_size=batch_size, max_tokens=max_tokens)
     return Stage(
         name="nli",
-        tasks=(_task("nli", TRIPLETS_LOSS, inference_triplets, TRIPLET, batch_size, max_tokens),),
-        optimizer=adafactor(learning_rate),
+        tasks=(task("nli", TRIPLETS_LOSS, inference_triplets, TRIPLET),),
+        batch_size=batch_size,
         steps=steps,
-        options=_options(pieces),
+        pieces=pieces,
+        learning_rate=learning_rate,
     )
 
 
 def _task(
     name: str,
-    loss: Loss,
+    loss: Callable[[], ContrastiveLoss],
     read: Callable[[Path], Iterable[Example]],
     columns: tuple[str, ...],
+    *,
     batch_size: int,
     max_tokens: int,
-) -> RecipeTask:
+) -> CorpusTask:
     # The same width in every data set, so that one step serves.
     ids = PreparedColumn("token_ids", max_tokens=max_tokens)
     data = Examples(read, dict.fromkeys(columns, ids))
-    return RecipeTask(name=name, loss=loss, data=data, batch_size=batch_size)
+    return CorpusTask(name=name, loss=loss, data=data, batch_size=batch_size)
 
 
-def _options(pieces: int) -> dict[str, Any]:
-    return {"gradient_cache": pieces, "jit_compile": XLA, "checkpoint_every": 500}
-
-
-def pretrained_folder(run: Run) -> Path:
-    """The folder that `pretrain_t5` wrote: as given, else the one beside the output.
+def pretrained_folder(pretrained: Path | None, output: Path) -> Path:
+    """The folder that `pretrain` wrote: as given, else the one beside the output.
 
     Raises:
         FileNotFoundError: There is no model in it.
     """
-    folder = run.pretrained or run.output.parent / "pretrain_t5"
+    folder = pretrained or output.parent / "pretrain_t5"
     if not exists(folder / MODEL_NAME):
         raise FileNotFoundError(
             f"Expected a pre-trained T5, {as_written(folder / MODEL_NAME)}. Make one: "
@@ -160,9 +191,9 @@ def pretrained_folder(run: Run) -> Path:
     return folder
 
 
-def sentence_encoder(run: Run, *, pooling: Pooling, projection_dim: int | None) -> SentenceT5:
+def sentence_encoder(folder: Path, *, pooling: Pooling, projection_dim: int | None) -> SentenceT5:
     """A Sentence-T5 with the weights of a pre-trained T5; a projection is new."""
-    with open_local(pretrained_folder(run) / MODEL_NAME) as path:
+    with open_local(folder / MODEL_NAME) as path:
         t5 = keras.saving.load_model(path, compile=False)
     model = SentenceT5(t5.config, pooling=pooling, projection_dim=projection_dim, dtype=DTYPE)
     model.build()
@@ -170,30 +201,6 @@ def sentence_encoder(run: Run, *, pooling: Pooling, projection_dim: int | None) 
         if (part := getattr(model, name)) is not None:
             part.set_weights(getattr(t5, name).get_weights())
     return model
-
-
-# What needs TensorFlow is imported where it is used: the stages train without it.
-
-
-def tokenizer(_run: Run) -> Any:
-    """T5's own pieces."""
-    from use_st5.tokenizers import SentencePieceTokenizer
-
-    return SentencePieceTokenizer()
-
-
-def measure(run: Run) -> Callable[[Encode], Scores]:
-    """The development split of the STS Benchmark."""
-    from use_st5.evaluation.sts import stsb_development
-
-    return stsb_development(run.data)
-
-
-def held_out(data: Path) -> set[str]:
-    """The sentences of all test sets."""
-    from use_st5.evaluation.held_out import held_out_sentences
-
-    return held_out_sentences(data)
 
 
 # With so few steps the paper's rate hardly moves the weights: after 50 steps of 64 triplets, on a
@@ -208,46 +215,106 @@ PUBLISHED = (
     triplets(steps=1_610, batch_size=512, pieces=4, learning_rate=1e-3),
 )
 
-RECIPE = Recipe(
-    name="sentence_t5_mini_en",
-    tokenizer=tokenizer,
-    model=partial(sentence_encoder, pooling="mean", projection_dim=PROJECTION_DIM),
-    folders=("pretrained",),
-    check=pretrained_folder,
-    stages=(QA, NLI),
-    measure=measure,
-    held_out=held_out,
-    metadata={"languages": ["en"], "license": "Apache-2.0", "pooling": "mean"},
-    expected={"stsb_dev_pearson": 0.5621, "stsb_dev_spearman": 0.5779},
-)
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TwoStage:
+    """A Sentence-T5, trained in stages.
+
+    Attributes:
+        stages: One after the other; without one the T5's own outputs are the vectors.
+        pooling: How the outputs become a vector.
+        projection_dim: Its length; None: no projection (section 6.1).
+        expected: The scores that were measured.
+    """
+
+    stages: tuple[Stage, ...] = (QA, NLI)
+    pooling: Pooling = "mean"
+    projection_dim: int | None = PROJECTION_DIM
+    expected: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def run(
+        self,
+        data: Path,
+        output: Path,
+        *,
+        pretrained: Path | None = None,
+        **options: Unpack[Options],
+    ) -> Scores:
+        """Prepares the corpora, trains, exports and scores by the development split of STS-B.
+
+        Args:
+            data: As in `Run`, and so are the options.
+            output: As in `Run`.
+            pretrained: Folder of a pre-trained T5; by default `pretrain_t5` beside the output.
+        """
+        run = Run(data, output, **options)
+        with run.begun():
+            if run.does("train"):
+                pretrained = pretrained_folder(pretrained, output)
+            if run.does("prepare"):
+                self._prepare(run)
+            if run.does("train") and pretrained:
+                self._train(run, pretrained)
+            return self._export(run) if run.does("export") else {}
+
+    def _prepare(self, run: Run) -> None:
+        from use_st5.evaluation.held_out import held_out_sentences
+        from use_st5.evaluation.sts import stsb_development
+        from use_st5.tokenizers import SentencePieceTokenizer
+
+        stsb_development(run.data)  # What is missing is better said now.
+        material = Material(run.data, held_out_sentences(run.data))
+        for stage in self.stages:
+            prepare_tasks(run, stage.tasks, SentencePieceTokenizer(), material)
+
+    def _train(self, run: Run, pretrained: Path) -> None:
+        arrays = [open_tasks(run, stage.tasks) for stage in self.stages]
+        keras.utils.set_random_seed(run.seed)
+        with run.scope():
+            model = sentence_encoder(
+                pretrained, pooling=self.pooling, projection_dim=self.projection_dim
+            )
+        histories = {}
+        for stage, its_arrays in zip(self.stages, arrays, strict=True):
+            history = train_tasks(
+                run, model, stage.tasks, its_arrays, stage.arguments, stage=stage.name
+            )
+            histories[stage.name] = history.to_state()
+        run.keep(model)
+        run.write("history.json", histories)
+        facts: dict[str, Any] = {**METADATA, "pooling": self.pooling}
+        facts["tasks"] = [task.name for stage in self.stages for task in stage.tasks]
+        run.write_facts(**facts, stages=[*histories])
+
+    def _export(self, run: Run) -> Scores:
+        from use_st5 import TrainableEncoder
+        from use_st5.evaluation.sts import stsb_development
+        from use_st5.tokenizers import SentencePieceTokenizer
+
+        facts = run.facts()
+        encoder = TrainableEncoder(
+            run.kept(), SentencePieceTokenizer(), name="sentence_t5_mini_en", metadata=facts
+        )
+        scores = stsb_development(run.data)(encoder.encode)
+        encoder.export(run.output / "model")
+        return run.write_scores(scores)
 
 
-def _row(stages: tuple[Stage, ...], pooling: Pooling) -> Recipe:
-    """Without a stage the T5's own outputs are the vectors, unprojected (section 6.1)."""
-    dimension = PROJECTION_DIM if stages else None
-    return dataclasses.replace(
-        RECIPE,
-        stages=stages,
-        model=partial(sentence_encoder, pooling=pooling, projection_dim=dimension),
-        metadata={**RECIPE.metadata, "pooling": pooling},
-        expected={},
-    )
-
-
+EXPERIMENT = TwoStage(expected={"stsb_dev_pearson": 0.5621, "stsb_dev_spearman": 0.5779})
 ROWS = {
-    "raw_first": _row((), "first"),
-    "raw_mean": _row((), "mean"),
-    "raw_decoder": _row((), "decoder"),
-    "nli_mean": _row((NLI,), "mean"),
-    "nli_decoder": _row((NLI,), "decoder"),
-    "qa_nli_mean": _row((QA, NLI), "mean"),
+    "raw_first": TwoStage(stages=(), pooling="first", projection_dim=None),
+    "raw_mean": TwoStage(stages=(), pooling="mean", projection_dim=None),
+    "raw_decoder": TwoStage(stages=(), pooling="decoder", projection_dim=None),
+    "nli_mean": TwoStage(stages=(NLI,), pooling="mean"),
+    "nli_decoder": TwoStage(stages=(NLI,), pooling="decoder"),
+    "qa_nli_mean": TwoStage(stages=(QA, NLI), pooling="mean"),
 }
-VARIANTS: dict[str, Recipe | Ablation] = {
-    "published": dataclasses.replace(RECIPE, stages=PUBLISHED, expected={}),
+VARIANTS: dict[str, TwoStage | Ablation] = {
+    "published": TwoStage(stages=PUBLISHED),
     **ROWS,
     "table_3": Ablation(rows=ROWS),
 }
 
 
 if __name__ == "__main__":
-    main(RECIPE, VARIANTS)
+    main(EXPERIMENT, VARIANTS)

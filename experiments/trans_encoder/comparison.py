@@ -21,12 +21,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.command import main
+from experiments.run import Scores
 from experiments.sbert_defsent.comparison_results import Values
 from experiments.seed_table import seed_means, seed_scores, seed_table
 from experiments.trans_encoder import train as trans_encoder
 from experiments.trans_encoder.report import STS
 from use_st5._files import atomic_path, sole_writer
-from use_st5.training.recipe import Scores, StrategyName
 
 # Row → for each seed column → value.
 Rows = dict[str, list[dict[str, float]]]
@@ -39,7 +39,7 @@ def run(
     seed: int = 0,
     steps: int | None = None,
     resume: bool = True,
-    strategy: StrategyName | None = None,
+    strategy: str | None = None,
     pretrained: Path | None = None,
     second: Path | None = None,
     language_model: Path | None = None,

@@ -6,27 +6,23 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from experiments.corpus_tasks import STEPS_PER_CALL
+from experiments.run import Options, Run, Scores
 from experiments.trans_encoder.starts import Opened, Start, learner_of, write_start
-from use_st5._files import atomic_path, sole_writer
-from use_st5._model_manifest import check_replaceable
+from use_st5._files import atomic_path, write_json
 from use_st5._records import read_record
 from use_st5.training import TransEncoder, teach
-from use_st5.training.device import Device
 from use_st5.training.pair_scores import Kind
-from use_st5.training.recipe import Part, Scores, StrategyName
-from use_st5.training.recipe_run import PARTS, checkpoints_folder, parts_to_run, write_json
 from use_st5.training.run_checks import check_begun_with
 from use_st5.training.trans_encoder import Taught, best
 
 _PAIRS, _GOLD, _FACTS, _TAUGHT = "pairs.jsonl", "gold.npy", "facts.json", "taught.json"
 _FOLDERS: Mapping[Kind, str] = {"bi": "model", "cross": "cross_encoder"}
 Folders = Mapping[str, Path | None]
-# XLA takes minutes on a CPU for the program of each model.
-OPTIONS = {"jit_compile": False}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,7 +34,7 @@ class PairDistillation:
         starts: The learners: one for self-distillation, several for mutual distillation.
         pool: Which pairs, unless the run is given others.
         course: Cycles and lessons.
-        options: Further ones of the trainer, such as "jit_compile".
+        steps_per_execution: Steps in one call from the host.
         expected: The scores that the experiment had when it was run.
     """
 
@@ -46,7 +42,7 @@ class PairDistillation:
     starts: tuple[Start, ...]
     pool: Any
     course: TransEncoder
-    options: Mapping[str, Any] = dataclasses.field(default_factory=lambda: dict(OPTIONS))
+    steps_per_execution: int = STEPS_PER_CALL
     expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def run(
@@ -54,17 +50,13 @@ class PairDistillation:
         data: Path,
         output: Path,
         *,
-        seed: int = 0,
-        steps: int | None = None,
-        resume: bool = True,
-        part: Part | None = None,
-        strategy: StrategyName | None = None,
         pretrained: Path | None = None,
         second: Path | None = None,
         language_model: Path | None = None,
         second_language_model: Path | None = None,
         pairs: Path | None = None,
         text: Path | None = None,
+        **options: Unpack[Options],
     ) -> Scores:
         """Prepares the pairs, trains, exports the best encoders and scores them.
 
@@ -74,13 +66,7 @@ class PairDistillation:
 
         Args:
             data: Folder of the STS sets, and of corpora where pairs are mined from them.
-            output: The folder to write.
-            seed: Of new weights, dropout, the order of the pairs, and the draw of sentences.
-            steps: Optimizer steps of each training; the experiment's own by default.
-            resume: Whether an interrupted run in `output` continues.
-            part: "prepare" writes what the training needs; "train" trains, under JAX too; "export"
-                does what is left. None: all.
-            strategy: Where to train, as in `strategy_by_name`, on one machine.
+            output: The folder to write; this and the options are as in `Run`, on one machine.
             pretrained: The BERT or RoBERTa to start from; None: MiniLM.
             second: Another one, for learners that begin with it; None: the first.
             language_model: The plain BERT or RoBERTa behind `pretrained`, with which each of its
@@ -97,84 +83,81 @@ class PairDistillation:
             MissingDataError: STS-B dev, or a set of the pool, is not in the data folder.
             ValueError: Settings do not go together, or the folder has another run.
         """
-        wanted = parts_to_run(part, PARTS)
-        _check_one_machine(strategy)
-        device = Device(strategy, part)
+        _check_options(**options)
+        run = Run(data, output, **options)
+        run.check_local(out=output, prepared=run.prepared)
         folders = _folders(pretrained, second, language_model, second_language_model)
-        with sole_writer(output, inside=True):
-            checkpoints_folder(output, resume=resume)
-            check_replaceable(output / _FOLDERS["cross"])
-            if "prepare" in wanted:
-                self._prepare(data, output, seed, folders, {"pairs": pairs, "text": text})
-            if "train" in wanted:
-                self._train(output, seed, steps, device)
-            return self._export(data, output, seed, folders) if "export" in wanted else {}
+        with run.begun(*_FOLDERS.values()):
+            if run.does("prepare"):
+                self._prepare(run, folders, {"pairs": pairs, "text": text})
+            if run.does("train"):
+                self._train(run)
+            return self._export(run, folders) if run.does("export") else {}
 
-    def _prepare(
-        self, data: Path, output: Path, seed: int, folders: Folders, pool_given: Folders
-    ) -> None:
+    def _prepare(self, run: Run, folders: Folders, pool_given: Folders) -> None:
         """Writes pairs, ids and starts, all or nothing."""
         from experiments.trans_encoder.pairs import given_pool
 
         given = {**folders, **pool_given}
         facts = {
             "recipe": self.name,
-            "seed": seed,
+            "seed": run.seed,
             **{name: None if path is None else str(path.resolve()) for name, path in given.items()},
         }
-        prepared = output / "prepared"
+        prepared = run.prepared
         if prepared.exists():
             check_begun_with(prepared / _FACTS, facts)
             return
-        development = stsb_dev(data)
+        development = stsb_dev(run.data)
         opened = [Opened.of(start, folders) for start in self.starts]
-        pool = given_pool(self.pool, **pool_given).pairs(data, opened[0].bi.encode, seed)
+        pool = given_pool(self.pool, **pool_given)
+        drawn = pool.pairs(run.data, opened[0].bi.encode, run.seed)
         with atomic_path(prepared) as temporary:
             temporary.mkdir()
-            lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in pool)
+            lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in drawn)
             (temporary / _PAIRS).write_text("".join(lines), encoding="utf-8")
             np.save(temporary / _GOLD, np.array([pair.score for pair in development]))
             texts = [(pair.first, pair.second) for pair in development]
             for start, each in zip(self.starts, opened, strict=True):
-                write_start(temporary / start.name, each, pool, texts)
+                write_start(temporary / start.name, each, drawn, texts)
             write_json(temporary / _FACTS, facts)
 
-    def _train(self, output: Path, seed: int, steps: int | None, device: Device) -> None:
-        prepared, options = output / "prepared", {**self.options, **device.options}
-        if not prepared.is_dir():
+    def _train(self, run: Run) -> None:
+        if not run.prepared.is_dir():
             raise FileNotFoundError(
-                f"Expected prepared pairs, {prepared}. Where TensorFlow is, run the same command "
-                "with --part prepare, and bring the output folder here."
+                f"Expected prepared pairs, {run.prepared}. Where TensorFlow is, run the same "
+                "command with --part prepare, and bring the output folder here."
             )
-        checkpoints = output / "checkpoints"
         learners = [
-            learner_of(start, prepared / start.name, checkpoints, seed + number, options)
+            learner_of(run, start, run.seed + number, self.steps_per_execution)
             for number, start in enumerate(self.starts)
         ]
         taught = teach(
             learners,
-            np.load(prepared / _GOLD),
-            checkpoints,
-            course=_in_steps(self.course, steps),
-            seed=seed,
-            **options,
+            np.load(run.prepared / _GOLD),
+            run.checkpoints,
+            course=_in_steps(self.course, run.steps),
+            seed=run.seed,
+            strategy=run.strategy,
+            steps_per_execution=self.steps_per_execution,
+            jit_compile=False,  # XLA takes minutes on a CPU for the program of each model.
         )
         rows = [dataclasses.asdict(each) for each in taught]
         for row in rows:
-            row["weights"] = row["weights"] and str(row["weights"].relative_to(output))
-        write_json(output / _TAUGHT, {"seed": seed, "taught": rows})
+            row["weights"] = row["weights"] and str(row["weights"].relative_to(run.output))
+        run.write(_TAUGHT, {"seed": run.seed, "taught": rows})
 
-    def _export(self, data: Path, output: Path, seed: int, folders: Folders) -> Scores:
+    def _export(self, run: Run, folders: Folders) -> Scores:
         from experiments.trans_encoder import report as scoring
 
-        taught = _taught(output)
-        sets, missing = scoring.test_sets(data)
+        taught, output = _taught(run.output), run.output
+        sets, missing = scoring.test_sets(run.data)
         said: dict[str, Mapping[str, np.ndarray]] = {}
         best_of: dict[Kind, tuple[float, Any]] = {}
         for start in self.starts:
             prefix = f"{start.name}_" if len(self.starts) > 1 else ""
             opened = Opened.of(start, folders)
-            opened.begin(output / "checkpoints")
+            opened.begin(run.checkpoints)
             said[f"{prefix}start"] = scoring.said_of(sets, opened.bi, kind="bi")
             for kind in self._kinds(start):
                 chosen = best(taught, start.name, kind)
@@ -185,7 +168,7 @@ class PairDistillation:
                     else said[f"{prefix}start"]
                 )
                 encoder.name = self.name
-                encoder.metadata |= {"recipe": self.name, "seed": seed, "cycle": chosen.cycle}
+                encoder.metadata |= {"recipe": self.name, "seed": run.seed, "cycle": chosen.cycle}
                 if kind not in best_of or chosen.spearman > best_of[kind][0]:
                     best_of[kind] = chosen.spearman, encoder
         for what in ("start", "bi", "cross"):
@@ -195,15 +178,14 @@ class PairDistillation:
         scores = {name: scoring.scores_of(sets, each) for name, each in said.items()}
         for kind, (_, encoder) in best_of.items():
             encoder.export(output / _FOLDERS[kind])
-        pool = _pairs(output / "prepared" / _PAIRS)
+        pool = _pairs(run.prepared / _PAIRS)
         with atomic_path(output / "report.md") as temporary:
             text = scoring.report(self.name, sets, missing, pool, scores, taught)
             temporary.write_text(text, encoding="utf-8")
         flat = {
             f"{model}/{name}": v for model, found in scores.items() for name, v in found.items()
         }
-        write_json(output / "scores.json", flat)
-        return flat
+        return run.write_scores(flat)
 
     def _kinds(self, start: Start) -> Sequence[Kind]:
         """Of which kinds a learner has models."""
@@ -225,12 +207,22 @@ def _folders(
     }
 
 
-def _check_one_machine(strategy: StrategyName | None) -> None:
-    if strategy == "multi_worker":
+def _check_options(**options: Any) -> None:
+    """Refuses what a course, each of whose models is a training of its own, does not have.
+
+    Raises:
+        ValueError: It is there.
+    """
+    if options.get("strategy") == "multi_worker":
         raise ValueError(
             "Expected a strategy of one machine, received multi_worker: in a course each model is "
             "made of files that the one before wrote, for which several machines do not wait. "
             "mirrored trains on all GPUs of a machine."
+        )
+    if (files := options.get("batch_files")) is not None:
+        raise ValueError(
+            "batch_files: expected none, since each training of a course learns what the one "
+            f"before said of the pairs. Received: {files}"
         )
 
 

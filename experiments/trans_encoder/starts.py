@@ -6,21 +6,27 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import keras
 import numpy as np
 
+from experiments.run import Run
 from use_st5._files import atomic_path
 from use_st5.losses import SimCSELoss
 from use_st5.models import CrossEncoderModel, SentenceBert
 from use_st5.models.bert.model import Pooler
-from use_st5.training import ArrayData, Learner, LinearWarmup, PairIds, Task
-from use_st5.training.backend_loop import backend_loop
+from use_st5.training import (
+    ArrayData,
+    Learner,
+    LinearWarmup,
+    PairIds,
+    Trainer,
+    TrainingArguments,
+    adamw,
+)
 from use_st5.training.checkpoints import saving_quietly
-from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Kind
-from use_st5.training.teaching import strategy_scope
 from use_st5.training.trans_encoder import BI_LENGTH, CROSS_LENGTH
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
@@ -61,6 +67,18 @@ class Unsupervised:
     temperature: float = 0.05
     all_views: bool = False
     masked_span: int = 0
+
+    def arguments(self, seed: int, steps_per_execution: int) -> TrainingArguments:
+        """How to train."""
+        return TrainingArguments(
+            optimizer=lambda steps: self.optimizer(),
+            batch_size=self.batch_size,
+            steps=self.steps,
+            steps_per_execution=steps_per_execution,
+            evaluation_steps=100,
+            jit_compile=False,
+            seed=seed,
+        )
 
     def optimizer(self) -> keras.optimizers.Optimizer:
         """AdamW with its schedule."""
@@ -208,10 +226,16 @@ def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) 
     np.save(folder / "mask_id.npy", -1 if mask is None else mask)
 
 
-def learner_of(
-    start: Start, prepared: Path, checkpoints: Path, seed: int, options: Mapping[str, Any]
-) -> Learner:
-    """The learner of what `write_start` wrote, trained without labels first where that is asked."""
+def learner_of(run: Run, start: Start, seed: int, steps_per_execution: int) -> Learner:
+    """The learner of what `write_start` wrote, trained without labels first where that is asked.
+
+    Args:
+        run: Its folders, and where to train.
+        start: What the learner begins with.
+        seed: Of the training without labels.
+        steps_per_execution: Of that, too.
+    """
+    prepared, checkpoints = run.prepared / start.name, run.checkpoints
     pairs, development = (
         PairIds(**np.load(prepared / f"{name}.npz")) for name in ("pairs", "development")
     )
@@ -219,7 +243,7 @@ def learner_of(
     if start.unsupervised is not None:
         weights = _begun(checkpoints, start) / _WEIGHTS
         if not weights.exists():
-            _train_unsupervised(start, prepared, pairs, checkpoints, seed, options)
+            _train_unsupervised(run, start, pairs, seed, steps_per_execution)
     return Learner(
         name=start.name,
         bi=functools.partial(_bi, prepared, weights),
@@ -251,33 +275,24 @@ def _cross(prepared: Path) -> CrossEncoderModel:
 
 
 def _train_unsupervised(
-    start: Start,
-    prepared: Path,
-    pairs: PairIds,
-    checkpoints: Path,
-    seed: int,
-    options: Mapping[str, Any],
+    run: Run, start: Start, pairs: PairIds, seed: int, steps_per_execution: int
 ) -> None:
-    settings = start.unsupervised
+    settings, prepared = start.unsupervised, run.prepared / start.name
     assert settings is not None
     keras.utils.set_random_seed(seed)
-    with strategy_scope(options):
-        model, optimizer = _bi(prepared, None), settings.optimizer()
+    with run.scope():
+        model = _bi(prepared, None)
     mask = int(np.load(prepared / "mask_id.npy"))
     loss = settings.loss(None if mask < 0 else mask, seed)
     sentences = np.unique(np.concatenate([pairs.first, pairs.second]), axis=0)
-    data = ArrayData({"sentence": sentences})
-    batch_size = min(settings.batch_size, len(data))
-    home = _begun(checkpoints, start)
-    backend_loop(
+    home = _begun(run.checkpoints, start)
+    Trainer(
         model,
-        [Task("simcse", loss, data, batch_size=batch_size)],
-        optimizer,
+        {"simcse": (ArrayData({"sentence": sentences}), loss)},
+        settings.arguments(seed, steps_per_execution),
         folder=home.with_name(f"{home.name}_checkpoints"),
-        seed=seed,
-        checkpoint_every=min(settings.steps, 100),
-        **options,
-    ).run(settings.steps)
+        strategy=run.strategy,
+    ).train()
     with atomic_path(home) as temporary:
         temporary.mkdir()
         model.save_weights(temporary / _WEIGHTS)

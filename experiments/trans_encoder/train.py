@@ -117,7 +117,7 @@ REDUCED_BI: dict[str, Any] = {
 }
 REDUCED_EVERY, REDUCED_UNSUPERVISED_STEPS = 250, 50
 
-RECIPE = PairDistillation(name="trans_encoder", starts=(MINILM,), pool=POOL, course=COURSE)
+EXPERIMENT = PairDistillation(name="trans_encoder", starts=(MINILM,), pool=POOL, course=COURSE)
 
 
 def _variant(
@@ -150,7 +150,7 @@ def _plain(unsupervised: Unsupervised | None = None) -> Start:
 
 STANDARD = dataclasses.replace(COURSE, standard=True)
 VARIANTS = {
-    "self": RECIPE,
+    "self": EXPERIMENT,
     "mutual": _variant("mutual", MINILM, SECOND),
     "use_transformer_en": _variant("use_transformer_en", TRANSFORMER),
     "use_dan_en": _variant("use_dan_en", DAN),
@@ -224,4 +224,4 @@ VARIANTS |= {
 
 
 if __name__ == "__main__":
-    main(RECIPE, VARIANTS)
+    main(EXPERIMENT, VARIANTS)

@@ -29,68 +29,56 @@ The README says what this means.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Unpack
 
 import keras
 
 from experiments.ablation import Ablation
 from experiments.bundled_models import use_dan_en
 from experiments.command import main
-from use_st5 import SentenceEncoder
+from experiments.corpus_tasks import (
+    STEPS_PER_CALL,
+    CorpusTask,
+    Material,
+    open_tasks,
+    prepare_tasks,
+    train_tasks,
+)
+from experiments.run import Options, Run, Scores
+from use_st5 import SentenceEncoder, TrainableEncoder
+from use_st5._progress import progress_lines
 from use_st5.data import DataFolder
 from use_st5.evaluation import evaluate, select_tasks
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.registry import with_data
 from use_st5.evaluation.sts import stsb_development
-from use_st5.models import USEDAN
 from use_st5.models.use_dan.model import weigh_words
 from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary
-from use_st5.training import LinearWarmup, Recipe, Run, Stage
-from use_st5.training.recipe import Scores
+from use_st5.training import TrainingArguments
 
 NUM_UNIGRAMS, NUM_BIGRAMS = 30_000, use_dan_en.VOCABULARY.num_bigrams
+METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 # Those of the USE paper's Table 2 and the STS sets, as far as they are there.
 FURTHER_TASKS = "stsb,sts12,sts13,sts14,sts15,sts16,sickr,mr,cr,subj,mpqa,trec,sst2"
 # More often a step of inference and of dialogues than in `use_dan_en`, in smaller batches.
 TASKS = (
-    dataclasses.replace(use_dan_en.SKIP_THOUGHT, rate=0.1, batch_size=64),
-    dataclasses.replace(use_dan_en.INPUT_RESPONSE, rate=0.45, batch_size=256),
-    dataclasses.replace(use_dan_en.INFERENCE, rate=0.45, batch_size=256),
+    dataclasses.replace(use_dan_en.SKIP_THOUGHT, weight=0.1, batch_size=64),
+    dataclasses.replace(use_dan_en.INPUT_RESPONSE, weight=0.45, batch_size=256),
+    dataclasses.replace(use_dan_en.INFERENCE, weight=0.45, batch_size=256),
 )
+# Of other names, since prepared examples are kept by the names of tasks.
+BIGRAM_TASKS = tuple(dataclasses.replace(task, name=f"{task.name}_bigrams") for task in TASKS)
 
 
-def tokenizer(run: Run, *, num_bigrams: int = 0) -> NGramTokenizer:
-    """The words, and bi-grams, of what the encoder reads in training, counted once and kept."""
-    path = run.prepared / ("vocabulary_bigrams.txt" if num_bigrams else "vocabulary.txt")
-    if not path.exists():
-        build_vocabulary(
-            _texts(run), num_unigrams=NUM_UNIGRAMS, num_bigrams=num_bigrams, unigram_buckets=500
-        ).save(path)
-    return NGramTokenizer(NGramVocabulary.load(path))
-
-
-def _texts(run: Run) -> Iterator[str]:
+def read_by_encoder(material: Material) -> Iterator[str]:
+    """What the encoder reads in training."""
     for task in TASKS:
-        for read, columns in task.data.sources(task.name, run).values():
-            read_by_encoder = [name for name, column in columns.items() if column.kind == "ids"]
+        for read, columns in task.data.sources(task.name, material).values():
+            names = [name for name, column in columns.items() if column.kind == "ids"]
             for example in read():
-                yield from (example[name] for name in read_by_encoder)
-
-
-def weighed_model(run: Run) -> USEDAN:
-    """That of `use_dan_en` as it is drawn, in whose mean a rare word weighs more."""
-    model = use_dan_en.initial_model(run)
-    weigh_words(model, run.tokenizer.vocabulary)
-    return model
-
-
-def adam(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
-    """Adam, as `use-st5 train` has it."""
-    return lambda steps: keras.optimizers.Adam(
-        LinearWarmup(learning_rate, steps, decay=True), epsilon=1e-8, global_clipnorm=1.0
-    )
+                yield from (example[name] for name in names)
 
 
 def further_scores(data: Path, model: Path) -> Scores:
@@ -107,59 +95,102 @@ def further_scores(data: Path, model: Path) -> Scores:
     return {name: found["scores"][found["main"]] for name, found in record.tasks.items()}
 
 
-RECIPE = Recipe(
-    name="use_dan_own_tasks",
-    tokenizer=tokenizer,
-    model=use_dan_en.initial_model,
-    stages=(
-        Stage(
-            tasks=TASKS,
-            optimizer=adam(1e-3),
-            steps=20_000,
-            evaluate_every=1_000,
-            monitor="stsb_dev_pearson",
-            best=False,
-            freeze=lambda run: ["encoder"],
-        ),
-    ),
-    measure=lambda run: stsb_development(run.data),
-    held_out=held_out_sentences,
-    precision="int8",
-    metadata={"languages": ["en"], "license": "Apache-2.0"},
-    expected={"stsb_dev_pearson": 0.7050, "stsb_dev_spearman": 0.7083},
-)
-(STAGE,) = RECIPE.stages
-WEIGHED = dataclasses.replace(RECIPE, model=weighed_model, expected={})
-UNFROZEN = dataclasses.replace(
-    RECIPE,
-    stages=(dataclasses.replace(STAGE, optimizer=adam(1e-4), freeze=lambda run: ()),),
-    expected={},
-)
-# Of other names, since prepared examples are kept by the names of tasks.
-BIGRAMS = dataclasses.replace(
-    RECIPE,
-    tokenizer=partial(tokenizer, num_bigrams=NUM_BIGRAMS),
-    stages=(
-        dataclasses.replace(
-            STAGE,
-            tasks=tuple(dataclasses.replace(task, name=f"{task.name}_bigrams") for task in TASKS),
-        ),
-    ),
-    expected={},
-)
-VARIANTS: dict[str, Recipe | Ablation] = {
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OwnTasks:
+    """A USE-DAN that learns from its own tasks.
+
+    Attributes:
+        tasks: With none the model stays as it was drawn.
+        args: How to train; Adam is that of `use-st5 train`.
+        num_bigrams: Bi-grams beside the words.
+        weighed: Whether in the mean of the model as it is drawn a rare word weighs more.
+        expected: The scores that were measured.
+    """
+
+    tasks: Sequence[CorpusTask] = TASKS
+    args: TrainingArguments = TrainingArguments(
+        learning_rate=1e-3,
+        steps=20_000,
+        steps_per_execution=STEPS_PER_CALL,
+        evaluation_steps=1_000,
+        train_only="embedding",
+    )
+    num_bigrams: int = 0
+    weighed: bool = False
+    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def run(self, data: Path, output: Path, **options: Unpack[Options]) -> Scores:
+        """Counts words, prepares arrays, trains, exports, scores by the development split of STS-B.
+
+        Args:
+            data: As in `Run`, and so are the options.
+            output: As in `Run`.
+        """
+        run = Run(data, output, **options)
+        with run.begun():
+            score = stsb_development(run.data)
+            with progress_lines(lambda: "preparing use_dan_own_tasks"):
+                material = Material(run.data, held_out_sentences(run.data))
+                tokenizer = self.tokenizer(run, material)
+                if run.does("prepare"):
+                    prepare_tasks(run, self.tasks, tokenizer, material)
+            if run.does("train"):
+                self._train(run, tokenizer, score)
+            if not run.does("export"):
+                return {}
+            encoder = TrainableEncoder(
+                run.kept(), tokenizer, name="use_dan_own_tasks", metadata=run.facts()
+            )
+            scores = score(encoder.encode)
+            encoder.export(run.output / "model", precision="int8")
+            return run.write_scores(scores)
+
+    def tokenizer(self, run: Run, material: Material) -> NGramTokenizer:
+        """The words, and bi-grams, of what the encoder reads in training, counted once and kept."""
+        name = "vocabulary_bigrams.txt" if self.num_bigrams else "vocabulary.txt"
+        if not (path := run.prepared / name).exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            build_vocabulary(
+                read_by_encoder(material),
+                num_unigrams=NUM_UNIGRAMS,
+                num_bigrams=self.num_bigrams,
+                unigram_buckets=500,
+            ).save(path)
+        return NGramTokenizer(NGramVocabulary.load(path))
+
+    def _train(self, run: Run, tokenizer: NGramTokenizer, score: Any) -> None:
+        arrays = open_tasks(run, self.tasks)
+        keras.utils.set_random_seed(run.seed)
+        with run.scope():
+            model = use_dan_en.initial_model(tokenizer)
+            if self.weighed:
+                weigh_words(model, tokenizer.vocabulary)
+        if self.tasks:
+            encoder = TrainableEncoder(model, tokenizer)
+            options = {"evaluate": score, "monitor": "stsb_dev_pearson", "restore_best": False}
+            history = train_tasks(run, encoder, self.tasks, arrays, self.args, **options)
+            run.write("history.json", {"": history.to_state()})
+        run.keep(model)
+        run.write_facts(**METADATA, tasks=[task.name for task in self.tasks])
+
+
+EXPERIMENT = OwnTasks(expected={"stsb_dev_pearson": 0.7050, "stsb_dev_spearman": 0.7083})
+WEIGHED = OwnTasks(weighed=True)
+UNFROZEN = OwnTasks(args=dataclasses.replace(EXPERIMENT.args, learning_rate=1e-4, train_only=None))
+BIGRAMS = OwnTasks(tasks=BIGRAM_TASKS, num_bigrams=NUM_BIGRAMS)
+VARIANTS: dict[str, OwnTasks | Ablation] = {
     "weighed": WEIGHED,
     "unfrozen": UNFROZEN,
     "bigrams": BIGRAMS,
     "table": Ablation(
         rows={
-            "untrained": RECIPE.only(()),
-            **{task.name: RECIPE.only([task.name]) for task in TASKS},
-            "three_tasks": RECIPE,
-            "weighed_untrained": WEIGHED.only(()),
+            "untrained": OwnTasks(tasks=()),
+            **{task.name: OwnTasks(tasks=(task,)) for task in TASKS},
+            "three_tasks": EXPERIMENT,
+            "weighed_untrained": dataclasses.replace(WEIGHED, tasks=()),
             "weighed_three_tasks": WEIGHED,
             "unfrozen_three_tasks": UNFROZEN,
-            "bigrams_untrained": BIGRAMS.only(()),
+            "bigrams_untrained": dataclasses.replace(BIGRAMS, tasks=()),
             "bigrams_three_tasks": BIGRAMS,
         },
         further=further_scores,
@@ -168,4 +199,4 @@ VARIANTS: dict[str, Recipe | Ablation] = {
 
 
 if __name__ == "__main__":
-    main(RECIPE, VARIANTS)
+    main(EXPERIMENT, VARIANTS)

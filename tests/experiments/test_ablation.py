@@ -1,4 +1,4 @@
-"""Tables of recipes."""
+"""Tables of experiments."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from experiments.ablation import Ablation
 
 
 class Row:
-    """A recipe whose score is its seed."""
-
-    folders = ("teacher",)
+    """An experiment whose score is its seed."""
 
     def __init__(self) -> None:
         self.started: list[tuple[str, int | None, Path]] = []

@@ -90,3 +90,13 @@ def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
     assert len(open_tasks(whole, [task])["nli"]["nli"]) == 1_000
     of_whole = open_tasks(trial, [task])["nli"]["nli"].arrays["label"]
     np.testing.assert_array_equal(of_trial, of_whole)
+
+
+def test_batches_that_devices_cannot_share_are_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "replicas", 3)
+    run = Run(tmp_path, tmp_path)
+    material: Any = None
+    with pytest.raises(ValueError, match="nli: expected a batch size that 3 devices can share"):
+        prepare_tasks(run, [TASK], None, material)

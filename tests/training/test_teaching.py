@@ -16,6 +16,7 @@ from use_st5.models.inference import inference
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.training import teaching
+from use_st5.training import trainer as trainer_module
 from use_st5.training.array_data import ArrayData
 from use_st5.training.history import History
 from use_st5.training.pair_scores import PairIds, scores
@@ -43,7 +44,7 @@ SMALL = TransEncoder(
     to_bi=Lesson(objective="mse", learning_rate=1e-2, batch_size=8, epochs=4),
     evaluate_every=4,
 )  # fmt: skip
-OPTIONS: dict[str, Any] = {"steps_per_call": 2, "progress": False, "jit_compile": False}
+OPTIONS: dict[str, Any] = {"steps_per_execution": 2, "progress": False, "jit_compile": False}
 
 
 def some_pairs(count: int, seed: int) -> PairIds:
@@ -249,7 +250,7 @@ def test_a_look_at_the_end_of_each_epoch(
         def restore_best(self) -> None:
             """Nothing was trained."""
 
-    monkeypatch.setattr(teaching, "backend_loop", TensorFlowLoop)
+    monkeypatch.setattr(trainer_module, "backend_loop", TensorFlowLoop)
     lessons = {
         name: dataclasses.replace(getattr(SMALL, name), **changes) for name in ("to_cross", "to_bi")
     }
@@ -260,13 +261,13 @@ def test_a_look_at_the_end_of_each_epoch(
 
 def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[ArrayData] = []
-    real = teaching.backend_loop
+    real = trainer_module.backend_loop
 
     def trainer(model: Any, tasks: Any, *rest: Any, **options: Any) -> Any:
         given.append(tasks[0].data)
         return real(model, tasks, *rest, **options)
 
-    monkeypatch.setattr(teaching, "backend_loop", trainer)
+    monkeypatch.setattr(trainer_module, "backend_loop", trainer)
     teach([learner()], GOLD, tmp_path, course=dataclasses.replace(SMALL, cycles=1), **OPTIONS)
     of_cross, of_bi = given
     assert (of_cross.buckets, of_bi.buckets) == ((8, 16), (8,))

@@ -525,3 +525,13 @@ def test_a_task_of_ones_own(start: str, tmp_path: Path) -> None:
     assert trained.monitor == "mrr"
     assert any("title, article → titles (a title and its article)" in line for line in said)
     assert any("learning rate 0.002" in line for line in said)
+
+
+def test_another_backend_of_keras_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import keras
+
+    from use_st5.training.train import train
+
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match=r"use_st5\.train needs Keras on TensorFlow: unset"):
+        train("use_dan_en", "absent.tsv", "tuned")

@@ -162,3 +162,21 @@ def test_tasks_have_batches_of_their_own_size(encoder: TrainableEncoder) -> None
     assert trainer.steps == 20 / 4 + 20 / 10, "an epoch of both"
     with pytest.raises(ValueError, match=r"batch_sizes: expected names among .* \['other'\]"):
         Trainer(encoder, tasks, args, batch_sizes={"other": 10})
+
+
+def test_evaluations_may_leave_out_the_start_and_come_at_the_ends_of_epochs(
+    encoder: TrainableEncoder,
+) -> None:
+    """Of 20 rows an epoch is five batches of four."""
+    args = TrainingArguments(
+        learning_rate=0.01,
+        batch_size=4,
+        steps=12,
+        evaluation_steps=4,
+        evaluate_epochs=True,
+        jit_compile=False,
+    )
+    options: dict[str, Any] = {"evaluate": lambda encode: {"x": 0.0}, "progress": False}
+    tasks = {"faq": (PAIRS, ContrastiveLoss())}
+    history = Trainer(encoder, tasks, args, evaluate_start=False, **options).train()
+    assert [each["step"] for each in history.evaluations] == [4, 5, 8, 10, 12]

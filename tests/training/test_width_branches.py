@@ -9,11 +9,12 @@ import pytest
 import tensorflow as tf
 
 from tests.training import toy
-from use_st5.training import device, strategies, tensorflow_loop
+from use_st5.training import strategies, tensorflow_loop
+from use_st5.training.arguments import TrainingArguments
 from use_st5.training.array_data import ArrayData
-from use_st5.training.device import Device
 from use_st5.training.task import Task
 from use_st5.training.train_step import TrainStep
+from use_st5.training.trainer import Trainer
 
 
 class OneChip(tf.distribute.TPUStrategy):
@@ -68,12 +69,14 @@ def test_every_width_has_a_trace_of_known_sizes_on_a_tpu(monkeypatch: pytest.Mon
         assert {each.dtype for each in spec.values()} == {tf.int32}
 
 
-def test_xla_is_not_asked_for_within_what_a_tpu_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xla_is_not_asked_for_within_what_a_tpu_compiles() -> None:
     with pytest.raises(ValueError, match="A TPU compiles the whole step"):
         strategies.check_xla(True, OneChip())
     strategies.check_xla(False, OneChip())
-    monkeypatch.setattr(device, "_strategy", lambda name: OneChip())
-    assert Device("tpu", None).options["jit_compile"] == "auto"
+    model = toy.ToyEncoder()
+    data = {"nli": (ArrayData(toy.arrays()), toy.losses()["nli"])}
+    args = TrainingArguments(batch_size=4, steps=1)
+    assert Trainer(model, data, args, strategy=OneChip())._jit_compile() == "auto"
     one = SimpleNamespace(num_replicas_in_sync=2)
     with pytest.raises(ValueError, match="jit_compile=True with 2 replicas"):
         strategies.check_xla(True, one)

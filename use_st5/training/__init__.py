@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from use_st5.training.distinct_batches import DistinctBatches as DistinctBatches
     from use_st5.training.history import History as History
     from use_st5.training.optimizers import adam_with_cosine as adam_with_cosine
+    from use_st5.training.optimizers import adamw as adamw
     from use_st5.training.pair_scores import PairIds as PairIds
-    from use_st5.training.recipe import Examples as Examples
-    from use_st5.training.recipe import Recipe as Recipe
-    from use_st5.training.recipe import RecipeTask as RecipeTask
-    from use_st5.training.recipe import Run as Run
-    from use_st5.training.recipe import Stage as Stage
     from use_st5.training.schedules import LinearDecay as LinearDecay
     from use_st5.training.schedules import LinearWarmup as LinearWarmup
     from use_st5.training.sharding import sharded as sharded

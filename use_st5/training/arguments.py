@@ -57,6 +57,7 @@ class TrainingArguments:
         evaluations: Number of evaluations during the training.
         evaluation_steps: Steps between two evaluations, and two checkpoints, instead of the number
             of evaluations.
+        evaluate_epochs: Whether there is also an evaluation at the end of each epoch.
         early_stopping_patience: Evaluations in a row without a better one that end the training;
             None: all steps are made.
         steps_per_execution: Steps in one call from the host; None: 10, or 1 where the steps are
@@ -82,6 +83,7 @@ class TrainingArguments:
     train_only: TrainOnly | None = None
     evaluations: int = 10
     evaluation_steps: int | None = None
+    evaluate_epochs: bool = False
     early_stopping_patience: int | None = None
     steps_per_execution: int | None = None
     task_order: Order = "drawn"
@@ -155,6 +157,20 @@ class TrainingArguments:
         wanted = self.evaluation_steps or steps // self.evaluations
         return min(max(call, wanted // call * call), steps)
 
+    def ends(self, steps: int, examples: float) -> list[int]:
+        """The ends of epochs, if each has an evaluation, and the last step.
+
+        Args:
+            steps: Of the training.
+            examples: Of an epoch.
+        """
+        if not self.evaluate_epochs:
+            return [steps]
+        call, epoch = self.steps_per_call(steps), examples / self.batch_size
+        numbers = range(1, int(steps / epoch) + 1)
+        ends = {call * max(1, round(number * epoch / call)) for number in numbers}
+        return sorted({end for end in ends if end < steps} | {steps})
+
     def make_optimizer(self, steps: int) -> keras.optimizers.Optimizer:
         """The optimizer with its schedule, for so many steps.
 
@@ -192,8 +208,8 @@ class TrainingArguments:
 
 # What the command has no option for.
 PYTHON_ONLY = (
-    *("gradient_accumulation_steps", "evaluation_steps", "steps_per_execution", "task_order"),
-    "jit_compile",
+    *("gradient_accumulation_steps", "evaluation_steps", "evaluate_epochs", "steps_per_execution"),
+    *("task_order", "jit_compile"),
 )
 
 

@@ -32,18 +32,19 @@ _WITHOUT_MEANING = (
     *("micro_batch_size", "gradient_accumulation_steps", "lora_rank", "freeze", "head_init"),
     "train_only",
     *("matryoshka_dimensions", "keep", "early_stopping_patience", "optimizer", "warmup_ratio"),
-    *("schedule", "max_grad_norm", "evaluation_steps", "steps_per_execution", "loss"),
+    *("schedule", "max_grad_norm", "evaluation_steps", "evaluate_epochs", "loss"),
+    "steps_per_execution",
 )
 
 
-def train_in_cycles(plan: TrainingPlan, work: Path, options: dict[str, Any]) -> History:
+def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
     """Trains the encoder of a plan in cycles, and gives it the weights of the best cycle.
 
     Args:
         plan: Its pairs have no score.
         work: For checkpoints; what was begun there continues. The best cross-encoder is exported
             into it.
-        options: Further ones of the training loops, such as the strategy.
+        strategy: As in `Trainer`.
 
     Returns:
         The evaluations; a step of the history is a cycle.
@@ -70,7 +71,8 @@ def train_in_cycles(plan: TrainingPlan, work: Path, options: dict[str, Any]) -> 
         work / "checkpoints",
         course=settings_of_cycles(plan.arguments),
         seed=plan.arguments.seed,
-        **{"jit_compile": False, **options},
+        strategy=strategy,
+        jit_compile=False,
     )
     history, chosen = History(step=plan.steps), best(taught, _NAME, "bi")
     start = plan.encoder.model.get_weights()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,15 +26,15 @@ from use_st5.losses.pair_logit_loss import PairLogitLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.inference import inference
+from use_st5.training.arguments import STEPS_PER_EXECUTION, TrainingArguments
 from use_st5.training.array_data import ArrayData
-from use_st5.training.backend_loop import backend_loop
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, widths
 from use_st5.training.run_checks import check_begun_with
 from use_st5.training.schedules import LinearWarmup
-from use_st5.training.task import Task
+from use_st5.training.trainer import Trainer
 from use_st5.training.trans_encoder import Learner, Lesson, Taught, TransEncoder
 
 # Of each model: what is there when it is done, and before.
@@ -50,7 +51,9 @@ def teach(
     course: TransEncoder | None = None,
     seed: int = 0,
     progress: bool = True,
-    **options: Any,
+    strategy: Any = None,
+    steps_per_execution: int = STEPS_PER_EXECUTION,
+    jit_compile: bool | None = None,
 ) -> list[Taught]:
     """Runs a course; a run that was killed goes on where it was, to the same weights.
 
@@ -61,7 +64,9 @@ def teach(
         course: The settings; None: the paper's.
         seed: Of new weights, dropout and the order of the pairs.
         progress: Whether to show progress on the standard error output.
-        **options: Further ones of the trainer, such as `jit_compile` and `strategy`.
+        strategy: As in `Trainer`; `bi` and `cross` of the learners are called in its scope.
+        steps_per_execution: As in `TrainingArguments`.
+        jit_compile: As in `TrainingArguments`.
 
     Returns:
         All models, in the order in which they were made; `best` finds the ones to keep.
@@ -74,14 +79,9 @@ def teach(
     _check(learners, gold, course)
     with sole_writer(folder, inside=True):
         _check_same_course(folder, learners, course, seed)
-        run = _Course(learners, gold, folder, course, seed, {"progress": progress, **options})
-        return run.all()
-
-
-def strategy_scope(options: Mapping[str, Any]) -> contextlib.AbstractContextManager:
-    """Where models and optimizers are to be made, by the options of a trainer."""
-    strategy = options.get("strategy")
-    return contextlib.nullcontext() if strategy is None else strategy.scope()
+        args = TrainingArguments(steps_per_execution=steps_per_execution, jit_compile=jit_compile)
+        options = {"strategy": strategy, "progress": progress}
+        return _Course(learners, gold, folder, course, seed, args, options).all()
 
 
 class _Model(NamedTuple):
@@ -105,13 +105,15 @@ class _Course:
         folder: Path,
         course: TransEncoder,
         seed: int,
-        options: dict[str, Any],
+        args: TrainingArguments,
+        options: Mapping[str, Any],
     ) -> None:
         self._learners = learners
         self._gold = gold
         self._folder = folder
         self._course = course
         self._seed = seed
+        self._args = args
         self._options = options
         self._taught: list[Taught] = []
 
@@ -157,7 +159,8 @@ class _Course:
     def _made(self, learner: Learner, kind: Kind, cycle: int = 0) -> keras.Model:
         make = learner.cross if kind == "cross" and learner.cross else learner.bi
         keras.utils.set_random_seed(self._draw(cycle, kind, self._learners.index(learner)))
-        with strategy_scope(self._options):
+        strategy = self._options["strategy"]
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
             return make()
 
     def _draw(self, cycle: int, kind: Kind, number: int) -> int:
@@ -180,40 +183,34 @@ class _Course:
         loss, arrays = _material(kind, lesson, learner.pairs, labels)
         longest = max(each.shape[1] for each in arrays.values() if each.ndim > 1)
         data = ArrayData(arrays, buckets=widths(longest))
+        per_call = self._args.steps_per_execution or 1
         batch_size = min(lesson.batch_size, len(data))
-        per_call = self._options.get("steps_per_call", 10)
         wanted = lesson.steps or lesson.epochs * len(data) / batch_size
-        # What a call makes divides all numbers of steps.
-        steps = per_call * max(1, round(wanted / per_call))
-        every = min(steps, per_call * max(1, self._course.evaluate_every // per_call))
-        epoch = None if lesson.steps else len(data) / batch_size
-        with strategy_scope(self._options):
-            optimizer = _optimizer(lesson, rate, steps)
-        below = model.keras.encoder if kind == "cross" else model.keras
-        with frozen_parts(below, lesson.freeze):
-            trainer = backend_loop(
+        args = dataclasses.replace(
+            self._args,
+            optimizer=functools.partial(_optimizer, lesson, rate),
+            batch_size=batch_size,
+            # What a call makes divides all numbers of steps.
+            steps=per_call * max(1, round(wanted / per_call)),
+            evaluation_steps=self._course.evaluate_every,
+            evaluate_epochs=lesson.steps is None,
+            seed=seed,
+        )
+        with frozen_parts(model.keras.encoder if kind == "cross" else model.keras, lesson.freeze):
+            history = Trainer(
                 model.keras,
-                [Task(f"{kind}_{learner.name}", loss, data, batch_size=batch_size)],
-                optimizer,
-                folder=home / _CHECKPOINTS,
-                seed=seed,
-                evaluate=lambda: {
+                {f"{kind}_{learner.name}": (data, loss)},
+                args,
+                evaluate=lambda _: {
                     _METRIC: _correlation(
                         scores(model.embed, kind, learner.development), self._gold
                     )
                 },
-                evaluate_every=every,
                 # No bi-encoder is handed on that is worse than what it began with.
                 evaluate_start=kind == "bi",
-                checkpoint_every=every,
-                monitor=_METRIC,
-                keep_checkpoints=1,
+                folder=home / _CHECKPOINTS,
                 **self._options,
-            )
-            # Each ends with a look at the development pairs.
-            for end in _ends(steps, epoch, per_call):
-                history = trainer.run(end)
-            trainer.restore_best()
+            ).train()
         facts = {_METRIC: history.best_score, "step": history.best_step}
         with atomic_path(home / _BEST) as temporary:
             temporary.mkdir()
@@ -229,15 +226,6 @@ def _optimizer(lesson: Lesson, rate: float, steps: int) -> keras.optimizers.Opti
         weight_decay=0.01,
         global_clipnorm=1.0,
     )
-
-
-def _ends(steps: int, epoch: float | None, per_call: int) -> list[int]:
-    """The steps at which epochs end, each moved to the nearest end of a call, and the last step."""
-    if epoch is None:
-        return [steps]
-    count = int(steps / epoch)
-    ends = {per_call * max(1, round(number * epoch / per_call)) for number in range(1, count + 1)}
-    return sorted({end for end in ends if end < steps} | {steps})
 
 
 def _taught(best: Path, learner: str, kind: Kind, cycle: int) -> Taught:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 
@@ -24,7 +24,6 @@ from use_st5.training.argument_checks import check_arguments
 from use_st5.training.arguments import FileArguments, make_arguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
-from use_st5.training.device import Device, check_tensorflow
 from use_st5.training.history import History
 from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card, plot_line
@@ -46,6 +45,23 @@ from use_st5.training.sources import Source, open_source, split_weight
 from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
 from use_st5.training.trainer import Trainer
 from use_st5.training.validation import measure, test_scores
+
+
+class _Place(NamedTuple):
+    """Where the training runs.
+
+    Attributes:
+        strategy: A `tf.distribute` strategy; None: TensorFlow's own device.
+        batch_files: Where workers in other processes find the batches.
+    """
+
+    strategy: Any
+    batch_files: str | None
+
+    def scope(self) -> contextlib.AbstractContextManager:
+        """Where models and losses are made."""
+        return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
+
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -139,9 +155,9 @@ def train(
     """
     check_arguments(locals())
     arguments = make_arguments(settings, **args)
-    device = _device(strategy, batch_files, arguments)
+    place = _place(strategy, batch_files, arguments)
     sources = _open_sources(files, validation, test, task=task, columns=columns, tasks=tasks)
-    return _train(model, sources, arguments, Path(to), device, callbacks, log, overwrite=overwrite)
+    return _train(model, sources, arguments, Path(to), place, callbacks, log, overwrite=overwrite)
 
 
 def _train(
@@ -149,7 +165,7 @@ def _train(
     sources: tuple[list[Source], list[Source], list[Source]],
     arguments: FileArguments,
     target: Path,
-    device: Device,
+    place: _Place,
     callbacks: Sequence[keras.callbacks.Callback],
     log: Callable[[str], None],
     *,
@@ -161,21 +177,21 @@ def _train(
         if not overwrite and (done := result_of(work, target)) is not None:
             return _trained_before(done, work, target, log)
         encoder = open_model(model, sources[0], arguments)
-        if "strategy" in device.options:
-            with device.scope():
+        if place.strategy is not None:
+            with place.scope():
                 encoder = copied(encoder)
         plan = make_plan(model, encoder, *sources, arguments)
         if plan.in_cycles:
-            _check_places_of_cycles(target, device, callbacks)
+            _check_places_of_cycles(target, place, callbacks)
         begin(work, request, overwrite=overwrite)
-        return _run(plan, work, target, device, callbacks, log)
+        return _run(plan, work, target, place, callbacks, log)
 
 
 def _run(
     plan: TrainingPlan,
     work: Path,
     target: Path,
-    device: Device,
+    place: _Place,
     callbacks: Sequence[keras.callbacks.Callback],
     log: Callable[[str], None],
 ) -> Trained:
@@ -186,9 +202,9 @@ def _run(
     began = time.monotonic()
     test_before = test_scores(plan.tests, plan.encoder.encode)
     if plan.in_cycles:
-        history = train_in_cycles(plan, work, device.options)
+        history = train_in_cycles(plan, work, place.strategy)
     else:
-        history = _train_in_steps(plan, work, device, callbacks)
+        history = _train_in_steps(plan, work, place, callbacks)
     write_json(work / "history.json", {"": history.to_state()})
     with progress_lines(lambda: f"evaluating and exporting {as_written(target)}"):
         encoder = _trained_encoder(plan)
@@ -223,7 +239,7 @@ def _run(
 def _train_in_steps(
     plan: TrainingPlan,
     work: Path,
-    device: Device,
+    place: _Place,
     callbacks: Sequence[keras.callbacks.Callback],
 ) -> History:
     """Trains the encoder of a plan on its tasks, and gives it the weights of the best step."""
@@ -237,7 +253,7 @@ def _train_in_steps(
     with progress_lines(lambda: "tokenizing the files"):
         data = {task.name: task.prepared(encoder, work / "prepared") for task in plan.tasks}
     keras.utils.set_random_seed(arguments.seed)
-    with device.scope():
+    with place.scope():
         adapters = None
         if arguments.lora_rank is not None:
             adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
@@ -255,8 +271,8 @@ def _train_in_steps(
         mixing_weights=weights,
         callbacks=callbacks,
         folder=work / "checkpoints",
-        strategy=device.options.get("strategy"),
-        batch_files=device.options.get("batch_files"),
+        strategy=place.strategy,
+        batch_files=place.batch_files,
     )
     history = trainer.train()
     if adapters is not None:
@@ -277,36 +293,42 @@ def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
     )
 
 
-def _device(
+def _place(
     strategy: str | None, batch_files: str | os.PathLike[str] | None, arguments: FileArguments
-) -> Device:
+) -> _Place:
     """Where the training runs.
 
     Raises:
         ValueError: Keras does not run on TensorFlow, it is no strategy of one machine, or its
             replicas cannot share a batch.
     """
-    check_tensorflow("use_st5.train")
+    if (backend := keras.config.backend()) != "tensorflow":
+        raise ValueError(
+            "use_st5.train needs Keras on TensorFlow: unset KERAS_BACKEND before Python starts. "
+            f"Received: {backend}"
+        )
     if strategy == "multi_worker":
         raise ValueError(
             "strategy: expected one, mirrored or tpu, because `train` uses one machine, received "
             "multi_worker."
         )
-    device = Device(strategy, None, None if batch_files is None else as_written(batch_files))
-    check_shared(arguments.batch_size, replicas=device.replicas)
-    return device
+    from use_st5.training.strategies import shared_strategy
+
+    made = None if strategy is None else shared_strategy(strategy)
+    replicas = 1 if made is None else made.num_replicas_in_sync
+    check_shared(arguments.batch_size, replicas=replicas)
+    return _Place(made, None if batch_files is None else as_written(batch_files))
 
 
 def _check_places_of_cycles(
-    target: Path, device: Device, callbacks: Sequence[keras.callbacks.Callback]
+    target: Path, place: _Place, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
     """Refuses what a training in cycles, each of which is several trainings, does not have.
 
     Raises:
         ValueError: It is there.
     """
-    files = device.options.get("batch_files")
-    for name, given in (("batch_files", files), ("callbacks", callbacks or None)):
+    for name, given in (("batch_files", place.batch_files), ("callbacks", callbacks or None)):
         if given is not None:
             raise ValueError(
                 f"{name}: expected None, because pairs without a score are trained in cycles, "

@@ -44,10 +44,11 @@ class Trainer:
         tasks: Name → data set and loss. A name has letters, digits and underscores.
         args: How to train; None: the defaults.
         evaluate: Gets `encode`, which maps texts to vectors, or the Keras model where there is no
-            encoder, and returns scores by name. It is called before the first step, during the
-            training and at its end. `ValidationSet.scores` is one.
+            encoder, and returns scores by name, during the training and at its end.
+            `ValidationSet.scores` is one.
         monitor: The score that chooses the best weights; None: the first.
         mode: Whether the "max" or the "min" of it is best.
+        evaluate_start: Whether it is evaluated before the first step, too, and may be the best.
         restore_best: Whether the encoder has the best weights at the end, or those of the last
             step.
         batch_sizes: Task → its examples of a step; `args.batch_size`, if it is not named here.
@@ -84,6 +85,7 @@ class Trainer:
         evaluate: Evaluate | None = None,
         monitor: str | None = None,
         mode: Literal["max", "min"] = "max",
+        evaluate_start: bool = True,
         restore_best: bool = True,
         batch_sizes: Mapping[str, int] | None = None,
         mixing_weights: Mapping[str, float] | None = None,
@@ -97,12 +99,13 @@ class Trainer:
         self._model = encoder if isinstance(encoder, keras.Model) else encoder.model
         self._encoder = None if isinstance(encoder, keras.Model) else encoder
         self._evaluate, self._folder, self._strategy = evaluate, folder, strategy
-        self._restore_best = restore_best
+        self._evaluate_start, self._restore_best = evaluate_start, restore_best
         sizes = batch_sizes or {}
         self._tasks = self._made_tasks(tasks, mixing_weights or {}, sizes)
         usual = self.args.batch_size
         examples = (len(each.data) * usual / sizes.get(each.name, usual) for each in self._tasks)
-        self.steps = self.args.steps_of(sum(examples))
+        self._examples = sum(examples)
+        self.steps = self.args.steps_of(self._examples)
         self._options: dict[str, Any] = {
             "monitor": monitor,
             "mode": mode,
@@ -138,7 +141,9 @@ class Trainer:
                 **self._loop_options(),
                 **self._options,
             )
-            history = loop.run(self.steps)
+            # Each ends with an evaluation.
+            for end in self.args.ends(self.steps, self._examples):
+                history = loop.run(end)
             if best:
                 loop.restore_best()
             return history
@@ -196,7 +201,7 @@ class Trainer:
             options |= {
                 "evaluate": lambda: evaluate(evaluated),
                 "evaluate_every": interval,
-                "evaluate_start": True,
+                "evaluate_start": self._evaluate_start,
                 "patience": self.args.early_stopping_patience,
             }
         return options

@@ -1,4 +1,4 @@
-"""The recipe of `st5_small_en`, end to end on a few sentences."""
+"""The training of `st5_small_en`, end to end on a few sentences."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import tensorflow as tf
 
 from experiments.bundled_models import st5_small_en
 from experiments.bundled_models.teacher_text import TeacherText
-from tests.experiments.bundled_models.small_recipes import small_recipe
+from tests.experiments.bundled_models.small_trainings import small_training
 from use_st5.models.t5.model import T5_PRESETS
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
-SMALL = small_recipe(
-    st5_small_en.RECIPE,
+SMALL = small_training(
+    st5_small_en.EXPERIMENT,
     TeacherText(novels=10, dialogues=20, captions=40, spans=40, questions=30, related={(5, 9): 12}),
     {"short": (1, 4, 9), "long": (5, 9, 16)},
     batch_size=4,
@@ -62,8 +62,8 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
 
 
 def test_the_settings() -> None:
-    (stage,) = st5_small_en.RECIPE.stages
-    answers, triplets, teacher, related = stage.tasks
+    args = st5_small_en.EXPERIMENT.args
+    answers, triplets, teacher, related = st5_small_en.EXPERIMENT.tasks
     for task in (answers, triplets):
         assert (
             task.loss().get_config().items()
@@ -73,9 +73,9 @@ def test_the_settings() -> None:
                 "hard_negatives": True,
             }.items()
         )
-        assert (task.rate, task.batch_size) == (0.03, 128)
-    assert (teacher.rate, related.rate) == (0.46, 0.48)
+        assert (task.weight, task.batch_size) == (0.03, 128)
+    assert (teacher.weight, related.weight) == (0.46, 0.48)
     assert teacher.loss().hint_dim is None
     assert related.loss().hint_dim == 384
-    assert float(stage.optimizer(3_500)._learning_rate(200)) == pytest.approx(2e-3)
-    assert (stage.steps, teacher.data.lowercase) == (3_500, 0.4)
+    assert float(args.make_optimizer(3_500)._learning_rate(200)) == pytest.approx(2e-3)
+    assert (args.steps, teacher.data.lowercase) == (3_500, 0.4)

@@ -29,7 +29,7 @@ def material(folder: Path) -> SimpleNamespace:
 def test_groups_with_vectors_and_hints(tmp_path: Path) -> None:
     text = material(tmp_path)
     data = Related(lengths={"few": (1, 2, 6)}, ids="token_ids", hints=True)
-    ((name, (examples, columns)),) = data.sources("related", SimpleNamespace(material=text)).items()
+    ((name, (examples, columns)),) = data.sources("related", text).items()
     assert (name, data.group_size) == ("related_few", GROUP_SIZE)
     assert set(columns) == {"sentence", "teacher", "hint"}
     found = list(examples())
@@ -41,9 +41,9 @@ def test_groups_with_vectors_and_hints(tmp_path: Path) -> None:
 
 
 def test_sentences_go_by_their_number_of_words(tmp_path: Path) -> None:
-    run = SimpleNamespace(material=material(tmp_path))
+    text = material(tmp_path)
     data = Taught(lengths={"two": (1, 2, 6), "more": (3, 9, 9)}, ids="ids")
-    sources = data.sources("teacher", run)
+    sources = data.sources("teacher", text)
     found = {name: [each["sentence"] for each in make()] for name, (make, _) in sources.items()}
     assert found["teacher_more"] == ["A b c"]
     assert len(found["teacher_two"]) == 11
@@ -51,9 +51,9 @@ def test_sentences_go_by_their_number_of_words(tmp_path: Path) -> None:
 
 
 def test_some_sentences_are_read_in_lowercase(tmp_path: Path) -> None:
-    run = SimpleNamespace(material=material(tmp_path))
+    text = material(tmp_path)
     data = Taught(lengths={"two": (1, 2, 6)}, ids="ids", lowercase=0.5)
-    (examples, _) = data.sources("teacher", run)["teacher_two"]
+    (examples, _) = data.sources("teacher", text)["teacher_two"]
     first, again = ([each["sentence"] for each in examples()] for _ in range(2))
     assert first == again
     capitals = sum(each.startswith("A") for each in first)

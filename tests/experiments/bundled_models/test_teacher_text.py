@@ -18,7 +18,7 @@ from experiments.bundled_models.teacher_text import (
 )
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.minilm import HINT_LAYER, read_questions
-from tests.experiments.bundled_models.small_recipes import fake_teacher
+from tests.experiments.bundled_models.small_trainings import fake_teacher
 from use_st5.data.held_out import normalized
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.vector_store import VectorStore

@@ -1,4 +1,4 @@
-"""The recipe of `use_transformer_en`, end to end on a few sentences."""
+"""The training of `use_transformer_en`, end to end on a few sentences."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from experiments.bundled_models import use_transformer_en
 from experiments.bundled_models.teacher_text import TeacherText
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.minilm import DIMENSION
-from tests.experiments.bundled_models.small_recipes import small_recipe
+from tests.experiments.bundled_models.small_trainings import small_training
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
-from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
 
 TEXT = TeacherText(novels=10, dialogues=20, captions=40, spans=40, related={(5, 9): 12}, hints=True)
 VOCABULARY = VocabularySettings(60, 0, 5, pieces="pieces.txt")
-SMALL = small_recipe(
-    use_transformer_en.RECIPE,
+SMALL = small_training(
+    use_transformer_en.EXPERIMENT,
     TEXT,
     {"short": (1, 4, 5), "long": (5, 9, 12)},
-    tokenizer=lambda run: PieceTokenizer(run.material.vocabulary(VOCABULARY)),
+    vocabulary=VOCABULARY,
 )
 
 
@@ -72,16 +71,15 @@ def test_untrained_vectors_are_near_the_words_of_the_teacher(corpora: Path, tmp_
         return encode
 
     text = dataclasses.replace(TEXT, teacher=teacher)
-    recipe = dataclasses.replace(SMALL, material=text.opened)
-    recipe.run(corpora, tmp_path / "run", tasks=())
+    dataclasses.replace(SMALL, text=text, tasks=()).run(corpora, tmp_path / "run")
     exported = tf.saved_model.load(tmp_path / "run/model")
     dog, cat, guitar = exported(tf.constant(["dog", "cat", "guitar"])).numpy()
     assert dog @ cat > dog @ guitar + 0.1
 
 
 def test_the_settings_of_the_shipped_model() -> None:
-    (stage,) = use_transformer_en.RECIPE.stages
-    tasks = {task.name: (task.rate, task.batch_size) for task in stage.tasks}
+    experiment = use_transformer_en.EXPERIMENT
+    tasks = {task.name: (task.weight, task.batch_size) for task in experiment.tasks}
     assert tasks == {
         "skip_thought": (0.01, 64),
         "input_response": (0.02, 128),
@@ -89,11 +87,12 @@ def test_the_settings_of_the_shipped_model() -> None:
         "teacher": (0.46, 512),
         "related": (0.48, 512),
     }
-    assert (stage.steps, stage.best, stage.options) == (6_800, False, {"jit_compile": False})
-    optimizer = stage.optimizer(stage.steps)
+    args = experiment.args
+    assert (args.steps, args.evaluation_steps, args.jit_compile) == (6_800, 250, False)
+    optimizer = args.make_optimizer(6_800)
     assert type(optimizer) is keras.optimizers.Adam
     assert float(optimizer._learning_rate(200)) == pytest.approx(2e-3)
-    for task in stage.tasks[-2:]:
+    for task in experiment.tasks[-2:]:
         settings = task.loss().get_config()
         wanted = {"temperature": 0.1, "hint_weight": 1.5, "similarity_weight": 10.0}
         assert settings.items() >= wanted.items()
@@ -102,7 +101,7 @@ def test_the_settings_of_the_shipped_model() -> None:
 def test_the_ablations_rows() -> None:
     rows = use_transformer_en.ABLATION.rows
     three = ["skip_thought", "input_response", "inference"]
-    assert {name: row.tasks for name, row in rows.items()} == {
+    assert {name: [task.name for task in row.tasks] for name, row in rows.items()} == {
         "untrained": [],
         "three_tasks": three,
         "teacher": ["teacher"],

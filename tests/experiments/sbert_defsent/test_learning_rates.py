@@ -12,7 +12,6 @@ from experiments.sbert_defsent import learning_rates as selection
 from experiments.sbert_defsent.train import PAPER_PAIRS, SBERT_STEPS, defsent_rate
 from tests.experiments.sbert_defsent import test_train as test_sbert_defsent
 from tests.tiny_bert import write_tiny_bert
-from use_st5.training.recipe import Recipe
 
 data = test_sbert_defsent.data
 
@@ -20,7 +19,6 @@ data = test_sbert_defsent.data
 class Scored:
     """A training whose score is known: the second learning rate is the best over three seeds."""
 
-    folders = ("pretrained",)
     of_seeds = {1e-6: (0.9, 0.1, 0.1), 2e-6: (0.6, 0.7, 0.8), 4e-6: (0.5, 0.5, 0.6)}
 
     def __init__(self, rate: float, size: int) -> None:
@@ -37,7 +35,7 @@ def test_the_highest_mean_over_three_seeds_is_chosen(
 ) -> None:
     """And not the highest score; among batch sizes, too."""
     monkeypatch.setattr(selection, "_stage", lambda method, rate, published: rate)
-    monkeypatch.setattr(selection, "_recipe", lambda rate, size, pooling: Scored(rate, size))
+    monkeypatch.setattr(selection, "_training", lambda rate, size, pooling: Scored(rate, size))
     means = selection.run(
         tmp_path,
         tmp_path / "out",
@@ -62,13 +60,13 @@ def test_the_grid_holds_all_rates_that_defsents_authors_chose() -> None:
 @pytest.mark.parametrize(("published", "steps"), [(False, SBERT_STEPS), (True, None)])
 def test_the_settings_of_a_row(published: bool, steps: int | None) -> None:
     stage = selection._stage("sbert", 5e-6, published=published)
-    row = selection._recipe(stage, 32, "cls")
-    assert isinstance(row, Recipe)
+    row = selection._training(stage, 32, "cls")
     ((task,),) = [each.tasks for each in row.stages]
-    assert (task.batch_size, row.stages[0].steps) == (32, steps)
-    assert float(stage.optimizer(1_000)._learning_rate(100)) == pytest.approx(5e-6)
+    assert (task.batch_size, row.stages[0].args.steps) == (32, steps)
+    optimizer = stage.args.make_optimizer(1_000)
+    assert float(optimizer._learning_rate(100)) == pytest.approx(5e-6)
     assert (task.data == PAPER_PAIRS.data) == published
-    assert row.metadata["pooling"] == "cls"
+    assert row.pooling == "cls"
 
 
 @pytest.mark.end_to_end

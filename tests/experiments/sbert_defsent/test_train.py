@@ -5,22 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.corpus_tasks import Material, steps_of_a_pass
 from experiments.sbert_defsent import train as sbert_defsent
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.defined_words import split_of
-from experiments.sbert_defsent.train import DEFSENT_K, VARIANTS, defsent_rate
+from experiments.sbert_defsent.train import DEFSENT_K, VARIANTS, Stage, Training, defsent_rate
 from tests.corpora_folder import write_paper_corpora
 from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5._model_manifest import ModelManifest
-from use_st5.training.recipe import Recipe, Run, Stage
-from use_st5.training.recipe_run import _steps_of_a_pass
+from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 from use_st5.training.training_loop import Metrics
 
@@ -64,8 +64,9 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
     }
 
 
-def run_of(data: Path, folder: Path, **changes: object) -> Run:
-    return Run(sbert_defsent.RECIPE, data, folder, **changes)
+def material_of(data: Path, bert: Path) -> Material:
+    tokenizer = sbert_defsent.open_pretrained(bert).tokenizer
+    return Material(data, held_out_sentences(data), tokenizer)
 
 
 def test_trains_through_both_and_continues_what_sbert_began(
@@ -102,12 +103,12 @@ def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
     """Batches of like lengths and frozen parts included."""
     stages = (quick(sbert_defsent.sbert(10)), quick(sbert_defsent.defsent(20, 1e-2)))
     often = (
-        dataclasses.replace(stage, options={**stage.options, "checkpoint_every": 10})
+        dataclasses.replace(stage, args=dataclasses.replace(stage.args, evaluation_steps=10))
         for stage in stages
     )
-    recipe = dataclasses.replace(sbert_defsent.RECIPE, stages=tuple(often))
+    training = Training(name="s_d", stages=tuple(often))
     given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
-    recipe.run(data, tmp_path / "whole", **given)
+    training.run(data, tmp_path / "whole", **given)
     train, calls = TensorFlowLoop._train, iter(range(9))
 
     def killed(self: TensorFlowLoop, name: str, first: int, steps: int) -> Metrics:
@@ -117,10 +118,10 @@ def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(TensorFlowLoop, "_train", killed)
-        recipe.run(data, tmp_path / "killed", **given)
+        training.run(data, tmp_path / "killed", **given)
     names = sorted(path.name for path in tmp_path.glob("killed/checkpoints/*/checkpoint-*"))
     assert names == ["checkpoint-000000010"] * 2
-    recipe.run(data, tmp_path / "killed", **given)
+    training.run(data, tmp_path / "killed", **given)
     whole, killed_once = (weights(tmp_path / name) for name in ("whole", "killed"))
     for name, value in whole.items():
         np.testing.assert_array_equal(killed_once[name], value, err_msg=name)
@@ -130,8 +131,7 @@ def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
 def test_one_pass_is_whole_calls(data: Path, bert: Path, tmp_path: Path) -> None:
     """Of 12 definitions three batches; ten steps are made in a call."""
     stage = quick(sbert_defsent.defsent(None, 1e-3))
-    recipe = dataclasses.replace(sbert_defsent.RECIPE, stages=(stage,))
-    recipe.run(data, tmp_path / "run", pretrained=bert)
+    Training(name="defsent", stages=(stage,)).run(data, tmp_path / "run", pretrained=bert)
     assert [*tmp_path.glob("run/checkpoints/defsent/checkpoint-*")] == [
         tmp_path / "run/checkpoints/defsent/checkpoint-000000010"
     ]
@@ -169,12 +169,12 @@ def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(
     data: Path, tmp_path: Path
 ) -> None:
     folder = write_tiny_bert(tmp_path / "headless", head=False)
-    run = run_of(data, tmp_path, pretrained=folder)
-    assert sbert_defsent.frozen(run) == ("all_embeddings",)
-    model = sbert_defsent.initial_model(run)
+    start = sbert_defsent.open_pretrained(folder)
+    assert sbert_defsent.frozen(start) == ("all_embeddings",)
+    model = start.model.pooled("mean", head=True)
     np.testing.assert_array_equal(model.head.transform.kernel, np.eye(8))
-    ids = run.tokenizer.padded(TEXTS)
-    np.testing.assert_allclose(model(ids), run.material.model(ids), atol=1e-6)
+    ids = start.tokenizer.padded(TEXTS)
+    np.testing.assert_allclose(model(ids), start.model(ids), atol=1e-6)
     SMALL["defsent"].run(data, tmp_path / "run", pretrained=folder)
     trained = weights(tmp_path / "run")
     heads = [value for name, value in trained.items() if name.startswith("head")]
@@ -182,25 +182,25 @@ def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(
     assert (kernel != np.eye(8)).any()
 
 
-def test_a_pretrained_head_is_read_and_frozen(data: Path, bert: Path, tmp_path: Path) -> None:
-    run = run_of(data, tmp_path, pretrained=bert)
-    assert sbert_defsent.frozen(run) == ("all_embeddings", "head")
-    model = sbert_defsent.initial_model(run, pooling="cls")
+def test_a_pretrained_head_is_read_and_frozen(bert: Path) -> None:
+    start = sbert_defsent.open_pretrained(bert)
+    assert sbert_defsent.frozen(start) == ("all_embeddings", "head")
+    model = start.model.pooled("cls", head=True)
     assert (model.pooling, model.normalize) == ("cls", False)
-    vector = run.material.model(run.tokenizer.padded(TEXTS))
+    vector = start.model(start.tokenizer.padded(TEXTS))
     np.testing.assert_allclose(
-        model.word_logits(vector), run.material.model.word_logits(vector), atol=1e-6
+        model.word_logits(vector), start.model.word_logits(vector), atol=1e-6
     )
 
 
 def test_the_words_that_train_are_of_one_token_and_one_part(data: Path, bert: Path) -> None:
-    run = run_of(data, data, pretrained=bert)
     rows = "guitar player\tn\ta person who plays\ndog\tn\ta man plays the guitar\n"
     with (data / "oewn_definitions.tsv").open("a") as file:
         file.write(rows)
     sets = data / "stsbenchmark/sts-dev.csv"
     sets.write_text(sets.read_text() + "g\tf\t1\t1\t5\tA man plays the guitar.\tx y\n")
-    ((examples, columns),) = sbert_defsent.Definitions().sources("definitions", run).values()
+    words = sbert_defsent.Definitions().sources("definitions", material_of(data, bert))
+    ((examples, columns),) = words.values()
     found = [*examples()]
     assert {VOCABULARY[each["word"]] for each in found} == {
         word for word in DEFINED if split_of(word) == "train"
@@ -213,7 +213,7 @@ def test_what_is_no_bert_is_refused(data: Path, bert: Path, tmp_path: Path) -> N
     config = json.loads((bert / "config.json").read_text())
     (bert / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
     with pytest.raises(ValueError, match="gpt2"):
-        sbert_defsent.RECIPE.run(data, tmp_path / "run", pretrained=bert)
+        sbert_defsent.EXPERIMENT.run(data, tmp_path / "run", pretrained=bert)
 
 
 @pytest.mark.parametrize(
@@ -242,16 +242,17 @@ def test_the_rates_that_defsents_authors_chose(model: str, pooling: str, rate: f
 def test_the_papers_settings(model: str) -> None:
     """Appendix A: batches of 16, one epoch, warm-up over a tenth, at most 128 tokens, one Adam."""
     method = VARIANTS[f"s_d_{model}"]
-    assert isinstance(method, Recipe)
+    assert isinstance(method, Training)
     sbert, defsent = method.stages
     for stage, rate, last in ((sbert, 2e-5, 0.0), (defsent, defsent_rate(model, "mean"), None)):
-        assert stage.steps is None, "one pass"
+        assert stage.args.steps is None, "one pass"
         (task,) = stage.tasks
         assert task.batch_size == 16
         assert max(task.data.buckets) == 128
-        optimizer = stage.optimizer(1_000)
+        optimizer = stage.args.make_optimizer(1_000)
         assert type(optimizer) is keras.optimizers.Adam
         assert not optimizer.weight_decay
+        assert optimizer.global_clipnorm is None
         assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.999, 1e-8)
         rates = [float(optimizer._learning_rate(step)) for step in (0, 50, 100, 1_000)]
         last = rate if last is None else last
@@ -262,29 +263,28 @@ def test_the_papers_settings(model: str) -> None:
 
 def test_multi_is_a_cycle_of_nineteen_and_one() -> None:
     (stage,) = VARIANTS["multi_bert_base"].stages
-    assert [(task.name, task.rate) for task in stage.tasks] == [
+    assert [(task.name, task.weight) for task in stage.tasks] == [
         ("snli_multinli", 19),
         ("oxford", 1),
     ]
-    assert stage.options["order"] == "cycle"
+    assert (stage.args.task_order, stage.args.steps_per_execution) == ("cycle", 1)
 
 
 def test_steps_for_two_cores_keep_the_papers_proportion() -> None:
     """About 19:1 (section 4): SBERT has 19 steps to one of DefSent, Multi as many of each."""
     (sbert,), (defsent,), (multi,) = (VARIANTS[n].stages for n in ("sbert", "defsent", "multi"))
-    assert (sbert.steps, defsent.steps, multi.steps) == (1_900, 100, 2_000)
-    assert [stage.steps for stage in VARIANTS["s_d"].stages] == [1_900, 100]
+    assert (sbert.args.steps, defsent.args.steps, multi.args.steps) == (1_900, 100, 2_000)
+    assert [stage.args.steps for stage in VARIANTS["s_d"].stages] == [1_900, 100]
 
 
 def test_a_pass_of_multi_ends_when_either_data_is_read() -> None:
     """With the paper's 942,069 pairs and a nineteenth of definitions: one pass of both."""
 
     def steps(pairs: int, words: int) -> int:
-        sizes = ((pairs, 19), (words, 1))
-        tasks = [
-            SimpleNamespace(data=range(n), batch_size=16, mixing_weight=rate) for n, rate in sizes
-        ]
-        return _steps_of_a_pass(tasks, VARIANTS["multi_bert_base"].stages[0])
+        (stage,) = VARIANTS["multi_bert_base"].stages
+        sizes = {"snli_multinli": range(pairs), "oxford": range(words)}
+        arrays: Any = {name: {name: rows} for name, rows in sizes.items()}
+        return steps_of_a_pass(stage.tasks, arrays, cycle=True, call=1)
 
     assert steps(942_069, 49_584) == 3_099 * 20
     assert steps(83_321, 40_018) == 275 * 20, "not 1.4 passes of the pairs"
@@ -292,17 +292,15 @@ def test_a_pass_of_multi_ends_when_either_data_is_read() -> None:
     assert steps(10, 10) == 20, "at least one cycle"
 
 
-def test_the_papers_variants_read_the_papers_corpora(
-    data: Path, bert: Path, tmp_path: Path
-) -> None:
+def test_the_papers_variants_read_the_papers_corpora(data: Path, bert: Path) -> None:
     """SNLI, MultiNLI and the Oxford definitions, and nothing of what other variants read."""
     write_paper_corpora(data)
     stages = VARIANTS["s_d_bert_base"].stages
-    run = run_of(data, tmp_path, pretrained=bert)
+    material = material_of(data, bert)
     pairs, words = (
         [*examples()]
         for stage in stages
-        for examples, _ in stage.tasks[0].data.sources("task", run).values()
+        for examples, _ in stage.tasks[0].data.sources("task", material).values()
     )
     assert len(pairs) == 6
     assert {VOCABULARY[each["word"]] for each in words} <= {"guitar", "dog"}
@@ -315,7 +313,7 @@ def test_variants_are_the_rows_of_table_3() -> None:
     stages = {
         name: [stage.name for stage in m.stages]
         for name, m in VARIANTS.items()
-        if isinstance(m, Recipe)
+        if isinstance(m, Training)
     }
     assert stages["s_d"] == ["sbert", "defsent"]
     assert stages["d_s"] == ["defsent", "sbert"]

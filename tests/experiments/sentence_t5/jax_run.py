@@ -1,4 +1,4 @@
-"""Run by a test in a fresh process whose Keras runs on JAX: the training parts of two recipes.
+"""Run by a test in a fresh process whose Keras runs on JAX: the training parts of two experiments.
 
 usage: jax_run.py RUNS; the folder has what was prepared.
 """

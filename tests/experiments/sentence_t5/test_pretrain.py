@@ -52,10 +52,10 @@ def test_every_variant_has_t5s_vocabulary_and_its_batch() -> None:
 
 def test_the_optimizer_and_the_spans() -> None:
     """Raffel et al. 2020: rate min(0.01, 1/√step), here a line; 15 % of the tokens, spans of 3."""
-    optimizer = pretrain_t5.RECIPE.optimizer(1_000)
+    optimizer = pretrain_t5.EXPERIMENT.optimizer(1_000)
     assert type(optimizer) is keras.optimizers.Adafactor
     rates = [float(optimizer._learning_rate(step)) for step in (0, 100, 550, 1_000)]
     np.testing.assert_allclose(rates, [0.01, 0.01, 0.005, 0], rtol=1e-5, atol=1e-9)
-    corrupted = pretrain_t5.RECIPE.corruption(np.ones((2, 141), np.int32), seed=0)
+    corrupted = pretrain_t5.EXPERIMENT.corruption(np.ones((2, 141), np.int32), seed=0)
     lengths = sorted(ids.shape[1] for ids in corrupted.values())
     assert {29, 128} <= set(lengths)

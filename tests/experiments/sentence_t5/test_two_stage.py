@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -15,18 +14,17 @@ import tensorflow as tf
 
 from experiments.command import main
 from experiments.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
+from experiments.corpus_tasks import Material
 from experiments.sentence_t5 import two_stage as sentence_t5
 from tests.experiments.sentence_t5.small import SMALL as SMALL_T5
 from tests.experiments.sentence_t5.small import small_nli
 from tests.machines import new_machine  # noqa: F401
 from use_st5._model_manifest import ModelManifest
 from use_st5._remote_files import upload
+from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.models.t5.model import T5, T5Config
-from use_st5.training.recipe import Run
 
-RECIPE = sentence_t5.RECIPE
-SMALL = dataclasses.replace(
-    RECIPE,
+SMALL = sentence_t5.TwoStage(
     stages=(
         sentence_t5.answers(steps=10, batch_size=8, pieces=1, learning_rate=1e-3),
         sentence_t5.triplets(steps=20, batch_size=8, pieces=2, learning_rate=1e-3),
@@ -69,8 +67,7 @@ def _write_answers(corpora: Path) -> None:
 @pytest.mark.parametrize("pooling", ["mean", "first", "decoder"])
 def test_raw_vectors_are_those_of_the_t5(pretrained: Path, pooling: str) -> None:
     t5 = keras.saving.load_model(pretrained / "t5.keras")
-    run = Run(RECIPE, pretrained, pretrained, pretrained=pretrained)
-    model = sentence_t5.sentence_encoder(run, pooling=pooling, projection_dim=None)
+    model = sentence_t5.sentence_encoder(pretrained, pooling=pooling, projection_dim=None)
     ids = np.array([[5, 6, 7, 1], [8, 9, 1, 0]], np.int32)
     if pooling == "decoder":
         hidden = _decoder_output(t5, ids)
@@ -174,9 +171,9 @@ def test_each_part_runs_on_another_machine(
 
 def test_what_is_missing_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"prepared/medical. .* --part prepare"):
-        RECIPE.run(corpora, tmp_path / "run", part="train", pretrained=pretrained)
+        sentence_t5.EXPERIMENT.run(corpora, tmp_path / "run", part="train", pretrained=pretrained)
     with pytest.raises(FileNotFoundError, match="experiments.sentence_t5.pretrain"):
-        RECIPE.run(corpora, tmp_path / "run")
+        sentence_t5.EXPERIMENT.run(corpora, tmp_path / "run")
 
 
 def test_triplets_and_answers(corpora: Path, pretrained: Path) -> None:
@@ -195,8 +192,8 @@ def test_sts_sentences_are_held_out(corpora: Path, pretrained: Path) -> None:
     (task,) = sentence_t5.NLI.tasks
 
     def anchors() -> list[str]:
-        run = Run(RECIPE, corpora, corpora)
-        ((examples, columns),) = task.data.sources("nli", run).values()
+        material = Material(corpora, held_out_sentences(corpora))
+        ((examples, columns),) = task.data.sources("nli", material).values()
         assert {column.max_tokens for column in columns.values()} == {24}
         return [example["anchor"] for example in examples()]
 
@@ -209,16 +206,16 @@ def test_sts_sentences_are_held_out(corpora: Path, pretrained: Path) -> None:
 @pytest.mark.parametrize("name", ["published", "two_cores"])
 def test_the_papers_loss_and_optimizer(name: str) -> None:
     """Ni et al. 2021, section 4.3 and equation 2, and t5x_retrieval's configuration of the loss."""
-    recipe = {"two_cores": RECIPE, **sentence_t5.VARIANTS}[name]
-    assert [stage.name for stage in recipe.stages] == ["qa", "nli"]
+    experiment = {"two_cores": sentence_t5.EXPERIMENT, **sentence_t5.VARIANTS}[name]
+    assert [stage.name for stage in experiment.stages] == ["qa", "nli"]
     negatives = {"medical": False, "trivia": True, "stack_exchange": False, "nli": True}
-    for stage in recipe.stages:
+    for stage in experiment.stages:
         for task in stage.tasks:
             loss = task.loss()
             assert (loss.temperature, loss.bidirectional) == (0.01, True)
             assert loss.hard_negatives == negatives.pop(task.name)
-            assert task.rate is None, "data sets are drawn by their sizes"
-        optimizer = stage.optimizer(1_000)
+            assert task.weight is None, "data sets are drawn by their sizes"
+        optimizer = stage.arguments.make_optimizer(1_000)
         assert type(optimizer) is keras.optimizers.Adafactor
         assert optimizer.beta_2_decay == -0.8
         peak = {"published": 1e-3, "two_cores": 3e-2}[name]
@@ -231,13 +228,14 @@ def test_the_papers_batches() -> None:
     qa, nli = sentence_t5.VARIANTS["published"].stages
     assert {task.batch_size for task in qa.tasks} == {2048}
     assert {task.batch_size for task in nli.tasks} == {512}
+    assert (qa.arguments.pieces, nli.arguments.pieces) == (16, 4)
     assert pytest.approx(qa.steps, rel=1e-4) == 2_000_000_000 / 2048, "a pass over 2 billion pairs"
     assert pytest.approx(nli.steps, rel=0.01) == 3 * 275_601 / 512, "three over the triplets"
 
 
 def test_ablation_has_the_rows_of_table_3() -> None:
     found = {
-        name: ([stage.name for stage in row.stages], row.metadata["pooling"])
+        name: ([stage.name for stage in row.stages], row.pooling)
         for name, row in sentence_t5.VARIANTS["table_3"].rows.items()
     }
     assert found == {
@@ -248,9 +246,6 @@ def test_ablation_has_the_rows_of_table_3() -> None:
         "nli_decoder": (["nli"], "decoder"),
         "qa_nli_mean": (["qa", "nli"], "mean"),
     }
-    settings = {
-        name: (row.model.keywords["pooling"], row.model.keywords["projection_dim"])
-        for name, row in sentence_t5.VARIANTS["table_3"].rows.items()
-    }
-    assert settings["raw_decoder"] == ("decoder", None)
-    assert settings["nli_decoder"] == ("decoder", 768)
+    projected = {name: row.projection_dim for name, row in sentence_t5.ROWS.items()}
+    assert projected["raw_decoder"] is None
+    assert projected["nli_decoder"] == 768

@@ -37,7 +37,7 @@ def small(name: str) -> PairDistillation:
         variant,
         starts=starts,
         course=dataclasses.replace(course, cycles=1, evaluate_every=2, **lessons),
-        options={**variant.options, "steps_per_call": 2, "progress": False},
+        steps_per_execution=2,
     )
 
 

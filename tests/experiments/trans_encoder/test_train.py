@@ -180,15 +180,17 @@ def test_a_bundled_encoder_is_taught_by_a_cross_encoder_of_a_bert(
 
 
 def test_what_does_not_go_together_is_refused(data: Path, bert: Path, tmp_path: Path) -> None:
-    recipe = trans_encoder.RECIPE
+    experiment = trans_encoder.EXPERIMENT
     with pytest.raises(ValueError, match="--pairs or --text"):
-        recipe.run(data, tmp_path, pretrained=bert, pairs=bert, text=bert)
+        experiment.run(data, tmp_path, pretrained=bert, pairs=bert, text=bert)
     with pytest.raises(ValueError, match="one machine, received multi_worker: in a course"):
-        recipe.run(data, tmp_path, strategy="multi_worker", part="train")
+        experiment.run(data, tmp_path, strategy="multi_worker", part="train")
+    with pytest.raises(ValueError, match="batch_files: expected none, .* Received: there"):
+        experiment.run(data, tmp_path, batch_files="there")
     with pytest.raises(FileNotFoundError, match="--part prepare"):
-        recipe.run(data, tmp_path, part="train")
+        experiment.run(data, tmp_path, part="train")
     with pytest.raises(FileNotFoundError, match="STS-B dev"):
-        recipe.run(tmp_path, tmp_path / "none")
+        experiment.run(tmp_path, tmp_path / "none")
 
 
 def test_cross_encoders_begin_with_the_plain_language_model(tmp_path: Path) -> None:
@@ -269,7 +271,7 @@ def test_reduced_variants_are_the_others_with_less_of_it() -> None:
 
 
 def test_ablations_are_those_of_the_papers_tables() -> None:
-    usual = trans_encoder.RECIPE.course
+    usual = trans_encoder.EXPERIMENT.course
     losses = {
         name: (VARIANTS[name].course.to_cross.objective, VARIANTS[name].course.to_bi.objective)
         for name in ("self", "bi_bce", "cross_mse", "exchanged")

@@ -12,13 +12,15 @@ import pytest
 from experiments.ablation import Ablation
 from experiments.bundled_models import use_dan_en
 from experiments.corpora import NOVELS
+from experiments.corpus_tasks import Material
+from experiments.run import Run
 from experiments.use import own_tasks as use_dan_own_tasks
+from experiments.use.own_tasks import OwnTasks
 from tests.evaluation.toys import BagOfWords
-from use_st5.training.recipe import Recipe, Run
+from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 
 
-def _small() -> Recipe:
-    (stage,) = use_dan_own_tasks.RECIPE.stages
+def _small() -> OwnTasks:
     tasks = (
         dataclasses.replace(
             task,
@@ -27,21 +29,22 @@ def _small() -> Recipe:
                 made(vocabulary_size=12) if name == "skip_thought" else made()
             ),
         )
-        for task in stage.tasks
+        for task in use_dan_own_tasks.TASKS
     )
-    stage = dataclasses.replace(
-        stage, tasks=tuple(tasks), evaluate_every=10, best=False, options={"jit_compile": False}
-    )
-    return dataclasses.replace(use_dan_own_tasks.RECIPE, stages=(stage,))
+    args = dataclasses.replace(OwnTasks().args, evaluation_steps=10, jit_compile=False)
+    return OwnTasks(tasks=tuple(tasks), args=args)
+
+
+def _tokenizer(experiment: OwnTasks, corpora: Path, output: Path) -> NGramTokenizer:
+    return experiment.tokenizer(Run(corpora, output), Material(corpora, ()))
 
 
 def test_the_table_of_words_learns_alone(corpora: Path, tmp_path: Path) -> None:
-    recipe = _small()
-    scores = recipe.run(corpora, tmp_path / "run", steps=20)
+    scores = _small().run(corpora, tmp_path / "run", steps=20)
     assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
-    run = Run(recipe, corpora, tmp_path / "run")
+    tokenizer = _tokenizer(_small(), corpora, tmp_path / "run")
     keras.utils.set_random_seed(0)
-    drawn = use_dan_en.initial_model(run)
+    drawn = use_dan_en.initial_model(tokenizer)
     learnt = keras.saving.load_model(tmp_path / "run/encoder.keras", compile=False)
     assert np.abs(learnt.embedding.embeddings - drawn.embedding.embeddings).max() > 1e-4
     for mine, first in zip(learnt.network.weights, drawn.network.weights, strict=True):
@@ -49,19 +52,17 @@ def test_the_table_of_words_learns_alone(corpora: Path, tmp_path: Path) -> None:
 
 
 def test_the_vocabulary_is_of_what_the_encoder_reads(corpora: Path, tmp_path: Path) -> None:
-    run = Run(_small(), corpora, tmp_path / "run")
-    run.prepared.mkdir(parents=True)
-    words = set(run.tokenizer.vocabulary.unigrams)
+    tokenizer = _tokenizer(OwnTasks(), corpora, tmp_path)
+    words = set(tokenizer.vocabulary.unigrams)
     spoken = {word for row in NOVELS.examples(corpora) for word in row["sentence"].split()}
     assert {word.strip(".").lower() for word in spoken} <= {word.lower() for word in words}
-    again = Run(_small(), corpora, tmp_path / "run")
-    assert again.tokenizer.vocabulary == run.tokenizer.vocabulary
+    assert _tokenizer(OwnTasks(), corpora, tmp_path).vocabulary == tokenizer.vocabulary
 
 
 def test_the_rows_of_the_table() -> None:
     table = use_dan_own_tasks.VARIANTS["table"]
     assert isinstance(table, Ablation)
-    assert {name: row.tasks for name, row in table.rows.items()} == {
+    assert {name: [task.name for task in row.tasks] for name, row in table.rows.items()} == {
         "untrained": [],
         "skip_thought": ["skip_thought"],
         "input_response": ["input_response"],
@@ -82,29 +83,26 @@ def test_the_rows_of_the_table() -> None:
 
 
 def test_unfrozen_layers_have_a_learning_rate_of_their_own() -> None:
-    frozen, unfrozen = (
-        recipe.stages[0] for recipe in (use_dan_own_tasks.RECIPE, use_dan_own_tasks.UNFROZEN)
-    )
-    assert [*frozen.freeze(None)] == ["encoder"]
-    assert [*unfrozen.freeze(None)] == []
-    peaks = [float(stage.optimizer(1_000)._learning_rate(100)) for stage in (frozen, unfrozen)]
-    np.testing.assert_allclose(peaks, [1e-3, 1e-4])
+    args = [each.args for each in (use_dan_own_tasks.EXPERIMENT, use_dan_own_tasks.UNFROZEN)]
+    assert [each.train_only for each in args] == ["embedding", None]
+    optimizers = [each.make_optimizer(1_000) for each in args]
+    for optimizer, peak in zip(optimizers, (1e-3, 1e-4), strict=True):
+        rates = [float(optimizer._learning_rate(step)) for step in (0, 100, 550, 1_000)]
+        np.testing.assert_allclose(rates, [0, peak, peak / 2, 0], rtol=1e-5, atol=1e-9)
+        assert type(optimizer) is keras.optimizers.Adam
+        assert (optimizer.epsilon, optimizer.global_clipnorm) == (1e-8, 1.0)
 
 
 def test_bigrams_have_a_vocabulary_and_arrays_of_their_own(corpora: Path, tmp_path: Path) -> None:
     """In one folder with those of the words alone, as the rows of the table share it."""
-    words, pairs = (
-        Run(recipe, corpora, tmp_path / "run")
-        for recipe in (use_dan_own_tasks.RECIPE, use_dan_own_tasks.BIGRAMS)
-    )
-    words.prepared.mkdir(parents=True)
-    vocabularies = [run.tokenizer.vocabulary for run in (words, pairs)]
-    assert not vocabularies[0].bigrams
-    assert vocabularies[1].bigrams
-    assert vocabularies[0].unigrams == vocabularies[1].unigrams
+    both = use_dan_own_tasks.EXPERIMENT, use_dan_own_tasks.BIGRAMS
+    words, pairs = (_tokenizer(each, corpora, tmp_path).vocabulary for each in both)
+    assert not words.bigrams
+    assert pairs.bigrams
+    assert words.unigrams == pairs.unigrams
     parts = [
-        {name for task in run.recipe.stages[0].tasks for name in task.data.sources(task.name, run)}
-        for run in (words, pairs)
+        {name for task in each.tasks for name in task.data.sources(task.name, None)}
+        for each in both
     ]
     assert not parts[0] & parts[1]
 

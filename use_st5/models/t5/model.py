@@ -129,10 +129,10 @@ T5_PRESETS: dict[str, T5Config] = {
     "mt5_large": _gated(_MT5_ROWS, 24, 1024, 2816, 16),
     "mt5_xl": _gated(_MT5_ROWS, 24, 2048, 5120, 32),
     "mt5_xxl": _gated(_MT5_ROWS, 24, 4096, 10_240, 64),
-    # Ours, T5 1.0's layout for two cores (recipe `pretrain_t5`): the encoder takes 32 MB in
-    # float32, and three quarters of that are the token table.
+    # Ours, T5 1.0's layout for two cores (`experiments/sentence_t5/pretrain.py`): the encoder takes
+    # 32 MB in float32, and three quarters of that are the token table.
     "t5_mini_en": T5Config(T5_ROWS, 4, 192, 768, 3, num_decoder_layers=2),
-    # Of the recipe `st5_small_en`: 20 MB in float32 beside a table that is stored in int8.
+    # Of `experiments/bundled_models/st5_small_en.py`: 20 MB in float32 beside a table in int8.
     "st5_small_en": T5Config(T5_ROWS, 4, 320, 1280, 5),
 }
 

@@ -1,16 +1,17 @@
-"""The recipes in a size for tests, and a teacher that counts letters."""
+"""The bundled models' trainings in a size for tests, and a teacher that counts letters."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from experiments.bundled_models.teacher_text import TeacherText
+from experiments.corpus_tasks import CorpusTask
 from experiments.minilm import DIMENSION
-from use_st5.training.recipe import Recipe, RecipeTask
 
 
 def fake_teacher(*, layers: int | None = None) -> Callable[[list[str]], np.ndarray]:
@@ -24,40 +25,38 @@ def fake_teacher(*, layers: int | None = None) -> Callable[[list[str]], np.ndarr
     return encode
 
 
-def small_recipe(
-    recipe: Recipe,
+def small_training(
+    experiment: Any,
     text: TeacherText,
     lengths: Mapping[str, tuple[int, int, int]],
     *,
     batch_size: int = 8,
     **changes: object,
-) -> Recipe:
-    """A recipe of one stage and a teacher with little text, small batches and equal rates.
+) -> Any:
+    """A training with a teacher, with little text, small batches and equal weights.
 
     Args:
-        recipe: The whole one.
+        experiment: The whole one.
         text: The sentences; its lengths of related ones must be among the others.
         lengths: As in `Taught`.
         batch_size: Of all tasks.
-        **changes: Of the recipe.
+        **changes: Of the experiment.
     """
-    (stage,) = recipe.stages
     related = {name: each for name, each in lengths.items() if each[:2] in text.related}
 
-    def small(task: RecipeTask) -> RecipeTask:
+    def small(task: CorpusTask) -> CorpusTask:
         loss, data = task.loss, task.data
         if task.name == "skip_thought":
             loss = partial(loss, vocabulary_size=30)
         if task.name in ("teacher", "related"):
             data = dataclasses.replace(data, lengths=lengths if task.name == "teacher" else related)
-        return dataclasses.replace(task, loss=loss, data=data, rate=1.0, batch_size=batch_size)
+        return dataclasses.replace(task, loss=loss, data=data, weight=1.0, batch_size=batch_size)
 
-    stage = dataclasses.replace(
-        stage,
-        tasks=tuple(map(small, stage.tasks)),
-        evaluate_every=10,
+    return dataclasses.replace(
+        experiment,
+        tasks=tuple(map(small, experiment.tasks)),
         # XLA takes a minute for these steps; the trainer's own tests compile each loss.
-        options={"jit_compile": False},
+        args=dataclasses.replace(experiment.args, evaluation_steps=10, jit_compile=False),
+        text=dataclasses.replace(text, teacher=fake_teacher),
+        **changes,
     )
-    text = dataclasses.replace(text, teacher=fake_teacher)
-    return dataclasses.replace(recipe, material=text.opened, stages=(stage,), **changes)
