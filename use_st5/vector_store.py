@@ -203,7 +203,7 @@ class VectorStore:
 
 
 class VectorCache:
-    """An encoder that is asked about each distinct text once, however many tasks ask for it.
+    """An encoder that encodes each distinct text once for all tasks.
 
     Args:
         encode: Texts → embeddings `[texts, dim]`. It is only asked for texts that are not known

@@ -31,7 +31,7 @@ REPORT = "embeddings.json"
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """What was embedded; `embeddings.json` beside the vectors says the same.
+    """The counts of an embedded corpus; `embeddings.json` in its folder has the same.
 
     Attributes:
         model: The model's name.
@@ -155,7 +155,7 @@ def _anywhere(path: str) -> str:
 
 
 def _run(options: Any, build: Callable[[Any], None], target: CorpusFolder) -> None:
-    """Runs what `build` adds to a pipeline, and anew where this machine's runner lost a process.
+    """Runs the pipeline of `build`, and again if this machine's runner lost a process.
 
     Runners of many machines give the work of a lost worker to another; this machine's ends.
     """
@@ -228,7 +228,7 @@ def check_runner(runner: str) -> None:
 
 
 def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], np.ndarray]:
-    """What `embed_corpus` has written into a folder of this machine.
+    """Reads the vectors that `embed_corpus` wrote to a local folder.
 
     Args:
         folder: It holds `embeddings.json`, without which it is not whole.

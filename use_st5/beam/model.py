@@ -24,7 +24,7 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model is, and what its files are.
+    """The place of a model, and the hash of its files.
 
     Attributes:
         place: The name of a bundled model, a folder, or a URL that Beam's file systems read.
@@ -38,7 +38,7 @@ class ModelSource:
 
     @classmethod
     def of(cls, place: str) -> ModelSource:
-        """Looks at a model's files, without TensorFlow.
+        """Reads a model's files, without TensorFlow.
 
         Raises:
             FileNotFoundError: There is no such model.

@@ -65,7 +65,7 @@ _ROW = 1000
 
 
 class Embedded(NamedTuple):
-    """What embedding gives.
+    """The result of embedding rows.
 
     Attributes:
         vectors: `pyarrow.Table` with the columns of `vector_schema`, some thousand rows each.
@@ -327,7 +327,7 @@ class _Record(msgspec.Struct):
 
 
 class CorpusFolder:
-    """Files of vectors, of bad rows, and the report that says they are whole.
+    """A folder with files of vectors, files of bad rows, and the report of a complete corpus.
 
     Args:
         folder: A path or a URL.

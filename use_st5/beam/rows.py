@@ -176,7 +176,7 @@ class RowReader:
 
 
 def format_of(name: str) -> FileFormat:
-    """The format that a file's name tells.
+    """The format of a file, by its name.
 
     Raises:
         ValueError: It tells none.

@@ -31,7 +31,7 @@ _MAPS = {*range(0x80, 0x90), 0xDE, 0xDF}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """What a family looks at to tell whether a checkpoint is one of its own, and reads it by.
+    """An opened checkpoint: a family recognises it by its settings, and reads its tensors.
 
     Attributes:
         where: Its folder, file or prefix.
@@ -60,7 +60,7 @@ class Checkpoint:
 
     @property
     def settings_file(self) -> str:
-        """Where the settings stand, for messages."""
+        """The file of the settings, for messages."""
         if self.format == "TensorFlow":
             return os.fspath(self.beside / BERT_CONFIG)
         return os.fspath((self.folder or self.where) / CONFIG)
@@ -71,7 +71,7 @@ class Checkpoint:
         return self.folder or Path(self.source.where).parent
 
     def pooling(self, asked: str | None) -> str | None:
-        """How the tokens' vectors become one: what the checkpoint says, else what is asked for.
+        """The pooling of the checkpoint, or else the argument.
 
         Raises:
             ValueError: The checkpoint says it, and something is asked for.
@@ -87,17 +87,17 @@ class Checkpoint:
 
     @property
     def max_length(self) -> int | None:
-        """Tokens that are read of a text, as sentence-transformers says it; None: not said."""
+        """The limit of sentence-transformers in tokens; None: none is stated."""
         return None if self.modules is None else self.modules.max_length
 
     @property
     def prompts(self) -> Prompts:
-        """What is put before queries and documents; of sentence-transformers alone."""
+        """Texts before queries and documents; only sentence-transformers has them."""
         return read_prompts(self.where) if self.modules is not None else Prompts({}, None)
 
     @property
     def kind(self) -> str | None:
-        """What the settings say the model is, as people call it, such as MPNet; None: nothing."""
+        """The kind of model in the settings, such as MPNet; None: none is stated."""
         kind = self.settings.get("model_type")
         if not isinstance(kind, str) or not kind:
             return None
@@ -110,7 +110,7 @@ class Checkpoint:
         return kind
 
     def summary(self) -> str:
-        """What was found, for messages."""
+        """A summary of the checkpoint, for messages."""
         if self.folder is not None:
             return f"{self.format} with model_type {self.settings.get('model_type')!r}"
         return f"{self.format} with the tensors {listed(sorted(self.source.shapes()))}"

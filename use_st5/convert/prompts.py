@@ -16,7 +16,7 @@ _REMEDY = "Save the model again (sentence-transformers: model.save(folder))."
 
 
 class Prompts(NamedTuple):
-    """What a model puts before a text.
+    """Texts that a model puts before queries and documents.
 
     Attributes:
         named: Name → prompt, such as "query" → "query: ".

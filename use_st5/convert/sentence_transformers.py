@@ -77,7 +77,7 @@ class DenseModule:
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceModules:
-    """What `modules.json` names.
+    """The modules of `modules.json`.
 
     Attributes:
         transformer: The folder of the Transformer.

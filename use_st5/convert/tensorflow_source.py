@@ -28,7 +28,7 @@ _NO_WEIGHT = re.compile(
 
 
 class TensorFlowSource(WeightSource):
-    """What `tf.train.load_checkpoint` reads: `model.ckpt-N.index` and its data files.
+    """The tensors of a TensorFlow checkpoint: `model.ckpt-N.index` and its data files.
 
     Names are those of TensorFlow 1, or paths below the object that was saved, such as
     `model/encoder/kernel`; optimizers are left out.

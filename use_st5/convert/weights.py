@@ -145,7 +145,7 @@ _LISTED = 8
 
 @dataclass(frozen=True)
 class Target:
-    """Where a tensor goes.
+    """The variable that a tensor is assigned to.
 
     Attributes:
         variable: A Keras variable.

@@ -21,7 +21,7 @@ class MalformedRowError(ValueError):
 
 
 class SkippedRowError(Exception):
-    """A row is not to be used, as the format says; the message is the reason."""
+    """A row that its format excludes; the message has the reason."""
 
 
 class Reader(ABC):

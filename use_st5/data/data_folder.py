@@ -36,11 +36,11 @@ _WILDCARD = re.compile(r"[*?[]")
 
 
 class MissingDataError(FileNotFoundError):
-    """A data set that a task needs is not in the data folder; the message says how to get it."""
+    """A data set is not in the data folder; the message has its source."""
 
 
 class DataFolder:
-    """Finds data sets below a folder and says what their files are.
+    """Finds data sets and their files below a folder.
 
     Args:
         path: The folder, with data sets in it or in folders up to two levels deeper.
@@ -68,7 +68,7 @@ class DataFolder:
         return matches[0].parent if _WILDCARD.search(place) else matches[0]
 
     def files(self, source: DataSource) -> list[Path]:
-        """All files that a data set's place stands for, sorted.
+        """All files of a data set, sorted.
 
         Raises:
             MissingDataError: It is not there.
@@ -76,7 +76,7 @@ class DataFolder:
         return self._match(source)[1]
 
     def has(self, source: DataSource) -> bool:
-        """Whether the data set is there."""
+        """Whether the data set was found."""
         try:
             self.find(source)
         except MissingDataError:

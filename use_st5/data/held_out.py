@@ -12,12 +12,12 @@ _NOT_WORDS = re.compile(r"\W+")
 
 
 def normalized(sentence: str) -> str:
-    """Lowercase words alone: what two copies of a sentence share."""
+    """The lowercase words of a sentence, which are equal for copies of it."""
     return _NOT_WORDS.sub(" ", sentence.lower()).strip()
 
 
 def without_held_out(examples: Iterable[Example], held_out: Collection[str]) -> Iterator[Example]:
-    """The examples none of whose texts is held out.
+    """The examples without held-out texts.
 
     Args:
         examples: Values by name; those that are strings are looked at.

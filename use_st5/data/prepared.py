@@ -146,7 +146,7 @@ def open_prepared(
 
 
 def fingerprint(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What tells one tokenizer from another.
+    """A record that differs between tokenizers with different ids.
 
     Returns:
         "vocabulary": SHA-256 over all fields of `tokenizer.vocabulary`; "sizes": the numbers

@@ -21,7 +21,7 @@ _WORDS = "".join(normalized(chr(code)) or " " for code in range(128)).encode() +
 
 
 def text_hash(text: str) -> int:
-    """The same for texts that differ in case, blanks and punctuation alone."""
+    """A hash that does not depend on case, spaces and punctuation."""
     return int(_hashed([normalized(text).encode("utf-8", "surrogatepass")])[0])
 
 

@@ -164,7 +164,7 @@ class Layout:
 
 
 def detect_layout(lines: list[str]) -> Layout:
-    """Tells the layout from the first lines of a file, blank ones included."""
+    """Detects the layout from the first lines of a file, with the blank ones."""
     texts = [line.strip() for line in lines if line.strip()]
     if not texts:
         return Layout("lines")

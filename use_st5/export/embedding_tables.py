@@ -12,7 +12,7 @@ from use_st5.export.int8_weights import Int8Weights
 
 
 class EmbeddingTable(Protocol):
-    """What `Float32Table` and `Int8Weights` have in common."""
+    """The common methods of `Float32Table` and `Int8Weights`."""
 
     precision: str
     variables: list[tf.Variable]

@@ -36,7 +36,7 @@ _function = functools.partial(tf.function, autograph=False)
 def write_graph(
     graph: EncoderGraph, path: str | os.PathLike[str], *, card: str = "", **facts: Any
 ) -> ModelManifest:
-    """Writes an encoder's graph as a folder that TensorFlow alone can load and run.
+    """Writes an encoder's graph as a folder that TensorFlow can load without use_st5.
 
     What `tf.saved_model.load` (and so `hub.load`) gives back can be called with strings `[batch]`
     and gives float32 `[batch, dimension]`; it takes `training=`; it has `encode_ids` (int32

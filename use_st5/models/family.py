@@ -31,7 +31,7 @@ _OWN = {
 
 
 class Family(abc.ABC):
-    """All that is particular to one kind of encoder, said once.
+    """Everything that is particular to one kind of encoder.
 
     Nothing outside `use_st5.models` asks which class an encoder is of: it asks `family_of(model)`.
     A new family is a folder there with its model, its configuration and one subclass of this, and a
@@ -150,7 +150,7 @@ class Family(abc.ABC):
         return None
 
     def config(self, model: keras.Model) -> dict[str, Any]:
-        """What `restore` needs beside the weights, for `use_st5.json`: numbers, texts, lists."""
+        """The numbers, texts and lists of `use_st5.json` that `restore` needs."""
         base = keras.Model.get_config(model)
         return {name: value for name, value in model.get_config().items() if name not in base}
 
@@ -177,7 +177,7 @@ class Family(abc.ABC):
         return model
 
     def knows(self, checkpoint: Checkpoint) -> bool:
-        """Whether a foreign checkpoint holds an encoder of this family."""
+        """Whether a checkpoint contains an encoder of this family."""
         return False
 
     def read(
@@ -313,7 +313,7 @@ def family_with(preset: str) -> Family:
 
 
 def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
-    """The family that knows a checkpoint, and the pooling that is asked for.
+    """The family of a checkpoint.
 
     Raises:
         ValueError: None knows it, or not this pooling.

@@ -25,13 +25,13 @@ def inference(model: keras.Model) -> Callable[[Any], Any]:
 
 
 def texts_at_once(model: keras.Model) -> int:
-    """How many texts a model reads at once: 1, or 2 where it compares a pair."""
+    """The number of texts that a model reads together: 1, or 2 for pairs."""
     family = _family(model)
     return 1 if family is None else family.texts
 
 
 def checked_length(model: keras.Model, asked: int | None) -> int | None:
-    """The most tokens of a text that are read: what is asked for, else all that the model reads.
+    """The most tokens of a text: the argument, or else the limit of the model.
 
     Raises:
         ValueError: It is more than the model reads.

@@ -78,7 +78,7 @@ class LoRAAdapters:
         return "\n  ".join([head, *self.layers])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the adapters alone as a safetensors file; `load_lora` reads it.
+        """Writes only the adapters, as a safetensors file; `load_lora` reads it.
 
         Its metadata hold the rank, alpha, the targets and the shape of the base.
 

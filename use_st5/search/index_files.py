@@ -40,7 +40,7 @@ _DIGEST = 16  # bytes of a hash of SHA-256 that are kept
 
 @dataclass(frozen=True, kw_only=True)
 class IndexRecord:
-    """What an index says about itself, in `index.json`, which is written last.
+    """The record of an index, `index.json`, which is written last.
 
     Attributes:
         kind: "hnsw" has a graph; all others are searched exactly. use_st5 0.2 wrote "int8" and
@@ -197,7 +197,7 @@ class OpenIndex:
 
     @property
     def has_texts(self) -> bool:
-        """Whether the texts are kept."""
+        """Whether the index stores the texts."""
         return self._starts is not None
 
     def check(self) -> None:

@@ -32,7 +32,7 @@ _REMEDY = "Give the vocab.json and the merges.txt of a RoBERTa."
 
 @dataclasses.dataclass(frozen=True)
 class BytePairVocabulary:
-    """What tells a vocabulary of byte pairs from another.
+    """Identifies a vocabulary of byte pairs.
 
     Attributes:
         size: The largest id, plus 1.
@@ -102,7 +102,7 @@ class BytePairTokenizer(FramedTokenizer):
         return cls(read_pieces(folder / _VOCABULARY_ASSET), read_merges(folder / _MERGES_ASSET))
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of the texts alone, without special tokens.
+        """The ids of the texts without special tokens.
 
         Args:
             text: string `[batch]`.

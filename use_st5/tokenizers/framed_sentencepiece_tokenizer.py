@@ -70,7 +70,7 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
         return cls(read_bounded(folder / _MODEL_ASSET, limit=MODEL_LIMIT, remedy=_REMEDY))
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of the texts alone, without special tokens.
+        """The ids of the texts without special tokens.
 
         Args:
             text: string `[batch]`.

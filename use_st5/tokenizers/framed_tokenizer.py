@@ -20,7 +20,7 @@ from use_st5.tokenizers.tokenizer import Vocabulary
 
 @dataclasses.dataclass(frozen=True)
 class SpecialTokens:
-    """What a vocabulary calls its special tokens; BERT's names are the usual ones.
+    """The names of a vocabulary's special tokens; the defaults are BERT's.
 
     Attributes:
         padding: Fills the rows of a batch.
@@ -108,7 +108,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of the texts alone, without special tokens.
+        """The ids of the texts without special tokens.
 
         Args:
             text: string `[batch]`.
@@ -184,7 +184,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """How many ids each text has uncut, the special ones among them.
+        """The number of ids of each uncut text, with the special tokens.
 
         Args:
             text: string `[batch]`.
@@ -199,7 +199,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         return counted(text, number, keep_spaces=self.keeps_spaces) + 2
 
     def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-        """How many ids each pair of texts has uncut, the special ones among them.
+        """The number of ids of each uncut pair of texts, with the special tokens.
 
         Args:
             first: string `[batch]`.

@@ -20,7 +20,7 @@ VOCABULARY_ASSET = "vocabulary.txt"
 
 
 class NGramTokenizer(tf.Module):
-    """Maps sentences to ids of unigrams and bi-grams, by core TensorFlow ops alone.
+    """Maps sentences to ids of unigrams and bi-grams, with core TensorFlow ops only.
 
     One implementation serves the data pipeline (`dataset.batch(n).map(tokenizer.padded)`) and
     the exported graph. The ids of a sentence alternate: its first token, the pair of its first
@@ -162,7 +162,7 @@ class NGramTokenizer(tf.Module):
         return tf.cond(are_long(text), of_long, lambda: number(*self.split(text)))
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """Returns the ids of each text's tokens alone, padded with 0 (a decoder's targets).
+        """Returns the ids of each text's tokens without bi-grams, padded with 0 (for a decoder).
 
         Args:
             text: string `[batch]`.

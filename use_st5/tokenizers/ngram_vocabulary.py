@@ -93,7 +93,7 @@ class NGramVocabulary:
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the vocabulary as one text file; the bytes depend on the vocabulary alone."""
+        """Writes the vocabulary as one text file; equal vocabularies give equal bytes."""
         header = _HEADER.format(
             len(self.unigrams), len(self.bigrams), self.unigram_buckets, self.bigram_buckets
         )

@@ -49,7 +49,7 @@ _RULES = (
 
 
 class PTBTokenizer:
-    """Splits sentences into lowercased Penn-Treebank-style tokens, by core TensorFlow ops alone.
+    """Splits sentences into lowercased Penn-Treebank-style tokens, with core TensorFlow ops only.
 
     The rules are those of NLTK's `TreebankWordTokenizer` (itself Robert MacIntyre's
     `tokenizer.sed` of the Penn Treebank), applied to one sentence per string: double quotes

@@ -34,7 +34,7 @@ _MODEL_ASSET, _IDS_ASSET = "sentencepiece.model", "piece_ids.txt"
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceVocabulary:
-    """What tells a vocabulary of pieces from another.
+    """Identifies a vocabulary of pieces.
 
     Attributes:
         size: The largest id, plus 1.
@@ -188,7 +188,7 @@ class SentencePieceTokenizer(tf.Module):
         return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """How many ids each text has uncut, the end-of-sentence token among them.
+        """The number of ids of each uncut text, with the end-of-sentence token.
 
         Args:
             text: string `[batch]`.

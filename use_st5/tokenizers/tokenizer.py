@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 class Vocabulary(Protocol):
-    """What tells the ids of one tokenizer from those of another: equal where they are the same.
+    """Identifies the ids of a tokenizer: equal for tokenizers with equal ids.
 
     It is a dataclass, so that prepared data can say by its fields which ids they hold.
     """
@@ -55,7 +55,7 @@ class Tokenizer(Protocol):
         ...
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """The ids of the tokens alone in rows of one length (training arrays, decoders' targets).
+        """The ids of the tokens in rows of one length (training arrays, decoders' targets).
 
         Args:
             text: string `[batch]`.
@@ -67,7 +67,7 @@ class Tokenizer(Protocol):
         ...
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """How many tokens each text has, uncut.
+        """The number of tokens of each uncut text.
 
         Args:
             text: string `[batch]`.
@@ -111,7 +111,7 @@ class PairTokenizer(Tokenizer, Protocol):
         ...
 
     def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-        """How many ids each pair has, uncut.
+        """The number of ids of each uncut pair.
 
         Args:
             first: string `[batch]`.

@@ -62,7 +62,7 @@ _STAND_INS = range(0xF0000, 0x10FFFE)
 
 @dataclasses.dataclass(frozen=True)
 class WordPieceVocabulary:
-    """What tells a vocabulary of word pieces from another.
+    """Identifies a vocabulary of word pieces.
 
     Attributes:
         size: The largest id, plus 1.
@@ -177,7 +177,7 @@ class WordPieceTokenizer(FramedTokenizer):
         return cls(read_words(folder / _VOCABULARY_ASSET), **msgspec.structs.asdict(settings))
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of the texts alone, without special tokens.
+        """The ids of the texts without special tokens.
 
         Args:
             text: string `[batch]`.

@@ -15,7 +15,7 @@ _MEASURED_AT_ONCE = 2**16
 
 
 def check_shared(batch_size: int, task: str = "", /, **parts: int) -> None:
-    """Checks that batches can be cut into equal parts; everything that cuts them asks here.
+    """Checks that batches can be divided into equal parts.
 
     Args:
         batch_size: Examples of a batch.
@@ -52,7 +52,7 @@ def fitting_batch_size(wanted: int, rows: int, **parts: int) -> int:
 
 
 def row_lengths(ids: np.ndarray) -> np.ndarray:
-    """Where the padding behind the ids of each row begins: `[rows, length]` → int `[rows]`."""
+    """The number of ids before the padding of each row: `[rows, length]` → int `[rows]`."""
     return ((ids != 0) * np.arange(1, ids.shape[1] + 1)).max(axis=1, initial=0)
 
 

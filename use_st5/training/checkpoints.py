@@ -231,7 +231,7 @@ def variables_of_run(
     tasks: Mapping[str, Task],
     optimizer: keras.optimizers.Optimizer,
 ) -> dict[str, list[keras.Variable]]:
-    """What a checkpoint of a run holds, by group."""
+    """The variables in a checkpoint of a run, by group."""
     heads = {f"head_{name}": task.loss for name, task in tasks.items()}
     layers = {**heads, "encoder": encoder}
     groups = {name: changing_variables(layer) for name, layer in layers.items()}

@@ -62,7 +62,7 @@ class Classifier:
     def load(
         cls, path: str | os.PathLike[str], *, encoder: str | os.PathLike[str] | None = None
     ) -> Classifier:
-        """What a training wrote.
+        """Loads the classifier of a training.
 
         Args:
             path: The `.keras` file.

@@ -29,7 +29,7 @@ _LINE = 110
 
 @dataclasses.dataclass(frozen=True)
 class DatasetStats:
-    """What one pass over a source found.
+    """The statistics of a source.
 
     Attributes:
         source: What was read.
@@ -76,7 +76,7 @@ class DatasetStats:
         return {name: number for number, name in enumerate(ordered)}
 
     def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
-        """What is to be shown: what was found, and what the encoder will not read.
+        """The log lines: the statistics, and the texts that the encoder cuts.
 
         Args:
             limit: Tokens of a text that are read in training.

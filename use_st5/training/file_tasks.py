@@ -38,7 +38,7 @@ _AT_ONCE = 2048
 
 @dataclasses.dataclass(frozen=True)
 class FileTask:
-    """What one file, or a teacher, adds to a training.
+    """The part of a training that comes from one file or a teacher.
 
     Attributes:
         name: Short name in logs, files and checkpoints.

@@ -117,7 +117,7 @@ def validation_set(
 
 
 def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> ValidationSet:
-    """The same without the rows that stand in others, too: what tests must not choose."""
+    """The same without the rows of other sets, so that test rows choose nothing."""
     held = _held(one.kind, others)
     rows = [row for row in one.rows if pair_key(row, one.kind) not in held]
     if len(rows) < 2:
@@ -129,7 +129,7 @@ def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> Vali
 
 
 def without_held_out(found: DatasetStats, sets: Sequence[ValidationSet]) -> DatasetStats:
-    """The same with the rows that a set holds left out, and the others looked at."""
+    """The same without the held-out rows."""
     source = found.source
     texts_of = {key for each in sets for row in each.rows for key in _text_keys(row, each.kind)}
     held = _is_held(source, sets)

@@ -77,7 +77,7 @@ class History:
 
 @dataclasses.dataclass(kw_only=True)
 class SavedRun(History):
-    """What a checkpoint says of its run.
+    """The history of a run in a checkpoint.
 
     Attributes:
         configuration: As `run_configuration` gives it.

@@ -165,7 +165,7 @@ def _loss_value(value: Any) -> str:
 
 
 def plot_line(history: History, work: Path, monitor: str, unit: str = "step") -> str:
-    """Draws the run, as `draw_run`, and says where; or why not, where matplotlib is missing."""
+    """Draws the run, as `draw_run`; the log line has the file, or the reason why there is none."""
     logs = as_written(work / "checkpoints" / "logs")
     try:
         picture = draw_run(history, work, monitor, unit)

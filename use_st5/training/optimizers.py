@@ -36,7 +36,7 @@ def adamw(
 def adam_with_cosine(
     learning_rate: float, *, warmup_steps: int
 ) -> Callable[[int], keras.optimizers.Optimizer]:
-    """Adam whose rate rises in a line and falls to 0 by a cosine, gradients clipped to norm 1.
+    """Adam with linear warm-up and cosine decay to 0; gradients are clipped to the norm 1.
 
     Args:
         learning_rate: The peak.

@@ -77,7 +77,7 @@ class PairIds:
 
 
 def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
-    """What a model says of pairs: the cosine of a bi-encoder, `σ(logit)` of a cross-encoder.
+    """The scores of pairs: the cosine of a bi-encoder, `σ(logit)` of a cross-encoder.
 
     Args:
         embed: What `inference` makes of the model.

@@ -38,7 +38,7 @@ _HEADS = {"linear-probe": "starts as a linear probe", "random": "starts at rando
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
-    """What a training on files will do.
+    """The plan of a training on files.
 
     Attributes:
         start: The model as it was named.

@@ -16,7 +16,7 @@ from use_st5._progress_bars import ProgressBars
 
 
 class ScalarWriter(Protocol):
-    """What keeps the numbers of a run; `TensorBoardWriter` is one."""
+    """A writer of scalars, such as `TensorBoardWriter`."""
 
     def write(self, step: int, scalars: dict[str, float]) -> None:
         """Keeps numbers by name."""

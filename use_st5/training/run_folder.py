@@ -70,7 +70,7 @@ def request_of(
     test: Sequence[Source],
     settings: FileArguments,
 ) -> dict[str, Any]:
-    """What a run can only be continued with."""
+    """The settings that must be the same to continue a run."""
     named = model.name or "" if isinstance(model, TrainableEncoder) else as_written(model)
     request = {
         "model": named,
@@ -255,7 +255,7 @@ def _check_same(work: Path, found: Mapping[str, Any], request: Mapping[str, Any]
 
 
 class Result(msgspec.Struct):
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
         model_hash: Of the exported encoder.
@@ -284,7 +284,7 @@ def write_result(work: Path, result: Result) -> None:
 
 
 def result_of(work: Path, target: Path) -> Result | None:
-    """What came of the run, if it is done and the encoder is still there as it was exported.
+    """The result of a run, if it is complete and the exported encoder still exists.
 
     Where it is not, the run begins anew: what it could go on from is no longer there.
     """
@@ -298,12 +298,12 @@ def result_of(work: Path, target: Path) -> Result | None:
 
 
 def forget_result(work: Path) -> None:
-    """Says that the run is not done: from here on it trains."""
+    """Marks the run as not complete."""
     _remove(work / RESULT)
 
 
 def model_hash(target: Path) -> str:
-    """That of an exported encoder.
+    """The hash of an exported encoder.
 
     Raises:
         FileNotFoundError: There is none.

@@ -11,7 +11,7 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """A constant rate for a share of the steps, then a straight line to 0 at the last.
+    """A constant learning rate for a share of the steps, then a linear decay to 0.
 
     "Linear decay is applied after 10% of the total number of training steps, reducing the learning
     rate to 0 by the end of training" (Ni et al. 2021, section 4.3).
@@ -52,7 +52,7 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
-    """A straight line from 0 to the rate for a share of the steps, then down to 0 or level.
+    """A linear warm-up for a share of the steps, then a linear decay to 0 or a constant.
 
     "A linear learning rate warm-up over 10% of the training data" (Reimers and Gurevych 2019,
     section 3.1), after which sentence-transformers' `WarmupLinear` falls in a line to 0 at the last

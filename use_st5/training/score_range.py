@@ -27,11 +27,11 @@ class ScoreRange:
     usual: bool
 
     def target(self, score: float) -> float:
-        """What the similarity of two texts with this score shall be."""
+        """The target similarity of two texts with this score."""
         return (score - self.lowest) / (self.highest - self.lowest) if self.scaled else score
 
     def line(self, lowest: float, highest: float) -> str:
-        """What is said of the scores of a file.
+        """The log line about the scores of a file.
 
         Args:
             lowest: The lowest score of its rows.

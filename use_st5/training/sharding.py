@@ -25,7 +25,7 @@ RULES: Rules = {
 def sharded(
     *, model: int = 1, rules: Rules = RULES, devices: Sequence[str] | None = None
 ) -> keras.distribution.Distribution:
-    """How weights and batches lie on the devices that JAX sees.
+    """A distribution of weights and batches over the devices of JAX.
 
     With `model=1` each device holds all weights and a part of the batch (`DataParallel`). With more
     the devices are a mesh `[devices / model, model]` (`ModelParallel`): along one axis the batch is

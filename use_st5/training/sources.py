@@ -59,7 +59,7 @@ class Source:
 
     @cached_property
     def path(self) -> Path:
-        """Where it is read: of a remote file, a copy. There is nothing of a data set's name."""
+        """The local path; a remote file is copied first. A data set has none."""
         return cached_path(self.name)
 
     @property
@@ -80,11 +80,11 @@ class Source:
 
     @property
     def report(self) -> ReadReport:
-        """What was met in the file."""
+        """The report of the reader."""
         return self._content[1]
 
     def identity(self) -> str:
-        """What tells it from one with other content: its sha256, or its name."""
+        """Changes with the content: the sha256 of a file, or the name of a data set."""
         return self._content[2]
 
     def __iter__(self) -> Iterator[Row]:
@@ -181,7 +181,7 @@ def open_source(
     columns: Mapping[str, str] | None = None,
     tasks: Mapping[str, TaskSpec] = TASKS,
 ) -> Source:
-    """Looks at a file's columns, and says what it teaches.
+    """Opens a file, and finds its task by its columns.
 
     Args:
         given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=RATE` may follow.

@@ -65,7 +65,7 @@ def strategy_by_name(
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process is the one that writes files: the only one, the chief, or worker 0."""
+    """Whether this process writes files: the only one, the chief, or worker 0."""
     resolver = strategy.cluster_resolver
     if resolver is None or resolver.task_type is None:
         return True
@@ -75,7 +75,7 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def has_remote_workers(strategy: tf.distribute.Strategy) -> bool:
-    """Whether other processes train for this one: a `tf.distribute.Server`, the hosts of a TPU.
+    """Whether other processes compute the steps: a `tf.distribute.Server`, the hosts of a TPU.
 
     The workers of "multi_worker" do not: each runs the program itself.
     """

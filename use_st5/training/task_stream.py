@@ -17,7 +17,7 @@ Batch = dict[str, tf.Tensor]
 
 
 class TaskStream:
-    """Gives each task's batches, from the seed and the step alone.
+    """The batches of each task, as functions of seed and step.
 
     Args:
         tasks: By name.

@@ -79,7 +79,7 @@ Teacher = TrainableEncoder | VectorFile | CrossEncoder
 
 
 def open_teacher(given: str) -> Teacher:
-    """What `--teacher` names.
+    """Opens the teacher of `--teacher`.
 
     Args:
         given: A bundled model, a folder, a checkpoint, or a file of vectors.

@@ -55,12 +55,12 @@ def teach(
     steps_per_execution: int = STEPS_PER_EXECUTION,
     jit_compile: bool | None = None,
 ) -> list[Taught]:
-    """Runs a course; a run that was killed goes on where it was, to the same weights.
+    """Runs the cycles of Trans-Encoder; an interrupted run continues to the same weights.
 
     Args:
         learners: One for self-distillation, several for mutual distillation.
-        gold: float `[development pairs]`, the scores of the development pairs.
-        folder: Where weights and checkpoints go.
+        gold: float `[validation pairs]`, the scores of the validation pairs.
+        folder: The folder of weights and checkpoints.
         course: The settings; None: the paper's.
         seed: Of new weights, dropout and the order of the pairs.
         progress: Whether to show progress on the standard error output.
@@ -72,7 +72,7 @@ def teach(
         All models, in the order in which they were made; `best` finds the ones to keep.
 
     Raises:
-        ValueError: Learners and pairs do not fit each other, or the folder has another course.
+        ValueError: Learners and pairs do not fit each other, or the folder has other settings.
         BlockingIOError: Another process is writing the folder.
     """
     course = course or TransEncoder()
@@ -96,7 +96,7 @@ class _Model(NamedTuple):
 
 
 class _Course:
-    """One run of a course: which models are there, and which is next."""
+    """One run of the cycles: the models that exist, and the next one."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class _Course:
     def _half(
         self, cycle: int, kind: Kind, teachers: Sequence[_Model], of_kind: Kind
     ) -> list[_Model]:
-        """One half of a cycle: all learners' models of a kind, taught by those of the other."""
+        """One half of a cycle: trains all models of one kind on the scores of the other."""
         pupils = [each for each in self._learners if kind == "bi" or each.cross is not None]
         masters = [each for each in self._learners if of_kind == "bi" or each.cross is not None]
         labels: np.ndarray | None = None
@@ -250,7 +250,7 @@ def _material(
 
 
 def _continue(model: keras.Model, kind: Kind, teacher: keras.Model) -> None:
-    """Goes on from the weights of the other kind: a cross-encoder's are those of its encoder."""
+    """Starts from the weights of the other kind: a cross-encoder from those of its encoder."""
     if kind == "cross":
         model.encoder.set_weights(teacher.get_weights())
     else:

@@ -23,19 +23,19 @@ BI_LENGTH, CROSS_LENGTH = 32, 64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """How one kind of model learns the scores of the other.
+    """The settings for training one kind of model on the scores of the other.
 
     Attributes:
         objective: "bce", the soft binary cross-entropy of Eq. 2, or "mse", the squared error of
             Eq. 3.
-        learning_rate: The highest rate of AdamW.
+        learning_rate: The peak learning rate of AdamW.
         batch_size: Pairs of a step.
         epochs: Passes over the pairs.
-        steps: Steps in place of the epochs; None: those of the epochs.
-        warmup_share: Share of the steps in which the rate rises; then it falls in a line to 0.
-        both_orders: Whether each pair is learned in both orders.
-        freeze: What of the model stays as it is, as in `frozen_parts`; of a cross-encoder, what of
-            the encoder below its head.
+        steps: Steps instead of epochs; None: the steps of the epochs.
+        warmup_share: Share of the steps with a rising learning rate; then it falls linearly to 0.
+        both_orders: Whether each pair is used in both orders.
+        freeze: Parts of the model that are not trained, as in `frozen_parts`; for a cross-encoder,
+            parts of the encoder below its head.
     """
 
     objective: Objective
@@ -50,17 +50,17 @@ class Lesson:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TransEncoder:
-    """The settings of a course; the defaults are the paper's for STS (Table 16) and its code's.
+    """The settings of Trans-Encoder; the defaults are those of the paper for STS and of its code.
 
     Attributes:
-        cycles: Cycles; the best model of each kind by development is the result.
-        to_cross: How a cross-encoder learns the bi-encoders' cosines.
-        to_bi: How a bi-encoder learns the cross-encoders' scores.
-        refresh: Whether each model starts anew from its first weights in each cycle; else it goes
-            on from the weights of the other kind (the paper's Table 13).
-        standard: Whether bi-encoders learn from bi-encoders, without a cross-encoder: the standard
-            self-distillation that the paper's Table 14 compares.
-        evaluate_every: Steps between two looks at the development pairs; there is another one at
+        cycles: Number of cycles; the result is the best model of each kind by the validation pairs.
+        to_cross: The training of a cross-encoder on the bi-encoders' cosines.
+        to_bi: The training of a bi-encoder on the cross-encoders' scores.
+        refresh: Whether each model starts from its first weights in each cycle. If not, it starts
+            from the weights of the other kind (the paper's Table 13).
+        standard: Whether bi-encoders are trained on the scores of bi-encoders, without a
+            cross-encoder: the standard self-distillation of the paper's Table 14.
+        evaluate_every: Steps between two evaluations on the validation pairs; there is one more at
             the end of each epoch (section 4).
     """
 
@@ -81,17 +81,17 @@ class TransEncoder:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Learner:
-    """One of the models that teach and learn: a bi-encoder, and the cross-encoder of its kind.
+    """A bi-encoder that is trained, and a cross-encoder made of the same model.
 
     Attributes:
         name: Short name in files.
-        bi: Makes the bi-encoder with the weights it starts from, built.
-        cross: Makes the cross-encoder with the weights it starts from, built; None where no
-            cross-encoder of its kind takes part (a USE-DAN): then it learns from the others'.
+        bi: Makes the built bi-encoder with its first weights.
+        cross: Makes the built cross-encoder with its first weights. None, for example for a
+            USE-DAN: the bi-encoder is trained on the scores of the other cross-encoders.
         pairs: The pairs without labels, as its ids; the same pairs for all learners.
-        development: The development pairs, as its ids.
-        bi_rate: What the learning rate of a lesson is multiplied with for its bi-encoder: a small
-            encoder that was trained from nothing learns faster than a BERT.
+        development: The validation pairs, as its ids.
+        bi_rate: Factor of the learning rate of its bi-encoder. A small encoder that was trained
+            from random weights needs a higher learning rate than a BERT.
     """
 
     name: str
@@ -104,14 +104,14 @@ class Learner:
 
 @dataclasses.dataclass(frozen=True)
 class Taught:
-    """One model of the course, and how it did.
+    """One trained model, and its score.
 
     Attributes:
         learner: Its name.
         kind: "bi" or "cross".
-        cycle: From 1; 0 is the bi-encoder that the course started from.
-        spearman: On the development pairs, in −1 … 1.
-        step: Of the training, whose weights these are.
+        cycle: From 1; 0 is the bi-encoder before the training.
+        spearman: On the validation pairs, in −1 … 1.
+        step: The step of the training with these weights.
         weights: Its weights, for `keras.Model.load_weights`; None in cycle 0.
     """
 
@@ -124,6 +124,6 @@ class Taught:
 
 
 def best(taught: Sequence[Taught], learner: str, kind: Kind) -> Taught:
-    """The best of a learner's models of a kind by development, the earlier of equal ones."""
+    """The best model of a kind of one learner by the validation pairs; of equal ones the earlier."""
     own = [each for each in taught if (each.learner, each.kind) == (learner, kind)]
     return max(own, key=lambda each: (each.spearman, -each.cycle))

@@ -83,7 +83,7 @@ class ValidationSet:
 
 
 def measure(sets: Sequence[ValidationSet]) -> tuple[Callable[[Encode], Scores], str]:
-    """What measures an encoder on all sets, and the name of the score that counts.
+    """A function that evaluates an encoder on all sets, and the name of its main score.
 
     Where there are several sets, it is the mean of their main measures.
     """

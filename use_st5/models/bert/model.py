@@ -434,7 +434,7 @@ class SentenceBert(keras.Model):
     def encode_embedded(
         self, embedded: Any, ids: Any, *, packed: bool = False, training: bool = False
     ) -> Any:
-        """What follows the table.
+        """The layers after the token table.
 
         Args:
             embedded: `[batch, length, hidden_dim]`, the rows of the tokens.
@@ -465,7 +465,7 @@ class SentenceBert(keras.Model):
         return self._outputs(self.embedding(ids), ids, training)[0]
 
     def first_blocks(self, number: int) -> Self:
-        """A model of the first blocks alone, of the same weights: what they give is pooled.
+        """A model of the first blocks, with the same weights; it pools their outputs.
 
         Args:
             number: Of blocks, 0 to `config.num_layers`.
@@ -519,7 +519,7 @@ class SentenceBert(keras.Model):
         return model
 
     def word_logits(self, vectors: Any) -> Any:
-        """How much each word of the vocabulary is what vectors stand for.
+        """The logit of each word of the vocabulary for vectors.
 
         Args:
             vectors: `[..., hidden_dim]`: of texts, or of tokens.

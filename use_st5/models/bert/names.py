@@ -74,7 +74,7 @@ def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WeightNames:
-    """What a library calls the weights.
+    """The names of the weights in one library.
 
     Attributes:
         tables: Path → name, of weights that are in no layer.

@@ -61,7 +61,7 @@ class CrossEncoderModel(keras.Model):
         return self.score(self.encoder(ids, training=training), training=training)
 
     def score(self, vectors: Any, *, training: bool = False) -> Any:
-        """What follows the encoder.
+        """The layers after the encoder.
 
         Args:
             vectors: float32 `[batch, the encoder's dimension]`.

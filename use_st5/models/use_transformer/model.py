@@ -171,7 +171,7 @@ class USETransformer(keras.Model):
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
     def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
-        """What follows the table.
+        """The layers after the token table.
 
         Args:
             embedded: `[batch, length, embedding_dim]`, the rows of the tokens.
