@@ -124,6 +124,6 @@ class Taught:
 
 
 def best(taught: Sequence[Taught], learner: str, kind: Kind) -> Taught:
-    """The best model of a kind of one learner by the validation pairs; of equal ones the earlier."""
+    """The best model of one kind and learner by the validation pairs; of equal ones the earlier."""
     own = [each for each in taught if (each.learner, each.kind) == (learner, kind)]
     return max(own, key=lambda each: (each.spearman, -each.cycle))
