@@ -40,10 +40,10 @@ from experiments.use.transfer.rows import Ingredients, transfer_rows
 from experiments.use.transfer.skip_gram import skip_gram_vectors
 from experiments.use.transfer.splits import TASKS
 from experiments.use.transfer.tables import tables
+from experiments.use.transfer.word_vectors import WordVectors
 from use_st5._files import atomic_path, sole_writer
 from use_st5._records import check_record, read_record
 from use_st5.data import DataFolder
-from use_st5.tokenizers import WordVectors
 
 # All of GloVe's smaller files, and the most frequent words of those with millions.
 _MOST_VECTORS = 400_000

@@ -189,8 +189,8 @@ def _read_prepared(folder: Path) -> None:
 
 
 def _text_files() -> dict[str, Reader]:
+    from experiments.use.transfer.word_vectors import WordVectors
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-    from use_st5.tokenizers.word_vectors import WordVectors
 
     vectors = {"the": [1.0, 2.0], "é": [-0.5, 3.0], "n't": [1e-3, 0.0]}
     lines = [f"{word} {' '.join(map(str, numbers))}" for word, numbers in vectors.items()]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from use_st5.tokenizers.tokenizer import Tokenizer as Tokenizer
     from use_st5.tokenizers.vocabulary_builder import VocabularyBuilder as VocabularyBuilder
     from use_st5.tokenizers.vocabulary_builder import build_vocabulary as build_vocabulary
-    from use_st5.tokenizers.word_vectors import WordVectors as WordVectors
     from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer as WordPieceTokenizer
 
 __getattr__, __dir__, __all__ = public_names(__name__)

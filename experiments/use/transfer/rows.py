@@ -16,8 +16,9 @@ from experiments.use.transfer.splits import LabelledTexts, TransferSplit
 from experiments.use.transfer.word_cnn import WordCNN
 from experiments.use.transfer.word_dan import WordDAN
 from experiments.use.transfer.word_embedding import WordEmbedding
+from experiments.use.transfer.word_vectors import WordVectors
 from use_st5.layers import SavedModelLayer
-from use_st5.tokenizers import NGramVocabulary, WordVectors
+from use_st5.tokenizers import NGramVocabulary
 from use_st5.vector_store import VectorCache
 
 # As in the paper: pretrained by word2vec, or learned on the task.

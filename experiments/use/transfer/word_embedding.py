@@ -10,7 +10,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from use_st5.tokenizers import NGramVocabulary, UnigramTokenizer, WordVectors, build_vocabulary
+from experiments.use.transfer.word_vectors import WordVectors
+from use_st5.tokenizers import NGramVocabulary, UnigramTokenizer, build_vocabulary
 from use_st5.tokenizers.ngram_vocabulary import EMPTY_TERM, FIRST_TERM_ID
 
 # Kim 2014 (EMNLP, D14-1181) draws words that are learned from U[-0.25, 0.25] (github.com/

@@ -11,7 +11,7 @@ import use_st5
 from experiments.use.transfer import rows
 from experiments.use.transfer.rows import Ingredients, TransferRow, transfer_rows
 from experiments.use.transfer.splits import LabelledTexts, TransferSplit
-from use_st5.tokenizers.word_vectors import WordVectors
+from experiments.use.transfer.word_vectors import WordVectors
 
 ROW = TransferRow("models/mine", None)
 TEXTS = LabelledTexts(["a", "bb"], np.array([0, 1]))

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from experiments.use.transfer.word_embedding import WordEmbedding
+from experiments.use.transfer.word_vectors import WordVectors
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.tokenizers.word_vectors import WordVectors
 
 TEXTS = ["The dog barks.", "The cat", "a dog"]
 VECTORS = WordVectors(

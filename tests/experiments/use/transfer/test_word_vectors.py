@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.tokenizers.word_vectors import WordVectors
+from experiments.use.transfer.word_vectors import WordVectors
 
 WORDS = ("the", "London", "café", "n't")
 VECTORS = np.array([[1, 2, 3], [-0.5, 0.25, 8], [1e-3, 0, -7], [4, 5, 6]], np.float32)
