@@ -102,10 +102,11 @@ LearningRate = Annotated[
 ]
 Optimizer = Annotated[str | None, typer.Option(help="adam (default) or adafactor.")]
 WarmupRatio = Annotated[
-    float | None, typer.Option(help="Share of Adam's steps with a rising rate. Default: 0.1.")
+    float | None,
+    typer.Option(help="Share of the steps in which Adam's learning rate rises. Default: 0.1."),
 ]
 Schedule = Annotated[
-    str | None, typer.Option(help="Adam's rate afterwards: linear decay (default) or constant.")
+    str | None, typer.Option(help="Adam's learning rate afterwards: linear (default) or constant.")
 ]
 MaxGradNorm = Annotated[
     float | None, typer.Option(help="Norm that Adam's gradients are clipped to; 0: none.")

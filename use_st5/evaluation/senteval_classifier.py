@@ -196,7 +196,7 @@ class Optimizer(abc.ABC):
 
 
 class Adam(Optimizer):
-    """Adam (arXiv 1412.6980, algorithm 1): rate 1e-3, β 0.9 and 0.999, ε 1e-8."""
+    """Adam (arXiv 1412.6980, algorithm 1): learning rate 1e-3, β 0.9 and 0.999, ε 1e-8."""
 
     def step(self, gradient: np.ndarray) -> None:
         """Updates the parameters; the gradient is overwritten."""
@@ -215,7 +215,7 @@ class Adam(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """RMSprop: rate 1e-2, α 0.99, ε 1e-8."""
+    """RMSprop: learning rate 1e-2, α 0.99, ε 1e-8."""
 
     def step(self, gradient: np.ndarray) -> None:
         """Updates the parameters; the gradient is overwritten."""

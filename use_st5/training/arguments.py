@@ -274,7 +274,8 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "optimizer": "adafactor",
         "loss": {"temperature": 0.01, "bidirectional": True},
     },
-    # Reimers and Gurevych 2019, section 3.1; the rate falls to 0 by their code (`WarmupLinear`).
+    # Reimers and Gurevych 2019, section 3.1; by their code (`WarmupLinear`) the learning rate falls
+    # to 0.
     "sbert": {
         "epochs": 1.0,
         "batch_size": 16,
@@ -347,7 +348,7 @@ def completed(
         arguments: What the user states.
         family: Of the encoder, if it is known.
         tasks: What it learns: of several tasks the smallest of their learning rates is taken, since
-            a rate that one of them does not bear makes the encoder forget.
+            a learning rate that is too high for one of them makes the encoder forget.
         fresh: Whether the encoder starts with initial weights.
         taught: Whether it learns a teacher's vectors, which needs all of its parts.
     """

@@ -53,7 +53,7 @@ class TrainingPlan:
         in_cycles: Whether the encoder and a cross-encoder teach each other (`pair_cycles`).
         tasks: The tasks; none in cycles.
         steps: Optimizer steps; in cycles their number.
-        rate_note: How the learning rate was chosen among several.
+        learning_rate_note: How the learning rate was chosen among several.
     """
 
     start: str
@@ -68,7 +68,7 @@ class TrainingPlan:
     in_cycles: bool
     tasks: Sequence[FileTask] = ()
     steps: int = 0
-    rate_note: str = ""
+    learning_rate_note: str = ""
 
     @property
     def held(self) -> list[ValidationSet]:
@@ -170,7 +170,7 @@ class TrainingPlan:
         labelled = any(found.source.kind.label for found in self.stats)
         return (
             f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
-            f"{arguments.learning_rate:.3g}{self.rate_note}"
+            f"{arguments.learning_rate:.3g}{self.learning_rate_note}"
             + (f", loss with {loss}" if loss else "")
             + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
             + (f", the classifier {_HEADS[arguments.head_init]}" if labelled else "")
@@ -320,7 +320,9 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     steps = arguments.steps_of(total * (1 + arguments.keep))
     several = plan.arguments.learning_rate is None and len(stats) > 1
     note = " (the smallest of the tasks')" if several else ""
-    return dataclasses.replace(plan, arguments=arguments, tasks=tasks, steps=steps, rate_note=note)
+    return dataclasses.replace(
+        plan, arguments=arguments, tasks=tasks, steps=steps, learning_rate_note=note
+    )
 
 
 def _megabytes(count: float) -> str:

@@ -17,9 +17,9 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     rate to 0 by the end of training" (Ni et al. 2021, section 4.3).
 
     Args:
-        learning_rate: The rate at the start.
+        learning_rate: The learning rate at the start.
         steps: Steps of the run.
-        constant_share: Share of the steps before the rate falls, in `[0, 1)`.
+        constant_share: Share of the steps before the learning rate falls, in `[0, 1)`.
 
     Raises:
         ValueError: There is no step, or the share is not in `[0, 1)`.
@@ -37,7 +37,7 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.constant_share = constant_share
 
     def __call__(self, step: Any) -> Any:
-        """The rate of the update after `step` others, float32 scalar."""
+        """The learning rate of the update after `step` others, float32 scalar."""
         left = 1.0 - ops.cast(step, "float32") / self.steps
         return self.learning_rate * ops.clip(left / (1.0 - self.constant_share), 0.0, 1.0)
 
@@ -56,13 +56,13 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
 
     "A linear learning rate warm-up over 10% of the training data" (Reimers and Gurevych 2019,
     section 3.1), after which sentence-transformers' `WarmupLinear` falls in a line to 0 at the last
-    step, and DefSent (Tsukagoshi et al. 2021) goes on with the rate.
+    step, and DefSent (Tsukagoshi et al. 2021) stays at the peak.
 
     Args:
-        learning_rate: The highest rate.
+        learning_rate: The peak.
         steps: Steps of the run.
-        warmup_share: Share of the steps in which the rate rises, in `[0, 1)`.
-        decay: Whether it falls then.
+        warmup_share: Share of the steps in which the learning rate rises, in `[0, 1)`.
+        decay: Whether it falls after that.
 
     Raises:
         ValueError: There is no step, or the share is not in `[0, 1)`.
@@ -83,7 +83,7 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         self.decay = decay
 
     def __call__(self, step: Any) -> Any:
-        """The rate of the update after `step` others, float32 scalar."""
+        """The learning rate of the update after `step` others, float32 scalar."""
         rising = math.ceil(self.warmup_share * self.steps)
         step = ops.cast(step, "float32")
         share = ops.minimum(step / max(1, rising), 1.0) if rising else ops.ones_like(step)

@@ -153,8 +153,8 @@ class TaskSpec:
             family: Of the encoder, if it is known.
             lora: Whether adapters are trained instead of the weights.
             fresh: Whether the encoder starts with initial weights.
-            random_head: Whether a classification head starts at random values. A high rate would
-                make the encoder forget other tasks before such a head is of use.
+            random_head: Whether a classification head starts at random values. A high learning
+                rate would make the encoder forget other tasks before such a head is of use.
         """
         if fresh:
             return _RATE_OF_FRESH

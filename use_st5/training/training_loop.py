@@ -66,7 +66,7 @@ class TrainingLoop(abc.ABC):
         gradient_cache: Pieces in which each replica encodes its part of a micro-batch, one after
             the other and twice (Gao et al. 2021): the memory of a small batch, the loss and the
             gradients of the large one. The losses must be each a `VectorLoss`.
-        evaluate: Gives development metrics of the encoder as it stands.
+        evaluate: Gives validation scores of the encoder as it stands.
         evaluate_every: Steps between evaluations; there is always one at the end.
         evaluate_start: Whether the encoder is evaluated as it comes, too, and may be the best.
         patience: Evaluations in a row without a better one that end the run; None: nothing does.
