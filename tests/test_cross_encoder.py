@@ -67,5 +67,5 @@ def test_settings_out_of_range_are_refused() -> None:
 
 
 def test_a_sentence_encoder_is_refused(repository: Path) -> None:
-    with pytest.raises(ValueError, match="A sentence encoder is loaded by use_st5.load"):
+    with pytest.raises(ValueError, match="Load a sentence encoder with use_st5.load"):
         CrossEncoder.load(repository / "saved_models" / "use_dan_en")

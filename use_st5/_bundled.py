@@ -41,14 +41,16 @@ def bundled_folder(name: str) -> Path:
 
 
 def download_advice(name: str) -> str:
-    """How a model of a hub is named, where a name that was not found may be that of one.
+    """What to write instead of a name that was not found.
 
     Args:
-        name: What was given.
+        name: The name.
 
     Returns:
-        Sentences; "" where it is a path that no hub has.
+        Sentences; "" for a path that cannot be a name of a hub.
     """
+    if name in bundled_names():
+        return "This is a bundled model. `use-st5 export` writes its folder."
     found = _HUB_NAME.fullmatch(name)
     if found is None:
         return ""

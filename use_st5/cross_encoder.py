@@ -208,8 +208,8 @@ def _of_saved_model(folder: Path) -> tuple[PairScorer, TokenLimit]:
     manifest = ModelManifest.read(folder)
     if manifest is None or manifest.texts != 2:
         raise ValueError(
-            f"{folder}: expected a SavedModel that compares pairs of texts, as use_st5 exports a "
-            "cross-encoder, found another one. A sentence encoder is loaded by use_st5.load."
+            f"{folder}: expected a cross-encoder that use_st5 exported, found another model. Load "
+            "a sentence encoder with use_st5.load."
         )
     manifest.check_sizes(folder)
     loaded = load_saved_model(folder)

@@ -64,7 +64,7 @@ def test_a_model_of_one_language_is_warned_of(
     ("arguments", "code", "message"),
     [
         (("de.txt", "en.txt", "--to", "p.xml"), 2, "ends in .tsv, .csv, .jsonl"),
-        (("de.txt", "none.txt", "--to", "p.tsv"), 1, "found no none.txt"),
+        (("de.txt", "none.txt", "--to", "p.tsv"), 1, "found none"),
         (("de.txt", "blank.txt", "--to", "p.tsv"), 1, "expected sentences, one a line"),
         (("de.txt", "en.txt", "--to", "p.tsv", "--threshold", "9"), 1, "found none: the largest"),
     ],

@@ -82,7 +82,7 @@ def test_texts_that_were_cut_are_counted(use: Callable, monkeypatch: pytest.Monk
     ("arguments", "code", "message"),
     [
         ((), 2, "CLASSIFIER"),
-        (("c.keras", "none.txt"), 1, "found no none.txt"),
+        (("c.keras", "none.txt"), 1, "found none"),
         (("c.keras", "--batch-size", "0"), 2, "--batch-size"),
         (("absent",), 1, "found none"),
         (("c.keras",), 1, "expected texts to classify, one a line, received none"),

@@ -94,7 +94,7 @@ def test_existing_output_needs_overwrite(use: Callable, fake: Any, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("absent.txt", "-o", "v.npy"), 1, "found no absent.txt"),
+        (("absent.txt", "-o", "v.npy"), 1, "found none"),
         ((".", "-o", "v.npy"), 1, "expected a text file"),
         (("-", "-o", "v.doc"), 2, ".npy or .jsonl"),
         (("-", "-o", "no/v.npy"), 1, "expected a folder"),

@@ -326,7 +326,7 @@ def test_a_record_of_more_tasks_is_not_replaced(
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("absent.py:Model", "expected a Python file, found no absent.py"),
+        ("absent.py:Model", "absent.py: expected a Python file, found none"),
         ("absent.module:Model", "absent.module could not be imported (ModuleNotFoundError"),
         ("broken.py:Model", "broken.py could not be imported (SyntaxError"),
         (

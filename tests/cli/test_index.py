@@ -108,14 +108,14 @@ def test_vectors_of_embed_spare_the_embedding(use: Callable, fake: Any, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("absent.txt", "--to", "i"), 1, "found no absent.txt"),
+        (("absent.txt", "--to", "i"), 1, "found none"),
         (("empty.txt", "--to", "i"), 1, "expected texts, one a line, received none"),
         (("texts.txt", "--to", "no/i"), 1, "expected a folder to write to"),
         (("texts.txt", "--to", "texts.txt"), 1, "to contain only an index of use_st5"),
         (("texts.txt", "--to", "old"), 1, "old exists; give --overwrite"),
         (("texts.txt", "--to", "i", "--kind", "tree"), 2, "--kind"),
         (("texts.txt", "--to", "i", "--kind", "hnsw"), 1, "[search]"),
-        (("texts.txt", "--to", "i", "--vectors", "none.npy"), 1, "found no none.npy"),
+        (("texts.txt", "--to", "i", "--vectors", "none.npy"), 1, "found none"),
         (("texts.txt", "--to", "i", "--vectors", "texts.txt"), 1, "expected a .npy file"),
         (("texts.txt", "--to", "i", "--model", "absent"), 1, "found none"),
     ],

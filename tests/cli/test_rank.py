@@ -78,7 +78,7 @@ def test_standard_input_as_json(use: Callable, shared_letters: list[int]) -> Non
     ("arguments", "code", "message"),
     [
         (("cross_encoder",), 2, "--query"),
-        (("cross_encoder", "-q", "a", "none.txt"), 1, "found no none.txt"),
+        (("cross_encoder", "-q", "a", "none.txt"), 1, "found none"),
         (("cross_encoder", "-q", "a", "--top-k", "0"), 2, "--top-k"),
         (("absent", "-q", "a"), 1, "found none"),
     ],

@@ -67,8 +67,8 @@ def test_a_real_page(use: Callable, tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         ((), 2, "Missing argument"),
-        (("absent.json",), 1, "that `use-st5 evaluate` wrote, found no absent.json"),
-        (("name=absent.json",), 1, "found no absent.json"),
+        (("absent.json",), 1, "that `use-st5 evaluate` wrote, found none"),
+        (("name=absent.json",), 1, "found none"),
         (("text.json",), 1, "Give a record that `use-st5 evaluate` wrote."),
         (("later.json",), 1, "later.json: $.format: expected 1, received 99"),
         (

@@ -74,7 +74,7 @@ def test_queries_that_were_cut_are_counted(use: Callable, fake: Any) -> None:
         (("texts.index", "a", "--file", "-"), 2, "expected either queries after WHERE or --file"),
         (("texts.index", "a", "--top-k", "0"), 2, "--top-k"),
         (("texts.txt", "a", "--breadth", "2"), 2, "expected an index; WHERE is a file"),
-        (("absent.txt", "a"), 1, "found no absent.txt"),
+        (("absent.txt", "a"), 1, "found none"),
         (("empty.txt", "a"), 1, "expected texts, one a line, received none"),
         (("texts.txt", "--file", "empty.txt"), 1, "expected queries, one a line, received none"),
         ((".", "a"), 1, "found no index.json"),

@@ -77,7 +77,7 @@ def test_broken_text_and_skipped_labels_are_counted(folder: Path) -> None:
     assert reader.report.skipped == {"label -1": 1}
     assert reader.report.malformed == {"invalid utf-8": 1}
     assert reader.report.offences[0].startswith("toy_nli[train]:")
-    with pytest.raises(ValueError, match=r"toy_nli\[train\]: 25\.00% of the rows are malformed"):
+    with pytest.raises(ValueError, match=r"toy_nli\[train\]: .* found 25\.00%"):
         list(TFDSReader("toy_nli", split="train", data_dir=folder))
 
 

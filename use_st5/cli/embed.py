@@ -149,7 +149,9 @@ def _to_named_file(
     if remote:
         place.parent.mkdir(parents=True, exist_ok=True)
     elif not place.parent.is_dir():
-        raise FileNotFoundError(f"expected a folder to write to, found no {output.parent}")
+        raise FileNotFoundError(
+            f"{output.parent}: expected a folder to write to, found none. Make it first."
+        )
     with (
         sole_file(output, overwrite=overwrite, remote=True),
         sole_writer(place),

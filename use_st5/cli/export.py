@@ -165,6 +165,6 @@ def _find(model: str) -> Path:
         return find_model(folder / inside[0])
     found = ", ".join(inside) or "none"
     raise FileNotFoundError(
-        f"expected {as_written(folder)} to be, or to hold, one exported model (a folder with "
-        f"{SAVED_MODEL_FILE}); found inside: {found}"
+        f"{as_written(folder)}: expected an exported model (a folder with {SAVED_MODEL_FILE}), or "
+        f"a folder with one such model, found inside: {found}"
     )

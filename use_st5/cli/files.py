@@ -92,7 +92,9 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
         return
     path = local_copy(name)
     if not path.exists() or path.is_dir():
-        raise FileNotFoundError(f"expected a text file (or - for standard input), found no {name}")
+        raise FileNotFoundError(
+            f"{name}: expected a text file (or - for standard input), found none"
+        )
     with path.open("rb") as stream:
         yield stream
 

@@ -72,7 +72,9 @@ def index(
 
     writes_remote(to, allowed=False)
     if not to.absolute().parent.is_dir():
-        raise FileNotFoundError(f"expected a folder to write to, found no {to.parent}")
+        raise FileNotFoundError(
+            f"{to.parent}: expected a folder to write to, found none. Make it first."
+        )
     chosen = _checked_kind(kind)
     if chosen == "hnsw":
         require("faiss", "search")
@@ -142,7 +144,7 @@ def _mapped(path: Path) -> np.ndarray:
     import numpy as np
 
     if not path.is_file():
-        raise FileNotFoundError(f"expected a .npy file of vectors, found no {path}")
+        raise FileNotFoundError(f"{path}: expected a .npy file of vectors, found none")
     try:
         return np.load(path, mmap_mode="r")
     except Exception as error:  # NumPy's parser of headers raises what it stumbles over

@@ -59,7 +59,7 @@ def info(
 def _print_card(folder: Path) -> None:
     path = folder / CARD_NAME
     if not path.is_file():
-        raise FileNotFoundError(f"expected a model card, found no {path}")
+        raise FileNotFoundError(f"{path}: expected a model card, found none")
     typer.echo(path.read_text(encoding="utf-8").rstrip("\n"))
 
 

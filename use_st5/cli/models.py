@@ -286,7 +286,7 @@ def _import(place: str) -> ModuleType:
     file = Path(place)
     is_file = file.suffix == ".py"
     if is_file and not file.is_file():
-        raise FileNotFoundError(f"expected a Python file, found no {place}")
+        raise FileNotFoundError(f"{place}: expected a Python file, found none")
     # As for `python FILE` and `python -m MODULE`: what lies beside them can be imported.
     sys.path.insert(0, str(file.resolve().parent if is_file else Path.cwd()))
     try:

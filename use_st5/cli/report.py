@@ -58,7 +58,7 @@ def _read(arguments: list[str]) -> list[EvaluationRecord]:
         name, file = _name_and_file(argument)
         if not Path(file).is_file():
             raise FileNotFoundError(
-                f"expected a file that `use-st5 evaluate` wrote, found no {file}"
+                f"{file}: expected a file that `use-st5 evaluate` wrote, found none"
             )
         record = EvaluationRecord.read(file)
         if name:

@@ -199,8 +199,8 @@ Overwrite = Annotated[
 ]
 
 _NOTHING_GIVEN = (
-    "give your files with --train FILE and the folder to write with --to DIR; the papers' own "
-    "trainings are in experiments/ of the repository."
+    "expected your files with --train FILE, and the folder to write with --to DIR. (The papers' "
+    "experiments are scripts in experiments/ of the repository.)"
 )
 
 
@@ -366,5 +366,6 @@ def _numbers(option: str, text: str, kind: type) -> tuple[Any, ...]:
         return tuple(kind(each) for each in text.split(","))
     except ValueError as error:
         raise typer.BadParameter(
-            f"expected numbers with commas between, received {text!r}.", param_hint=option
+            f"expected numbers with commas between them, such as 64,256, received {text!r}.",
+            param_hint=option,
         ) from error

@@ -136,5 +136,5 @@ def _check_header_size(path: Path) -> None:
     if not 0 < size <= min(_HEADER, path.stat().st_size - 8):
         raise ValueError(
             f"{path}: expected a safetensors file with a header of 1 to {_HEADER:,} bytes, found "
-            f"{size:,} in a file of {path.stat().st_size:,}. {_AGAIN}"
+            f"{size:,} bytes in a file of {path.stat().st_size:,} bytes. {_AGAIN}"
         )

@@ -61,9 +61,9 @@ class ReadReport:
         """
         if self.malformed_share > max_malformed:
             raise ValueError(
-                f"{source}: {self.malformed_share:.2%} of the rows are malformed, more than "
-                f"max_malformed={max_malformed:.2%}. Expected {expects}. Received:\n{self}\n"
-                "Correct the rows, or raise max_malformed to skip them."
+                f"{source}: expected {expects}, and at most {max_malformed:.2%} malformed rows "
+                f"(max_malformed), found {self.malformed_share:.2%}. Correct the rows, or, with a "
+                f"reader in Python, raise max_malformed to skip them. The report:\n{self}"
             )
 
     def __str__(self) -> str:

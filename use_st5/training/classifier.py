@@ -75,10 +75,13 @@ class Classifier:
         path = absolute(Path(path))
         remedy = "Name the classifier.keras of the folder TO.run that `use-st5 train` wrote."
         if path.suffix != ".keras":
-            raise ValueError(f"{as_written(path)}: expected a .keras file. {remedy}")
-        record = read_record(path.with_suffix(".json"), ClassRecord, remedy=remedy, limit=LARGEST)
+            raise ValueError(
+                f"{as_written(path)}: expected the name of a .keras file, received another one. "
+                f"{remedy}"
+            )
         if not exists(path):
             raise FileNotFoundError(f"{as_written(path)}: expected a file, found none. {remedy}")
+        record = read_record(path.with_suffix(".json"), ClassRecord, remedy=remedy, limit=LARGEST)
         if encoder is None and path.parent.suffix != RUN:
             raise ValueError(
                 f"{as_written(path)}: expected a file in a folder TO{RUN} beside the encoder TO. "
