@@ -115,8 +115,9 @@ class SentenceEncoder(SentenceTransformersNames):
 
     @property
     def identity(self) -> str:
-        """A hash of the content of the model's files."""
-        return self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
+        """A hash of the content of the model's files; int8 has another one, as other vectors."""
+        found = self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
+        return f"{found}-int8" if self.backend == "onnx-int8" else found
 
     @property
     def prompts(self) -> dict[str, str]:  # type: ignore[override]
@@ -330,7 +331,8 @@ def load(
             converted once, into the cache (`use-st5 cache`).
         backend: What runs the model. "tensorflow" runs every SavedModel. "onnx" starts in a second
             and imports no TensorFlow: a USE-DAN runs in NumPy, a Transformer in ONNX Runtime (extra
-            `onnx`), both for models of use_st5 alone.
+            `onnx`), both for models of use_st5 alone. "onnx-int8" computes the matrix products of a
+            Transformer in int8; a model whose vectors change too much is refused.
 
     Raises:
         FileNotFoundError: The name or folder does not exist, or the folder contains no SavedModel.

@@ -70,7 +70,7 @@ def export(
     """Writes a model to a folder or an archive."""
     if to is None and archive is None:
         raise typer.BadParameter("expected --to, --archive or both.", param_hint="--to")
-    source, onnx = _find(model), backend is BackendOption.ONNX
+    source, onnx = _find(model), backend is not BackendOption.TENSORFLOW
     with ExitStack() as targets:
         if to is not None:
             if not remote_path(to) and to.resolve() == source.resolve():

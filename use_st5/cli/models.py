@@ -45,6 +45,7 @@ class BackendOption(StrEnum):
 
     TENSORFLOW = "tensorflow"
     ONNX = "onnx"
+    ONNX_INT8 = "onnx-int8"
 
 
 BackendChoice = Annotated[

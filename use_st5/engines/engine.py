@@ -9,7 +9,7 @@ import numpy as np
 
 from use_st5._model_manifest import ModelManifest
 
-Backend = Literal["tensorflow", "onnx"]
+Backend = Literal["tensorflow", "onnx", "onnx-int8"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
 
@@ -39,11 +39,11 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
     Args:
         folder: The folder of its SavedModel.
         manifest: What its `use_st5.json` says.
-        backend: "onnx".
+        backend: "onnx" or "onnx-int8".
 
     Raises:
         ValueError: The SavedModel is of another origin, is damaged, or is of a family that has no
-            engine.
+            engine, or int8 changes its vectors too much.
         ImportError: A package that the engine needs is missing.
     """
     if manifest is None or manifest.family is None:
@@ -61,7 +61,8 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
         from use_st5.engines.onnx_model import onnx_model
         from use_st5.engines.transformer import TransformerEngine
 
-        return TransformerEngine(onnx_model(folder, manifest), folder, manifest)
+        model = onnx_model(folder, manifest, int8=backend == "onnx-int8")
+        return TransformerEngine(model, folder, manifest)
     raise ValueError(
         f"{folder}: backend={backend!r} runs the families {', '.join(('use_dan', *FAMILIES))}, "
         f"received a model of the family {manifest.family}. Load it with backend='tensorflow'."

@@ -8,6 +8,7 @@ from pathlib import Path
 from use_st5._cache import ENGINES, cached_content, new_content
 from use_st5._model_manifest import ENGINE_NAME, ModelManifest, describe_files
 from use_st5.engines.bundle import Bundle
+from use_st5.engines.int8 import has_vnni, write_int8_model
 from use_st5.engines.networks import FAMILIES, rounded_kernels, write_network
 from use_st5.engines.onnx_graph import GraphWriter
 from use_st5.engines.weights import named_weights
@@ -17,25 +18,32 @@ _VERSION = "1"
 _LARGEST = 2**31  # bytes, of a Protocol Buffers message
 
 
-def onnx_model(folder: Path, manifest: ModelManifest) -> Path:
+def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> Path:
     """The file of a model's graph; it is made where there is none.
 
     Args:
         folder: The folder of its SavedModel.
         manifest: What its `use_st5.json` says.
+        int8: Whether matrix products are computed in int8.
 
     Raises:
         ImportError: The graph must be made, and the package onnx is missing.
-        ValueError: The model has no graph (see `write_network`).
+        ValueError: The model has no graph (see `write_network`), or int8 changes its vectors too
+            much (see `write_int8_model`).
     """
-    if ENGINE_NAME in manifest.files:
+    if ENGINE_NAME in manifest.files and not int8:
         return folder / ENGINE_NAME
-    key = f"{manifest.model_hash[:32]}-{_VERSION}"
+    kind = ("-int8" if has_vnni() else "-int7") if int8 else ""
+    key = f"{manifest.model_hash[:32]}-{_VERSION}{kind}"
     found = cached_content(ENGINES, key)
     if found is None:
+        source = onnx_model(folder, manifest) if int8 else None
         with new_content(ENGINES, key, f"the ONNX graph of {folder}") as content:
             content.mkdir()
-            write_onnx_model(folder, manifest, content / ENGINE_NAME)
+            if source is not None:
+                write_int8_model(source, folder, manifest, content / ENGINE_NAME)
+            else:
+                write_onnx_model(folder, manifest, content / ENGINE_NAME)
         found = cached_content(ENGINES, key)
         assert found is not None
     return found / ENGINE_NAME
