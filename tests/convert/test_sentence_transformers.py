@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from use_st5.convert.sentence_transformers import read_modules
+from use_st5.convert.sentence_transformers import _READ, _UNREAD, read_modules
 
 WEIGHTS = {
     "linear.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
@@ -86,11 +87,35 @@ def test_other_modules_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"modules.json: expected a file"):
         read_modules(tmp_path)
     backwards = ("Transformer", "Pooling", "Normalize", "Dense")
-    for kinds in (("Pooling",), (), ("Transformer",), backwards):
+    twice = ("Transformer", "Pooling", "Dense", "Dense")
+    for kinds in (("Pooling",), (), ("Transformer",), backwards, twice):
         write(tmp_path, *kinds)
         found = ", ".join(kinds) or "nothing"
         with pytest.raises(ValueError, match=f"expected Transformer, Pooling.*found {found}"):
             read_modules(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("StaticEmbedding", "StaticEmbedding is not read: it averages a table .* use a USE-DAN"),
+        ("LayerNorm", "module LayerNorm is not read: .* give a model without it"),
+        ("Dropout", "module Dropout is not read: .* remove its entry from modules.json"),
+        ("Router", "module Router is not read: .* give the folder of one"),
+        ("Mine", "expected the modules Transformer, .*, found Mine. Its code is not run"),
+    ],
+)
+def test_another_module_is_named(tmp_path: Path, kind: str, message: str) -> None:
+    write(tmp_path, "Transformer", "Pooling", kind)
+    with pytest.raises(ValueError, match=message):
+        read_modules(tmp_path)
+
+
+def test_every_module_of_sentence_transformers_is_known() -> None:
+    pytest.importorskip("sentence_transformers", reason="the extra `peers` is not installed")
+    for package in ("base", "sentence_transformer", "sparse_encoder"):
+        modules = importlib.import_module(f"sentence_transformers.{package}.modules")
+        assert {*modules.__all__} - {"Module", "InputModule"} <= {*_READ, *_UNREAD}
 
 
 def test_a_transformer_that_classifies_stands_alone(tmp_path: Path) -> None:

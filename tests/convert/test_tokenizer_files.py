@@ -108,7 +108,7 @@ def changed(make: Callable[[], dict[str, Any]], path: str, value: object) -> dic
 
 
 REFUSED = [
-    (wordpiece, "normalizer", {"type": "NFC"}, "expected .*BertNormalizer.*found WordPiece, NFC"),
+    (wordpiece, "normalizer", {"type": "NFD"}, "expected .*BertNormalizer.*found WordPiece, NFD"),
     (wordpiece, "normalizer.clean_text", False, "clean_text: expected True, found False"),
     (wordpiece, "pre_tokenizer", None, "BertPreTokenizer.*found .*BertNormalizer and none"),
     (wordpiece, "post_processor", None, r"post_processor: expected .*'\[SEP\]'\].*, found \[\]"),
@@ -117,7 +117,8 @@ REFUSED = [
     (wordpiece, "model.vocab", [], r"\$: expected object, received array"),
     (wordpiece, "model.vocab", {"a": 0}, r"with \[PAD\], \[UNK\]"),
     (wordpiece, "model", {"type": "Unigram", "vocab": []}, "found Unigram, BertNormalizer"),
-    (wordpiece, "added_tokens", [{"content": "covid"}], r"expected \[\], found \['covid'\]"),
+    (wordpiece, "added_tokens", [{"id": 12, "content": "covid", "single_word": True}],
+     r"'covid': single_word, lstrip, rstrip: expected \(False, .*found \(True"),
     (byte_pair, "pre_tokenizer.add_prefix_space", True, "add_prefix_space: expected False, found"),
     (byte_pair, "pre_tokenizer.use_regex", False, "use_regex: expected True, found False"),
     (byte_pair, "pre_tokenizer.type", "Metaspace", "and Metaspace; found BPE, none and M"),

@@ -2,9 +2,17 @@ from __future__ import annotations
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
-from use_st5.layers.pooling import first_token, masked_max, masked_mean, masked_scaled_sum
+from use_st5.layers.pooling import (
+    first_token,
+    last_token,
+    masked_max,
+    masked_mean,
+    masked_scaled_sum,
+    masked_weighted_mean,
+)
 
 
 def test_padding_cannot_leak_even_as_nan() -> None:
@@ -14,6 +22,10 @@ def test_padding_cannot_leak_even_as_nan() -> None:
     np.testing.assert_allclose(masked_max(x, mask), [[3.0, 6.0], [0.0, 0.0]])
     np.testing.assert_allclose(masked_max(-x, mask), [[-1.0, -2.0], [0.0, 0.0]])
     np.testing.assert_array_equal(first_token(x), [[1.0, 2.0], [1.0, 1.0]])
+    np.testing.assert_array_equal(last_token(x, mask), [[3.0, 6.0], [0.0, 0.0]])
+    # 1/3 of the first and 2/3 of the second.
+    expected = [[7 / 3, 14 / 3], [0.0, 0.0]]
+    np.testing.assert_allclose(masked_weighted_mean(x, mask), expected, rtol=1e-6)
 
 
 def test_of_equal_numbers_the_first_gets_the_gradient_of_the_largest() -> None:
@@ -50,3 +62,15 @@ def test_scaled_sum_by_hand() -> None:
     np.testing.assert_allclose(pooled, [[4 / 2**0.5], [4.0]], rtol=1e-6)
     none = np.asarray(masked_scaled_sum(x, np.zeros_like(mask)))
     assert none.tolist() == [[0.0], [0.0]]
+
+
+@pytest.mark.parametrize("mode", ["mean_sqrt_len_tokens", "weightedmean", "lasttoken"])
+def test_those_of_sentence_transformers(mode: str) -> None:
+    torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
+    peers = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
+    x = np.random.default_rng(0).normal(size=(3, 5, 4)).astype(np.float32)
+    mask = np.arange(5) < np.array([[5], [3], [1]])
+    given = {"token_embeddings": torch.tensor(x), "attention_mask": torch.tensor(mask).long()}
+    expected = peers.Pooling(4, pooling_mode=mode)(given)["sentence_embedding"].numpy()
+    ours = {"mean_sqrt_len_tokens": masked_scaled_sum, "weightedmean": masked_weighted_mean}
+    np.testing.assert_allclose(ours.get(mode, last_token)(x, mask), expected, atol=1e-6)

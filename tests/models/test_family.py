@@ -147,14 +147,22 @@ def test_a_checkpoint_that_no_family_reads_is_named(name: str, said: str) -> Non
     checkpoint = Checkpoint(
         where=Path("here"), format="Hugging Face", source=source, settings=settings
     )
-    known = "MPNet, BERT, DistilBERT, RoBERTa, XLM-RoBERTa, T5 and mT5"
+    known = "MPNet, ModernBERT, BERT, DistilBERT, RoBERTa, XLM-RoBERTa, T5 and mT5"
     expected = f"here: this is {said}; use_st5 reads {known}."
     with pytest.raises(ValueError, match=re.escape(expected)):
         family_that_knows(checkpoint, None)
 
 
 def test_the_list_of_families() -> None:
-    assert {"bert", "mpnet", "t5", "use_dan", "use_transformer", "toy_trigrams"} <= set(families())
+    assert {
+        "bert",
+        "modernbert",
+        "mpnet",
+        "t5",
+        "use_dan",
+        "use_transformer",
+        "toy_trigrams",
+    } <= set(families())
     assert all(family.learning_rates[""] > 0 for family in families().values())
     assert family_with(PRESET) is family_named("toy_trigrams") is toy_family.FAMILY
     with pytest.raises(TypeError, match="known family .*received a Sequential"):

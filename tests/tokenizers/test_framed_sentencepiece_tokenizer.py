@@ -24,6 +24,7 @@ from use_st5.tokenizers.framed_sentencepiece_tokenizer import (  # noqa: E402
 TEXTS = [
     "Hello, world!", "", " ", "naïve café ﬁﬂ ½ …", "日本語 と 中文", "👩‍👩‍👧 emoji 🎉!", "a" * 150,
     "  two  spaces\tand\nlines ", "Straße für die Mäuse.", "x▁y", "\u00a0\u3000",
+    "the\u0085cat",
 ]  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def test_ids_of_real_sentences(
             if one != two:
                 different += 1
                 assert scores[one].sum() == pytest.approx(scores[two].sum(), abs=1e-3)
-    assert different <= len(texts) // 1000, different
+    assert different <= 10, different
 
 
 def test_special_tokens(tokenizer: FramedSentencePieceTokenizer) -> None:

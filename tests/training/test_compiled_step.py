@@ -28,6 +28,7 @@ from use_st5.losses.vector_loss import VectorLoss
 from use_st5.models.bert.model import BertConfig, ProjectionConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import families
+from use_st5.models.modernbert.model import ModernBertConfig, SentenceModernBert
 from use_st5.models.mpnet.model import MPNetConfig, SentenceMPNet
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
@@ -63,6 +64,9 @@ ENCODERS: dict[str, Callable[[], keras.Model]] = {
     "t5 first": lambda: SentenceT5(T5_CONFIG, pooling="first", projection_dim=6),
     "t5 decoder": lambda: SentenceT5(T5_CONFIG, pooling="decoder", projection_dim=6),
     "bert": lambda: SentenceBert(BERT, dense=ProjectionConfig(16), normalize=True),
+    "modernbert": lambda: SentenceModernBert(
+        ModernBertConfig(SIZE, 2, 8, 16, 2, local_window=2, dropout=0.1)
+    ),
     "mpnet": lambda: SentenceMPNet(MPNetConfig(SIZE, 1, 8, 16, 2, relative_buckets=8)),
     "bert cls": lambda: SentenceBert(BERT, pooling="cls"),
     "bert max": lambda: SentenceBert(BERT, pooling="max"),

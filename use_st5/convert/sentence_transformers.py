@@ -22,6 +22,27 @@ _KINDS = [
     ["Transformer", "Pooling", "Dense"],
     ["Transformer", "Pooling", "Dense", "Normalize"],
 ]
+_READ = ("Transformer", "Pooling", "Dense", "Normalize")
+_STUDENT = "for such speed use a USE-DAN, such as use_dan_en"
+# The other modules of sentence-transformers, and what to do about each.
+_UNREAD = {
+    "StaticEmbedding": f"it averages a table of tokens without a Transformer; {_STUDENT}",
+    "WordEmbeddings": f"it averages word vectors; {_STUDENT}",
+    "WordWeights": f"it weights word vectors; {_STUDENT}",
+    "BoW": f"it counts words; {_STUDENT}",
+    "LayerNorm": "no family here has a norm behind the pooling; give a model without it",
+    "LSTM": "no family here has one; give a model without it",
+    "CNN": "no family here has one; give a model without it",
+    "Dropout": "it changes no vector; remove its entry from modules.json",
+    "WeightedLayerPooling": "it mixes the outputs of several layers; give a model without it",
+    "Router": "it has a network for each kind of text; give the folder of one of them",
+    "Asym": "it has a network for each kind of text; give the folder of one of them",
+    "CLIPModel": "it reads images; give a model of texts",
+    "MLMTransformer": "sparse encoders are not read; give a dense one",
+    "SpladePooling": "sparse encoders are not read; give a dense one",
+    "SparseStaticEmbedding": "sparse encoders are not read; give a dense one",
+    "SparseAutoEncoder": "sparse encoders are not read; give a dense one",
+}
 _LONGEST = 2**31 - 1
 _KERNEL, _BIAS = "linear.weight", "linear.bias"
 
@@ -81,7 +102,8 @@ class SentenceModules:
 
     Attributes:
         transformer: The folder of the Transformer.
-        pooling: "mean", "cls", "max" and so on, several with "+"; None: a cross-encoder, which is
+        pooling: "mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken", several with
+            "+"; None: a cross-encoder, which is
             a Transformer alone.
         pooling_file: Where that is said.
         dense: The dense layer, where there is one.
@@ -139,11 +161,7 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     kinds = [entry.type.split(".")[-1] for entry in entries]
     if kinds == ["Transformer"] and (cross := _cross_encoder(path.parent / entries[0].path)):
         return cross
-    if kinds not in _KINDS:
-        raise ValueError(
-            f"{path}: expected Transformer, Pooling and perhaps Dense and Normalize, in this "
-            f"order; found {', '.join(kinds) or 'nothing'}."
-        )
+    _refuse_others(path, kinds)
     homes = {kind: path.parent / entry.path for kind, entry in zip(kinds, entries, strict=True)}
     pooling_file = homes["Pooling"] / "config.json"
     return SentenceModules(
@@ -155,6 +173,27 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
         max_length=_max_length(homes["Transformer"]),
         lower_case=any(each.do_lower_case for each in _settings(homes["Transformer"])),
     )
+
+
+def _refuse_others(path: Path, kinds: list[str]) -> None:
+    """Refuses modules that are not read, by their names, and says what to do.
+
+    Raises:
+        ValueError: There are some, or they are in another order.
+    """
+    for kind in kinds:
+        if kind in _UNREAD:
+            raise ValueError(f"{path}: the module {kind} is not read: {_UNREAD[kind]}.")
+        if kind not in _READ:
+            raise ValueError(
+                f"{path}: expected the modules {', '.join(_READ)}, found {kind}. Its code is not "
+                "run: give a model without it."
+            )
+    if kinds not in _KINDS:
+        raise ValueError(
+            f"{path}: expected Transformer, Pooling and perhaps one Dense and Normalize, in this "
+            f"order; found {', '.join(kinds) or 'nothing'}. Give a model of these modules."
+        )
 
 
 def _cross_encoder(folder: Path) -> SentenceModules | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ import msgspec
 
 from use_st5._records import Count, check_record, read_record
 from use_st5.convert.sentencepiece_model import read_framed_model
+from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_pair_tokenizer import (
     FILE_LIMIT,
+    ROBERTA_TOKENS,
     BytePairTokenizer,
     read_merges,
     read_pieces,
@@ -29,6 +31,9 @@ _UNIGRAM_MODEL = "sentencepiece.bpe.model"
 MPNET_TOKENS = SpecialTokens(
     padding="<pad>", start="<s>", separator="</s>", mask="<mask>", between=2
 )
+_WORD_PIECE_TOKENS = (BERT_TOKENS, MPNET_TOKENS)
+# The second: ModernBERT's.
+_BYTE_PAIR_TOKENS = (ROBERTA_TOKENS, BERT_TOKENS)
 _REMEDY = "Give the tokenizer of a BERT, an MPNet, a RoBERTa or an XLM-RoBERTa."
 
 
@@ -74,8 +79,13 @@ class _Model(msgspec.Struct):
 
 
 class _Added(msgspec.Struct):
+    id: Count
     content: str
     special: bool = False
+    normalized: bool = True
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
 
 
 class _Tokenizer(msgspec.Struct):
@@ -128,29 +138,35 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
     """The tokenizer of a `tokenizer.json`."""
     tokenizer = read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
     model = tokenizer.model
-    ordinary = [each.content for each in tokenizer.added_tokens if not each.special]
-    _expect(path, "$.added_tokens that are not special", ordinary, [])
+    added = _added(path, tokenizer.added_tokens)
     normalizer, pre_tokenizer = (
         part or _Part("none") for part in (tokenizer.normalizer, tokenizer.pre_tokenizer)
     )
     parts = (model.type, normalizer.type, pre_tokenizer.type)
     if parts == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-        special = _special(path, _frame(tokenizer.post_processor))
+        special = _special(path, _frame(tokenizer.post_processor), _WORD_PIECE_TOKENS)
         _expect(path, "$.normalizer.clean_text", normalizer.clean_text, True)
         found = (model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word)
         _expect(path, "$.model", found, ("[UNK]", "##", 100))
-        return _wordpieces(path, _in_order(path, model.vocab), settings, normalizer, special)
-    if parts == ("BPE", "none", "ByteLevel"):
-        _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["<s>", "</s>"])
+        words = _in_order(path, model.vocab)
+        return _wordpieces(path, words, settings, normalizer, special, added)
+    if parts in (("BPE", "none", "ByteLevel"), ("BPE", "NFC", "ByteLevel")):
+        special = _special(path, _frame(tokenizer.post_processor), _BYTE_PAIR_TOKENS)
         _expect(path, "$.pre_tokenizer.use_regex", pre_tokenizer.use_regex, True)
         affixes = (model.continuing_subword_prefix or "", model.end_of_word_suffix or "")
         options = (model.dropout or 0, model.byte_fallback, model.ignore_merges, *affixes)
         _expect(path, "$.model", options, (0, False, False, "", ""))
         pieces = _checked(path, model.vocab, dict[str, Count])
+        pieces |= {each.content: each.id for each in tokenizer.added_tokens if each.special}
         merges = [*_pairs(path, _checked(path, model.merges, list[str | tuple[str, str]]))]
         prefix_space = pre_tokenizer.add_prefix_space
-        return _byte_pairs(path, pieces, merges, settings, prefix_space=prefix_space)
-    if model.type == "Unigram" and {*_steps(normalizer)} <= {"Precompiled", "Replace"}:
+        how = {"special": special, "added": added, "compose": normalizer.type == "NFC"}
+        return _byte_pairs(path, pieces, merges, settings, prefix_space=prefix_space, **how)
+    if (
+        model.type == "Unigram"
+        and not added
+        and {*_steps(normalizer)} <= {"Precompiled", "Replace"}
+    ):
         _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["<s>", "</s>"])
         words = [each for each in _steps(pre_tokenizer) if each != "WhitespaceSplit"]
         _expect(path, "$.pre_tokenizer", words, ["Metaspace"])
@@ -168,12 +184,29 @@ def _steps(part: _Part) -> list[str]:
     return [each.type for each in steps] if part.type == "Sequence" else [part.type]
 
 
-def _special(path: Path, frame: list[str]) -> SpecialTokens:
-    """The special tokens of a vocabulary of word pieces, by those that frame a text."""
-    for each in (BERT_TOKENS, MPNET_TOKENS):
+def _added(path: Path, tokens: Sequence[_Added]) -> list[AddedToken]:
+    """The tokens that are added and not special.
+
+    Raises:
+        ValueError: One is only found as a word of its own, or takes the spaces beside it.
+    """
+    ordinary = [each for each in tokens if not each.special]
+    for each in ordinary:
+        _expect(
+            path,
+            f"$.added_tokens: {each.content!r}: single_word, lstrip, rstrip",
+            (each.single_word, each.lstrip, each.rstrip),
+            (False, False, False),
+        )
+    return [AddedToken(each.content, each.id, each.normalized) for each in ordinary]
+
+
+def _special(path: Path, frame: list[str], kinds: Sequence[SpecialTokens]) -> SpecialTokens:
+    """The special tokens of a vocabulary, by those that frame a text."""
+    for each in kinds:
         if frame == [each.start, each.separator]:
             return each
-    known = [[each.start, each.separator] for each in (BERT_TOKENS, MPNET_TOKENS)]
+    known = [[each.start, each.separator] for each in kinds]
     raise ValueError(
         f"{path}: $.post_processor: expected {' or '.join(map(str, known))} around a text, found "
         f"{frame}. {_REMEDY}"
@@ -181,7 +214,12 @@ def _special(path: Path, frame: list[str]) -> SpecialTokens:
 
 
 def _wordpieces(
-    path: Path, words: list[str], settings: _Settings, normalizer: _Part, special: SpecialTokens
+    path: Path,
+    words: list[str],
+    settings: _Settings,
+    normalizer: _Part,
+    special: SpecialTokens,
+    added: Sequence[AddedToken] = (),
 ) -> WordPieceTokenizer:
     with _named(path):
         return WordPieceTokenizer(
@@ -190,6 +228,7 @@ def _wordpieces(
             strip_accents=_given(settings.strip_accents, normalizer.strip_accents),
             split_chinese=_given(settings.tokenize_chinese_chars, normalizer.handle_chinese_chars),
             special=special,
+            added=added,
         )
 
 
@@ -200,11 +239,12 @@ def _byte_pairs(
     settings: _Settings,
     *,
     prefix_space: bool,
+    **how: Any,
 ) -> BytePairTokenizer:
     found = _given(settings.add_prefix_space, prefix_space)
     _expect(path, "add_prefix_space", found, False)
     with _named(path):
-        return BytePairTokenizer(pieces, merges)
+        return BytePairTokenizer(pieces, merges, **how)
 
 
 def _given(setting: Any, otherwise: Any) -> Any:

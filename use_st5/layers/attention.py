@@ -10,6 +10,7 @@ from keras import ops
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.packing import Packing
 from use_st5.layers.random_normal import RandomNormal
+from use_st5.layers.rotary_positions import rotated
 
 # The score of a hidden key: far below all others, but finite, so that a row without a visible key
 # gives a mean, not NaN.
@@ -41,6 +42,8 @@ class MultiHeadAttention(keras.layers.Layer):
             all keys are visible.
         bias: float32, added to the scores; broadcasts to the same shape.
         packing: The packing of `x`, if `x` is packed as `[tokens, dim]`. Only for self-attention.
+        angles: Rotary angles of the positions (`rotary_angles`), by which queries and keys are
+            turned. None: they are not. Only for self-attention.
         training: Whether to apply dropout.
 
     Returns:
@@ -87,12 +90,15 @@ class MultiHeadAttention(keras.layers.Layer):
         visible: Any = None,
         bias: Any = None,
         packing: Packing | None = None,
+        angles: tuple[Any, Any] | None = None,
         training: bool = False,
     ) -> Any:
         context = x if context is None else context
         query = self._heads(self.query, x, packing)
         key = self._heads(self.key, context, packing)
         value = self._heads(self.value, context, packing)
+        if angles is not None:
+            query, key = rotated(query, angles), rotated(key, angles)
         scores = ops.cast(ops.matmul(query, ops.transpose(key, (0, 1, 3, 2))), "float32")
         if self.scaled:
             scores = scores * self.key_value_dim**-0.5

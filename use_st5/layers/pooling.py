@@ -42,6 +42,41 @@ def masked_scaled_sum(x: Any, mask: Any) -> Any:
     return ops.sum(kept, axis=1) / ops.sqrt(ops.maximum(length, 1.0))
 
 
+def masked_weighted_mean(x: Any, mask: Any) -> Any:
+    """The mean of the tokens, each weighted by its position, in float32.
+
+    SGPT (Muennighoff 2022, arXiv 2202.08904), section 3.1: the first token has the weight 1, the
+    second one 2. The later ones have seen more of the text in a decoder.
+
+    Args:
+        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
+        mask: bool `[batch, length]`, True for tokens, False for padding.
+
+    Returns:
+        float32 `[batch, dim]`; zeros for a row without tokens.
+    """
+    positions = ops.cast(ops.arange(1, ops.shape(mask)[1] + 1), "float32")
+    weights = ops.where(mask, positions, 0.0)
+    kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), 0.0)
+    total = ops.sum(kept * ops.expand_dims(weights, -1), axis=1)
+    return total / ops.maximum(ops.sum(weights, axis=1, keepdims=True), 1.0)
+
+
+def last_token(x: Any, mask: Any) -> Any:
+    """The vector of the last token.
+
+    Args:
+        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
+        mask: bool `[batch, length]`, True for tokens, False for padding.
+
+    Returns:
+        float32 `[batch, dim]`; zeros for a row without tokens.
+    """
+    behind = ops.cumsum(ops.cast(mask, "int32")[:, ::-1], axis=1)[:, ::-1]
+    last = ops.logical_and(mask, ops.equal(behind, 1))
+    return ops.sum(ops.where(ops.expand_dims(last, -1), ops.cast(x, "float32"), 0.0), axis=1)
+
+
 def masked_max(x: Any, mask: Any) -> Any:
     """The maximum of the tokens in each dimension, in float32.
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from use_st5.models.lora import apply_lora as apply_lora
     from use_st5.models.lora import load_lora as load_lora
     from use_st5.models.lora_adapters import LoRAAdapters as LoRAAdapters
+    from use_st5.models.modernbert.model import ModernBertConfig as ModernBertConfig
+    from use_st5.models.modernbert.model import SentenceModernBert as SentenceModernBert
     from use_st5.models.mpnet.model import MPNetConfig as MPNetConfig
     from use_st5.models.mpnet.model import SentenceMPNet as SentenceMPNet
     from use_st5.models.t5.model import T5 as T5

@@ -21,8 +21,9 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 _OWN = {
     # Before the family whose classifiers it reads: a checkpoint is of the first that knows it.
     "cross_encoder": "use_st5.models.cross_encoder.family",
-    # A relative of BERT before BERT, whose model its own is.
+    # Relatives of BERT before BERT, whose model theirs are.
     "mpnet": "use_st5.models.mpnet.family",
+    "modernbert": "use_st5.models.modernbert.family",
     "bert": "use_st5.models.bert.family",
     "t5": "use_st5.models.t5.family",
     "use_dan": "use_st5.models.use_dan.family",

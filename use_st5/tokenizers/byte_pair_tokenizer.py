@@ -1,4 +1,4 @@
-"""Sentences to the ids of RoBERTa's byte pairs, inside the graph, by core TensorFlow ops."""
+"""Sentences to the ids of byte pairs, as RoBERTa and ModernBERT have them, inside the graph."""
 
 from __future__ import annotations
 
@@ -9,25 +9,38 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
+import msgspec
 import numpy as np
 import tensorflow as tf
 
+from use_st5._imports import require
 from use_st5._records import Count, read_bounded, read_record
+from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.byte_level_words import ByteLevelWords, byte_letters
 from use_st5.tokenizers.code_points import spread
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens
+from use_st5.tokenizers.long_texts import as_utf8
 
 # Bytes of a file: sixty times those of RoBERTa.
 FILE_LIMIT = 2**26
 
-_START, _PADDING, _SEPARATOR = "<s>", "<pad>", "</s>"
+ROBERTA_TOKENS = SpecialTokens(
+    padding="<pad>", unknown="<unk>", start="<s>", separator="</s>", mask="<mask>", between=2
+)
 # Ids are below this, so that two of them are one key of 64 bits.
 _MOST_IDS = 2**24
 _NO_RANK = 2**30
 _UNKNOWN = -1
 
 _VOCABULARY_ASSET, _MERGES_ASSET = "vocab.json", "merges.txt"
+_SETTINGS_ASSET = "byte_pair.json"
 _REMEDY = "Give the vocab.json and the merges.txt of a RoBERTa."
+
+
+class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    special: SpecialTokens = ROBERTA_TOKENS
+    added: list[AddedToken] = []
+    compose: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +57,11 @@ class BytePairVocabulary:
 
 
 class BytePairTokenizer(FramedTokenizer):
-    """Maps sentences to the ids of their byte pairs, between `<s>` and `</s>`.
+    """Maps sentences to the ids of their byte pairs, between two special tokens.
 
-    The ids are those of Hugging Face's `RobertaTokenizerFast` (without `add_prefix_space`), but for
-    two: here `<pad>` has the id 0 and `<s>` the id 1, there it is the other way round. Special
-    tokens in a text are no special ones here.
+    The ids are those of Hugging Face's `RobertaTokenizerFast` (without `add_prefix_space`), or of
+    ModernBERT's tokenizer, but for two: padding has the id 0 here, and changes places with what has
+    it there. Special tokens in a text are no special ones here.
 
     The bytes of a word are its first pieces; of all neighbours that the list of merges knows, those
     that stand first in it become one, again and again. All words of a batch that are no piece as a
@@ -58,34 +71,56 @@ class BytePairTokenizer(FramedTokenizer):
     Args:
         pieces: Piece → id as in Hugging Face's `vocab.json`, where a byte is one letter.
         merges: Pairs of pieces, the first to be merged first, as in `merges.txt`.
+        special: Names of the special tokens, which are among the pieces.
+        added: Tokens that are looked for before texts are cut into words.
+        compose: Whether texts are normalised (NFC) first, which needs tensorflow-text.
 
     Raises:
-        ValueError: The vocabulary does not begin with `<s>` and `<pad>`, has no `</s>`, lacks a
-            byte or what a merge makes, or gives an id twice; or there are no merges.
+        ImportError: `compose` is set and tensorflow-text is missing.
+        ValueError: The vocabulary lacks a special token, a byte or what a merge makes, or gives an
+            id twice; or there are no merges.
     """
 
     kind: ClassVar[str] = "byte_pair"
     keeps_spaces: ClassVar[bool] = True
 
-    def __init__(self, pieces: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
-        _check_pieces(pieces)
-        mask = pieces.get("<mask>")
-        super().__init__(
-            start=1,
-            separator=pieces[_SEPARATOR],
-            unknown=None,
-            between=2,
-            mask=mask,
-            padding=pieces[_PADDING],
-        )
+    def __init__(
+        self,
+        pieces: Mapping[str, int],
+        merges: Sequence[tuple[str, str]],
+        *,
+        special: SpecialTokens = ROBERTA_TOKENS,
+        added: Sequence[AddedToken] = (),
+        compose: bool = False,
+    ) -> None:
+        _check_pieces(pieces, special)
         contents = {
             _VOCABULARY_ASSET: json.dumps(dict(pieces), ensure_ascii=False),
             _MERGES_ASSET: "".join(f"{one} {two}\n" for one, two in merges),
         }
+        settings = _Settings(special, [*added], compose)
+        if settings != _Settings():
+            contents[_SETTINGS_ASSET] = msgspec.json.encode(settings).decode()
+        padding = pieces[special.padding]
+        pieces = {piece: self._ours(number, padding) for piece, number in pieces.items()}
+        super().__init__(
+            start=pieces[special.start],
+            separator=pieces[special.separator],
+            unknown=None,
+            between=special.between,
+            mask=pieces.get(special.mask),
+            padding=padding,
+        )
         digest = hashlib.sha256("\0".join(contents.values()).encode())
         self.vocabulary = BytePairVocabulary(
-            size=max(pieces.values()) + 1, sha256=digest.hexdigest()
+            size=max([*pieces.values(), *(each.id for each in added)]) + 1,
+            sha256=digest.hexdigest(),
         )
+        normal = _composed if compose else as_utf8
+        if compose:
+            require("tensorflow_text", "text")
+        ours = [dataclasses.replace(each, id=self._ours(each.id, padding)) for each in added]
+        self._added = AddedTokens(ours, normal) if compose or added else None
         self._words = ByteLevelWords()
         letters = byte_letters()
         self._bytes = tf.constant([pieces[letter] for letter in letters], tf.int32)
@@ -99,7 +134,19 @@ class BytePairTokenizer(FramedTokenizer):
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
         """The tokenizer of an exported model, by the files in its assets."""
-        return cls(read_pieces(folder / _VOCABULARY_ASSET), read_merges(folder / _MERGES_ASSET))
+        settings, path = _Settings(), folder / _SETTINGS_ASSET
+        if path.is_file():
+            settings = read_record(path, _Settings, remedy="Export the model again.")
+        return cls(
+            read_pieces(folder / _VOCABULARY_ASSET),
+            read_merges(folder / _MERGES_ASSET),
+            **msgspec.structs.asdict(settings),
+        )
+
+    @staticmethod
+    def _ours(number: int, padding: int) -> int:
+        """The id of a piece: padding and 0 change places."""
+        return {0: padding, padding: 0}.get(number, number)
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
         """The ids of the texts without special tokens.
@@ -110,6 +157,10 @@ class BytePairTokenizer(FramedTokenizer):
         Returns:
             int32 `[batch, (pieces)]`.
         """
+        return self._added.pieces(text, self._ordinary) if self._added else self._ordinary(text)
+
+    def _ordinary(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of normalised texts without added tokens."""
         words, splits = self._words(text)
         whole = self._wholes.lookup(words)
         spelled = tf.where(whole == _UNKNOWN)
@@ -255,13 +306,16 @@ def read_merges(path: Path) -> list[tuple[str, str]]:
     return merges
 
 
-def _check_pieces(pieces: Mapping[str, int]) -> None:
-    first = [pieces.get(each) for each in (_START, _PADDING)]
-    if first != [0, 1] or _SEPARATOR not in pieces:
+def _composed(text: tf.Tensor) -> tf.Tensor:
+    return require("tensorflow_text", "text").normalize_utf8(as_utf8(text), "NFC")
+
+
+def _check_pieces(pieces: Mapping[str, int], special: SpecialTokens) -> None:
+    needed = (special.start, special.padding, special.separator)
+    if missing := [each for each in needed if each not in pieces]:
         raise ValueError(
-            f"Expected a vocabulary of byte pairs that begins with {_START} and {_PADDING}, with "
-            f"{_SEPARATOR} in it, received ids {first} and {pieces.get(_SEPARATOR)} for these. "
-            f"{_REMEDY}"
+            f"Expected a vocabulary of byte pairs with {', '.join(needed)}, received one without "
+            f"{', '.join(missing)}. {_REMEDY}"
         )
     if len({*pieces.values()}) < len(pieces) or max(pieces.values()) >= _MOST_IDS:
         raise ValueError(

@@ -78,5 +78,7 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
         Returns:
             int32 `[batch, (pieces)]`.
         """
-        pieces = self._tokenizer.tokenize(as_utf8(text))
+        # SentencePiece's normalisation knows no such white space, Hugging Face's tokenizers do.
+        spaced = tf.strings.regex_replace(as_utf8(text), "\u0085", " ")
+        pieces = self._tokenizer.tokenize(spaced)
         return pieces.with_row_splits_dtype(tf.int64)  # as those of the other tokenizers

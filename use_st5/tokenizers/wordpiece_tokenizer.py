@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from use_st5._imports import require
 from use_st5._records import read_bounded, read_record
+from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.code_points import CodePointRewriter, categories, in_ranges
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens
 from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
@@ -87,6 +88,7 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     strip_accents: bool
     split_chinese: bool
     special: SpecialTokens = BERT_TOKENS
+    added: list[AddedToken] = []
 
 
 class WordPieceTokenizer(FramedTokenizer):
@@ -103,6 +105,8 @@ class WordPieceTokenizer(FramedTokenizer):
         strip_accents: Whether letters are read without their marks; None: where `lower_case` is.
         split_chinese: Whether each Chinese character is a word.
         special: Names of the special tokens.
+        added: Tokens that are looked for before texts are cut into words; their ids are those of
+            words, or follow them.
 
     Raises:
         ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
@@ -120,6 +124,7 @@ class WordPieceTokenizer(FramedTokenizer):
         strip_accents: bool | None = None,
         split_chinese: bool = True,
         special: SpecialTokens = BERT_TOKENS,
+        added: Sequence[AddedToken] = (),
     ) -> None:
         text = require("tensorflow_text", "text")
         _check_words(words, special)
@@ -136,10 +141,12 @@ class WordPieceTokenizer(FramedTokenizer):
             padding=padding,
         )
         strips = lower_case if strip_accents is None else strip_accents
+        ours = {0: padding, padding: 0}
+        added = [dataclasses.replace(each, id=ours.get(each.id, each.id)) for each in added]
         content = "".join(f"{word}\n" for word in words).encode()
         self.vocabulary = WordPieceVocabulary(
-            size=len(words),
-            sha256=_digest(content, special),
+            size=max(len(words), *(each.id + 1 for each in added), 0),
+            sha256=_digest(content, special, added),
             lower_case=lower_case,
             strip_accents=strips,
             split_chinese=split_chinese,
@@ -147,6 +154,7 @@ class WordPieceTokenizer(FramedTokenizer):
         self._normal = _rewriter(
             lower_case=lower_case, strip_accents=strips, split_chinese=split_chinese
         )
+        self._added = AddedTokens(added, self._normal) if added else None
         try:
             self._tokenizer = text.FastWordpieceTokenizer(
                 _spelled(words, ids, _stand_ins(split_chinese=split_chinese), special.unknown),
@@ -160,7 +168,7 @@ class WordPieceTokenizer(FramedTokenizer):
                 "Remove this word."
             ) from error
         self._letters = tf.constant([_letters(word, special.unknown) for word in words], tf.int32)
-        settings = _Settings(lower_case, strips, split_chinese, special)
+        settings = _Settings(lower_case, strips, split_chinese, special, added)
         self._assets = self._written(
             {
                 _VOCABULARY_ASSET: content.decode(),
@@ -185,7 +193,13 @@ class WordPieceTokenizer(FramedTokenizer):
         Returns:
             int32 `[batch, (pieces)]`.
         """
-        pieces = self._tokenizer.tokenize(self._normal(text))
+        if self._added is not None:
+            return self._added.pieces(text, self._of_normal)
+        return self._of_normal(self._normal(text))
+
+    def _of_normal(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of normalised texts without added tokens."""
+        pieces = self._tokenizer.tokenize(text)
         # A piece that begins a word has its letters, one that goes on has them with a minus.
         letters = tf.gather(self._letters, pieces.values)
         begins = letters > 0
@@ -229,9 +243,10 @@ def _padding_first(words: Sequence[str], padding: str) -> tuple[list[str], int]:
     return words, place
 
 
-def _digest(content: bytes, special: SpecialTokens) -> str:
-    named = b"" if special == BERT_TOKENS else repr(special).encode()
-    return hashlib.sha256(content + named).hexdigest()
+def _digest(content: bytes, special: SpecialTokens, added: Sequence[AddedToken]) -> str:
+    named = "" if special == BERT_TOKENS else repr(special)
+    more = repr(added) if added else ""
+    return hashlib.sha256(content + (named + more).encode()).hexdigest()
 
 
 def _check_words(words: Sequence[str], special: SpecialTokens) -> None:

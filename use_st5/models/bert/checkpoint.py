@@ -175,7 +175,7 @@ def read_sentence_bert(
             modules are not those of a Sentence-BERT, or `pooling` is given where the
             checkpoint says it.
     """
-    pooled, modules = _pooling(checkpoint, pooling), checkpoint.modules
+    pooled, modules = pooling_of(checkpoint, pooling), checkpoint.modules
     kind = kind or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
     stored, config, source = _open(checkpoint, kind, padding)
     head = stored.has_head(source.shapes())
@@ -190,7 +190,7 @@ def read_sentence_bert(
     model = kind.model(
         dataclasses.replace(config, separator_id=separator),
         pooling=pooled,
-        dense=None if dense is None else _projection(dense, config.hidden_dim),
+        dense=None if dense is None else projection_of(dense, config.hidden_dim),
         normalize=modules is not None and modules.normalize,
         head=head,
         dtype=dtype,
@@ -217,7 +217,12 @@ def _open(
     return _of_model_garden(checkpoint.source)
 
 
-def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
+def pooling_of(checkpoint: Checkpoint, asked: str | None) -> Pooling:
+    """How a BERT's outputs become one vector: what the checkpoint says, or what is asked for.
+
+    Raises:
+        ValueError: It is another way, or both say it.
+    """
     pooling = checkpoint.pooling(asked) or POOLINGS[0]
     modules = checkpoint.modules
     if modules is not None and pooling not in POOLINGS:
@@ -227,7 +232,7 @@ def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
     return cast("Pooling", pooling)  # `SentenceBert` refuses others
 
 
-def _projection(dense: DenseModule, hidden_dim: int) -> ProjectionConfig:
+def projection_of(dense: DenseModule, hidden_dim: int) -> ProjectionConfig:
     """The dense layer of a folder of sentence-transformers, its tensors held against it."""
     if dense.activation not in _DENSE_ACTIVATIONS:
         raise ValueError(

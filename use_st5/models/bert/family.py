@@ -71,7 +71,8 @@ class BertFamily(Family):
             table = stored_table(embeddings, precision)
         if precision != "float32":
             kernels = [layer.kernel for layer in self.lora_layers(model).values()]
-            kernels.append(model.position_embedding.embeddings)
+            if model.position_embedding is not None:
+                kernels.append(model.position_embedding.embeddings)
             if model.projection is not None:
                 kernels.append(model.projection.kernel)
         return padded_graph(
@@ -92,7 +93,7 @@ class BertFamily(Family):
         """What `restore` needs; a SavedModel has no head."""
         return {**super().config(model), "head": False}
 
-    def word_model(self, model: SentenceBert, *, pooling: str | None = None) -> SentenceBert:
+    def word_model(self, model: SentenceBert, *, pooling: str | None = None) -> SentenceBert | None:
         """A copy with the masked language model's head and no dense layer before it."""
         return model.pooled(cast("Pooling", pooling or model.pooling), head=True)
 
@@ -119,7 +120,7 @@ class BertFamily(Family):
     ) -> tuple[SentenceBert, Tokenizer]:
         """A Sentence-BERT; of a plain BERT its pooled outputs."""
         kind = self.model_type(checkpoint)
-        tokenizer = _tokenizer(checkpoint, kind, vocabulary)
+        tokenizer = read_framed_tokenizer(checkpoint, kind.label, kind.tokenizers, vocabulary)
         model = read_sentence_bert(
             checkpoint,
             separator=tokenizer.separator if tokenizer.marks_second_text else None,
@@ -145,17 +146,33 @@ class BertFamily(Family):
         return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
 
-def _tokenizer(checkpoint: Checkpoint, kind: ModelType, vocabulary: Path | None) -> FramedTokenizer:
-    """The tokenizer of the folder, or of the one in which a vocabulary lies."""
+def read_framed_tokenizer(
+    checkpoint: Checkpoint,
+    label: str,
+    kinds: tuple[type[FramedTokenizer], ...],
+    vocabulary: Path | None,
+) -> FramedTokenizer:
+    """The tokenizer of the folder, or of the one in which a vocabulary lies.
+
+    Args:
+        checkpoint: Of a BERT or one of its like.
+        label: Its name, for messages.
+        kinds: Classes that the tokenizer may be of.
+        vocabulary: A file of it; None: it lies in the checkpoint's folder.
+
+    Raises:
+        ValueError: It is of another class, larger than the table, or does not read as
+            sentence-transformers' settings say.
+    """
     folder = vocabulary.parent if vocabulary else checkpoint.beside
     tokenizer: FramedTokenizer
     if checkpoint.format == "TensorFlow":
         tokenizer = _of_words(vocabulary or folder / "vocab.txt")
     else:
         tokenizer = read_tokenizer(folder)
-    if type(tokenizer) not in kind.tokenizers:
+    if type(tokenizer) not in kinds:
         raise ValueError(
-            f"{folder}: expected the tokenizer of {with_article(kind.label)}, found a "
+            f"{folder}: expected the tokenizer of {with_article(label)}, found a "
             f"{type(tokenizer).__name__}'s."
         )
     rows, size = checkpoint.settings.get("vocab_size"), tokenizer.vocabulary.size

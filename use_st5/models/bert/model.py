@@ -15,11 +15,18 @@ from use_st5.layers.attention import EXCLUDED, MultiHeadAttention
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.packing import Packing
-from use_st5.layers.pooling import first_token, masked_max, masked_mean
+from use_st5.layers.pooling import (
+    first_token,
+    last_token,
+    masked_max,
+    masked_mean,
+    masked_scaled_sum,
+    masked_weighted_mean,
+)
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
 
 Activation = Literal["gelu", "gelu_tanh"]
-Pooling = Literal["mean", "cls", "max"]
+Pooling = Literal["mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken"]
 DenseActivation = Literal["linear", "tanh", "relu", "gelu", "sigmoid"]
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
@@ -292,6 +299,13 @@ class MaskedWordHead(keras.layers.Layer):
 
 
 PADDING_ID = 0
+_POOLED: dict[str, Callable[[Any, Any], Any]] = {
+    "mean": masked_mean,
+    "max": masked_max,
+    "mean_sqrt_len": masked_scaled_sum,
+    "weightedmean": masked_weighted_mean,
+    "lasttoken": last_token,
+}
 _COMMON_LAYERS = ("embedding", "position_embedding", "type_embedding", "embedding_norm")
 
 
@@ -302,7 +316,9 @@ class SentenceBert(keras.Model):
     Args:
         config: The shape of the BERT; `SentenceBert.from_preset` knows the published ones.
         pooling: "mean" of the outputs over all tokens, [CLS] and [SEP] included; "cls", the output
-            of the first token; "max" of each dimension over all tokens.
+            of the first token; "max" of each dimension over all tokens; and sentence-transformers'
+            "mean_sqrt_len", the sum divided by √length, "weightedmean", by the positions, and
+            "lasttoken".
         dense: A dense layer behind the pooling, computed in float32; None for none.
         normalize: Whether vectors are scaled to length 1.
         head: Whether there is the masked language model's head, for `word_logits`.
@@ -347,15 +363,9 @@ class SentenceBert(keras.Model):
         self.normalize = normalize
         policy = self.dtype_policy
         self.embedding = _table(config.vocabulary_size, config, "embedding", policy)
-        self.position_embedding = _table(config.max_positions, config, "position_embedding", policy)
-        self.type_embedding = None
-        if config.num_token_types:
-            self.type_embedding = _table(config.num_token_types, config, "type_embedding", policy)
-        self.embedding_norm = layer_norm(config, "embedding_norm")
-        self.blocks = [
-            BertBlock(config, dtype=policy, name=f"block_{number}")
-            for number in range(config.num_layers)
-        ]
+        self.position_embedding: Any = None
+        self.type_embedding: Any = None
+        self.blocks = self._make_network()
         self.dropout_layer = keras.layers.Dropout(config.dropout, dtype="float32")
         self.projection: Any = None
         if dense is not None:
@@ -368,6 +378,16 @@ class SentenceBert(keras.Model):
             )
         self.head = MaskedWordHead(config, dtype=policy, name="head") if head else None
         self.pooler: Pooler | None = None
+
+    def _make_network(self) -> list[Any]:
+        """Makes the layers behind the token table, and gives the blocks."""
+        config, policy = self.config, self.dtype_policy
+        self.position_embedding = _table(config.max_positions, config, "position_embedding", policy)
+        if config.num_token_types:
+            self.type_embedding = _table(config.num_token_types, config, "type_embedding", policy)
+        self.embedding_norm = layer_norm(config, "embedding_norm")
+        numbers = range(config.num_layers)
+        return [BertBlock(config, dtype=policy, name=f"block_{number}") for number in numbers]
 
     @classmethod
     def from_preset(
@@ -487,7 +507,7 @@ class SentenceBert(keras.Model):
         A cross-encoder is begun with it, and DefSent.
 
         Args:
-            pooling: "mean", "cls" or "max".
+            pooling: As in the constructor.
             head: Whether it has the masked language model's head: this model's, or a fresh one
                 whose transform gives what it is given.
 
@@ -604,7 +624,7 @@ class SentenceBert(keras.Model):
     def _pool(self, outputs: Any, tokens: Any) -> Any:
         if self.pooling == "cls":
             return first_token(outputs)
-        return (masked_max if self.pooling == "max" else masked_mean)(outputs, tokens)
+        return _POOLED[self.pooling](outputs, tokens)
 
 
 def _table(rows: int, config: BertConfig, name: str, dtype: Any) -> keras.layers.Embedding:

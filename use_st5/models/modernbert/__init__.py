@@ -1,0 +1,1 @@
+"""ModernBERT, and sentence encoders made of it."""

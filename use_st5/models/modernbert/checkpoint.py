@@ -1,0 +1,261 @@
+"""ModernBERT out of folders of transformers and sentence-transformers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from use_st5._records import Positive
+from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.weights import (
+    RenamedSource,
+    Target,
+    WeightSource,
+    assign_weights,
+    check_shapes,
+)
+from use_st5.layers.random_normal import without_initial_values
+from use_st5.models.bert.checkpoint import pooling_of, projection_of
+from use_st5.models.modernbert.model import ModernBertConfig, SentenceModernBert
+
+MODEL_TYPE = "modernbert"
+_WORDS = "embeddings.tok_embeddings.weight"
+# The masked language model's head, and the layers of classifiers.
+_UNREAD = re.compile(r"(head|decoder|classifier)\..*")
+_REMEDY = "Give the folder of a model as transformers saves it."
+
+
+class _Theta(msgspec.Struct):
+    rope_theta: float
+    rope_type: Literal["default"] = "default"
+
+
+class _Rotary(msgspec.Struct):
+    full_attention: _Theta
+    sliding_attention: _Theta
+
+
+class _Settings(msgspec.Struct):
+    """What a ModernBERT says of itself in `config.json`, with the defaults of transformers."""
+
+    vocab_size: Positive
+    hidden_size: Positive
+    num_hidden_layers: Positive
+    num_attention_heads: Positive
+    intermediate_size: Positive
+    max_position_embeddings: Positive = 8192
+    hidden_activation: Literal["gelu"] = "gelu"
+    norm_eps: float = 1e-5
+    norm_bias: Literal[False] = False
+    attention_bias: Literal[False] = False
+    mlp_bias: Literal[False] = False
+    global_attn_every_n_layers: Positive = 3
+    local_attention: Positive = 128
+    # Before version 5 of transformers two numbers, since then a record; and types, by the layer.
+    global_rope_theta: float = 160_000.0
+    local_rope_theta: float | None = 10_000.0
+    rope_parameters: _Rotary | None = None
+    layer_types: list[Literal["full_attention", "sliding_attention"]] | None = None
+    attention_dropout: float = 0.0
+    mlp_dropout: float = 0.0
+
+
+def read_modernbert(
+    checkpoint: Checkpoint,
+    *,
+    padding: int,
+    pooling: str | None = None,
+    dtype: Any = None,
+    on_tensor: Callable[[str], None] = lambda name: None,
+) -> SentenceModernBert:
+    """A ModernBERT with the weights of a checkpoint, read tensor by tensor.
+
+    It has the modules of sentence-transformers. The masked language model's head is left out.
+
+    Args:
+        checkpoint: Of a ModernBERT; stored in float32, bfloat16 or float16.
+        padding: Id of the padding in the checkpoint's vocabulary.
+        pooling: As for `SentenceBert`; None: what a folder of sentence-transformers says, "mean"
+            elsewhere.
+        dtype: Keras dtype policy of the model, such as "bfloat16"; a projection stays float32.
+        on_tensor: Called with the name of each tensor that is in place.
+
+    Raises:
+        ValueError: The weights do not fit the configuration, the settings are of another model, or
+            `pooling` is given where the checkpoint says it.
+    """
+    config, modules = _config(checkpoint), checkpoint.modules
+    names = {
+        re.sub(r"^model\.", "", name): name
+        for name in checkpoint.source.shapes()
+        if not _UNREAD.fullmatch(name)
+    }
+    rows = {_WORDS: (padding + 1, [padding, *range(1, padding), 0])} if padding else {}
+    source = RenamedSource(checkpoint.source, names, first_rows=rows)
+    check_shapes(_stored_shapes(config), source)
+    dense = modules.dense if modules else None
+    model = SentenceModernBert(
+        config,
+        pooling=pooling_of(checkpoint, pooling),
+        dense=None if dense is None else projection_of(dense, config.hidden_dim),
+        normalize=modules is not None and modules.normalize,
+        dtype=dtype,
+    )
+    with without_initial_values():
+        model.build()
+    assign_weights(_targets(model), _Unfused(source, config), on_tensor=on_tensor)
+    if dense is not None:
+        dense.assign(model.projection, on_tensor=on_tensor)
+    return model
+
+
+def _config(checkpoint: Checkpoint) -> ModernBertConfig:
+    """The shape of a ModernBERT by its settings.
+
+    Raises:
+        ValueError: They are of another kind of model, or of more layers than there are tensors.
+    """
+    settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
+    where, tensors = checkpoint.settings_file, len(checkpoint.source.shapes())
+    if settings.num_hidden_layers > tensors:
+        raise ValueError(
+            f"{checkpoint.source.where} does not fit the model: expected tensors of "
+            f"{settings.num_hidden_layers:,} layers, found {tensors:,} tensors in all."
+        )
+    every = settings.global_attn_every_n_layers
+    if settings.layer_types is not None:
+        every = _interval(settings.layer_types)
+        expected = [number % every == 0 for number in range(settings.num_hidden_layers)]
+        if [each == "full_attention" for each in settings.layer_types] != expected:
+            raise ValueError(
+                f"{where}: $.layer_types: expected full_attention in every layer of a fixed "
+                f"interval, from the first on, received {settings.layer_types!s:.200}. {_REMEDY}"
+            )
+    rotary, theta = settings.rope_parameters, settings.global_rope_theta
+    try:
+        return ModernBertConfig(
+            vocabulary_size=settings.vocab_size,
+            num_layers=settings.num_hidden_layers,
+            hidden_dim=settings.hidden_size,
+            intermediate_dim=settings.intermediate_size,
+            num_heads=settings.num_attention_heads,
+            max_positions=settings.max_position_embeddings,
+            layer_norm_epsilon=settings.norm_eps,
+            dropout=settings.mlp_dropout,
+            attention_dropout=settings.attention_dropout,
+            global_every=every,
+            local_window=settings.local_attention,
+            global_theta=rotary.full_attention.rope_theta if rotary else theta,
+            local_theta=rotary.sliding_attention.rope_theta
+            if rotary
+            else settings.local_rope_theta or theta,
+        )
+    except ValueError as error:
+        raise ValueError(f"{where}: {error} {_REMEDY}") from error
+
+
+def _interval(types: list[Any]) -> int:
+    """After how many layers the second one attends to all tokens."""
+    again = [number for number, each in enumerate(types) if each == "full_attention" and number]
+    return again[0] if again else max(1, len(types))
+
+
+# Fused matrix → the roles of its parts, from the first row on.
+_FUSED = {"attn.Wqkv": ("query", "key", "value"), "mlp.Wi": ("inner", "linear")}
+_SINGLE = {"attn.Wo": "output", "mlp.Wo": "outer"}
+
+
+def _stored_shapes(config: ModernBertConfig) -> dict[str, tuple[int, ...]]:
+    """Name → shape of every tensor of a checkpoint."""
+    dim, inner = config.hidden_dim, config.intermediate_dim
+    shapes: dict[str, tuple[int, ...]] = {
+        _WORDS: (config.vocabulary_size, dim),
+        "embeddings.norm.weight": (dim,),
+        "final_norm.weight": (dim,),
+    }
+    kernels = {
+        "attn.Wqkv": (3 * dim, dim),
+        "attn.Wo": (dim, dim),
+        "mlp.Wi": (2 * inner, dim),
+        "mlp.Wo": (dim, inner),
+    }
+    for number in range(config.num_layers):
+        layer = f"layers.{number}"
+        shapes |= {f"{layer}.{name}.weight": shape for name, shape in kernels.items()}
+        norms = ("attn_norm", "mlp_norm") if number else ("mlp_norm",)
+        shapes |= {f"{layer}.{norm}.weight": (dim,) for norm in norms}
+    return shapes
+
+
+class _Unfused(WeightSource):
+    """The tensors of a checkpoint, matrices that hold several as one tensor for each.
+
+    Args:
+        source: The checkpoint, whose shapes were checked.
+        config: Of its model.
+    """
+
+    def __init__(self, source: WeightSource, config: ModernBertConfig) -> None:
+        self.where = source.where
+        self._source = source
+        self._parts = {
+            f"layers.{number}.{fused}.{role}": (
+                f"layers.{number}.{fused}.weight",
+                place,
+                len(roles),
+            )
+            for number in range(config.num_layers)
+            for fused, roles in _FUSED.items()
+            for place, role in enumerate(roles)
+        }
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name → shape of every tensor, without reading one."""
+        stored = self._source.shapes()
+        parts = {
+            name: (stored[fused][0] // number, *stored[fused][1:])
+            for name, (fused, _, number) in self._parts.items()
+        }
+        fused = {name for name, *_ in self._parts.values()}
+        return {name: shape for name, shape in stored.items() if name not in fused} | parts
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor in the dtype it is stored in."""
+        if name not in self._parts:
+            return self._source.read(name)
+        fused, place, number = self._parts[name]
+        return np.split(self._source.read(fused), number)[place]
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        """One tensor in pieces along its first axis."""
+        if name in self._parts:
+            yield self.read(name)
+        else:
+            yield from self._source.pieces(name)
+
+    def check_stored(self, names: Any) -> None:
+        """The fused tensors were held against their bytes before."""
+
+
+def _targets(model: SentenceModernBert) -> Mapping[str, Target]:
+    """Name in a checkpoint, unfused → where it goes."""
+    targets = {
+        _WORDS: Target(model.embedding.embeddings),
+        "embeddings.norm.weight": Target(model.embedding_norm.gamma),
+        "final_norm.weight": Target(model.final_norm.gamma),
+    }
+    for number, block in enumerate(model.blocks):
+        layer, linear = f"layers.{number}", block.linear_layers
+        for fused, roles in _FUSED.items():
+            for role in roles:
+                targets[f"{layer}.{fused}.{role}"] = Target(linear[role].kernel, transposed=True)
+        for name, role in _SINGLE.items():
+            targets[f"{layer}.{name}.weight"] = Target(linear[role].kernel, transposed=True)
+        for name, norm in (("attn_norm", block.attention_norm), ("mlp_norm", block.output_norm)):
+            if norm is not None:
+                targets[f"{layer}.{name}.weight"] = Target(norm.gamma)
+    return targets

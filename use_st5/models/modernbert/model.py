@@ -1,0 +1,231 @@
+"""ModernBERT as a sentence encoder."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import keras
+from keras import ops
+
+from use_st5.layers.attention import EXCLUDED, MultiHeadAttention
+from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.packing import Packing
+from use_st5.layers.random_normal import RandomNormal
+from use_st5.layers.rotary_positions import rotary_angles
+from use_st5.models.bert.model import (
+    PADDING_ID,
+    STDDEV,
+    BertConfig,
+    SentenceBert,
+    activation_of,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ModernBertConfig(BertConfig):
+    """Shape of a ModernBERT (Warner et al. 2024, arXiv 2412.13663).
+
+    The sizes that are given here are those of answerdotai/ModernBERT-base (`config.json`).
+
+    Attributes:
+        global_every: One block of so many attends to all tokens, the first one among them.
+        local_window: The others attend to half of so many tokens on either side.
+        global_theta: Base of the rotary positions in blocks that attend to all tokens.
+        local_theta: The same in the others.
+    """
+
+    vocabulary_size: int = 50_368
+    num_layers: int = 22
+    hidden_dim: int = 768
+    intermediate_dim: int = 1152
+    num_heads: int = 12
+    max_positions: int = 8192
+    num_token_types: int = 0
+    layer_norm_epsilon: float = 1e-5
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    global_every: int = 3
+    local_window: int = 128
+    global_theta: float = 160_000.0
+    local_theta: float = 10_000.0
+
+
+# config.json of answerdotai/ModernBERT-{base,large}.
+MODERNBERT_PRESETS = {
+    "modernbert_base": ModernBertConfig(),
+    "modernbert_large": ModernBertConfig(
+        num_layers=28, hidden_dim=1024, intermediate_dim=2624, num_heads=16
+    ),
+}
+
+
+class ModernBertBlock(keras.layers.Layer):
+    """Self-attention and a gated feed-forward layer, each behind a layer norm and added; no biases.
+
+    The feed-forward layer is GeGLU (Shazeer 2020): `outer(gelu(inner(x)) · linear(x))`.
+
+    Args:
+        config: The shape of the model.
+        first: Whether it is the first block, whose input is normalised already.
+
+    Call arguments:
+        x: float32 `[batch, length, hidden_dim]`.
+        bias: float32, added to the scores; broadcasts to `[batch, heads, length, length]`.
+        angles: Rotary angles of the positions.
+        packing: Where `x` is `[tokens, hidden_dim]`, packed so.
+        training: Whether dropout acts.
+
+    Returns:
+        float32, of the shape of `x`.
+    """
+
+    def __init__(self, config: ModernBertConfig, *, first: bool, **kwargs: Any) -> None:
+        super().__init__(autocast=False, **kwargs)
+        self.config = config
+        self.attention_norm = None if first else _norm(config, "attention_norm")
+        self.attention = MultiHeadAttention(
+            config.num_heads,
+            config.hidden_dim // config.num_heads,
+            scaled=True,
+            stddev=STDDEV,
+            dropout=config.attention_dropout,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.output_norm = _norm(config, "output_norm")
+        self.inner = self._dense(config.intermediate_dim, "inner", activation=activation_of(config))
+        self.linear = self._dense(config.intermediate_dim, "linear")
+        self.outer = self._dense(config.hidden_dim, "outer")
+        self.dropout_layer = keras.layers.Dropout(config.dropout, dtype="float32")
+
+    def build(self, _input_shape: Any = None) -> None:
+        shape = (None, None, self.config.hidden_dim)
+        for layer in (self.attention_norm, self.attention, self.output_norm):
+            if layer is not None:
+                layer.build(shape)
+        for layer in (self.inner, self.linear):
+            layer.build(shape)
+        self.outer.build((None, None, self.config.intermediate_dim))
+        self.built = True
+
+    def call(
+        self,
+        x: Any,
+        bias: Any = None,
+        angles: tuple[Any, Any] | None = None,
+        packing: Packing | None = None,
+        training: bool = False,
+    ) -> Any:
+        normed = x if self.attention_norm is None else self.attention_norm(x)
+        attended = self.attention(
+            normed, bias=bias, packing=packing, angles=angles, training=training
+        )
+        x = x + self._dropped(attended, training)
+        normed = self.output_norm(x)
+        return x + self._dropped(self.outer(self.inner(normed) * self.linear(normed)), training)
+
+    @property
+    def linear_layers(self) -> dict[str, LoRADense]:
+        """Role → layer, for adapters."""
+        own = {"inner": self.inner, "linear": self.linear, "outer": self.outer}
+        return {**self.attention.linear_layers, **own}
+
+    def _dropped(self, x: Any, training: bool) -> Any:
+        return self.dropout_layer(ops.cast(x, "float32"), training=training)
+
+    def _dense(self, units: int, name: str, **kwargs: Any) -> LoRADense:
+        return LoRADense(
+            units,
+            use_bias=False,
+            kernel_initializer=RandomNormal(stddev=STDDEV),
+            dtype=self.dtype_policy,
+            name=name,
+            **kwargs,
+        )
+
+
+def _norm(config: ModernBertConfig, name: str) -> keras.layers.LayerNormalization:
+    """A layer norm with a scale and no shift, computed in float32."""
+    return keras.layers.LayerNormalization(
+        epsilon=config.layer_norm_epsilon, center=False, dtype="float32", name=name
+    )
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class SentenceModernBert(SentenceBert):
+    """A ModernBERT whose outputs are pooled to one vector, such as modernbert-embed-base.
+
+    Args:
+        config: The shape of the ModernBERT.
+        **kwargs: As for `SentenceBert`, but for the masked language model's head.
+
+    Call arguments:
+        ids: int32 `[batch, length]`, 0 = padding, `[CLS]` and `[SEP]` included. What is longer than
+            `max_positions` is cut.
+        training: Whether dropout acts.
+
+    Returns:
+        float32 `[batch, dimension]`.
+
+    Raises:
+        ValueError: The pooling is unknown, or the head is asked for.
+    """
+
+    config_type = ModernBertConfig
+    presets = MODERNBERT_PRESETS
+    own_layers: ClassVar = ("final_norm",)
+    config: ModernBertConfig
+
+    def __init__(self, config: ModernBertConfig, *, head: bool = False, **kwargs: Any) -> None:
+        if head:
+            raise ValueError("Expected no masked language model's head: ModernBERT has none here.")
+        super().__init__(config, **kwargs)
+
+    def _make_network(self) -> list[Any]:
+        config = self.config
+        self.embedding_norm = _norm(config, "embedding_norm")
+        self.final_norm = _norm(config, "final_norm")
+        return [
+            ModernBertBlock(
+                config, first=number == 0, dtype=self.dtype_policy, name=f"block_{number}"
+            )
+            for number in range(config.num_layers)
+        ]
+
+    def build(self, _input_shape: Any = None) -> None:
+        self.final_norm.build((None, None, self.config.hidden_dim))
+        super().build()
+
+    def _outputs(
+        self, embedded: Any, ids: Any, training: bool, packed: bool = False
+    ) -> tuple[Any, Any]:
+        config = self.config
+        ids = ids[:, : config.max_positions]
+        embedded = embedded[:, : config.max_positions]
+        tokens = ops.not_equal(ids, PADDING_ID)
+        length = ops.shape(ids)[1]
+        packing = Packing.of(tokens, config.num_heads) if packed else None
+        x = ops.cast(embedded, "float32")
+        x = self.embedding_norm(x if packing is None else packing.pack(x))
+        x = self.dropout_layer(x, training=training)
+        everywhere = self._score_bias(tokens)
+        width = config.hidden_dim // config.num_heads
+        kinds = {
+            True: (everywhere, rotary_angles(length, width, config.global_theta)),
+            False: (
+                everywhere + self._window_bias(length),
+                rotary_angles(length, width, config.local_theta),
+            ),
+        }
+        for number, block in enumerate(self.blocks):
+            bias, angles = kinds[number % config.global_every == 0]
+            x = block(x, bias=bias, angles=angles, packing=packing, training=training)
+        x = self.final_norm(x)
+        return x if packing is None else packing.unpack(x), tokens
+
+    def _window_bias(self, length: Any) -> Any:
+        """What hides the tokens outside of the window, float32 `[length, length]`."""
+        places = ops.arange(length, dtype="int32")
+        distance = ops.abs(places[None, :] - places[:, None])
+        return ops.where(distance <= self.config.local_window // 2, 0.0, EXCLUDED)

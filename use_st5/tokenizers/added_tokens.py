@@ -1,0 +1,125 @@
+"""Tokens that were added to a vocabulary, found in texts before these are cut into words."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from use_st5.tokenizers.long_texts import as_utf8
+
+_CUT = b"\xff"  # in no text that is UTF-8
+
+
+@dataclasses.dataclass(frozen=True)
+class AddedToken:
+    """A token of a `tokenizer.json` that its model does not know.
+
+    Attributes:
+        content: As it stands in a text.
+        id: Its id.
+        normalized: Whether it is looked for in normalised texts, and normalised itself.
+    """
+
+    content: str
+    id: int
+    normalized: bool = True
+
+
+class AddedTokens(tf.Module):
+    """Finds added tokens in texts, the longest first, and normalises what is between them.
+
+    As Hugging Face's tokenizers it looks for some in the texts as they are, then for the others in
+    normalised texts.
+
+    Args:
+        tokens: Which; they may be none.
+        normal: Normalises texts, string `[batch]` → string `[batch]`, UTF-8.
+
+    Raises:
+        ValueError: A token is empty, or there twice.
+    """
+
+    def __init__(
+        self, tokens: Sequence[AddedToken], normal: Callable[[tf.Tensor], tf.Tensor]
+    ) -> None:
+        super().__init__()  # a SavedModel tracks the tables
+        self._normal = normal
+        raw = [each for each in tokens if not each.normalized]
+        rest = [each for each in tokens if each.normalized]
+        self._raw = _Finder([each.content.encode() for each in raw], raw) if raw else None
+        self._rest = None
+        if rest:
+            contents = normal(tf.constant([each.content for each in rest])).numpy().tolist()
+            self._rest = _Finder(contents, rest)
+
+    def pieces(
+        self, text: tf.Tensor, ordinary: Callable[[tf.Tensor], tf.RaggedTensor]
+    ) -> tf.RaggedTensor:
+        """The ids of texts.
+
+        Args:
+            text: string `[batch]`.
+            ordinary: The ids of normalised texts without added tokens, string `[parts]` → int32
+                `[parts, (pieces)]`.
+
+        Returns:
+            int32 `[batch, (pieces)]`.
+        """
+
+        def normalised(text: tf.Tensor) -> tf.RaggedTensor:
+            text = self._normal(text)
+            return self._rest.pieces(text, ordinary) if self._rest else ordinary(text)
+
+        return self._raw.pieces(as_utf8(text), normalised) if self._raw else normalised(text)
+
+
+class _Finder(tf.Module):
+    """Finds tokens in texts wherever they stand.
+
+    Args:
+        contents: How the tokens stand in the texts, UTF-8.
+        tokens: The tokens.
+    """
+
+    def __init__(self, contents: Sequence[bytes], tokens: Sequence[AddedToken]) -> None:
+        super().__init__()
+        if b"" in contents or len({*contents}) < len(contents):
+            raise ValueError(f"Expected added tokens, each once and none empty: {contents!r:.200}.")
+        ids = [each.id for each in tokens]
+        ordered = sorted(contents, key=len, reverse=True)
+        self._pattern = b"(" + b"|".join(map(_escaped, ordered)) + b")"
+        initializer = tf.lookup.KeyValueTensorInitializer(
+            tf.constant([*contents], tf.string), tf.constant([*ids], tf.int32)
+        )
+        self._table = tf.lookup.StaticHashTable(initializer, -1)
+
+    def pieces(
+        self, text: tf.Tensor, ordinary: Callable[[tf.Tensor], tf.RaggedTensor]
+    ) -> tf.RaggedTensor:
+        """As that of `AddedTokens`, of UTF-8."""
+        marked = tf.strings.regex_replace(text, self._pattern, _CUT + rb"\1" + _CUT)
+        positions, parts, shape = tf.raw_ops.StringSplitV2(input=marked, sep=_CUT)
+        added = positions[:, 1] % 2 == 1
+        between = ordinary(tf.where(added, "", parts))
+        known = tf.RaggedTensor.from_row_lengths(
+            self._table.lookup(tf.boolean_mask(parts, added)), tf.cast(added, tf.int64)
+        )
+        both = tf.concat([between.with_row_splits_dtype(tf.int64), known], axis=1)
+        numbers = tf.math.bincount(
+            tf.cast(positions[:, 0], tf.int32), minlength=tf.cast(shape[0], tf.int32)
+        )
+        firsts = tf.concat([[0], tf.cumsum(numbers)], axis=0)
+        return tf.RaggedTensor.from_row_splits(both.values, tf.gather(both.row_splits, firsts))
+
+
+def _escaped(content: bytes) -> bytes:
+    """As RE2 reads it: a backslash before each ASCII character that is no letter or digit."""
+    return re.sub(rb"([\x01-\x7f])", _with_backslash, content)
+
+
+def _with_backslash(found: re.Match[bytes]) -> bytes:
+    character = found[1]
+    return character if character.isalnum() or character == b"_" else b"\\" + character
