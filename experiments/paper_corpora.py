@@ -1,4 +1,4 @@
-"""The corpora of SBERT's and DefSent's papers, in the formats in which they are published.
+"""The corpora of SBERT's and DefSent's papers, in their published formats.
 
 SNLI (Bowman et al. 2015) and MultiNLI (Williams et al. 2018) come as jsonl and as tab-separated
 txt, of which jsonl is read where both are there. The definitions of the Oxford dictionary

@@ -1,4 +1,4 @@
-"""The tables of results that the papers print, each row with its source.
+"""The tables of results in the papers, each row with its source.
 
 Each paper's folder has them in `published.json`. A paper's `notes` name the tables that are left
 out; a table's `notes` give the protocol, and where the paper disagrees with itself. By benchmark:

@@ -1,4 +1,4 @@
-"""One run of an experiment: its folders, its parts, and what it leaves for the next one.
+"""One run of an experiment: its folders, its parts and its files.
 
 An experiment's `run` is made of three parts, which a machine does one after the other, or several
 machines one each: texts become arrays, arrays train a model, the model is exported and scored.

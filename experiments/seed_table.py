@@ -1,4 +1,4 @@
-"""What was measured with several seeds: the scores of runs, their means and their table."""
+"""Scores of runs with several seeds: their means and their table."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The training of the bundled models, and of one that was tried and does not ship."""
+"""The training of the bundled models, and of one that is not bundled."""

@@ -1,4 +1,4 @@
-"""Groups of sentences that have to do with each other, for a student to tell apart."""
+"""Groups of related sentences, which a student learns to distinguish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentence-T5 for English, taught by a teacher: `st5_small_en`.
+"""Sentence-T5 for English, trained on a teacher's vectors: `st5_small_en`.
 
 A T5 encoder of four layers over T5's own pieces, mean pooling and the projection to 768 dimensions
 (Ni et al. 2021, section 3.1), without T5's pre-training: hours of two cores do not carry it

@@ -1,4 +1,4 @@
-"""How a student begins: near an average of what the teacher says of each word alone."""
+"""The start of a student: near an average of the teacher's vectors of single words."""
 
 from __future__ import annotations
 

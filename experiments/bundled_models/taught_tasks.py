@@ -1,4 +1,4 @@
-"""The data of tasks that a teacher sets: its sentences by length, and groups of related ones."""
+"""The data of tasks with a teacher: its sentences by length, and groups of related ones."""
 
 from __future__ import annotations
 

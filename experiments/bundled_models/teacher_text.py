@@ -1,4 +1,4 @@
-"""The sentences that a teacher is asked about, and what it says of them."""
+"""The sentences for a teacher, and its vectors of them."""
 
 from __future__ import annotations
 

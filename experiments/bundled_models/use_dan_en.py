@@ -1,4 +1,4 @@
-"""USE-DAN for English on three tasks and a teacher: the model that ships as `use_dan_en`.
+"""USE-DAN for English on three tasks and a teacher: the bundled model `use_dan_en`.
 
 The three tasks are the USE paper's (section "Encoders"): Skip-Thought-like on novels,
 input-response on dialogues, classification on inference pairs. The fourth learns from

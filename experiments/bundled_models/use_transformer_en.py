@@ -1,4 +1,4 @@
-"""USE Transformer for English on three tasks and a teacher: ships as `use_transformer_en`.
+"""USE Transformer for English on three tasks and a teacher: the bundled `use_transformer_en`.
 
 The tasks, the teacher and the trainer are those of `use_dan_en`; the model is the USE paper's
 Transformer (section "Transformer"), small enough for 40 MB. Five things are its own:

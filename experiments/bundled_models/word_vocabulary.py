@@ -1,4 +1,4 @@
-"""A vocabulary of words that is counted in a training's own text, and of pieces that BERT's has."""
+"""A vocabulary of the words of a training text, and of the pieces of BERT."""
 
 from __future__ import annotations
 

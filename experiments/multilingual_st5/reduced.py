@@ -1,4 +1,4 @@
-"""m-ST5's pipeline from text to table at a size that any machine runs; its scores mean nothing.
+"""m-ST5 from text to table at a size for any machine; its scores mean nothing.
 
     python -m experiments.multilingual_st5.reduced --data DATA --out runs/multilingual_st5_reduced
 

@@ -1,4 +1,4 @@
-"""m-ST5: mT5's encoder, LoRA, and inference triplets whose sentences are of different languages.
+"""m-ST5: mT5's encoder, LoRA, and inference triplets with sentences in different languages.
 
     python -m experiments.multilingual_st5.train --data DATA --out runs/multilingual_st5
     python -m experiments.multilingual_st5.train --variant large_en_nli --data DATA --out OUT

@@ -1,4 +1,4 @@
-"""XNLI: one inference corpus in 15 languages, row for row, in the forms it is published in."""
+"""XNLI: one inference corpus in 15 languages, row for row, in its published formats."""
 
 from __future__ import annotations
 

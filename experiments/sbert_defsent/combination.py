@@ -1,4 +1,4 @@
-"""One encoder of two that were trained apart: Average and Concat of SBERT and DefSent."""
+"""Average and Concat: one encoder of an SBERT and a DefSent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SBERT, DefSent and their five combinations side by side: STS, transfer and probing.
+"""Compares SBERT, DefSent and their five combinations on STS, transfer and probing.
 
     python -m experiments.sbert_defsent.comparison --data DATA --out runs/comparison
     python -m experiments.sbert_defsent.comparison --pretrained FOLDER --model bert_base --data DATA

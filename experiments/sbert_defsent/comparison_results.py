@@ -1,4 +1,4 @@
-"""The tables and plots of `sbert_defsent_comparison`, out of the records of its runs."""
+"""The tables and plots of the comparison, from the records of its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions of words that are one token each, in three parts that share no word."""
+"""Definitions of words of one token, in three parts without a common word."""
 
 from __future__ import annotations
 

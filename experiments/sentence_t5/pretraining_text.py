@@ -1,4 +1,4 @@
-"""The text that `pretrain_t5` reads, as ids, cut into pieces of one length."""
+"""The text of the pre-training as ids, cut into pieces of one length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T5's own task: spans of a text are taken out, and are to be written back."""
+"""T5's pre-training task: predict the spans that were removed from a text."""
 
 from __future__ import annotations
 

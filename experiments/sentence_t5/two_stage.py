@@ -1,4 +1,4 @@
-"""Sentence-T5 in its two stages, answered questions and then inference triplets.
+"""Sentence-T5 in its two stages: questions with answers, then inference triplets.
 
     python -m experiments.sentence_t5.pretrain --data DATA --out runs/pretrain_t5
     python -m experiments.sentence_t5.two_stage --data DATA --out runs/sentence_t5

@@ -1,4 +1,4 @@
-"""Trans-Encoder's variants side by side, with several seeds: what each gains over its start.
+"""Compares Trans-Encoder's variants over several seeds, with their gain over the start.
 
     python -m experiments.trans_encoder.comparison --data DATA --out runs/trans_encoder
     python -m experiments.trans_encoder.comparison --variants bi_bce,cross_mse,exchanged --data DATA

@@ -1,4 +1,4 @@
-"""Pairs of sentences out of running text, for models that score pairs without a label."""
+"""Pairs of sentences from running text, for models that score pairs without labels."""
 
 from __future__ import annotations
 

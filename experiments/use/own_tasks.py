@@ -1,4 +1,4 @@
-"""USE-DAN by the paper's three tasks alone, without a teacher: each task, all three, and the start.
+"""USE-DAN on the paper's three tasks without a teacher: each task, all three, and the start.
 
     python -m experiments.use.own_tasks --data DATA --out runs/own_tasks
     python -m experiments.use.own_tasks --variant table --data DATA --out runs/own_tasks_table

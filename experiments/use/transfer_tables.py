@@ -1,4 +1,4 @@
-"""Tables 2 and 3 of the USE paper: transfer from sentences, from words, and from both.
+"""Tables 2 and 3 of the USE paper: transfer by sentences, by words, and by both.
 
     python -m experiments.use.transfer_tables --data DATA --out runs/transfer_tables
     python -m experiments.use.transfer_tables --data DATA --tasks trec \

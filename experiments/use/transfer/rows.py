@@ -1,4 +1,4 @@
-"""What a row of the transfer tables is made of, and what its training needs."""
+"""The rows of the transfer tables: their parts, and the data that they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks of the USE paper's tables 2 and 3, and what is trained, tuned and tested on."""
+"""The tasks of the USE paper's tables 2 and 3, and their splits."""
 
 from __future__ import annotations
 
