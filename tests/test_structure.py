@@ -46,6 +46,7 @@ HELD_ELSEWHERE = {
     "use_st5/export/encoder_graph.py": "tests/export/test_saved_model.py",
     "use_st5/layers/replicated_strings.py": "tests/layers/test_saved_model_layer.py",
     "use_st5/losses/vector_loss.py": "tests/training/test_piecewise_encoder.py",
+    "use_st5/models/saved_model/model.py": "tests/models/saved_model/test_family.py",
     "use_st5/models/t5/family.py": "tests/test_trainable_encoder.py",
     "use_st5/models/use_dan/family.py": "tests/test_trainable_encoder.py",
     "use_st5/models/use_transformer/family.py": "tests/test_trainable_encoder.py",

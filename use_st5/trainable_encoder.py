@@ -136,7 +136,9 @@ class TrainableEncoder:
 
         Args:
             source: The name of a bundled model; the folder of a SavedModel that use_st5 exported
-                (int8 weights become float32, and the vectors stay the same); or a checkpoint: a
+                (int8 weights become float32, and the vectors stay the same); the folder of another
+                text embedding, such as USE of TensorFlow Hub, which is trained through its own
+                variables; or a checkpoint: a
                 folder of sentence-transformers, Hugging Face or T5X, or a TensorFlow checkpoint;
                 or the name of one of these on a hub, such as "hf://ORG/NAME".
             pooling: The pooling, such as "mean", if the checkpoint does not specify it.
@@ -215,11 +217,7 @@ class TrainableEncoder:
 
         manifest = ModelManifest.read(folder)
         if manifest is None or manifest.family is None or manifest.tokenizer is None:
-            raise ValueError(
-                f"Expected a SavedModel in {folder} that use_st5 0.2 or later exported, found "
-                "another one. It can encode (use_st5.load) and be fine-tuned (SavedModelLayer), "
-                "but it cannot become a Keras model."
-            )
+            return cls._of_foreign(folder, manifest)
         manifest.check_sizes(folder)
         family = family_named(manifest.family)
         tokenizer = family.tokenizer_class(manifest.tokenizer).from_assets(folder / "assets")
@@ -244,6 +242,20 @@ class TrainableEncoder:
         if comparable and not tf.distribute.has_strategy():  # whose scope lets no model be called
             _check_vectors(encoder, loaded, folder)
         return encoder
+
+    @classmethod
+    def _of_foreign(cls, folder: Path, manifest: ModelManifest | None) -> Self:
+        """A SavedModel whose layers are not known, trained through its own variables."""
+        from use_st5.models.saved_model.family import read_saved_model
+
+        model, tokenizer = read_saved_model(folder)
+        return cls(
+            model,
+            tokenizer,
+            name=manifest.name if manifest else folder.name,
+            card=read_card(folder),
+            metadata=manifest.metadata if manifest else {},
+        )
 
     @property
     def dimension(self) -> int:
@@ -323,6 +335,7 @@ class TrainableEncoder:
         build, facts = padded_graph, {}
         if family is not None:
             build = functools.partial(family.graph, precision=precision)
+        if family is not None and family.rebuilt:
             facts = {"family": family.name, "config": family.config(self.model)}
         return write_graph(
             build(self.model, self.tokenizer, max_length=self.max_length),

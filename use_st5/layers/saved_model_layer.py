@@ -193,6 +193,10 @@ class SavedModelLayer(keras.layers.Layer):
         self.model = encoder.model
         self.dimension = encoder.dimension
 
+    def vectors(self, text: tf.Tensor, training: bool) -> tf.Tensor:
+        """Strings `[batch]` → float32 `[batch, dimension]`, in a graph of yours."""
+        return self._embed(text, training)
+
     def _embed(self, text: tf.Tensor, training: bool) -> tf.Tensor:
         """Strings `[batch]` to vectors `[batch, dimension]`."""
         if self._encoder is not None:

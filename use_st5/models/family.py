@@ -28,6 +28,7 @@ _OWN = {
     "t5": "use_st5.models.t5.family",
     "use_dan": "use_st5.models.use_dan.family",
     "use_transformer": "use_st5.models.use_transformer.family",
+    "saved_model": "use_st5.models.saved_model.family",
 }
 
 
@@ -56,6 +57,9 @@ class Family(abc.ABC):
             where a training says none.
         compile_on_cpu: Whether XLA makes a training step faster on a CPU. It takes minutes to
             compile a deep model for each width of batches.
+        compiles: Whether XLA can compile a training step.
+        rebuilt: Whether an exported model is built anew from its `config`; False: it is loaded as
+            the SavedModel that it is.
         train_only_when_fresh: The only part that is trained of a model with initial weights, where
             the user states none; None: all parts.
     """
@@ -72,6 +76,8 @@ class Family(abc.ABC):
     lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     learning_rates: ClassVar[Mapping[str, float]] = {"": 3e-5}
     compile_on_cpu: ClassVar[bool] = False
+    compiles: ClassVar[bool] = True
+    rebuilt: ClassVar[bool] = True
     train_only_when_fresh: ClassVar[Literal["embedding"] | None] = None
 
     def fresh(

@@ -227,8 +227,10 @@ class Trainer:
         from use_st5.models.family import Family, known_family
         from use_st5.training.strategies import compiles_everything
 
+        family = known_family(self._model) or Family
+        if not family.compiles:
+            return False
         strategy = self._strategy
         if strategy and (strategy.num_replicas_in_sync > 1 or compiles_everything(strategy)):
             return "auto"
-        family = known_family(self._model) or Family
         return family.compile_on_cpu or bool(tf.config.list_physical_devices("GPU"))

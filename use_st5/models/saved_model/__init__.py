@@ -1,0 +1,1 @@
+"""SavedModels of other origins, which are trained through their own variables."""
