@@ -27,11 +27,11 @@ HELP = manual(
     """Upload an exported model to Hugging Face's hub or to Kaggle Models.
 
     Without --yes nothing is uploaded: the command prints the header of the model card and the list
-    of files. Only the files of the model are uploaded; each is held against its sha256 first. The
-    card gets the header that the hub reads: language, license, library_name, tags, metrics.
+    of files. Only the files of the model are uploaded. Each is compared with its sha256 first. The
+    card gets a header for the hub: language, license, library_name, tags, metrics.
 
-    The hub must know who you are: run `hf auth login`, or set HF_TOKEN. After that everybody who
-    may read the model loads it with use_st5.load("hf://ORG/NAME").""",
+    Log in first: run `hf auth login`, or set HF_TOKEN. Then everybody who may read the model can
+    load it with use_st5.load("hf://ORG/NAME").""",
     "use-st5 push models/mine hf://ORG/NAME",
     "use-st5 push models/mine hf://ORG/NAME --license mit --language en --metric spearmanr --yes",
     "use-st5 push models/mine kaggle://OWNER/MODEL/tensorFlow2/VARIATION --yes",
@@ -53,10 +53,10 @@ def push(
         typer.Option("--metric", help="A metric that the card states; repeatable."),
     ] = None,
     message: Annotated[
-        str, typer.Option("--message", help="Of the commit or version.")
+        str, typer.Option("--message", help="Message of the commit or version.")
     ] = "Upload a model of use_st5",
     private: Annotated[
-        bool, typer.Option("--private", help="Of a new repository: only its owner reads it.")
+        bool, typer.Option("--private", help="Make a new repository private.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Upload; else only show.")] = False,
 ) -> None:

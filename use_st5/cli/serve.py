@@ -25,7 +25,7 @@ HELP = manual(
     If too many texts wait, a request gets the status 429.
 
     MODEL is a sentence encoder or a cross-encoder. The name of its folder is its name in requests.
-    Ctrl-C or SIGTERM stops the server after the requests that it has accepted. The server has no
+    After Ctrl-C or SIGTERM the server completes the accepted requests and stops. It has no
     encryption and no passwords: put it behind a proxy before you open it to others.
 
     Needs the extra `serve`.""",

@@ -25,7 +25,7 @@ HELP = manual(
 
     The column names of a file state the task: anchor, positive \[, negative, negative_2 …];
     sentence1, sentence2, score; the same two without a score; premise, hypothesis, label; input,
-    response; text, label; word, definition; text alone. The command shows the task before the
+    response; text, label; word, definition; only text. The command shows the task before the
     first step.
     Tables are .tsv, .csv, .jsonl and .parquet files with named columns. A .txt is running text, or
     has a sentence a line. Any other name is a TensorFlow data set, NAME\[SPLIT]. Repeat --train to
@@ -106,7 +106,8 @@ WarmupRatio = Annotated[
     typer.Option(help="Share of the steps in which Adam's learning rate rises. Default: 0.1."),
 ]
 Schedule = Annotated[
-    str | None, typer.Option(help="Adam's learning rate afterwards: linear (default) or constant.")
+    str | None,
+    typer.Option(help="Adam's learning rate after the warm-up: linear (default) or constant."),
 ]
 MaxGradNorm = Annotated[
     float | None, typer.Option(help="Norm that Adam's gradients are clipped to; 0: none.")
@@ -153,11 +154,11 @@ MaxLength = Annotated[
 ]
 ScoreRange = Annotated[
     str | None,
-    typer.Option(metavar="LOW,HIGH", help="What scores become 0 and 1. Default: a usual range."),
+    typer.Option(metavar="LOW,HIGH", help="Lowest and highest score. Default: a usual range."),
 ]
 Keep = Annotated[
     float | None,
-    typer.Option(metavar="WEIGHT", help="Mix in the start's own similarities. Default: 0."),
+    typer.Option(metavar="WEIGHT", help="Weight of the start's similarities. Default: 0."),
 ]
 Teacher = Annotated[
     str | None,
@@ -190,7 +191,7 @@ Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers. Defa
 BatchFiles = Annotated[
     str | None,
     typer.Option(
-        metavar="FOLDER", help="Where a TPU's other machines, or other workers, find the batches."
+        metavar="FOLDER", help="The folder of the batches for a TPU's machines or other workers."
     ),
 ]
 Overwrite = Annotated[

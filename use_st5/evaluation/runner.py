@@ -218,7 +218,7 @@ class ResultStore:
         if not path.is_file():
             return None
         remove_stale_lock(path)
-        remedy = "Remove it: it is made anew."
+        remedy = "Remove it: it is computed again."
         result = read_record(path, dict[str, Any], remedy=remedy)
         check_task(task.name, result, where=str(path), remedy=remedy)
         return result

@@ -251,7 +251,7 @@ def check_begun_with(path: Path, facts: Mapping[str, Any]) -> None:
     saved, current = (dict(_flat(each, "")) for each in (found, facts))
     if differences := _differences(saved, current, "it was begun with"):
         raise ValueError(
-            f"Expected the settings of {path}, to go on with the run. Use them, or give another "
+            f"Expected the settings of {path}, to continue the run. Use them, or give another "
             "folder. The differences:\n  " + "\n  ".join(differences)
         )
 

@@ -189,8 +189,8 @@ def _no_tpu(name: str | None, error: Exception) -> str:
     said = "" if lacking else f" TensorFlow says: {str(error).strip().splitlines()[0]}"
     return (
         f"{found} On a TPU virtual machine, install tensorflow-tpu in place of tensorflow "
-        "(docs/on_a_tpu.md has the lines); for a TPU elsewhere, give its name or address (--tpu "
-        f"NAME, in Python 'tpu:NAME'); else train without the strategy 'tpu'.{said}"
+        "(docs/on_a_tpu.md has the lines). For a TPU of another machine, give its name or address "
+        f"(--tpu NAME, in Python 'tpu:NAME'). Or train without the strategy 'tpu'.{said}"
     )
 
 

@@ -191,7 +191,7 @@ def test_modules_of_sentence_transformers(tmp_path: Path) -> None:
     path.write_text('{"max_seq_length": 99, "do_lower_case": true}', encoding="utf-8")
     assert TrainableEncoder.load(tmp_path).max_length == 16
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
-    with pytest.raises(ValueError, match="capitals as small letters, as do_lower_case asks"):
+    with pytest.raises(ValueError, match="lowercases texts, because do_lower_case"):
         TrainableEncoder.load(tmp_path)
     settings("Softmax", "cls")
     with pytest.raises(ValueError, match=r"2_Dense.config\.json: expected one of .*'Softmax'"):

@@ -184,8 +184,8 @@ def read_framed_tokenizer(
     modules = checkpoint.modules
     if modules and modules.lower_case and not getattr(tokenizer.vocabulary, "lower_case", False):
         raise ValueError(
-            f"{checkpoint.where}: expected a tokenizer that reads capitals as small letters, as "
-            "do_lower_case asks of sentence-transformers, found one that does not."
+            f"{checkpoint.where}: expected a tokenizer that lowercases texts, because "
+            "do_lower_case of sentence-transformers is set, found one that does not."
         )
     return tokenizer
 
