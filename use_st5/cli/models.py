@@ -50,7 +50,7 @@ class BackendOption(StrEnum):
 
 BackendChoice = Annotated[
     BackendOption,
-    typer.Option("--backend", help="What runs the model; onnx starts without TensorFlow."),
+    typer.Option("--backend", help="The engine; onnx runs without TensorFlow."),
 ]
 
 
