@@ -17,7 +17,6 @@ from use_st5._remote_files import as_written, exists, names_in, remote_path
 from use_st5.cli.files import sole_file, sole_model
 from use_st5.cli.models import BackendOption, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
-from use_st5.engines.onnx_model import add_onnx_model
 from use_st5.export.archive import write_archive
 
 HELP = manual(
@@ -110,6 +109,8 @@ def _write(
         with atomic_path(to, older=older_files(to)) as temporary:
             copy_model(source, temporary, manifest)
             if onnx:
+                from use_st5.engines.onnx_model import add_onnx_model
+
                 with waiting("writing the ONNX graph"):
                     add_onnx_model(temporary, ModelManifest.read(temporary))
             return found, _size(temporary)
