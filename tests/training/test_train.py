@@ -314,7 +314,7 @@ def test_a_fresh_use_transformer_reads_no_bigrams(tmp_path: Path) -> None:
     from use_st5.training.train import train
 
     path = write(tmp_path / "pairs.csv", paired())
-    with pytest.raises(ValueError, match="bigrams: expected none"):
+    with pytest.raises(ValueError, match="bigrams: expected no value"):
         train("fresh:use_transformer_en", path, tmp_path / "m", **FEW, bigrams=30)
 
 
