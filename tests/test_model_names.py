@@ -13,8 +13,9 @@ import use_st5
 from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
 from tests.tiny_bert import write_tiny_bert
 from use_st5._cache import MODELS, entries
-from use_st5._model_names import fetch, forget, local_source, model_name, recorded
+from use_st5._model_names import fetch, forget, local_source, model_name, recorded, short_name
 from use_st5.layers.saved_model_layer import SavedModelLayer
+from use_st5.models import CrossEncoderModel
 
 WORDS = ["dog", "cat", "person", "music"]
 TEXTS = ["a dog is a kind of animal", "music", ""]
@@ -128,3 +129,30 @@ def test_a_second_process_needs_no_network(
 )
 def test_which_paths_are_names(given: str | Path, expected: str | None) -> None:
     assert model_name(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("hf://org/name@v1", "name"),
+        ("kaggle://google/use/tensorFlow2/large/2", "large"),
+        ("https://a.b/use.tar.gz?x=1", "use"),
+        ("https://a.b/use.zip", "use"),
+        ("models/mine", "mine"),
+    ],
+)
+def test_what_a_model_is_called(given: str, expected: str) -> None:
+    assert short_name(given) == expected
+
+
+def test_the_cross_encoder_of_a_name(hub: FakeHub, tmp_path: Path) -> None:
+    encoder = use_st5.TrainableEncoder.load(tmp_path / "tiny")
+    judge = CrossEncoderModel(encoder.model)
+    use_st5.TrainableEncoder(judge, encoder.tokenizer).export(tmp_path / "judge")
+    hub.add("org/judge", contents(tmp_path / "judge"))
+    found = use_st5.CrossEncoder.load("hf://org/judge")
+    assert found.name == "judge"
+    expected = use_st5.CrossEncoder.load(tmp_path / "judge").predict([("a dog", "music")])
+    np.testing.assert_allclose(found.predict([("a dog", "music")]), expected, atol=1e-6)
+    with pytest.raises(ValueError, match="CrossEncoder.load"):
+        use_st5.load("hf://org/judge")

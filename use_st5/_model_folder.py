@@ -6,6 +6,7 @@ TensorFlow is imported only to convert a checkpoint that was downloaded.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib
 import os
 from pathlib import Path
@@ -59,7 +60,9 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
 
 def _converted(fetched: Fetched) -> Path:
     """The SavedModel of a checkpoint, from the cache or converted now."""
-    key = f"{fetched.short_name}-{fetched.identity[:12]}-{__version__}"
+    # The identity alone may be a small number, of Kaggle.
+    digest = hashlib.sha256(fetched.exact_name.encode()).hexdigest()[:16]
+    key = f"{fetched.short_name}-{digest}-{__version__}"
     folder = cached_content(MODELS, key)
     if folder is None:
         with new_content(MODELS, key, fetched.exact_name) as target:

@@ -59,8 +59,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def short_name(self) -> str:
         """The name without place, owner and revision, such as "all-mpnet-base-v2"."""
-        last = re.sub(r"(@.*|\?.*|\.tar\.gz|\.tgz|\.zip)$", "", self.name).split("/")[-1]
-        return re.sub(r"[^\w.-]", "_", last)
+        return short_name(self.name)
 
 
 def model_name(path: str | os.PathLike[str]) -> str | None:
@@ -72,6 +71,16 @@ def model_name(path: str | os.PathLike[str]) -> str | None:
     """
     found = _NAME.fullmatch(os.fspath(path))
     return f"{found[1]}://{found[2]}" if found else None
+
+
+def short_name(path: str | os.PathLike[str]) -> str:
+    """What a model is called: of a name without place, owner and revision, else the folder."""
+    name = model_name(path)
+    if name is None:
+        return Path(path).resolve().name
+    name = name.partition("?")[0]
+    last = re.sub(r"(@.*|\.tar\.gz|\.tgz|\.zip|/\d+)$", "", name).split("/")[-1]
+    return re.sub(r"[^\w.-]", "_", last)
 
 
 def local_source(path: str | os.PathLike[str]) -> Path:

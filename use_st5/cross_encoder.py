@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from use_st5._bundled import SAVED_MODEL_FILE
-from use_st5._model_names import local_source
+from use_st5._model_names import local_source, short_name
 from use_st5._progress import with_progress
 from use_st5._sentences import (
     check_batch_size,
@@ -86,10 +86,10 @@ class CrossEncoder:
         path = local_source(folder)
         if path.joinpath(SAVED_MODEL_FILE).is_file():
             score, limit = _of_saved_model(path)
-            return cls(score, name=path.resolve().name, limit=limit)
+            return cls(score, name=short_name(folder), limit=limit)
         from use_st5.trainable_encoder import TrainableEncoder
 
-        return cls.of(TrainableEncoder.load(path), name=path.resolve().name)
+        return cls.of(TrainableEncoder.load(path), name=short_name(folder))
 
     @classmethod
     def of(cls, encoder: TrainableEncoder, *, name: str | None = None) -> Self:
