@@ -13,7 +13,9 @@ import tensorflow as tf
 from tests.engines.fuzzed import every_code_point, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
 from use_st5._bundled import bundled_folder
+from use_st5.convert.tokenizer_files import MPNET_TOKENS
 from use_st5.engines.token_ids import token_ids
+from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_level_words import byte_letters
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
@@ -103,3 +105,20 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(json.dumps({}))
     with pytest.raises(ValueError, match="expected a tokenizer of .*, found 'letters'"):
         token_ids("letters", tmp_path)
+
+
+def test_other_special_tokens_are_known_and_added_ones_are_refused() -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    pytest.importorskip("tokenizers", reason="the extra `onnx` is not installed")
+    words = ["<s>", "<pad>", "</s>", "[UNK]", "the", "cat"]
+
+    def assets(**how: Any) -> tuple[WordPieceTokenizer, Path]:
+        made = WordPieceTokenizer(words, special=MPNET_TOKENS, **how)
+        return made, Path(made._assets[0].asset_path.numpy().decode()).parent
+
+    made, folder = assets()
+    expected = made.padded(["the cat ran"]).numpy().tolist()
+    assert token_ids("wordpiece", folder).ids(["the cat ran"]) == expected == [[1, 4, 5, 3, 2]]
+    made, folder = assets(added=[AddedToken("covid", 6)])
+    with pytest.raises(ValueError, match="without added tokens, found 1 .*backend='tensorflow'"):
+        token_ids("wordpiece", folder)

@@ -57,7 +57,8 @@ def test_the_bundled_model() -> None:
 
 
 def test_which_families_have_an_engine() -> None:
-    assert {"use_dan", *FAMILIES} == {*family._OWN} - {"cross_encoder", "mpnet"}
+    without = {"cross_encoder", "modernbert", "mpnet", "saved_model"}
+    assert {"use_dan", *FAMILIES} == {*family._OWN} - without
 
 
 @pytest.mark.parametrize("pooling", ["cls", "max", "mean"])
@@ -78,6 +79,16 @@ def test_berts(toy_bert: Toy, tmp_path: Path, pooling: str, activation: str) -> 
         folder = tmp_path / precision
         TrainableEncoder(model, toy_bert.tokenizer, name="toy").export(folder, precision=precision)
         check(folder, TEXTS)
+
+
+def test_other_poolings_are_refused(toy_bert: Toy, tmp_path: Path) -> None:
+    from use_st5.models.bert.model import SentenceBert
+
+    model = SentenceBert(toy_bert.model.config, pooling="lasttoken")
+    model.build()
+    TrainableEncoder(model, toy_bert.tokenizer, name="toy").export(tmp_path / "model")
+    with pytest.raises(ValueError, match="found 'lasttoken'. Load the model with backend='tens"):
+        SentenceEncoder(tmp_path / "model", backend="onnx")
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])

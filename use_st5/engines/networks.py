@@ -14,6 +14,8 @@ Config = dict[str, Any]
 _LONGEST_WAVE = 10_000.0
 _EPSILON = 1e-6
 _UNIT = 1e-12
+# Of a BERT, and what `GraphWriter.pooled` calls them.
+_POOLINGS = {"mean": "mean", "cls": "first", "max": "max", "mean_sqrt_len": "scaled_sum"}
 
 
 def rounded_kernels(family: str, config: Config) -> list[str]:
@@ -165,7 +167,12 @@ def _bert(config: Config, table: Table, weights: Weights, graph: GraphWriter) ->
         hidden = graph.fused(activation, hidden, bias)
         fed = graph.linear(hidden, weights(f"{name}/outer/kernel", (inner, dim)))
         x = added(fed, x, f"{name}/output_norm", f"{name}/outer/bias")
-    vector = graph.pooled(x, "first" if config["pooling"] == "cls" else config["pooling"])
+    if config["pooling"] not in _POOLINGS:
+        raise ValueError(
+            f"Expected one of the poolings {[*_POOLINGS]} for ONNX Runtime, found "
+            f"{config['pooling']!r}. Load the model with backend='tensorflow'."
+        )
+    vector = graph.pooled(x, _POOLINGS[config["pooling"]])
     if config["dense"]:
         vector, dim = _projected(vector, dim, config["dense"], weights, graph)
     return graph.unit(vector, _UNIT) if config["normalize"] else vector, dim

@@ -183,11 +183,14 @@ def token_ids(kind: str | None, folder: Path) -> TokenIds:
 def _words(folder: Path) -> TokenIds:
     tokenizers = require("tokenizers", "onnx")
     settings = json.loads((folder / "wordpiece.json").read_text("utf-8"))
+    _refuse_added(folder, settings)
+    special = settings.get("special", {})
+    unknown = special.get("unknown", "[UNK]")
     content = (folder / "vocab.txt").read_bytes().decode()
     lines = content.replace("\r\n", "\n").split("\n")
     ids = {word: number for number, word in enumerate(lines[:-1] if not lines[-1] else lines)}
     tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
+        tokenizers.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100)
     )
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
         clean_text=True,
@@ -196,11 +199,30 @@ def _words(folder: Path) -> TokenIds:
         lowercase=settings["lower_case"],
     )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    return FramedIds(tokenizer, start=ids["[CLS]"], end=ids["[SEP]"])
+    start, end = special.get("start", "[CLS]"), special.get("separator", "[SEP]")
+    return FramedIds(tokenizer, start=ids[start], end=ids[end])
+
+
+def _refuse_added(folder: Path, settings: dict[str, Any]) -> None:
+    """Refuses added tokens, which only the graph looks for.
+
+    Raises:
+        ValueError: There are some.
+    """
+    if added := settings.get("added"):
+        raise ValueError(
+            f"{folder.parent}: expected a tokenizer without added tokens, found {len(added)} of "
+            "them. Load the model with backend='tensorflow'."
+        )
 
 
 def _byte_pairs(folder: Path) -> TokenIds:
     tokenizers = require("tokenizers", "onnx")
+    if (folder / "byte_pair.json").is_file():
+        raise ValueError(
+            f"{folder.parent}: expected the byte pairs of a RoBERTa, found those of another model. "
+            "Load the model with backend='tensorflow'."
+        )
     ids = json.loads((folder / "vocab.json").read_text("utf-8"))
     lines = (folder / "merges.txt").read_bytes().decode().replace("\r\n", "\n").split("\n")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
