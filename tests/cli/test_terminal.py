@@ -161,7 +161,7 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
         "        return np.ones((len(texts), 4), np.float32)\n"
         "    def truncated(self, texts):\n"
         "        return []\n"
-        "use_st5.load = lambda name: Fake()\n"
+        "use_st5.load = lambda name, **options: Fake()\n"
         "sys.modules['tensorflow'] = None\n"
         "from use_st5.cli.main import main\n"
         "main()''', 'embed', '-']\n"
@@ -198,7 +198,7 @@ class Fake:
         return vectors @ vectors.T
     def truncated(self, texts):
         return []
-use_st5.load = lambda name: Fake()
+use_st5.load = lambda name, **options: Fake()
 sys.modules["tensorflow"] = None
 case = sys.argv.pop(1)
 if case == "before the command":

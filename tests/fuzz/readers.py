@@ -392,12 +392,15 @@ def _index(kind: str, **options: Any) -> Reader:
 
 
 def _report(folder: Path) -> None:
-    from use_st5.evaluation.report.sections import report_sections
-
     from use_st5.evaluation.record import EvaluationRecord
-    from use_st5.evaluation.report.tables import evaluated_models
+    from use_st5.evaluation.report import markdown_tables
+    from use_st5.evaluation.report.tables import report_sections
 
-    report_sections(evaluated_models([EvaluationRecord.read(folder / "r.json")]))
+    records = [EvaluationRecord.read(folder / "r.json")]
+    markdown_tables(records)
+    for section in report_sections(records):
+        for plot in section.plots:
+            plot.draw()
 
 
 def _make_store(folder: Path) -> None:
