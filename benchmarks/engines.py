@@ -1,0 +1,315 @@
+"""All engines by turns in one run: speed, cold start, peak memory and cosine, as a table.
+
+    pip install "use_st5[peers,text,onnx]" sentence-transformers
+    python -m benchmarks.engines [MODELS] [--out engines.json] [--threads 1] [--rounds 3]
+
+MODELS are `use_dan_en`, `use_transformer_en`, `minilm` (all-MiniLM-L6-v2) or folders of models of
+use_st5; by default the three. Each engine has a process of its own. For each kind of work all are
+driven in turn, round after round, so that a neighbour's load meets them alike; numbers are medians,
+ratios are to the first engine of the table. Engines:
+
+    st-torch, st-onnx     sentence-transformers and its ONNX backend (extra of its own), for minilm
+    static, model2vec     StaticEmbedding, random vectors of 512 dimensions, and model2vec, as far
+                          as they are installed, for use_dan_en
+    tensorflow, onnx, onnx-int8
+                          `use_st5.load(MODEL, backend=…).encode`, strings in, vectors out
+
+A model that is measured is kept in the file of --out: the same command goes on after an
+interruption. Cold start is from the start of the process to its first vector; memory is the peak of
+the process; the cosine is the lowest one to `tensorflow` on 200 sentences. Texts are made of this
+repository's LICENSE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import platform
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LICENSE = Path(__file__).resolve().parents[1] / "LICENSE"
+WORDS = {"short": 12, "long": 100}
+# Kind of text and sentences in a call; long texts in large batches take a Transformer minutes.
+WORKS = [("short", 1), ("short", 32), ("short", 128), ("long", 1), ("long", 32), ("long", 128)]
+ONLY_DAN = ("long", 128)
+OURS = ("tensorflow", "onnx", "onnx-int8")
+PEERS = {"minilm": ("st-torch", "st-onnx"), "use_dan_en": ("static", "model2vec")}
+DEFAULT = ("use_dan_en", "minilm", "use_transformer_en")
+# Seconds that one engine works on one kind of work in one round.
+SECONDS = 0.4
+FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
+Encode = Callable[[list[str]], Any]
+
+
+def main() -> None:
+    """Measures and prints a table in Markdown; serves one engine with --serve."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", default=[*DEFAULT])
+    parser.add_argument("--out", type=Path, default=Path("engines.json"))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve(arguments.serve, arguments.models[0])
+        return
+    record = json.loads(arguments.out.read_text()) if arguments.out.is_file() else {}
+    machine = {"processor": processor(), "threads": arguments.threads}
+    if record.get("machine", machine) != machine:
+        raise SystemExit(f"{arguments.out} is of {record['machine']}: give another --out")
+    record["machine"] = machine
+    for model in arguments.models:
+        if model not in record:
+            record[model] = measured(model, arguments.threads, arguments.rounds)
+            arguments.out.write_text(json.dumps(record, indent=1))
+    print(f"{machine['processor']}; {arguments.threads} thread(s); {time.strftime('%d %B %Y')}\n")
+    for model in arguments.models:
+        print("\n".join(table(model, record[model])), end="\n\n")
+
+
+def measured(model: str, threads: int, rounds: int) -> dict[str, dict[str, Any]]:
+    """The results of all engines that run a model, by the engine's name."""
+    servers = {}
+    for engine in (*PEERS.get(model, ()), *OURS):
+        server = Server(engine, model, threads)
+        if server.ready.get("error"):
+            print(f"{model}, {engine}: left out: {server.ready['error']}", file=sys.stderr)
+        else:
+            servers[engine] = server
+    results: dict[str, dict[str, Any]] = {
+        name: {"cold start": server.ready["seconds"]} for name, server in servers.items()
+    }
+    for kind, batch in works(model):
+        times: dict[str, list[float]] = {name: [] for name in servers}
+        texts = [*itertools.islice(sentences(WORDS[kind]), 4 * batch)]
+        for number in range(rounds):
+            question = {"texts": texts, "batch": batch, "warm": number > 0}
+            for name, server in servers.items():
+                times[name] += server.ask(question)["seconds"]
+        for name, found in times.items():
+            results[name][f"{kind}, {batch}"] = batch / statistics.median(found)
+    compared = {"vectors": [*itertools.islice(sentences(WORDS["short"], seed=1), 200)]}
+    vectors = {name: np.array(servers[name].ask(compared)["vectors"]) for name in servers}
+    for name, server in servers.items():
+        if name in ("static", "model2vec") or "tensorflow" not in vectors:
+            results[name]["cosine"] = None
+        else:
+            rows = [
+                each / np.linalg.norm(each, axis=1, keepdims=True)
+                for each in (vectors[name], vectors["tensorflow"])
+            ]
+            results[name]["cosine"] = float((rows[0] * rows[1]).sum(axis=1).min())
+        results[name]["peak MB"] = server.ask({"peak": True})["peak"]
+        server.end()
+    return results
+
+
+def works(model: str) -> list[tuple[str, int]]:
+    """The kinds of work that a model is measured at."""
+    return [each for each in WORKS if model == "use_dan_en" or each != ONLY_DAN]
+
+
+def table(model: str, results: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """The lines of a table in Markdown: sentences per second and the ratio to the first engine."""
+    columns = [f"{kind}, {batch}" for kind, batch in works(model)]
+    yield f"| {model} | {' | '.join(columns)} | cold start, s | peak MB | lowest cosine |"
+    yield "|---" * (len(columns) + 4) + "|"
+    first = next(iter(results.values()))
+    for name, found in results.items():
+        cells = [f"{found[work]:,.0f}/s ({found[work] / first[work]:.2f})" for work in columns]
+        cosine = "" if found["cosine"] is None else f"{found['cosine']:.7f}"
+        yield (
+            f"| {name} | {' | '.join(cells)} | {found['cold start']:.2f} | {found['peak MB']:,.0f} "
+            f"| {cosine} |"
+        )
+
+
+def sentences(words: int, *, seed: int = 0) -> Iterator[str]:
+    """Texts of about so many words, cut from the licence."""
+    source, draw = LICENSE.read_text("utf-8").split(), random.Random(seed)
+    while True:
+        length = max(1, round(draw.gauss(words, words / 4)))
+        begin = draw.randrange(len(source) - length)
+        yield " ".join(source[begin : begin + length])
+
+
+def processor() -> str:
+    """The processor's name and the instruction sets that matter."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+    }
+    flags = [flag for flag in FLAGS if flag in found.get("flags", "").split()]
+    return f"{found.get('model name', platform.machine())} ({', '.join(flags)})"
+
+
+class Server:
+    """A process with one engine.
+
+    Args:
+        engine: Its name.
+        model: What it runs.
+        threads: Threads of its computations.
+
+    Attributes:
+        ready: Its first answer: the seconds to its first vector, or an error.
+    """
+
+    def __init__(self, engine: str, model: str, threads: int) -> None:
+        names = ("OMP", "OPENBLAS", "MKL", "TF_INTRAOP", "RAYON", "TF_NUM_INTEROP")
+        limits = {f"{name}_NUM_THREADS": str(threads) for name in names[:3]}
+        limits |= {"TF_NUM_INTRAOP_THREADS": str(threads), "TF_NUM_INTEROP_THREADS": "1"}
+        limits |= {"RAYON_NUM_THREADS": str(threads), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        command = [sys.executable, "-m", "benchmarks.engines", model, "--serve", engine]
+        self._start = time.perf_counter()
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=os.environ | limits,
+        )
+        self.ready = self._answer()
+        self.ready["seconds"] = time.perf_counter() - self._start
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What the engine answers."""
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._process.communicate()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        return json.loads(line) if line else {"error": f"ended ({self._process.wait()})"}
+
+
+def serve(engine: str, model: str) -> None:
+    """Answers questions, a line each, until standard input ends."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # What libraries print is no answer.
+    try:
+        encode = loaded(engine, model)
+        encode(["How old are you?"])
+    except Exception as error:  # Whatever it is, the engine is left out.
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), file=out, flush=True)
+        return
+    print(json.dumps({}), file=out, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(encode, json.loads(line))), file=out, flush=True)
+
+
+def answer(encode: Encode, question: dict[str, Any]) -> dict[str, Any]:
+    """The times of some calls, the vectors of texts, or the peak of this process in MB."""
+    if "peak" in question:
+        return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}
+    if "vectors" in question:
+        return {"vectors": np.asarray(encode(question["vectors"])).tolist()}
+    texts, size = question["texts"], question["batch"]
+    batches = itertools.cycle([texts[at : at + size] for at in range(0, len(texts), size)])
+    if not question["warm"]:
+        encode(next(batches))
+    seconds: list[float] = []
+    while sum(seconds) < SECONDS:
+        batch = next(batches)
+        start = time.perf_counter()
+        encode(batch)
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": seconds}
+
+
+def loaded(engine: str, model: str) -> Encode:
+    """The function of an engine that encodes."""
+    if engine in OURS:
+        import use_st5
+
+        folder = minilm_export() if model == "minilm" else model
+        encoder = use_st5.load(folder, backend=engine)
+        return lambda texts: encoder.encode(texts, on_truncation="ignore")
+    if engine == "model2vec":
+        return _model2vec()
+    from sentence_transformers import SentenceTransformer
+
+    if engine == "static":
+        return _static(SentenceTransformer)
+    from experiments.minilm import minilm_folder
+
+    backend = engine.removeprefix("st-")
+    theirs = SentenceTransformer(str(minilm_folder()), device="cpu", backend=backend)
+    return lambda texts: theirs.encode(texts, batch_size=len(texts), show_progress_bar=False)
+
+
+def minilm_export() -> Path:
+    """all-MiniLM-L6-v2 as a model of use_st5, in the cache; made by the first engine of ours."""
+    from use_st5._cache import MODELS, cached_content, new_content
+
+    found = cached_content(MODELS, "benchmark-minilm")
+    if found is None:
+        import use_st5
+        from experiments.minilm import minilm_folder
+
+        with new_content(MODELS, "benchmark-minilm", "all-MiniLM-L6-v2") as content:
+            use_st5.TrainableEncoder.load(minilm_folder()).export(content)
+        found = cached_content(MODELS, "benchmark-minilm")
+        assert found is not None
+    return found
+
+
+def _vocabulary() -> Any:
+    """A tokenizer of the 30,000 most frequent words of use_dan_en."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    from use_st5._bundled import bundled_folder
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+
+    known = NGramVocabulary.load(bundled_folder("use_dan_en") / "assets" / "vocabulary.txt")
+    words = ["[PAD]", "[UNK]", *known.unigrams[:30_000]]
+    tokenizer = Tokenizer(
+        models.WordLevel(dict(zip(words, range(len(words)), strict=True)), "[UNK]")
+    )
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def _static(transformer: Any) -> Encode:
+    from sentence_transformers.models import StaticEmbedding
+
+    theirs = transformer(modules=[StaticEmbedding(_vocabulary(), embedding_dim=512)], device="cpu")
+    return lambda texts: theirs.encode(texts, batch_size=len(texts), show_progress_bar=False)
+
+
+def _model2vec() -> Encode:
+    from model2vec import StaticModel
+
+    tokenizer = _vocabulary()
+    rows = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 512))
+    model = StaticModel(rows.astype(np.float32), tokenizer)
+    return lambda texts: model.encode(texts, use_multiprocessing=False)
+
+
+if __name__ == "__main__":
+    main()
