@@ -57,7 +57,7 @@ def test_the_bundled_model() -> None:
 
 
 def test_which_families_have_an_engine() -> None:
-    without = {"cross_encoder", "modernbert", "mpnet", "saved_model"}
+    without = {"cross_encoder", "modernbert", "saved_model"}
     assert {"use_dan", *FAMILIES} == {*family._OWN} - without
 
 
@@ -79,6 +79,25 @@ def test_berts(toy_bert: Toy, tmp_path: Path, pooling: str, activation: str) -> 
         folder = tmp_path / precision
         TrainableEncoder(model, toy_bert.tokenizer, name="toy").export(folder, precision=precision)
         check(folder, TEXTS)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_an_mpnet_has_its_bias_of_distances(tmp_path: Path, precision: str) -> None:
+    from use_st5.convert.tokenizer_files import MPNET_TOKENS
+    from use_st5.models.mpnet.model import MPNetConfig, SentenceMPNet
+    from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
+
+    words = ["<s>", "<pad>", "</s>", "[UNK]", "the", "cat", "sat", "on", "mat", ".", "<mask>"]
+    tokenizer = WordPieceTokenizer(words, special=MPNET_TOKENS)
+    config = MPNetConfig(len(words), 2, 16, 32, 4, max_positions=200, relative_buckets=8)
+    model = SentenceMPNet(config)
+    model.build()
+    for variable in model.variables:
+        if len(variable.shape) == 2:
+            variable.assign(variable * 9)
+    folder = tmp_path / precision
+    TrainableEncoder(model, tokenizer, name="toy").export(folder, precision=precision)
+    check(folder, [*TEXTS, "the cat sat " * 60])
 
 
 def test_other_poolings_are_refused(toy_bert: Toy, tmp_path: Path) -> None:

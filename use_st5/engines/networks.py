@@ -20,7 +20,7 @@ _POOLINGS = {"mean": "mean", "cls": "first", "max": "max", "mean_sqrt_len": "sca
 
 def rounded_kernels(family: str, config: Config) -> list[str]:
     """The matrices that a model of int8 stores in codes, in its order."""
-    if family != "bert":
+    if family not in ("bert", "mpnet"):
         return []
     layers = [f"attention/{role}" for role in ("query", "key", "value", "output")]
     return [
@@ -40,7 +40,7 @@ def write_network(
     """Adds the network of a model to a graph.
 
     Args:
-        family: "use_transformer", "bert" or "t5".
+        family: "use_transformer", "bert", "mpnet" or "t5".
         config: What its `use_st5.json` says under `config`.
         table: The token table.
         weights: The other weights.
@@ -127,7 +127,9 @@ def _summed(name: str, x: str, weights: Weights, dim: int, graph: GraphWriter) -
     return graph.pooled(normed, "scaled_sum")
 
 
-def _bert(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> tuple[str, int]:
+def _bert(
+    config: Config, table: Table, weights: Weights, graph: GraphWriter, *, bias: str = ""
+) -> tuple[str, int]:
     shape = config["config"]
     dim, inner, heads = (shape[each] for each in ("hidden_dim", "intermediate_dim", "num_heads"))
     epsilon = shape["layer_norm_epsilon"]
@@ -158,13 +160,14 @@ def _bert(config: Config, table: Table, weights: Weights, graph: GraphWriter) ->
                 weights(f"{name}/attention/{role}/bias", (dim,))
                 for role in ("query", "key", "value")
             ],
+            bias=bias,
         )
         attended = graph.linear(mixed, weights(f"{name}/attention/output/kernel", (dim, dim)))
         x = added(attended, x, f"{name}/attention_norm", f"{name}/attention/output/bias")
         hidden = graph.linear(x, weights(f"{name}/inner/kernel", (dim, inner)))
         activation = "FastGelu" if shape["activation"] == "gelu_tanh" else "BiasGelu"
-        bias = graph.weight(weights(f"{name}/inner/bias", (inner,)))
-        hidden = graph.fused(activation, hidden, bias)
+        inner_bias = graph.weight(weights(f"{name}/inner/bias", (inner,)))
+        hidden = graph.fused(activation, hidden, inner_bias)
         fed = graph.linear(hidden, weights(f"{name}/outer/kernel", (inner, dim)))
         x = added(fed, x, f"{name}/output_norm", f"{name}/outer/bias")
     if config["pooling"] not in _POOLINGS:
@@ -176,6 +179,10 @@ def _bert(config: Config, table: Table, weights: Weights, graph: GraphWriter) ->
     if config["dense"]:
         vector, dim = _projected(vector, dim, config["dense"], weights, graph)
     return graph.unit(vector, _UNIT) if config["normalize"] else vector, dim
+
+
+def _mpnet(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> tuple[str, int]:
+    return _bert(config, table, weights, graph, bias=graph.input(BIAS))
 
 
 def _projected(
@@ -248,6 +255,7 @@ def _t5(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> t
 _WRITERS: dict[str, Callable[[Config, Table, Weights, GraphWriter], tuple[str, int]]] = {
     "use_transformer": _use_transformer,
     "bert": _bert,
+    "mpnet": _mpnet,
     "t5": _t5,
 }
 FAMILIES = tuple(_WRITERS)

@@ -12,6 +12,7 @@ from use_st5._imports import require
 from use_st5._model_manifest import ModelManifest
 from use_st5.engines import onnx_graph as names
 from use_st5.engines.bundle import Bundle
+from use_st5.engines.networks import rounded_kernels
 from use_st5.engines.token_ids import token_ids
 from use_st5.engines.weights import named_weights
 
@@ -43,7 +44,7 @@ class TransformerEngine:
         limits = [manifest.max_length, shape.get("max_positions")]
         self._longest = min((each for each in limits if each), default=None)
         self._open()
-        self._bias = _PositionBias(folder, shape) if names.BIAS in self._inputs else None
+        self._bias = _PositionBias(folder, manifest) if names.BIAS in self._inputs else None
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
@@ -107,13 +108,17 @@ class TransformerEngine:
 
 
 class _PositionBias:
-    """T5's bias of the attention scores, by the distance of two positions."""
+    """The bias of the attention scores of T5 and MPNet, by the distance of two positions."""
 
-    def __init__(self, folder: Path, shape: dict[str, Any]) -> None:
-        buckets, heads = shape["num_buckets"], shape["num_heads"]
-        _, weights = named_weights(Bundle(folder), folder)
-        self._table = weights("encoder/position_bias/table", (buckets, heads))
-        self._distance = shape["max_distance"]
+    def __init__(self, folder: Path, manifest: ModelManifest) -> None:
+        shape = manifest.config["config"]
+        is_t5 = manifest.family == "t5"
+        name = "encoder/position_bias/table" if is_t5 else "relative_bias/table"
+        buckets = shape["num_buckets" if is_t5 else "relative_buckets"]
+        rounded = rounded_kernels(manifest.family or "", manifest.config)
+        _, weights = named_weights(Bundle(folder), folder, rounded=rounded)
+        self._table = weights(name, (buckets, shape["num_heads"]))
+        self._distance = shape.get("max_distance", 128)
         self._length, self._last = 0, np.zeros(0)
 
     def of_length(self, length: int) -> np.ndarray:
