@@ -36,6 +36,8 @@ OPTIONAL = (
 # Modules that are made of an optional package: importing them says which line installs it.
 MADE_OF_OPTIONAL = {
     "use_st5.beam.pipeline": "beam",
+    "use_st5.serve.app": "serve",
+    "use_st5.serve.metrics": "serve",
     "use_st5.sklearn": "evaluation",
 }
 # What `without_tensorflow.py` runs under JAX, and the modules that it imports in functions.

@@ -406,7 +406,7 @@ def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
     for name, array in arrays.items():
         np.testing.assert_array_equal(again[name], array)
     assert reader.report.examples == len(arrays["anchor"])
-    with pytest.raises(FileExistsError, match="exists"):
+    with pytest.raises(FileExistsError, match="expected no such folder, found one"):
         prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
     assert open_source(f"{path}=2").mixing_weight == 2
     assert open_source(path).kind.name == "pairs"

@@ -59,13 +59,15 @@ def test_an_error_of_a_process_is_one_here(text: str, said: str) -> None:
         list(encode_in_workers(Failing(), iter([["a"], [text], ["b"]]), 2))
 
 
+# Under a script that runs in the background, SIGINT is ignored.
 SCRIPT = """
-import os, time
+import os, signal, time
 import numpy as np
 from use_st5._workers import encode_in_workers
 from tests.test_workers import Failing
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         for vectors in encode_in_workers(Failing(), (["slow"] for _ in range(100)), 2):
             print(int(vectors[0, 1]), flush=True)

@@ -99,9 +99,9 @@ def test_threads_of_a_process_share_one_model(
     made: list[Any] = []
 
     class Counted(encoder.SentenceEncoder):
-        def __init__(self, place: Any) -> None:
+        def __init__(self, place: Any, **options: Any) -> None:
             made.append(place)
-            super().__init__(place)
+            super().__init__(place, **options)
 
     monkeypatch.setattr(encoder, "SentenceEncoder", Counted)
     options = ["--direct_num_workers=3", "--direct_running_mode=multi_threading"]

@@ -143,7 +143,9 @@ def test_a_header_that_claims_gigabytes(folder: Path, unbuilt: None) -> None:
     for size in (2**33, 2**63, 0):
         path.write_bytes(struct.pack("<Q", size) + b"{}")
         grow(path, 2**34)
-        with pytest.raises(ValueError, match=f"header of 1 to 4,194,304 bytes, found {size:,} in"):
+        with pytest.raises(
+            ValueError, match=f"header of 1 to 4,194,304 bytes, found {size:,} bytes in"
+        ):
             read_t5(open_checkpoint(folder))
     path.write_bytes(b"abc")
     with pytest.raises(ValueError, match="model.safetensors: expected a safetensors file"):

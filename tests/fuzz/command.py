@@ -60,7 +60,7 @@ def toy_encoder() -> None:
     import use_st5
     from use_st5.cli import embed, models
 
-    use_st5.load = lambda name: SlowEncoder()
+    use_st5.load = lambda name, backend: SlowEncoder()
     models.start_tensorflow = lambda: None
     embed._CHUNK_ROWS = 16
 

@@ -127,10 +127,6 @@ def test_evaluated_and_benchmarked(
     result = run(app, arguments)
     assert result.exit_code == 0, result.output
     assert "stsb" in json.loads((tmp_path / "scores.json").read_text())["tasks"]
-    arguments = ["benchmark", "toy", "--lengths", "5,10", "--repeats", "1", "--no-plots", "--json"]
-    result = run(app, [*arguments, "--device", "cpu"])
-    assert result.exit_code == 0, result.output
-    assert "toy" in result.stdout
 
 
 def test_its_tokenizer_keeps_the_contract() -> None:

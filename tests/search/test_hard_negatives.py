@@ -169,7 +169,11 @@ def test_each_distinct_text_is_encoded_once_and_known_ones_not_at_all() -> None:
         (PAIRS, {"corpus": "text"}, "corpus: expected a list of texts"),
         (PAIRS, {"per_pair": 0}, "per_pair: expected at least 1, received 0"),
         (PAIRS, {"rank_from": 0}, "received 0 to 50"),
-        (PAIRS, {"rank_from": 9, "rank_to": 10, "per_pair": 3}, "hold 3 negatives .* 9 to 10"),
+        (
+            PAIRS,
+            {"rank_from": 9, "rank_to": 10, "per_pair": 3},
+            "at least 3 ranks .* received 9 to 10",
+        ),
         (PAIRS, {"margin": -0.1}, "margin: expected a number in .* received -0.1"),
         (PAIRS, {"margin": math.nan}, "margin: expected a number in .* received nan"),
         (PAIRS, {"relative_margin": 1.5}, "relative_margin: .* received 1.5"),

@@ -115,7 +115,7 @@ def test_a_checkpoint_of_version_0_1_is_refused_with_the_remedy(tmp_path: Path) 
     (path / "values.safetensors").rename(path / "values.index")
     for read in (checkpoints.restore, lambda step: checkpoints.state(step, dict[str, int])):
         with pytest.raises(
-            ValueError, match=r"in TensorFlow's format.*with use_st5 0\.1, or begin"
+            ValueError, match=r"in TensorFlow's format.*with use_st5 0\.1, or start"
         ):
             read(3)
 

@@ -23,7 +23,10 @@ def test_nine_hundred_long_labels_are_written_and_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["a", "b" * LARGEST], "a.json: expected labels of up to .* received 2 of 4,.*'bbbb"),
+        (
+            ["a", "b" * LARGEST],
+            "a.json: expected labels with at most .* received 2 labels with 4,.*'bbbb",
+        ),
         (["a", "\ud800"], r"a\.json: \$"),
     ],
 )

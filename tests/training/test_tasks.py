@@ -36,14 +36,14 @@ def test_every_task_is_found_by_the_columns_that_it_needs() -> None:
 
 def test_a_file_of_two_tasks_is_asked_about() -> None:
     names = ["sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]  # SICK
-    with pytest.raises(ValueError, match="fit the tasks scored_pairs and inference.* --task"):
+    with pytest.raises(ValueError, match="fit scored_pairs and inference.* --task"):
         task_of(names, "SICK.txt")
     kind = task_of(names, "SICK.txt", "inference")
     assert kind.found_in(names)["label"] == "entailment_judgment"
 
 
 def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is_known() -> None:
-    with pytest.raises(ValueError, match="found, 'A plane is taking off.', '5.0'") as refused:
+    with pytest.raises(ValueError, match="found 'A plane is taking off.', '5.0'") as refused:
         task_of(["A plane is taking off.", "5.0"], "sts.csv")
     message = str(refused.value)
     assert "anchor, positive [, negative …]; sentence1, sentence2, score; premise" in message
@@ -55,7 +55,10 @@ def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is
     ("task", "message"),
     [
         ("triplets", "task: expected one of pairs, scored_pairs, .* received 'triplets'"),
-        ("scored_pairs", "a.tsv: the task scored_pairs needs a column score or relatedness_score"),
+        (
+            "scored_pairs",
+            "a.tsv: expected the columns score .or relatedness_score,.* for the task scored_pairs",
+        ),
     ],
 )
 def test_a_task_that_cannot_be(task: str, message: str) -> None:

@@ -77,6 +77,6 @@ def test_an_encoder_comes_nearer_to_the_vectors_of_a_file(toy_use_dan: Toy, tmp_
     trained = train(start, texts, tmp_path / "tuned", **options)
     assert trained.after["spearman"] > trained.before["spearman"] + 0.1
     other = write_vectors(tmp_path / "other.jsonl", [("never there", [1.0])])
-    with pytest.raises(ValueError, match="found none of 100 in the file"):
+    with pytest.raises(ValueError, match="found none of 100 texts in the file"):
         train(start, texts, tmp_path / "no", **{**options, "teacher": str(other)})
     assert use_st5.load(trained.folder).dimension == toy_use_dan.model.dimension

@@ -11,16 +11,20 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
-from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
 
 import use_st5
+from use_st5._imports import require
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.encoder import SentenceEncoder
 from use_st5.serve.batching import Batcher, ClosedError, QueueFullError, estimated_tokens
 from use_st5.serve.limits import BodyLimits, error_body
 from use_st5.serve.metrics import CountRequests, Metrics
+
+require("fastapi", "serve")
+
+from fastapi import FastAPI, HTTPException, Request, Response  # noqa: E402
+from fastapi.exceptions import RequestValidationError  # noqa: E402
+from pydantic import BaseModel, ConfigDict, Field  # noqa: E402
 
 # Seconds between two checks that the client is still connected.
 _CHECK_CLIENT = 0.5

@@ -6,7 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import (
+from use_st5._imports import require
+from use_st5.serve.limits import Message, Receive, Send
+
+require("prometheus_client", "serve")
+
+from prometheus_client import (  # noqa: E402
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
@@ -14,8 +19,6 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
-
-from use_st5.serve.limits import Message, Receive, Send
 
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)

@@ -47,5 +47,5 @@ def test_its_classifier_is_refused(tmp_path: Path) -> None:
     config = transformers.DistilBertConfig(**SHAPE, vocab_size=len(WORDS), num_labels=1)
     transformers.DistilBertForSequenceClassification(config).save_pretrained(tmp_path)
     (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"Left over: classifier.bias, .*pre_classifier.weight"):
+    with pytest.raises(ValueError, match=r"Unknown: classifier.bias, .*pre_classifier.weight"):
         TrainableEncoder.load(tmp_path)

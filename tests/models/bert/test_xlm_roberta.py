@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.models.bert.test_huggingface import ROBERTA_IDS, SHAPE, check, outputs, shaken
-from tests.tokenizers.test_framed_sentencepiece_tokenizer import TEXTS, whole
-from use_st5.cross_encoder import CrossEncoder
-from use_st5.trainable_encoder import TrainableEncoder
-
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
+
+from tests.models.bert.test_huggingface import ROBERTA_IDS, SHAPE, check, outputs, shaken  # noqa: E402
+from tests.tokenizers.test_framed_sentencepiece_tokenizer import TEXTS, whole  # noqa: E402
+from use_st5.cross_encoder import CrossEncoder  # noqa: E402
+from use_st5.trainable_encoder import TrainableEncoder  # noqa: E402
 
 PIECES = 500
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.models.bert.test_huggingface import shaken
-from tests.tokenizers.test_added_tokens import TEXTS, modernbert
-from use_st5.models.modernbert.model import SentenceModernBert
-from use_st5.trainable_encoder import TrainableEncoder
-
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
+
+from tests.models.bert.test_huggingface import shaken  # noqa: E402
+from tests.tokenizers.test_added_tokens import TEXTS, modernbert  # noqa: E402
+from use_st5.models.modernbert.model import SentenceModernBert  # noqa: E402
+from use_st5.trainable_encoder import TrainableEncoder  # noqa: E402
 
 SHAPE = {
     "hidden_size": 24,
