@@ -1,6 +1,6 @@
 """The server under load: throughput beside `encode`, response times, memory.
 
-    pip install ".[serve]" httpx
+    pip install ".[serve]"
     python -m benchmarks.server_load sentences.txt
     python -m benchmarks.server_load sentences.txt --model use_transformer_en --seconds 60
 
@@ -13,13 +13,15 @@ traffic stays on 127.0.0.1.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
+import http.client
+import json
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -66,30 +68,32 @@ def server(model: str, backend: str) -> Iterator[tuple[str, int]]:
             process.terminate()
 
 
-async def load(url: str, texts: list[str], clients: int, seconds: float) -> tuple[list[float], int]:
-    """Response times in seconds, and the number of texts."""
-    import httpx
-
+def load(url: str, texts: list[str], clients: int, seconds: float) -> tuple[list[float], int]:
+    """Response times in seconds, and the number of texts; a thread for each client."""
     times: list[float] = []
-    done = 0
-    limits = httpx.Limits(max_connections=clients)
-    async with httpx.AsyncClient(limits=limits, timeout=120) as client:
-        end = time.perf_counter() + seconds
+    sizes: list[int] = []
+    end = time.perf_counter() + seconds
 
-        async def one(seed: int) -> None:
-            nonlocal done
-            for request in requests(texts, seed):
-                start = time.perf_counter()
-                if start > end:
-                    return
-                body = {"input": request, "encoding_format": "base64"}
-                response = await client.post(f"{url}/v1/embeddings", json=body)
-                response.raise_for_status()
-                times.append(time.perf_counter() - start)
-                done += len(request)
+    def one(seed: int) -> None:
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=120)
+        for request in requests(texts, seed):
+            start = time.perf_counter()
+            if start > end:
+                break
+            body = json.dumps({"input": request, "encoding_format": "base64"})
+            kind = {"Content-Type": "application/json"}
+            connection.request("POST", "/v1/embeddings", body, kind)
+            response = connection.getresponse()
+            answer = response.read()
+            if response.status != 200:
+                raise RuntimeError(f"Expected the status 200, received {answer!r}.")
+            times.append(time.perf_counter() - start)
+            sizes.append(len(request))
+        connection.close()
 
-        await asyncio.gather(*(one(seed) for seed in range(clients)))
-    return times, done
+    with ThreadPoolExecutor(clients) as threads:
+        list(threads.map(one, range(clients)))
+    return times, sum(sizes)
 
 
 def resident(process: int) -> float:
@@ -110,9 +114,9 @@ def main() -> None:
     texts = given.texts.read_text(encoding="utf-8").splitlines()
     alone = [encode_speed(given.model, given.backend, texts, 10)]
     with server(given.model, given.backend) as (url, process):
-        asyncio.run(load(url, texts, given.clients, 3))
+        load(url, texts, given.clients, 3)
         before = resident(process)
-        times, done = asyncio.run(load(url, texts, given.clients, given.seconds))
+        times, done = load(url, texts, given.clients, given.seconds)
         after = resident(process)
     alone.append(encode_speed(given.model, given.backend, texts, 10))
     speed = done / given.seconds
