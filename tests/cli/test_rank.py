@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from use_st5._token_limit import TokenLimit
-from use_st5.cli import rank
+from use_st5.cli import models
 from use_st5.cross_encoder import CrossEncoder
 
 
@@ -32,7 +32,7 @@ def shared_letters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         limit = TokenLimit(6, lambda first, second: tf.strings.length(first + second))
         return CrossEncoder(cross_encoder, name=folder, limit=limit)
 
-    monkeypatch.setattr(rank, "start_tensorflow", lambda: None)
+    monkeypatch.setattr(models, "start_tensorflow", lambda: None)
     monkeypatch.setattr(CrossEncoder, "load", load)
     return sizes
 

@@ -160,6 +160,20 @@ def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
         return use_st5.load(chosen.name, backend=chosen.backend.value)
 
 
+def load_cross_encoder(model: str) -> CrossEncoder:
+    """Loads a cross-encoder; says what it is waiting for.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+        ValueError: the folder holds something else.
+    """
+    start_tensorflow()
+    from use_st5.cross_encoder import CrossEncoder
+
+    with waiting(f"loading {model}"):
+        return CrossEncoder.load(model)
+
+
 def encode_counting(
     encoder: SentenceEncoder, texts: list[str], **options: Any
 ) -> tuple[np.ndarray, int]:

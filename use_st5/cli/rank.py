@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from use_st5._progress import progress_lines
 from use_st5.cli.files import STDIN, open_input, read_lines
-from use_st5.cli.models import say_truncated, start_tensorflow
-from use_st5.cli.output import manual, print_table, waiting
-
-if TYPE_CHECKING:
-    from use_st5.cross_encoder import CrossEncoder
+from use_st5.cli.models import load_cross_encoder, say_truncated
+from use_st5.cli.output import manual, print_table
 
 HELP = manual(
     r"""Sort texts by their scores for a query, the best first.
@@ -55,7 +52,7 @@ def rank(
     if not found:
         raise ValueError("expected texts to rank, one a line, received none")
     places, texts = zip(*found, strict=True)
-    cross_encoder = _load(model)
+    cross_encoder = load_cross_encoder(model)
     with progress_lines(lambda: f"ranking {len(texts):,} texts"):
         cut = cross_encoder.truncated([(query, text) for text in texts])
         ranked = cross_encoder.rank(query, texts, top_k=top_k, batch_size=batch_size)
@@ -81,11 +78,3 @@ def _texts(files: Sequence[str]) -> Iterator[tuple[tuple[str, int], str]]:
         with open_input(file) as stream:
             for number, text in enumerate(read_lines(stream, source=file), start=1):
                 yield (file, number), text
-
-
-def _load(model: str) -> CrossEncoder:
-    start_tensorflow()
-    from use_st5.cross_encoder import CrossEncoder
-
-    with waiting(f"loading {model}"):
-        return CrossEncoder.load(model)

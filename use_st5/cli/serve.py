@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from use_st5._imports import require
-from use_st5.cli.models import BackendChoice, BackendOption, start_tensorflow
-from use_st5.cli.output import manual, say, waiting
+from use_st5._model_names import short_name
+from use_st5.cli.models import (
+    BackendChoice,
+    BackendOption,
+    ModelChoice,
+    find_model,
+    load_cross_encoder,
+    load_encoder,
+)
+from use_st5.cli.output import manual, say
 
 if TYPE_CHECKING:
     from use_st5.cross_encoder import CrossEncoder
@@ -87,27 +94,19 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _load(models: list[str], backend: BackendOption) -> dict[str, SentenceEncoder | CrossEncoder]:
     """Name → model. The first call of each is made here, so that the first client need not wait."""
-    import use_st5
-    from use_st5._model_folder import model_folder
     from use_st5._model_manifest import ModelManifest
 
     loaded: dict[str, SentenceEncoder | CrossEncoder] = {}
     for model in models:
-        with waiting(f"loading {model}"):
-            folder = model_folder(model)
-            manifest = ModelManifest.read(folder)
-            found: SentenceEncoder | CrossEncoder
-            pairs = manifest is not None and manifest.texts == 2
-            if pairs or backend is BackendOption.TENSORFLOW:
-                start_tensorflow()
-            if pairs:
-                found = use_st5.CrossEncoder.load(folder)
-                found.predict([("a", "b")])
-            else:
-                found = use_st5.load(model, backend=backend.value)
-                found.encode(["a"])
-        # Of a folder its name, of hf://ORG/NAME@REVISION the NAME.
-        name = folder.name if Path(model).is_dir() else model.rpartition("/")[2].partition("@")[0]
+        manifest = ModelManifest.read(find_model(model))
+        found: SentenceEncoder | CrossEncoder
+        if manifest is not None and manifest.texts == 2:
+            found = load_cross_encoder(model)
+            found.predict([("a", "b")])
+        else:
+            found = load_encoder(ModelChoice(model, backend))
+            found.encode(["a"])
+        name = short_name(model)
         if name in loaded:
             raise ValueError(
                 f"{model}: expected models with different names, found two called {name}. Rename "

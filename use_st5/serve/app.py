@@ -14,6 +14,7 @@ import numpy as np
 
 import use_st5
 from use_st5._imports import require
+from use_st5._vectors import pairwise, unit_rows
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.encoder import SentenceEncoder
 from use_st5.serve.batching import Batcher, ClosedError, QueueFullError, estimated_tokens
@@ -213,7 +214,7 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
             )
         vectors = await service.compute(name, texts, request)
         if body.dimensions is not None:
-            vectors = _shortened(vectors, body.dimensions)
+            vectors = unit_rows(vectors[:, : body.dimensions]).astype(np.float32)
         rows = vectors.tolist() if body.encoding_format == "float" else _base64(vectors)
         data = [
             {"object": "embedding", "index": index, "embedding": row}
@@ -228,9 +229,8 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
         """Cosines of texts, a row for each text of `a`."""
         name = service.named(body.model, service.encoders, "a sentence encoder")
         vectors = await service.compute(name, [*body.a, *(body.b or [])], request)
-        unit = _shortened(vectors, vectors.shape[1])
-        first, second = unit[: len(body.a)], unit[len(body.a) :] if body.b else unit
-        return _json({"model": name, "similarities": (first @ second.T).tolist()})
+        first, second = vectors[: len(body.a)], vectors[len(body.a) :] if body.b else vectors
+        return _json({"model": name, "similarities": pairwise(first, second).tolist()})
 
 
 def _add_other_routes(app: FastAPI, service: _Service) -> None:
@@ -271,12 +271,6 @@ def _encode(encoder: SentenceEncoder) -> Callable[[list[str]], np.ndarray]:
 
 def _score(model: CrossEncoder) -> Callable[[list[tuple[str, str]]], np.ndarray]:
     return lambda pairs: model.predict(pairs, show_progress=False)
-
-
-def _shortened(vectors: np.ndarray, dimensions: int) -> np.ndarray:
-    """The first numbers of vectors `[n, dimension]`, scaled to length 1."""
-    cut = vectors[:, :dimensions]
-    return cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), 1e-12)
 
 
 def _base64(vectors: np.ndarray) -> list[str]:
