@@ -57,6 +57,7 @@ HELD_ELSEWHERE = {
         for source, test in {
             "sbert_defsent/combination": "sbert_defsent/test_train",
             "sbert_defsent/comparison_results": "sbert_defsent/test_comparison",
+            "bundled_models/training": "bundled_models/test_use_dan_en",
             "published_corpus": "test_corpora",
             "use/transfer/tables": "use/test_transfer_tables",
             "trans_encoder/starts": "trans_encoder/test_train",

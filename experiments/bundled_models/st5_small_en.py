@@ -33,8 +33,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-import keras
-
 from experiments.bundled_models import use_transformer_en
 from experiments.bundled_models.student import (
     NUM_SPECIAL,
@@ -44,15 +42,14 @@ from experiments.bundled_models.student import (
 )
 from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher
 from experiments.bundled_models.teacher_text import TaughtText, TeacherText
+from experiments.bundled_models.training import export_model, train_model
 from experiments.command import main
 from experiments.corpora import TRIVIA, inference_triplets
 from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Examples,
-    open_tasks,
     prepare_tasks,
-    train_tasks,
 )
 from experiments.minilm import DIMENSION
 from experiments.run import Options, Run, Scores
@@ -121,9 +118,6 @@ RELATED = CorpusTask(
     batch_size=512,
     part_weights={"related_19_words": 0.8, "related_30_words": 0.7},
 )
-
-
-METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 
 
 def initial_model(text: TaughtText, seed: int) -> SentenceT5:
@@ -196,25 +190,17 @@ class St5SmallEn:
     def _train(
         self, run: Run, tokenizer: SentencePieceTokenizer, text: TaughtText, score: Any
     ) -> None:
-        arrays = open_tasks(run, self.tasks)
-        keras.utils.set_random_seed(run.seed)
-        with run.scope():
-            model = initial_model(text, run.seed)
-        encoder = TrainableEncoder(model, tokenizer, max_length=MAX_LENGTH)
-        options = {"evaluate": score, "monitor": "stsb_dev_pearson", "restore_best": False}
-        history = train_tasks(run, encoder, self.tasks, arrays, self.args, **options)
-        run.keep(model)
-        run.write("history.json", {"": history.to_state()})
-        run.write_facts(**METADATA, tasks=[task.name for task in self.tasks])
+        def make() -> TrainableEncoder:
+            return TrainableEncoder(initial_model(text, run.seed), tokenizer, max_length=MAX_LENGTH)
+
+        train_model(run, make, self.tasks, self.args, score, restore_best=False)
 
 
 def _export(run: Run, tokenizer: SentencePieceTokenizer, score: Any) -> Scores:
     encoder = TrainableEncoder(
         run.kept(), tokenizer, name=PRESET, max_length=MAX_LENGTH, metadata=run.facts()
     )
-    scores = score(encoder.encode)
-    encoder.export(run.output / "model", precision="int8")
-    return run.write_scores(scores)
+    return export_model(run, encoder, score)
 
 
 EXPERIMENT = St5SmallEn(expected={"stsb_dev_pearson": 0.8384, "stsb_dev_spearman": 0.8350})

@@ -34,11 +34,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-import keras
-
 from experiments.ablation import Ablation
 from experiments.bundled_models.taught_tasks import Taught, need_teacher
 from experiments.bundled_models.teacher_text import TeacherText
+from experiments.bundled_models.training import export_model, train_model
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
@@ -46,9 +45,7 @@ from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Examples,
-    open_tasks,
     prepare_tasks,
-    train_tasks,
 )
 from experiments.minilm import DIMENSION
 from experiments.run import Options, Run, Scores
@@ -114,7 +111,6 @@ CALIBRATION = Calibration(frequent=0.75, numbers=1.7, bigrams=0.5, unknown=2.0, 
 
 
 TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE, TEACHER)
-METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 
 
 def initial_model(tokenizer: NGramTokenizer) -> USEDAN:
@@ -176,25 +172,17 @@ class UseDanEn:
             return self._export(run, tokenizer, score) if run.does("export") else {}
 
     def _train(self, run: Run, tokenizer: NGramTokenizer, score: Any) -> None:
-        arrays = open_tasks(run, self.tasks)
-        keras.utils.set_random_seed(run.seed)
-        with run.scope():
-            encoder = TrainableEncoder(initial_model(tokenizer), tokenizer)
-        if self.tasks:
-            options = {"evaluate": score, "monitor": "stsb_dev_pearson"}
-            history = train_tasks(run, encoder, self.tasks, arrays, self.args, **options)
-            run.write("history.json", {"": history.to_state()})
-        run.keep(encoder.model)
-        run.write_facts(**METADATA, tasks=[task.name for task in self.tasks])
+        def make() -> TrainableEncoder:
+            return TrainableEncoder(initial_model(tokenizer), tokenizer)
+
+        train_model(run, make, self.tasks, self.args, score)
 
     def _export(self, run: Run, tokenizer: NGramTokenizer, score: Any) -> Scores:
-        facts, model = run.facts(), run.kept()
+        model = run.kept()
         if self.calibration is not None:
             calibrate(model, tokenizer.vocabulary, self.calibration)
-        encoder = TrainableEncoder(model, tokenizer, name=PRESET, metadata=facts)
-        scores = score(encoder.encode)
-        encoder.export(run.output / "model", precision="int8")
-        return run.write_scores(scores)
+        encoder = TrainableEncoder(model, tokenizer, name=PRESET, metadata=run.facts())
+        return export_model(run, encoder, score)
 
 
 EXPERIMENT = UseDanEn(expected={"stsb_dev_pearson": 0.842})

@@ -48,12 +48,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-import keras
-
 from experiments.ablation import Ablation
 from experiments.bundled_models.student import spelled, start_near_average, word_table
 from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher
 from experiments.bundled_models.teacher_text import TaughtText, TeacherText
+from experiments.bundled_models.training import export_model, train_model
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
@@ -61,9 +60,7 @@ from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Examples,
-    open_tasks,
     prepare_tasks,
-    train_tasks,
 )
 from experiments.minilm import DIMENSION
 from experiments.run import Options, Run, Scores
@@ -164,7 +161,6 @@ RELATED = CorpusTask(
 
 
 THREE_TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
-METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 
 
 def initial_model(tokenizer: PieceTokenizer, text: TaughtText, seed: int) -> USETransformer:
@@ -244,26 +240,17 @@ class UseTransformerEn:
             return _export(run, tokenizer, score) if run.does("export") else {}
 
     def _train(self, run: Run, tokenizer: PieceTokenizer, text: TaughtText, score: Any) -> None:
-        arrays = open_tasks(run, self.tasks)
-        keras.utils.set_random_seed(run.seed)
-        with run.scope():
-            encoder = TrainableEncoder(initial_model(tokenizer, text, run.seed), tokenizer)
-        if self.tasks:
-            # From step 4,500 on the development score stays within 0.3 points, while the teacher's
-            # losses fall by 6 to 19 %: the last step is better than the best one.
-            options = {"evaluate": score, "monitor": "stsb_dev_pearson", "restore_best": False}
-            history = train_tasks(run, encoder, self.tasks, arrays, self.args, **options)
-            run.write("history.json", {"": history.to_state()})
-        run.keep(encoder.model)
-        run.write_facts(**METADATA, tasks=[task.name for task in self.tasks])
+        def make() -> TrainableEncoder:
+            return TrainableEncoder(initial_model(tokenizer, text, run.seed), tokenizer)
+
+        # From step 4,500 on the development score stays within 0.3 points, while the teacher's
+        # losses fall by 6 to 19 %: the last step is better than the best one.
+        train_model(run, make, self.tasks, self.args, score, restore_best=False)
 
 
 def _export(run: Run, tokenizer: PieceTokenizer, score: Any) -> Scores:
-    facts = run.facts()
-    encoder = TrainableEncoder(run.kept(), tokenizer, name=PRESET, metadata=facts)
-    scores = score(encoder.encode)
-    encoder.export(run.output / "model", precision="int8")
-    return run.write_scores(scores)
+    encoder = TrainableEncoder(run.kept(), tokenizer, name=PRESET, metadata=run.facts())
+    return export_model(run, encoder, score)
 
 
 EXPERIMENT = UseTransformerEn(

@@ -1,0 +1,52 @@
+"""Training and export of a bundled model, which all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from experiments.corpus_tasks import CorpusTask, open_tasks, train_tasks
+from experiments.run import Run, Scores
+from use_st5 import TrainableEncoder
+from use_st5.training import TrainingArguments
+
+METADATA = {"languages": ["en"], "license": "Apache-2.0"}
+
+
+def train_model(
+    run: Run,
+    make: Callable[[], TrainableEncoder],
+    tasks: Sequence[CorpusTask],
+    args: TrainingArguments,
+    score: Any,
+    **options: Any,
+) -> None:
+    """Trains an encoder, and keeps its model and its facts.
+
+    Args:
+        run: The run, whose arrays are prepared.
+        make: Makes the encoder, in the scope of the run's strategy and after its seed is set.
+        tasks: What it learns; with none it stays as it was made.
+        args: How to train.
+        score: Evaluates by the development split of STS-B.
+        **options: Further ones of `Trainer`.
+    """
+    arrays = open_tasks(run, tasks)
+    keras.utils.set_random_seed(run.seed)
+    with run.scope():
+        encoder = make()
+    if tasks:
+        options |= {"evaluate": score, "monitor": "stsb_dev_pearson"}
+        history = train_tasks(run, encoder, tasks, arrays, args, **options)
+        run.write("history.json", {"": history.to_state()})
+    run.keep(encoder.model)
+    run.write_facts(**METADATA, tasks=[task.name for task in tasks])
+
+
+def export_model(run: Run, encoder: TrainableEncoder, score: Any) -> Scores:
+    """Exports an encoder in int8, and writes its scores before the export."""
+    scores = score(encoder.encode)
+    encoder.export(run.output / "model", precision="int8")
+    return run.write_scores(scores)
