@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -56,18 +58,17 @@ def write_int8_model(source: Path, folder: Path, manifest: ModelManifest, path: 
     quantization = require("onnxruntime.quantization", "onnx")
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         made = Path(scratch, "int8.onnx")
-        logging.disable(logging.WARNING)  # It advises its own scripts.
-        quantization.quantize_dynamic(
-            os.fspath(source),
-            os.fspath(made),
-            op_types_to_quantize=["MatMul"],
-            per_channel=True,
-            reduce_range=not has_vnni(),
-            weight_type=quantization.QuantType.QInt8,
-            # Behind operators of ONNX Runtime its shape inference knows no types.
-            extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
-        )
-        logging.disable(logging.NOTSET)
+        with _without_advice():
+            quantization.quantize_dynamic(
+                os.fspath(source),
+                os.fspath(made),
+                op_types_to_quantize=["MatMul"],
+                per_channel=True,
+                reduce_range=not has_vnni(),
+                weight_type=quantization.QuantType.QInt8,
+                # Behind operators of ONNX Runtime its shape inference knows no types.
+                extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
+            )
         texts = sentences()
         exact, rounded = (
             np.concatenate([engine.run(texts[at : at + 64]) for at in range(0, len(texts), 64)])
@@ -81,6 +82,17 @@ def write_int8_model(source: Path, folder: Path, manifest: ModelManifest, path: 
                 "model with backend='onnx'."
             )
         path.write_bytes(made.read_bytes())
+
+
+@contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """Drops the warnings in which ONNX Runtime recommends its own scripts."""
+    before = logging.root.manager.disable
+    logging.disable(max(before, logging.WARNING))
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def has_vnni() -> bool:
