@@ -264,18 +264,15 @@ def loaded(engine: str, model: str) -> Encode:
 
 def minilm_export() -> Path:
     """all-MiniLM-L6-v2 as a model of use_st5, in the cache; made by the first engine of ours."""
-    from use_st5._cache import MODELS, cached_content, new_content
+    from use_st5._cache import MODELS, kept_content
 
-    found = cached_content(MODELS, "benchmark-minilm")
-    if found is None:
+    def export(content: Path) -> None:
         import use_st5
         from experiments.minilm import minilm_folder
 
-        with new_content(MODELS, "benchmark-minilm", "all-MiniLM-L6-v2") as content:
-            use_st5.TrainableEncoder.load(minilm_folder()).export(content)
-        found = cached_content(MODELS, "benchmark-minilm")
-        assert found is not None
-    return found
+        use_st5.TrainableEncoder.load(minilm_folder()).export(content)
+
+    return kept_content(MODELS, "benchmark-minilm", "all-MiniLM-L6-v2", export)
 
 
 def _vocabulary() -> Any:

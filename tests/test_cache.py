@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from use_st5 import _cache
-from use_st5._cache import MODELS, REMOTE, cache_folder, cached_content, entries, new_content
+from use_st5._cache import (
+    MODELS,
+    REMOTE,
+    cache_folder,
+    cached_content,
+    entries,
+    kept_content,
+    new_content,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +66,17 @@ def test_limits_that_are_no_numbers(value: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv(_cache.LIMIT, value)
     with pytest.raises(ValueError, match="USE_ST5_CACHE_GB: expected a number of GB"):
         _cache.limit()
+
+
+def test_content_is_made_once() -> None:
+    made = []
+    for _ in range(2):
+        folder = kept_content(MODELS, "a", "a", lambda target: (target.mkdir(), made.append(1)))
+    assert folder == cached_content(MODELS, "a")
+    assert made == [1]
+
+
+def test_content_that_another_process_removes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_cache, "cached_content", lambda part, key: None)
+    with pytest.raises(FileNotFoundError, match="hf://org/a@1: expected its copy in the cache"):
+        kept_content(MODELS, "a", "hf://org/a@1", Path.mkdir)

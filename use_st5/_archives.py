@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-from use_st5._cache import ARCHIVES, cached_content, new_content
+from use_st5._cache import ARCHIVES, kept_content
 from use_st5._hub import Downloaded
 from use_st5._inner_path import check_inner_names
 
@@ -47,13 +47,9 @@ def unpacked(url: str) -> Downloaded:
     _check(url)
     with tempfile.TemporaryFile() as file:
         identity = _download(url, file)
-        folder = cached_content(ARCHIVES, identity[:16])
-        if folder is None:
-            with new_content(ARCHIVES, identity[:16], url) as target:
-                target.mkdir()
-                _unpack(file, target, url)
-            folder = cached_content(ARCHIVES, identity[:16])
-            assert folder is not None
+        folder = kept_content(
+            ARCHIVES, identity[:16], url, lambda target: _unpack(file, target, url)
+        )
     inside = list(folder.iterdir())
     return Downloaded(inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, identity)
 
@@ -99,11 +95,12 @@ def _download(url: str, file: IO[bytes]) -> str:
 
 
 def _unpack(file: IO[bytes], target: Path, url: str) -> None:
-    """Unpacks a tar or zip file; of anything but files and folders it takes nothing.
+    """Unpacks the files and folders of a tar or zip file into a new folder, and nothing else.
 
     Raises:
         ValueError: It is damaged, holds links or other names, or far more bytes than its own.
     """
+    target.mkdir()
     size = file.seek(0, 2)
     file.seek(0)
     room = max(_RATIO * size, _SMALL)

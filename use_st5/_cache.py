@@ -12,13 +12,14 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 MODELS, ARCHIVES, ENGINES = "models", "archives", "engines"
 REMOTE, NAMES = "remote", "names"
-# The environment variable with the limit of `models` and `archives` together, in GB of 10⁹ bytes.
+# The environment variable with the limit of models, archives and engines together, in GB of 10⁹
+# bytes.
 LIMIT = "USE_ST5_CACHE_GB"
 _DEFAULT_LIMIT = 20.0
 # A file beside the content of an entry: its first line is what the entry is a copy of, and the time
@@ -91,6 +92,30 @@ def cached_content(part: str, key: str) -> Path | None:
     return place / _CONTENT
 
 
+def kept_content(part: str, key: str, origin: str, make: Callable[[Path], object]) -> Path:
+    """The content of an entry, which is made where there is none.
+
+    Args:
+        part: As in `new_content`, and so are key and origin.
+        key: The name of the entry.
+        origin: What it is a copy of.
+        make: Writes the content at the path that it gets.
+
+    Raises:
+        FileNotFoundError: Another process removed the entry at once.
+    """
+    found = cached_content(part, key)
+    if found is None:
+        with new_content(part, key, origin) as target:
+            make(target)
+        found = cached_content(part, key)
+    if found is None:
+        raise FileNotFoundError(
+            f"{origin}: expected its copy in the cache, which another process removed. Run again."
+        )
+    return found
+
+
 @contextlib.contextmanager
 def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
     """Gives a path in the cache; what the block writes there becomes the content of an entry.
@@ -119,7 +144,7 @@ def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
 
 
 def limit() -> int:
-    """The largest size of `models` and `archives` together, in bytes.
+    """The largest size of models, archives and engines together, in bytes.
 
     Raises:
         ValueError: The environment variable holds no number of 0 or more.
@@ -133,9 +158,9 @@ def limit() -> int:
 
 def _keep_limit(newest: Path) -> None:
     bounded = [each for each in entries() if each.kind != REMOTE]
-    total = sum(entry.size for entry in bounded)
+    total, most = sum(entry.size for entry in bounded), limit()
     for entry in reversed(bounded):
-        if total <= limit():
+        if total <= most:
             return
         if entry.folder != newest:
             remove_entry(entry)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from use_st5 import __version__
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names, download_advice
-from use_st5._cache import MODELS, cached_content, new_content
+from use_st5._cache import MODELS, kept_content
 from use_st5._model_names import Fetched, fetch, model_name
 from use_st5._remote_files import cached_path
 
@@ -63,22 +63,16 @@ def _converted(fetched: Fetched) -> Path:
     # The identity alone may be a small number, of Kaggle.
     digest = hashlib.sha256(fetched.exact_name.encode()).hexdigest()[:16]
     key = f"{fetched.short_name}-{digest}-{__version__}"
-    folder = cached_content(MODELS, key)
-    if folder is None:
-        with new_content(MODELS, key, fetched.exact_name) as target:
-            # By name: the foundation imports no part.
-            encoders = importlib.import_module("use_st5.trainable_encoder")
-            encoder = encoders.TrainableEncoder.load(fetched.folder)
-            encoder.name = fetched.short_name
-            encoder.metadata["source"] = fetched.exact_name
-            encoder.export(target)
-        folder = cached_content(MODELS, key)
-        if folder is None:
-            raise FileNotFoundError(
-                f"{fetched.name}: expected its converted copy in the cache, which another process "
-                "removed. Run again."
-            )
-    return folder
+
+    def convert(target: Path) -> None:
+        # By name: the foundation imports no part.
+        encoders = importlib.import_module("use_st5.trainable_encoder")
+        encoder = encoders.TrainableEncoder.load(fetched.folder)
+        encoder.name = fetched.short_name
+        encoder.metadata["source"] = fetched.exact_name
+        encoder.export(target)
+
+    return kept_content(MODELS, key, fetched.exact_name, convert)
 
 
 def _content(folder: Path) -> str:

@@ -65,7 +65,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 def model_name(path: str | os.PathLike[str]) -> str | None:
     """The name as the user writes it, where `path` is one; None for a path or a bundled model.
 
-    Example:
+    Examples:
         >>> model_name(Path("hf://sentence-transformers/all-MiniLM-L6-v2"))
         'hf://sentence-transformers/all-MiniLM-L6-v2'
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from use_st5._cache import ENGINES, cached_content, new_content
+from use_st5._cache import ENGINES, kept_content
 from use_st5._model_manifest import ENGINE_NAME, ModelManifest, describe_files
 from use_st5.engines.bundle import Bundle
 from use_st5.engines.int8 import has_vnni, write_int8_model
@@ -35,18 +35,16 @@ def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> 
         return folder / ENGINE_NAME
     kind = ("-int8" if has_vnni() else "-int7") if int8 else ""
     key = f"{manifest.model_hash[:32]}-{_VERSION}{kind}"
-    found = cached_content(ENGINES, key)
-    if found is None:
-        source = onnx_model(folder, manifest) if int8 else None
-        with new_content(ENGINES, key, f"the ONNX graph of {folder}") as content:
-            content.mkdir()
-            if source is not None:
-                write_int8_model(source, folder, manifest, content / ENGINE_NAME)
-            else:
-                write_onnx_model(folder, manifest, content / ENGINE_NAME)
-        found = cached_content(ENGINES, key)
-        assert found is not None
-    return found / ENGINE_NAME
+
+    def write(content: Path) -> None:
+        content.mkdir()
+        if int8:
+            source = onnx_model(folder, manifest)
+            write_int8_model(source, folder, manifest, content / ENGINE_NAME)
+        else:
+            write_onnx_model(folder, manifest, content / ENGINE_NAME)
+
+    return kept_content(ENGINES, key, f"the ONNX graph of {folder}", write) / ENGINE_NAME
 
 
 def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:
