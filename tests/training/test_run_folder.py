@@ -99,6 +99,8 @@ def test_a_part_that_version_0_2_froze_is_train_only_now(tmp_path: Path) -> None
     work = begun(tmp_path / "m", settings=SETTINGS | {"train_only": "embedding"})
     old = {**REQUEST, "settings": {"freeze": ["encoder"]}}
     (work / "request.json").write_text(json.dumps(old))
+    with pytest.raises(FileExistsError, match="train_only"):
+        begun(tmp_path / "m")
     begun(tmp_path / "m", settings=SETTINGS | {"train_only": "embedding"})
 
 
@@ -106,6 +108,8 @@ def test_version_0_2_called_the_weight_of_a_file_rate(tmp_path: Path) -> None:
     work = begun(tmp_path / "m", train=[{"name": "a.tsv", "mixing_weight": 2.0}])
     old = {**REQUEST, "train": [{"name": "a.tsv", "rate": 2.0}]}
     (work / "request.json").write_text(json.dumps(old))
+    with pytest.raises(FileExistsError, match=r"received others \(train\)"):
+        begun(tmp_path / "m", train=[{"name": "a.tsv", "mixing_weight": 3.0}])
     begun(tmp_path / "m", train=[{"name": "a.tsv", "mixing_weight": 2.0}])
 
 

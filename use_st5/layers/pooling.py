@@ -18,9 +18,7 @@ def masked_mean(x: Any, mask: Any) -> Any:
     Returns:
         float32 `[batch, dim]`; zeros for a row without tokens.
     """
-    kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), 0.0)
-    count = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
-    return ops.sum(kept, axis=1) / ops.maximum(count, 1.0)
+    return ops.sum(_at_tokens(x, mask), axis=1) / _lengths(mask)
 
 
 def masked_scaled_sum(x: Any, mask: Any) -> Any:
@@ -37,9 +35,7 @@ def masked_scaled_sum(x: Any, mask: Any) -> Any:
     Returns:
         float32 `[batch, dim]`; zeros for a row without tokens.
     """
-    kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), 0.0)
-    length = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
-    return ops.sum(kept, axis=1) / ops.sqrt(ops.maximum(length, 1.0))
+    return ops.sum(_at_tokens(x, mask), axis=1) / ops.sqrt(_lengths(mask))
 
 
 def masked_weighted_mean(x: Any, mask: Any) -> Any:
@@ -57,8 +53,7 @@ def masked_weighted_mean(x: Any, mask: Any) -> Any:
     """
     positions = ops.cast(ops.arange(1, ops.shape(mask)[1] + 1), "float32")
     weights = ops.where(mask, positions, 0.0)
-    kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), 0.0)
-    total = ops.sum(kept * ops.expand_dims(weights, -1), axis=1)
+    total = ops.sum(_at_tokens(x, mask) * ops.expand_dims(weights, -1), axis=1)
     return total / ops.maximum(ops.sum(weights, axis=1, keepdims=True), 1.0)
 
 
@@ -74,7 +69,7 @@ def last_token(x: Any, mask: Any) -> Any:
     """
     behind = ops.cumsum(ops.cast(mask, "int32")[:, ::-1], axis=1)[:, ::-1]
     last = ops.logical_and(mask, ops.equal(behind, 1))
-    return ops.sum(ops.where(ops.expand_dims(last, -1), ops.cast(x, "float32"), 0.0), axis=1)
+    return ops.sum(_at_tokens(x, last), axis=1)
 
 
 def masked_max(x: Any, mask: Any) -> Any:
@@ -90,7 +85,7 @@ def masked_max(x: Any, mask: Any) -> Any:
         float32 `[batch, dim]`; zeros for a row without tokens.
     """
     lowest = float(np.finfo(np.float32).min)
-    kept = ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), lowest)
+    kept = _at_tokens(x, mask, lowest)
     # Not `ops.max`: its gradient divides by the number of entries that equal the maximum. XLA may
     # compute `x` twice with different rounding; then this number is 0, and the gradient NaN.
     largest = ops.argmax(kept, axis=1)
@@ -103,3 +98,13 @@ def masked_max(x: Any, mask: Any) -> Any:
 def first_token(x: Any) -> Any:
     """The vector of the first token, `[batch, length, dim]` → float32 `[batch, dim]`."""
     return ops.cast(x[:, 0], "float32")
+
+
+def _at_tokens(x: Any, mask: Any, elsewhere: float = 0.0) -> Any:
+    """`x` in float32 where the mask is True, and a number at all other places."""
+    return ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), elsewhere)
+
+
+def _lengths(mask: Any) -> Any:
+    """The number of tokens, float32 `[batch, 1]`; 1 for a row without tokens."""
+    return ops.maximum(ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True), 1.0)
