@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import tensorflow as tf
 
+from use_st5.tokenizers.long_texts import as_utf8
 from use_st5.tokenizers.ngram_tokenizer import check_max_tokens
 
 # Bytes in an id.
@@ -42,7 +43,7 @@ class ByteTokenizer(tf.Module):
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
         """Ids of string `[batch]`, int32 `[batch, length]`, 0 = padding; three bytes in each id."""
         check_max_tokens(max_tokens)
-        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+        text = as_utf8(text)
         counts = _counts(text)
         length = tf.reduce_max(tf.concat([counts, [1]], 0))
         raw = tf.io.decode_raw(text, tf.uint8, fixed_length=_BYTES * length)
@@ -58,7 +59,7 @@ class ByteTokenizer(tf.Module):
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
         """How many ids each text has, uncut: string `[batch]` → int32 `[batch]`, at least 1."""
-        return _counts(tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace"))
+        return _counts(as_utf8(text))
 
     @staticmethod
     def strings(ids: tf.Tensor) -> tf.Tensor:

@@ -9,7 +9,6 @@ every backend and strategy that a training runs on.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import shutil
@@ -34,7 +33,7 @@ from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, widths
 from use_st5.training.run_checks import check_begun_with
 from use_st5.training.schedules import LinearWarmup
-from use_st5.training.trainer import Trainer
+from use_st5.training.trainer import Trainer, strategy_scope
 from use_st5.training.trans_encoder import Learner, Lesson, Taught, TransEncoder
 
 # Of each model: what is there when it is done, and before.
@@ -160,7 +159,7 @@ class _Course:
         make = learner.cross if kind == "cross" and learner.cross else learner.bi
         keras.utils.set_random_seed(self._draw(cycle, kind, self._learners.index(learner)))
         strategy = self._options["strategy"]
-        with contextlib.nullcontext() if strategy is None else strategy.scope():
+        with strategy_scope(strategy):
             return make()
 
     def _draw(self, cycle: int, kind: Kind, number: int) -> int:

@@ -43,7 +43,7 @@ from use_st5.training.run_folder import (
 )
 from use_st5.training.sources import Source, open_source, split_weight
 from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
-from use_st5.training.trainer import Trainer
+from use_st5.training.trainer import Trainer, strategy_scope
 from use_st5.training.validation import measure, test_scores
 
 
@@ -57,10 +57,6 @@ class _Place(NamedTuple):
 
     strategy: Any
     batch_files: str | None
-
-    def scope(self) -> contextlib.AbstractContextManager:
-        """Where models and losses are made."""
-        return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
 
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -178,7 +174,7 @@ def _train(
             return _trained_before(done, work, target, log)
         encoder = open_model(model, sources[0], arguments)
         if place.strategy is not None:
-            with place.scope():
+            with strategy_scope(place.strategy):
                 encoder = copied(encoder)
         plan = make_plan(model, encoder, *sources, arguments)
         if plan.in_cycles:
@@ -253,7 +249,7 @@ def _train_in_steps(
     with progress_lines(lambda: "tokenizing the files"):
         data = {task.name: task.prepared(encoder, work / "prepared") for task in plan.tasks}
     keras.utils.set_random_seed(arguments.seed)
-    with place.scope():
+    with strategy_scope(place.strategy):
         adapters = None
         if arguments.lora_rank is not None:
             adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)

@@ -129,7 +129,7 @@ class Trainer:
             if folder is None and best:  # The best weights are kept there.
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
             stack.enter_context(frozen_parts(self._model, self.args.frozen))
-            with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+            with strategy_scope(self._strategy):
                 optimizer = self._optimizer()
             loop = backend_loop(
                 self._model,
@@ -234,3 +234,8 @@ class Trainer:
         if strategy and (strategy.num_replicas_in_sync > 1 or compiles_everything(strategy)):
             return "auto"
         return family.compile_on_cpu or bool(tf.config.list_physical_devices("GPU"))
+
+
+def strategy_scope(strategy: Any) -> contextlib.AbstractContextManager:
+    """Where models, losses and optimizers are made: a strategy's scope, if there is a strategy."""
+    return contextlib.nullcontext() if strategy is None else strategy.scope()
