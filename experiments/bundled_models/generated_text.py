@@ -1,14 +1,14 @@
 """Sentences made by a seeded script, for a teacher to label.
 
 A student that learns from a teacher's vectors needs sentences, not labels, so text may be
-generated: descriptions of everyday scenes and questions of fact, of which the permissive corpora
-hold few (the words for them are in `scenes.json` and `questions.json`), short spans of real
-sentences, which teach words and bi-grams almost one by one, and alterations of real sentences, in
-which a word is replaced, left out, put in, denied or exchanged. Two sentences at random have little
-to do with each other, so a batch of them teaches a student little about what moves the meaning of
-one. A sentence and its alteration share most words; how near they stay is for the teacher to say
-(data augmentation for distillation as in TinyBERT, arXiv 1909.10351, section 3.2, there with a
-language model's words).
+generated: descriptions of everyday scenes, questions of fact and opinions, of which the permissive
+corpora hold few (the words for them are in `scenes.json`, `questions.json` and `opinions.json`),
+short spans of real sentences, which teach words and bi-grams almost one by one, and alterations of
+real sentences, in which a word is replaced, left out, put in, denied or exchanged. Two sentences at
+random have little to do with each other, so a batch of them teaches a student little about what
+moves the meaning of one. A sentence and its alteration share most words; how near they stay is for
+the teacher to say (data augmentation for distillation as in TinyBERT, arXiv 1909.10351, section
+3.2, there with a language model's words).
 """
 
 from __future__ import annotations
@@ -21,9 +21,16 @@ from pathlib import Path
 
 _SCENES = Path(__file__).with_name("scenes.json")
 _QUESTIONS = Path(__file__).with_name("questions.json")
+_OPINIONS = Path(__file__).with_name("opinions.json")
+_DESCRIPTIONS = 0.4  # their share among the opinions
 # One or more capitalized words behind another word.
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 _SLOT = re.compile(r"\{(\w+)\}")
+# As the Penn Treebank separates them, in which reviews are often given.
+_BEFORE_TOKEN = re.compile(r"(?<=\w)(?=n't\b)|(?<=\w)(?='(?!t\b))|(?<=\w)(?=[.,:])")
+_VOWEL_SOUND = re.compile(
+    r"(?!one\b|use|uni[oqtvf]|eu)[aeiou]|hon(?:est|ou?r)|hour|heir", re.IGNORECASE
+)
 _AUXILIARIES = (
     "am is are was were be been do does did has have had can could will would shall should may "
     "might must"
@@ -113,6 +120,27 @@ def generate_questions(
         yield _SLOT.sub(lambda slot: fillers[slot[1]](), draw.choice(frames))
 
 
+def generate_opinions(count: int, *, seed: int = 0) -> Iterator[str]:
+    """Opinions as in reviews, and plain descriptions of the same subjects.
+
+    Such as "a gorgeous, witty thriller that never loses its way", "The acting is wooden and the
+    plot makes no sense." and "A young lawyer returns to her home town after her father's death.":
+    a student learns what is good, what is bad, and what is no opinion.
+
+    Args:
+        count: How many; repetitions are possible.
+        seed: Same seed, same sentences.
+
+    Yields:
+        One sentence or phrase each.
+    """
+    draw = random.Random(seed)
+    words = json.loads(_OPINIONS.read_text(encoding="utf-8"))
+    for _ in range(count):
+        kind = "descriptions" if draw.random() < _DESCRIPTIONS else "opinions"
+        yield _styled(_filled(draw.choice(words[kind]), words, draw), draw)
+
+
 def generate_alterations(sentences: Sequence[str], *, seed: int = 0) -> Iterator[str]:
     """One alteration of each sentence.
 
@@ -134,7 +162,36 @@ def generate_alterations(sentences: Sequence[str], *, seed: int = 0) -> Iterator
 
 
 def _indefinite(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+    return f"{'an' if _VOWEL_SOUND.match(noun) else 'a'} {noun}"
+
+
+def _filled(frame: str, words: dict[str, Words], draw: random.Random) -> str:
+    """The frame with words in its slots, which may have slots, too; none twice if possible."""
+    used: set[str] = set()
+    person = draw.choice((("he", "his", "men"), ("she", "her", "women")))
+    roles = dict(zip(("he", "his", "first"), person, strict=True))
+
+    def fill(slot: re.Match[str]) -> str:
+        name = slot[1].removeprefix("a_")
+        if name in {"he", "his"}:
+            return roles[name]
+        choices = words[roles.get(name, name)]
+        text = draw.choice([each for each in choices if each not in used] or choices)
+        used.add(text)
+        text = _SLOT.sub(fill, text)
+        return _indefinite(text) if slot[1].startswith("a_") else text
+
+    return _SLOT.sub(fill, frame)
+
+
+def _styled(sentence: str, draw: random.Random) -> str:
+    """As written, without the full stop, capitalized, or in lowercase tokens."""
+    style = draw.random()
+    if style < 0.3:
+        return _BEFORE_TOKEN.sub(" ", sentence.lower())
+    if style < 0.45:
+        return sentence.removesuffix(".")
+    return sentence if style < 0.6 else sentence[0].upper() + sentence[1:]
 
 
 def _with_article(subject: str, draw: random.Random) -> str:

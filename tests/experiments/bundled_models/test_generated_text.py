@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 
 import pytest
 
@@ -10,6 +12,7 @@ from experiments.bundled_models import generated_text
 from experiments.bundled_models.generated_text import (
     generate_alterations,
     generate_captions,
+    generate_opinions,
     generate_questions,
     generate_spans,
 )
@@ -36,6 +39,47 @@ def test_captions_agree_in_number_and_article() -> None:
             assert " is " not in caption
         if first == "a" and second not in {"few"}:
             assert second[0] not in "aeiou", caption
+
+
+def test_opinions_are_seeded_and_seldom_the_same() -> None:
+    opinions = list(generate_opinions(5000, seed=3))
+    assert opinions == list(generate_opinions(5000, seed=3))
+    assert opinions != list(generate_opinions(5000, seed=4))
+    assert len({each.lower().rstrip(". ") for each in opinions}) > 4700
+    assert not [each for each in opinions if re.search(r"[{}_]|  ", each)]
+
+
+def test_opinions_have_each_slot_filled_by_some_list() -> None:
+    words = json.loads(generated_text._OPINIONS.read_text(encoding="utf-8"))
+    slots = re.findall(r"\{(?:a_)?(\w+)\}", json.dumps(words))
+    assert set(slots) - {"he", "his", "first"} <= set(words)
+    assert set(words) - {"opinions", "descriptions", "men", "women"} <= set(slots)
+    assert [name for name, each in words.items() if len(each) != len(set(each))] == ["was"]
+    good = {each for name in words if name.startswith("good_") for each in words[name]}
+    bad = {each for name in words if name.startswith("bad_") for each in words[name]}
+    assert not good & bad
+    assert min(len(good), len(bad)) >= 150
+
+
+def test_opinions_repeat_no_word_and_agree_in_article_and_person() -> None:
+    sentences = {each.lower() for each in generate_opinions(5000)}
+    assert not [each for each in sentences if re.search(r"\b(\w{4,}) (and|but) \1\b", each)]
+    assert not [each for each in sentences if re.search(r"\ba [aio]|\ban [bcdfgjkl-np-tv-z]", each)]
+    assert not [each for each in sentences if {"his", "her"} <= set(each.split())]
+    assert any("an honest" in each for each in sentences)
+
+
+@pytest.mark.parametrize(
+    ("written", "tokens"),
+    [
+        ("I can't say, Anna's film.", "i ca n't say , anna 's film ."),
+        ("first-rate: a joy", "first-rate : a joy"),
+    ],
+)
+def test_reviews_in_lowercase_tokens(written: str, tokens: str) -> None:
+    styles = {generated_text._styled(written, random.Random(seed)) for seed in range(50)}
+    assert tokens in styles
+    assert written in styles
 
 
 def test_spans_are_consecutive_words() -> None:
