@@ -55,7 +55,7 @@ class Chip:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Course:
+class TrainingSize:
     """A stage of training: `steps` batches of `batch` rows, of `texts` texts each."""
 
     name: str
@@ -134,10 +134,12 @@ def checkpoint_bytes(config: T5Config) -> int:
     return 2 * _FLOAT * weights(config)
 
 
-def step_on(chip: Chip, config: T5Config, course: Course, *, chips: int, length: int) -> Step:
+def step_on(
+    chip: Chip, config: T5Config, training: TrainingSize, *, chips: int, length: int
+) -> Step:
     """A step of a stage: whole models where they fit, or else weights that all chips share."""
-    rows = course.batch / chips
-    texts, count = rows * course.texts, weights(config)
+    rows = training.batch / chips
+    texts, count = rows * training.texts, weights(config)
     for pieces in (2**power for power in range(int(max(rows, 1)).bit_length())):
         # Weight, moment, gradient; GradCache adds up the gradients of its pieces.
         state = (3 if pieces == 1 else 4) * _FLOAT * count
@@ -150,7 +152,7 @@ def step_on(chip: Chip, config: T5Config, course: Course, *, chips: int, length:
     # A sum over chips sends every number twice; vectors and ids are gathered, and the gradients of
     # the vectors summed.
     others = (chips - 1) / chips
-    gathered = course.batch * course.texts * _FLOAT * (3 * DIMENSION + length)
+    gathered = training.batch * training.texts * _FLOAT * (3 * DIMENSION + length)
     exchanged = others * (2 * _FLOAT * count + gathered)
     return Step(
         rows=rows,
@@ -163,12 +165,12 @@ def step_on(chip: Chip, config: T5Config, course: Course, *, chips: int, length:
     )
 
 
-def published_courses() -> list[Course]:
+def published_trainings() -> list[TrainingSize]:
     """The stages of the experiment: pairs of questions and answers, then triplets."""
     from experiments.sentence_t5.two_stage import PUBLISHED
 
     return [
-        Course(name=stage.name, steps=stage.steps, batch=stage.batch_size, texts=texts)
+        TrainingSize(name=stage.name, steps=stage.steps, batch=stage.batch_size, texts=texts)
         for stage, texts in zip(PUBLISHED, (2, 3), strict=True)
     ]
 
@@ -193,40 +195,40 @@ def table_of_sizes(chip: Chip, sizes: list[str], length: int) -> Iterator[str]:
         )
 
 
-def table_of_courses(courses: list[Course], length: int) -> Iterator[str]:
+def table_of_trainings(trainings: list[TrainingSize], length: int) -> Iterator[str]:
     """What each stage reads, as Markdown."""
     yield "| stage | steps | batch | texts a row | sentences, millions | their ids, GB |"
     yield "|---" * 6 + "|"
-    for course in courses:
-        texts = course.steps * course.batch * course.texts
+    for training in trainings:
+        texts = training.steps * training.batch * training.texts
         yield (
-            f"| {course.name} | {course.steps:,} | {course.batch:,} | {course.texts} "
+            f"| {training.name} | {training.steps:,} | {training.batch:,} | {training.texts} "
             f"| {texts / 1e6:,.1f} | {texts * length * _FLOAT / 1e9:,.1f} |"
         )
 
 
 def table_of_slices(
-    chip: Chip, sizes: list[str], chips: list[int], length: int, courses: list[Course]
+    chip: Chip, sizes: list[str], chips: list[int], length: int, trainings: list[TrainingSize]
 ) -> Iterator[str]:
     """A step of the first stage on each number of chips, and how long each stage takes."""
-    took = " | ".join(course.name for course in courses)
+    took = " | ".join(training.name for training in trainings)
     yield (
         "| size | chips | hosts | rows a chip | GradCache pieces | weights, moments, gradients, GB "
         f"| activations, GB | ms a step: arithmetic | exchange | checkpoint | {took} |"
     )
-    yield "|---" * (10 + len(courses)) + "|"
+    yield "|---" * (10 + len(trainings)) + "|"
     for name in sizes:
         for number in chips:
             steps = [
-                step_on(chip, T5_PRESETS[name], course, chips=number, length=length)
-                for course in courses
+                step_on(chip, T5_PRESETS[name], training, chips=number, length=length)
+                for training in trainings
             ]
             step = steps[0]
             held = "" if step.activations is None else f"{step.activations / 1e9:.2f}"
             sent = "" if step.exchange is None else f"{1e3 * step.exchange:.1f}"
             took = " | ".join(
-                _time(course.steps * each.seconds)
-                for course, each in zip(courses, steps, strict=True)
+                _time(training.steps * each.seconds)
+                for training, each in zip(trainings, steps, strict=True)
             )
             yield (
                 f"| {name} | {number} | {-(-number // chip.on_host)} | {step.rows:g} "
@@ -260,10 +262,10 @@ def main() -> None:
     if min(*asked.chips, asked.length, *(getattr(asked, name) for name in units)) <= 0:
         parser.error("expected numbers above 0")
     chip = Chip(**{name: getattr(asked, name) * unit for name, unit in units.items()})
-    sizes, courses = [*asked.sizes], published_courses()
-    print(*table_of_courses(courses, asked.length), sep="\n", end="\n\n")
+    sizes, trainings = [*asked.sizes], published_trainings()
+    print(*table_of_trainings(trainings, asked.length), sep="\n", end="\n\n")
     print(*table_of_sizes(chip, sizes, asked.length), sep="\n", end="\n\n")
-    print(*table_of_slices(chip, sizes, asked.chips, asked.length, courses), sep="\n")
+    print(*table_of_slices(chip, sizes, asked.chips, asked.length, trainings), sep="\n")
 
 
 if __name__ == "__main__":

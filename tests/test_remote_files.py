@@ -422,8 +422,8 @@ def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: To
     texts = ["the cat sat", "how old are you"]
     expected = encoder.encode(texts)
     np.testing.assert_allclose(use_st5.load(f"{base}/model").encode(texts), expected, atol=1e-6)
-    learner = use_st5.TrainableEncoder.load(f"{base}/model")
-    np.testing.assert_allclose(learner.encode(texts), expected, atol=1e-6)
+    encoder = use_st5.TrainableEncoder.load(f"{base}/model")
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-6)
 
 
 def test_a_run_s_checkpoints_lie_elsewhere_and_continue_exactly(base: str, tmp_path: Path) -> None:

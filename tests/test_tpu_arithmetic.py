@@ -15,8 +15,8 @@ TINY = T5Config(10, 1, 2, 8, 1, 4)
 ROUND = arithmetic.Chip(peak=1e6, utilization=0.5, memory=1e9, link=1e6, storage=1e6)
 
 
-def course(batch: int, texts: int = 2) -> arithmetic.Course:
-    return arithmetic.Course(name="pairs", steps=10, batch=batch, texts=texts)
+def training(batch: int, texts: int = 2) -> arithmetic.TrainingSize:
+    return arithmetic.TrainingSize(name="pairs", steps=10, batch=batch, texts=texts)
 
 
 def test_weights_are_the_published_ones() -> None:
@@ -43,7 +43,7 @@ def test_activations_are_near_those_of_the_compiler() -> None:
 
 
 def test_a_step_where_all_fits() -> None:
-    found = arithmetic.step_on(ROUND, TINY, course(8), chips=4, length=3)
+    found = arithmetic.step_on(ROUND, TINY, training(8), chips=4, length=3)
     count = arithmetic.weights(TINY)
     assert (found.rows, found.pieces, found.state) == (2, 1, 12 * count)
     assert found.activations == 4 * 1.25 * 4 * 3 * 46
@@ -60,22 +60,22 @@ def test_pieces_make_it_fit() -> None:
     text = 1.25 * 4 * 3 * 46
     # Room for the gradients of pieces and for four texts.
     chip = arithmetic.Chip(memory=(16 * count + 4 * text + 1) / 0.9)
-    found = arithmetic.step_on(chip, TINY, course(16), chips=2, length=3)
+    found = arithmetic.step_on(chip, TINY, training(16), chips=2, length=3)
     assert (found.pieces, found.state, found.activations) == (4, 16 * count, 4 * text)
-    alone = arithmetic.step_on(chip, TINY, course(2), chips=2, length=3)
+    alone = arithmetic.step_on(chip, TINY, training(2), chips=2, length=3)
     assert (alone.pieces, alone.state) == (1, 12 * count)
 
 
 def test_a_model_larger_than_a_chip_is_cut() -> None:
     chip = arithmetic.Chip(memory=1000.0)
-    found = arithmetic.step_on(chip, TINY, course(8), chips=4, length=3)
+    found = arithmetic.step_on(chip, TINY, training(8), chips=4, length=3)
     assert (found.pieces, found.activations, found.exchange) == (None, None, None)
     assert found.state == 4 * arithmetic.weights(TINY)
     assert found.seconds == found.compute + found.checkpoint
 
 
 def test_the_stages_are_those_of_the_recipe() -> None:
-    pairs, triplets = arithmetic.published_courses()
+    pairs, triplets = arithmetic.published_trainings()
     assert (pairs.name, pairs.batch, pairs.texts) == ("qa", 2048, 2)
     assert pairs.steps * pairs.batch == pytest.approx(2e9, rel=1e-3)
     assert (triplets.name, triplets.batch, triplets.texts) == ("nli", 512, 3)

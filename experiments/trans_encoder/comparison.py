@@ -97,7 +97,7 @@ def rows_of(output: Path) -> Rows:
 
 
 def gains_of(rows: Rows) -> Rows:
-    """What each model gained over the start of its learner, seed by seed."""
+    """What each model gained over the start of its student, seed by seed."""
     found: Rows = {}
     for row, runs in rows.items():
         start = re.sub("(bi|cross)$", "start", row)

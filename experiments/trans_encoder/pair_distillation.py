@@ -12,15 +12,15 @@ import numpy as np
 
 from experiments.corpus_tasks import STEPS_PER_CALL
 from experiments.run import Options, Run, Scores
-from experiments.trans_encoder.starts import Opened, Start, learner_of, write_start
+from experiments.trans_encoder.starts import Opened, Start, student_of, write_start
 from use_st5._files import atomic_path, write_json
 from use_st5._records import read_record
-from use_st5.training import TransEncoder, teach
+from use_st5.training import TransEncoder, train_trans_encoder
 from use_st5.training.pair_scores import Kind
 from use_st5.training.run_checks import check_begun_with
-from use_st5.training.trans_encoder import Taught, best
+from use_st5.training.trans_encoder import DistilledModel, best
 
-_PAIRS, _GOLD, _FACTS, _TAUGHT = "pairs.jsonl", "gold.npy", "facts.json", "taught.json"
+_PAIRS, _SCORES, _FACTS, _MODELS = "pairs.jsonl", "scores.npy", "facts.json", "models.json"
 _FOLDERS: Mapping[Kind, str] = {"bi": "model", "cross": "cross_encoder"}
 Folders = Mapping[str, Path | None]
 
@@ -31,9 +31,9 @@ class PairDistillation:
 
     Attributes:
         name: Of the exported encoders.
-        starts: The learners: one for self-distillation, several for mutual distillation.
+        starts: The students: one for self-distillation, several for mutual distillation.
         pool: Which pairs, unless the run is given others.
-        course: Cycles and lessons.
+        settings: Of the cycles.
         steps_per_execution: Steps in one call from the host.
         expected: The scores that the experiment had when it was run.
     """
@@ -41,7 +41,7 @@ class PairDistillation:
     name: str
     starts: tuple[Start, ...]
     pool: Any
-    course: TransEncoder
+    settings: TransEncoder
     steps_per_execution: int = STEPS_PER_CALL
     expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
@@ -61,14 +61,14 @@ class PairDistillation:
         """Prepares the pairs, trains, exports the best encoders and scores them.
 
         Written into the output folder are `prepared/` (the pairs, their ids, what is started from),
-        `checkpoints/` (the course), `model/` and `cross_encoder/` (the best SavedModels of each
+        `checkpoints/` (the cycles), `model/` and `cross_encoder/` (the best SavedModels of each
         kind by STS-B dev), `report.md` and `scores.json`.
 
         Args:
             data: Folder of the STS sets, and of corpora where pairs are mined from them.
             output: The folder to write; this and the options are as in `Run`, on one machine.
             pretrained: The BERT or RoBERTa to start from; None: MiniLM.
-            second: Another one, for learners that begin with it; None: the first.
+            second: Another one, for students that begin with it; None: the first.
             language_model: The plain BERT or RoBERTa behind `pretrained`, with which each of its
                 cross-encoders begins (the paper, section 2.2); None: these begin with `pretrained`.
             second_language_model: The same for `second`; None: that of the first, where `second` is
@@ -108,7 +108,7 @@ class PairDistillation:
         if prepared.exists():
             check_begun_with(prepared / _FACTS, facts)
             return
-        development = stsb_dev(run.data)
+        validation = stsb_dev(run.data)
         opened = [Opened.of(start, folders) for start in self.starts]
         pool = given_pool(self.pool, **pool_given)
         drawn = pool.pairs(run.data, opened[0].bi.encode, run.seed)
@@ -116,8 +116,8 @@ class PairDistillation:
             temporary.mkdir()
             lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in drawn)
             (temporary / _PAIRS).write_text("".join(lines), encoding="utf-8")
-            np.save(temporary / _GOLD, np.array([pair.score for pair in development]))
-            texts = [(pair.first, pair.second) for pair in development]
+            np.save(temporary / _SCORES, np.array([pair.score for pair in validation]))
+            texts = [(pair.first, pair.second) for pair in validation]
             for start, each in zip(self.starts, opened, strict=True):
                 write_start(temporary / start.name, each, drawn, texts)
             write_json(temporary / _FACTS, facts)
@@ -128,29 +128,29 @@ class PairDistillation:
                 f"Expected prepared pairs, {run.prepared}. Where TensorFlow is, run the same "
                 "command with --part prepare, and bring the output folder here."
             )
-        learners = [
-            learner_of(run, start, run.seed + number, self.steps_per_execution)
+        students = [
+            student_of(run, start, run.seed + number, self.steps_per_execution)
             for number, start in enumerate(self.starts)
         ]
-        taught = teach(
-            learners,
-            np.load(run.prepared / _GOLD),
+        models = train_trans_encoder(
+            students,
+            np.load(run.prepared / _SCORES),
             run.checkpoints,
-            course=_in_steps(self.course, run.steps),
+            settings=_in_steps(self.settings, run.steps),
             seed=run.seed,
             strategy=run.strategy,
             steps_per_execution=self.steps_per_execution,
             jit_compile=False,  # XLA takes minutes on a CPU for the program of each model.
         )
-        rows = [dataclasses.asdict(each) for each in taught]
+        rows = [dataclasses.asdict(each) for each in models]
         for row in rows:
             row["weights"] = row["weights"] and str(row["weights"].relative_to(run.output))
-        run.write(_TAUGHT, {"seed": run.seed, "taught": rows})
+        run.write(_MODELS, {"seed": run.seed, "models": rows})
 
     def _export(self, run: Run, folders: Folders) -> Scores:
         from experiments.trans_encoder import report as scoring
 
-        taught, output = _taught(run.output), run.output
+        models, output = _distilled_models(run.output), run.output
         sets, missing = scoring.test_sets(run.data)
         said: dict[str, Mapping[str, np.ndarray]] = {}
         best_of: dict[Kind, tuple[float, Any]] = {}
@@ -160,8 +160,8 @@ class PairDistillation:
             opened.begin(run.checkpoints)
             said[f"{prefix}start"] = scoring.said_of(sets, opened.bi, kind="bi")
             for kind in self._kinds(start):
-                chosen = best(taught, start.name, kind)
-                encoder = opened.taught(kind, chosen.weights)
+                chosen = best(models, start.name, kind)
+                encoder = opened.trained(kind, chosen.weights)
                 said[f"{prefix}{kind}"] = (
                     scoring.said_of(sets, encoder, kind=kind)
                     if chosen.weights
@@ -180,7 +180,7 @@ class PairDistillation:
             encoder.export(output / _FOLDERS[kind])
         pool = _pairs(run.prepared / _PAIRS)
         with atomic_path(output / "report.md") as temporary:
-            text = scoring.report(self.name, sets, missing, pool, scores, taught)
+            text = scoring.report(self.name, sets, missing, pool, scores, models)
             temporary.write_text(text, encoding="utf-8")
         flat = {
             f"{model}/{name}": v for model, found in scores.items() for name, v in found.items()
@@ -188,8 +188,8 @@ class PairDistillation:
         return run.write_scores(flat)
 
     def _kinds(self, start: Start) -> Sequence[Kind]:
-        """Of which kinds a learner has models."""
-        return ("bi", "cross") if start.cross and not self.course.standard else ("bi",)
+        """Of which kinds a student has models."""
+        return ("bi", "cross") if start.cross and not self.settings.standard else ("bi",)
 
 
 def _folders(
@@ -208,26 +208,26 @@ def _folders(
 
 
 def _check_options(**options: Any) -> None:
-    """Refuses what a course, each of whose models is a training of its own, does not have.
+    """Refuses options that the cycles do not have, since each model is trained by itself.
 
     Raises:
         ValueError: It is there.
     """
     if options.get("strategy") == "multi_worker":
         raise ValueError(
-            "Expected a strategy of one machine, received multi_worker: in a course each model is "
-            "made of files that the one before wrote, for which several machines do not wait. "
+            "Expected a strategy of one machine, received multi_worker: each model of the cycles "
+            "is made of files that the one before wrote, for which several machines do not wait. "
             "mirrored trains on all GPUs of a machine."
         )
     if (files := options.get("batch_files")) is not None:
         raise ValueError(
-            "batch_files: expected none, since each training of a course learns what the one "
-            f"before said of the pairs. Received: {files}"
+            "batch_files: expected none, since each training of the cycles learns the scores "
+            f"that the one before gave to the pairs. Received: {files}"
         )
 
 
 def stsb_dev(data: Path) -> Sequence[Any]:
-    """The development pairs with their scores.
+    """The validation pairs with their scores.
 
     Raises:
         MissingDataError: They are not in the folder.
@@ -238,26 +238,27 @@ def stsb_dev(data: Path) -> Sequence[Any]:
     return read_sts(DataFolder(data), STSB_DEV).pairs
 
 
-def _in_steps(course: TransEncoder, steps: int | None) -> TransEncoder:
+def _in_steps(settings: TransEncoder, steps: int | None) -> TransEncoder:
     if steps is None:
-        return course
+        return settings
     return dataclasses.replace(
-        course,
-        to_cross=dataclasses.replace(course.to_cross, steps=steps),
-        to_bi=dataclasses.replace(course.to_bi, steps=steps),
+        settings,
+        to_cross=dataclasses.replace(settings.to_cross, steps=steps),
+        to_bi=dataclasses.replace(settings.to_bi, steps=steps),
     )
 
 
-def _taught(output: Path) -> list[Taught]:
-    path = output / _TAUGHT
+def _distilled_models(output: Path) -> list[DistilledModel]:
+    path = output / _MODELS
     if not path.exists():
         raise FileNotFoundError(
             f"Expected {path}, which the training writes when it is done. Run the same command "
             f"with --part train --out {output}"
         )
-    rows = read_record(path, dict[str, Any], remedy="Train again.")["taught"]
+    rows = read_record(path, dict[str, Any], remedy="Train again.")["models"]
     return [
-        Taught(**{**row, "weights": row["weights"] and output / row["weights"]}) for row in rows
+        DistilledModel(**{**row, "weights": row["weights"] and output / row["weights"]})
+        for row in rows
     ]
 
 

@@ -18,7 +18,7 @@ from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation import select_tasks
 from use_st5.evaluation.pairs import similarity_auc
 from use_st5.evaluation.sts import score_similarities
-from use_st5.training.trans_encoder import Taught
+from use_st5.training.trans_encoder import DistilledModel
 from use_st5.vector_store import VectorCache
 
 # First texts, second texts → how alike they are `[pairs]`.
@@ -116,7 +116,7 @@ def report(
     missing: Sequence[str],
     pool: Sequence[Pair],
     scores: Mapping[str, Mapping[str, float]],
-    taught: Sequence[Taught],
+    models: Sequence[DistilledModel],
 ) -> str:
     """The report in Markdown.
 
@@ -126,7 +126,7 @@ def report(
         missing: What was not, for want of data.
         pool: The pairs that were learnt from.
         scores: Column → set → score.
-        taught: All models of the course.
+        models: All models of the cycles.
     """
     overlaps = {each.name: overlap(each.pairs, pool) for each in sets}
     lines = [
@@ -145,7 +145,7 @@ def report(
             lines += [f"## {what}", "", *_table(chosen, overlaps, scores), ""]
     if missing:
         lines += [f"Not in the data folder: {', '.join(missing)}.", ""]
-    return "\n".join([*lines, *_development(taught)]) + "\n"
+    return "\n".join([*lines, *_validation(models)]) + "\n"
 
 
 def _table(
@@ -170,14 +170,14 @@ def _table(
     return lines
 
 
-def _development(taught: Sequence[Taught]) -> list[str]:
+def _validation(models: Sequence[DistilledModel]) -> list[str]:
     lines = [
-        "## The course: Spearman's correlation on STS-B dev, which chooses, x 100",
+        "## The cycles: Spearman's correlation on STS-B dev, which chooses, x 100",
         "",
         "| cycle | model | STS-B dev | step |",
         "|---|---|---|---|",
     ]
-    for each in taught:
-        model = f"{each.learner}, {each.kind}"
+    for each in models:
+        model = f"{each.student}, {each.kind}"
         lines.append(f"| {each.cycle} | {model} | {100 * each.spearman:.2f} | {each.step} |")
     return lines

@@ -18,9 +18,9 @@ from use_st5.models import CrossEncoderModel, SentenceBert
 from use_st5.models.bert.model import Pooler
 from use_st5.training import (
     ArrayData,
-    Learner,
     LinearWarmup,
     PairIds,
+    Student,
     Trainer,
     TrainingArguments,
     adamw,
@@ -44,7 +44,7 @@ _BI, _CROSS, _POOLER, _WEIGHTS = "bi.keras", "cross.keras", "pooler.npz", "model
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unsupervised:
-    """A training without a label before the course: SimCSE's, or Mirror-BERT's.
+    """A training without a label before the cycles: SimCSE's, or Mirror-BERT's.
 
     Attributes:
         steps: Optimizer steps over the sentences of the pairs.
@@ -98,7 +98,7 @@ class Unsupervised:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Start:
-    """One of the learners: its bi-encoder, and the cross-encoder of its kind.
+    """One of the students: its bi-encoder, and the cross-encoder of its kind.
 
     Attributes:
         name: Short name in files and tables.
@@ -106,8 +106,8 @@ class Start:
         bi: A bundled model or a folder; None: that BERT.
         cross: Whether a cross-encoder takes part, made of that BERT; else it learns from others'.
         pooling: Of a checkpoint that does not say it; None: the family's usual one.
-        unsupervised: What the bi-encoder is trained by before the course.
-        bi_rate: As in `Learner`.
+        unsupervised: What the bi-encoder is trained by before the cycles.
+        bi_learning_rate_factor: As in `Student`.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Start:
     cross: bool = True
     pooling: str | None = None
     unsupervised: Unsupervised | None = None
-    bi_rate: float = 1.0
+    bi_learning_rate_factor: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,11 +164,11 @@ class Opened:
         return cls(start, bi or base, _below(plain or folder, None if plain else base))
 
     def begin(self, checkpoints: Path) -> None:
-        """Puts the weights into the bi-encoder that it began the course with."""
+        """Puts the weights into the bi-encoder that it began the cycles with."""
         if self.start.unsupervised is not None:
             self.bi.model.load_weights(_begun(checkpoints, self.start) / _WEIGHTS)
 
-    def taught(self, kind: Kind, weights: Path | None) -> TrainableEncoder:
+    def trained(self, kind: Kind, weights: Path | None) -> TrainableEncoder:
         """The encoder of a kind with other weights; None: those that it has."""
         from use_st5 import TrainableEncoder
 
@@ -200,7 +200,7 @@ def _below(folder: Path, opened: TrainableEncoder | None) -> TrainableEncoder:
     return TrainableEncoder(base.model.pooled("cls"), base.tokenizer)
 
 
-def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) -> None:
+def write_start(folder: Path, opened: Opened, pairs: Pairs, validation: Pairs) -> None:
     """Writes models and ids, so that training needs neither text nor TensorFlow."""
     folder.mkdir()
     with saving_quietly():
@@ -210,7 +210,7 @@ def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) 
     pooler = None if opened.cross is None else opened.cross.model.pooler
     if pooler is not None:
         np.savez(folder / _POOLER, kernel=pooler.kernel, bias=pooler.bias)
-    for name, texts in (("pairs", pairs), ("development", development)):
+    for name, texts in (("pairs", pairs), ("validation", validation)):
         first, second = (list(each) for each in zip(*texts, strict=True))
         ids = PairIds.of_texts(
             opened.bi.tokenizer,
@@ -226,31 +226,31 @@ def write_start(folder: Path, opened: Opened, pairs: Pairs, development: Pairs) 
     np.save(folder / "mask_id.npy", -1 if mask is None else mask)
 
 
-def learner_of(run: Run, start: Start, seed: int, steps_per_execution: int) -> Learner:
-    """The learner of what `write_start` wrote, trained without labels first where that is asked.
+def student_of(run: Run, start: Start, seed: int, steps_per_execution: int) -> Student:
+    """The student of what `write_start` wrote, trained without labels first where that is asked.
 
     Args:
         run: Its folders, and where to train.
-        start: What the learner begins with.
+        start: What the student begins with.
         seed: Of the training without labels.
         steps_per_execution: Of that, too.
     """
     prepared, checkpoints = run.prepared / start.name, run.checkpoints
-    pairs, development = (
-        PairIds(**np.load(prepared / f"{name}.npz")) for name in ("pairs", "development")
+    pairs, validation = (
+        PairIds(**np.load(prepared / f"{name}.npz")) for name in ("pairs", "validation")
     )
     weights = None
     if start.unsupervised is not None:
         weights = _begun(checkpoints, start) / _WEIGHTS
         if not weights.exists():
             _train_unsupervised(run, start, pairs, seed, steps_per_execution)
-    return Learner(
+    return Student(
         name=start.name,
         bi=functools.partial(_bi, prepared, weights),
         cross=functools.partial(_cross, prepared) if start.cross else None,
         pairs=pairs,
-        development=development,
-        bi_rate=start.bi_rate,
+        validation=validation,
+        bi_learning_rate_factor=start.bi_learning_rate_factor,
     )
 
 

@@ -73,7 +73,7 @@ PUBLISHED = TransEncoder()
 PUBLISHED_LARGE = dataclasses.replace(
     PUBLISHED, to_bi=dataclasses.replace(PUBLISHED.to_bi, batch_size=64)
 )
-COURSE = dataclasses.replace(
+SETTINGS = dataclasses.replace(
     PUBLISHED, cycles=2, to_bi=dataclasses.replace(PUBLISHED.to_bi, epochs=2)
 )
 MINILM = Start(name="minilm")
@@ -93,15 +93,15 @@ MIRROR = Unsupervised(
     masked_span=5,
 )
 # The bundled encoders, whose rates were tried on STS-B dev; a cross-encoder of MiniLM teaches them.
-TRANSFORMER = Start(name="use_transformer_en", bi="use_transformer_en", bi_rate=5.0)
-DAN = Start(name="use_dan_en", bi="use_dan_en", bi_rate=50.0)
+TRANSFORMER = Start(name="use_transformer_en", bi="use_transformer_en", bi_learning_rate_factor=5.0)
+DAN = Start(name="use_dan_en", bi="use_dan_en", bi_learning_rate_factor=50.0)
 FAMILIES = (
     MINILM,
     dataclasses.replace(TRANSFORMER, cross=False),
     dataclasses.replace(DAN, cross=False),
 )
 SECOND = Start(name="second", base="second", unsupervised=SIMCSE)
-# Sixteen minutes of CPU time for a course of MiniLM. Few rates were tried, on STS-B dev.
+# Sixteen minutes of CPU time for the cycles of MiniLM. Few rates were tried, on STS-B dev.
 REDUCED_PAIRS = 4_000
 REDUCED_CROSS: dict[str, Any] = {
     "batch_size": 16,
@@ -117,29 +117,29 @@ REDUCED_BI: dict[str, Any] = {
 }
 REDUCED_EVERY, REDUCED_UNSUPERVISED_STEPS = 250, 50
 
-EXPERIMENT = PairDistillation(name="trans_encoder", starts=(MINILM,), pool=POOL, course=COURSE)
+EXPERIMENT = PairDistillation(name="trans_encoder", starts=(MINILM,), pool=POOL, settings=SETTINGS)
 
 
 def _variant(
     name: str,
     *starts: Start,
     pool: SetPool | MinedPool = POOL,
-    course: TransEncoder = COURSE,
+    settings: TransEncoder = SETTINGS,
 ) -> PairDistillation:
     return PairDistillation(
-        name=f"trans_encoder_{name}", starts=starts or (MINILM,), pool=pool, course=course
+        name=f"trans_encoder_{name}", starts=starts or (MINILM,), pool=pool, settings=settings
     )
 
 
-def _exchanged(course: TransEncoder, *kinds: str) -> TransEncoder:
-    """The course with another loss for the models of some kinds."""
-    lessons = {f"to_{kind}": getattr(course, f"to_{kind}") for kind in kinds}
+def _exchanged(settings: TransEncoder, *kinds: str) -> TransEncoder:
+    """The settings with another loss for the models of some kinds."""
+    parts = {f"to_{kind}": getattr(settings, f"to_{kind}") for kind in kinds}
     other = {"bce": "mse", "mse": "bce"}
     return dataclasses.replace(
-        course,
+        settings,
         **{
-            name: dataclasses.replace(lesson, objective=other[lesson.objective])
-            for name, lesson in lessons.items()
+            name: dataclasses.replace(part, objective=other[part.objective])
+            for name, part in parts.items()
         },
     )
 
@@ -148,7 +148,7 @@ def _plain(unsupervised: Unsupervised | None = None) -> Start:
     return Start(name="bert", pooling="cls", unsupervised=unsupervised)
 
 
-STANDARD = dataclasses.replace(COURSE, standard=True)
+STANDARD = dataclasses.replace(SETTINGS, standard=True)
 VARIANTS = {
     "self": EXPERIMENT,
     "mutual": _variant("mutual", MINILM, SECOND),
@@ -162,9 +162,9 @@ VARIANTS = {
     "mutual_inductive": _variant("mutual_inductive", MINILM, SECOND, pool=MinedPool()),
     **{
         f"published{size}": _variant(
-            f"published{size}", _plain(), pool=PUBLISHED_POOL, course=course
+            f"published{size}", _plain(), pool=PUBLISHED_POOL, settings=settings
         )
-        for size, course in {"": PUBLISHED, "_large": PUBLISHED_LARGE}.items()
+        for size, settings in {"": PUBLISHED, "_large": PUBLISHED_LARGE}.items()
     },
     **{
         f"published_mutual{size}": _variant(
@@ -172,25 +172,25 @@ VARIANTS = {
             _plain(),
             Start(name="second", base="second", pooling="cls"),
             pool=PUBLISHED_POOL,
-            course=course,
+            settings=settings,
         )
-        for size, course in {"": PUBLISHED, "_large": PUBLISHED_LARGE}.items()
+        for size, settings in {"": PUBLISHED, "_large": PUBLISHED_LARGE}.items()
     },
-    "bi_bce": _variant("bi_bce", course=_exchanged(COURSE, "bi")),
-    "cross_mse": _variant("cross_mse", course=_exchanged(COURSE, "cross")),
-    "exchanged": _variant("exchanged", course=_exchanged(COURSE, "bi", "cross")),
-    "sequential": _variant("sequential", course=dataclasses.replace(COURSE, refresh=False)),
-    "standard": _variant("standard", course=STANDARD),
-    "standard_mutual": _variant("standard_mutual", MINILM, SECOND, course=STANDARD),
-    "standard_families": _variant("standard_families", *FAMILIES, course=STANDARD),
-    "one_cycle": _variant("one_cycle", course=dataclasses.replace(COURSE, cycles=1)),
-    "three_cycles": _variant("three_cycles", course=dataclasses.replace(COURSE, cycles=3)),
+    "bi_bce": _variant("bi_bce", settings=_exchanged(SETTINGS, "bi")),
+    "cross_mse": _variant("cross_mse", settings=_exchanged(SETTINGS, "cross")),
+    "exchanged": _variant("exchanged", settings=_exchanged(SETTINGS, "bi", "cross")),
+    "sequential": _variant("sequential", settings=dataclasses.replace(SETTINGS, refresh=False)),
+    "standard": _variant("standard", settings=STANDARD),
+    "standard_mutual": _variant("standard_mutual", MINILM, SECOND, settings=STANDARD),
+    "standard_families": _variant("standard_families", *FAMILIES, settings=STANDARD),
+    "one_cycle": _variant("one_cycle", settings=dataclasses.replace(SETTINGS, cycles=1)),
+    "three_cycles": _variant("three_cycles", settings=dataclasses.replace(SETTINGS, cycles=3)),
 }
 
 
 def reduced(variant: PairDistillation) -> PairDistillation:
     """A variant at a size that two cores run: fewer pairs and steps, the token table frozen."""
-    course, pool = variant.course, variant.pool
+    settings, pool = variant.settings, variant.pool
     few: dict[str, Any] = {"limit": REDUCED_PAIRS}
     if isinstance(pool, MinedPool):
         few = {"sentences": REDUCED_PAIRS // (pool.neighbours + pool.others)}
@@ -207,10 +207,10 @@ def reduced(variant: PairDistillation) -> PairDistillation:
         name=variant.name.replace("trans_encoder", "trans_encoder_reduced"),
         starts=tuple(starts),
         pool=dataclasses.replace(pool, **few),
-        course=dataclasses.replace(
-            course,
-            to_cross=dataclasses.replace(course.to_cross, **REDUCED_CROSS),
-            to_bi=dataclasses.replace(course.to_bi, **REDUCED_BI),
+        settings=dataclasses.replace(
+            settings,
+            to_cross=dataclasses.replace(settings.to_cross, **REDUCED_CROSS),
+            to_bi=dataclasses.replace(settings.to_bi, **REDUCED_BI),
             evaluate_every=REDUCED_EVERY,
         ),
     )

@@ -29,7 +29,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_the_settings_of_the_paper() -> None:
-    """Table 16, as the course itself has it."""
+    """Table 16, as Trans-Encoder's own settings have it."""
     assert settings_of_cycles(make_arguments("trans_encoder")) == TransEncoder()
     changed = settings_of_cycles(make_arguments(learning_rate=1e-3, steps=7, cycles=1))
     assert changed.to_bi.learning_rate == changed.to_cross.learning_rate == 1e-3

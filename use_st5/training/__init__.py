@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from use_st5.training.task import Task as Task
     from use_st5.training.tasks import TASKS as TASKS
     from use_st5.training.tasks import TaskSpec as TaskSpec
-    from use_st5.training.teaching import teach as teach
     from use_st5.training.train import Trained as Trained
     from use_st5.training.trainer import Trainer as Trainer
-    from use_st5.training.trans_encoder import Learner as Learner
+    from use_st5.training.trans_encoder import Student as Student
     from use_st5.training.trans_encoder import TransEncoder as TransEncoder
+    from use_st5.training.trans_encoder import train_trans_encoder as train_trans_encoder
     from use_st5.training.validation import Metric as Metric
     from use_st5.training.validation import ValidationSet as ValidationSet
 

@@ -304,7 +304,7 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "max_grad_norm": 0.0,
         "freeze": ("all_embeddings", "head"),
     },
-    # Liu et al. 2022, Table 16, whose learning rates are those of the lessons.
+    # Liu et al. 2022, Table 16, whose learning rates are those of `TransEncoder`.
     "trans_encoder": {"epochs": 10.0, "batch_size": 128, "cycles": 3},
     # Cer et al. 2018, "Encoders": its three tasks, with the response's own network.
     "use": {"learning_rate": 1e-3, "head_init": "random", "loss": {"hidden_dims": (512, 512)}},

@@ -20,8 +20,14 @@ from use_st5.training.model_loading import copy_of
 from use_st5.training.pair_scores import PairIds
 from use_st5.training.sources import Row
 from use_st5.training.tasks import SCORED_PAIRS, UNSCORED_PAIRS
-from use_st5.training.teaching import teach
-from use_st5.training.trans_encoder import BI_LENGTH, Learner, Taught, TransEncoder, best
+from use_st5.training.trans_encoder import (
+    BI_LENGTH,
+    DistilledModel,
+    Student,
+    TransEncoder,
+    best,
+    train_trans_encoder,
+)
 
 if TYPE_CHECKING:
     from use_st5.training.plan import TrainingPlan
@@ -58,25 +64,25 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
 
     (validation,) = plan.sets
     rows = [row for found in plan.stats for row in training_rows(found, plan.held)]
-    learner = Learner(
+    student = Student(
         name=_NAME,
         bi=lambda: copy_of(plan.encoder.model),
         cross=cross,
         pairs=_ids(plan, below, rows),
-        development=_ids(plan, below, validation.rows),
+        validation=_ids(plan, below, validation.rows),
     )
-    taught = teach(
-        [learner],
+    models = train_trans_encoder(
+        [student],
         np.array([row["score"] for row in validation.rows]),
         work / "checkpoints",
-        course=settings_of_cycles(plan.arguments),
+        settings=settings_of_cycles(plan.arguments),
         seed=plan.arguments.seed,
         strategy=strategy,
         jit_compile=False,
     )
-    history, chosen = History(step=plan.steps), best(taught, _NAME, "bi")
+    history, chosen = History(step=plan.steps), best(models, _NAME, "bi")
     start = plan.encoder.model.get_weights()
-    for each in taught:
+    for each in models:
         if each.kind == "bi":
             _load(plan.encoder.model, each, start)
             scores = validation.scores(plan.encoder.encode)
@@ -84,7 +90,7 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
     history.best_step, history.best_score = chosen.cycle, chosen.spearman
     _load(plan.encoder.model, chosen, start)
     cross_encoder = TrainableEncoder(cross(), below.tokenizer)
-    _load(cross_encoder.model, best(taught, _NAME, "cross"), [])
+    _load(cross_encoder.model, best(models, _NAME, "cross"), [])
     cross_encoder.export(work / _CROSS_ENCODER)
     return history
 
@@ -171,9 +177,9 @@ def _ids(plan: TrainingPlan, below: TrainableEncoder, rows: Sequence[Row]) -> Pa
     )
 
 
-def _load(model: keras.Model, taught: Taught, start: list[np.ndarray]) -> None:
+def _load(model: keras.Model, trained: DistilledModel, start: list[np.ndarray]) -> None:
     """Gives a model the weights of a cycle; of cycle 0 those of the start."""
-    if taught.weights is None:
+    if trained.weights is None:
         model.set_weights(start)
     else:
-        model.load_weights(taught.weights)
+        model.load_weights(trained.weights)

@@ -18,10 +18,10 @@ from experiments.trans_encoder.train import VARIANTS
 def small(name: str) -> PairDistillation:
     """A variant with small batches, short trainings and SimCSE's short."""
     variant = VARIANTS[name]
-    course = variant.course
-    lessons = {
+    settings = variant.settings
+    parts = {
         each: dataclasses.replace(
-            getattr(course, each), batch_size=8, epochs=1, steps=4, learning_rate=1e-2
+            getattr(settings, each), batch_size=8, epochs=1, steps=4, learning_rate=1e-2
         )
         for each in ("to_cross", "to_bi")
     }
@@ -36,7 +36,7 @@ def small(name: str) -> PairDistillation:
     return dataclasses.replace(
         variant,
         starts=starts,
-        course=dataclasses.replace(course, cycles=1, evaluate_every=2, **lessons),
+        settings=dataclasses.replace(settings, cycles=1, evaluate_every=2, **parts),
         steps_per_execution=2,
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.trans_encoder import report as scoring
 from tests.experiments.trans_encoder.pair_sets import some_pairs, write_mrpc, write_semeval
-from use_st5.training.trans_encoder import Taught
+from use_st5.training.trans_encoder import DistilledModel
 
 
 class Lengths:
@@ -48,8 +48,8 @@ def test_the_report_has_sets_means_and_the_course() -> None:
 
     sets = [of_set("sts12", "STS12", 1), of_set("stsb", "STS-B test", 2), of_set("x", "X", 3)]
     scores = {"start": {"sts12": 0.5, "stsb": 0.7, "x": 0.9}}
-    taught = [Taught("minilm", "cross", 1, 0.81234, 200, None)]
-    text = scoring.report("Title", sets, ["STS14"], some_pairs(4, 1), scores, taught)
+    models = [DistilledModel("minilm", "cross", 1, 0.81234, 200, None)]
+    text = scoring.report("Title", sets, ["STS14"], some_pairs(4, 1), scores, models)
     lines = text.splitlines()
     assert "| STS12 | 4 | transductive: 100% of pairs, 100% of sentences | 50.00 |" in lines
     assert "| mean |  |  | 70.00 |" in lines

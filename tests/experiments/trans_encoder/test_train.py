@@ -78,11 +78,11 @@ def test_the_exported_encoders_are_the_best_of_their_kinds(
     data: Path, bert: Path, mutual: tuple[Path, dict[str, float]]
 ) -> None:
     output, scores = mutual
-    rows = json.loads((output / "taught.json").read_text())["taught"]
+    rows = json.loads((output / "models.json").read_text())["models"]
     best = max((row for row in rows if row["kind"] == "bi"), key=lambda row: row["spearman"])
     opened = Opened.of(Start(name="x"), {"pretrained": bert})
     if best["weights"]:
-        opened = dataclasses.replace(opened, bi=opened.taught("bi", output / best["weights"]))
+        opened = dataclasses.replace(opened, bi=opened.trained("bi", output / best["weights"]))
         vectors = tf.saved_model.load(str(output / "model"))(FIRST).numpy()
         np.testing.assert_allclose(opened.bi.encode(FIRST), vectors, atol=1e-5)
 
@@ -109,7 +109,7 @@ def test_a_run_killed_twice_ends_with_the_same_weights(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In SimCSE's start, and in the middle of the course."""
+    """In SimCSE's start, and in the middle of the cycles."""
     train = TensorFlowLoop._train
     run = partial(small("mutual").run, data, tmp_path, pretrained=bert, seed=3)
     run(part="prepare")
@@ -125,7 +125,7 @@ def test_a_run_killed_twice_ends_with_the_same_weights(
             patch.setattr(TensorFlowLoop, "_train", killed)
             run(part="train")
     run(part="train", strategy="mirrored")
-    rows = [json.loads((each / "taught.json").read_text()) for each in (tmp_path, mutual[0])]
+    rows = [json.loads((each / "models.json").read_text()) for each in (tmp_path, mutual[0])]
     assert rows[0] == rows[1]
     assert weights_of(tmp_path).keys() == weights_of(mutual[0]).keys()
 
@@ -162,7 +162,7 @@ def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Pat
 
 
 @pytest.mark.end_to_end
-def test_a_bundled_encoder_is_taught_by_a_cross_encoder_of_a_bert(
+def test_a_bundled_encoder_learns_from_a_cross_encoder_of_a_bert(
     data: Path, bert: Path, tmp_path: Path
 ) -> None:
     """And by pairs of a user's own."""
@@ -183,7 +183,7 @@ def test_what_does_not_go_together_is_refused(data: Path, bert: Path, tmp_path: 
     experiment = trans_encoder.EXPERIMENT
     with pytest.raises(ValueError, match="--pairs or --text"):
         experiment.run(data, tmp_path, pretrained=bert, pairs=bert, text=bert)
-    with pytest.raises(ValueError, match="one machine, received multi_worker: in a course"):
+    with pytest.raises(ValueError, match="one machine, received multi_worker: each model"):
         experiment.run(data, tmp_path, strategy="multi_worker", part="train")
     with pytest.raises(ValueError, match="batch_files: expected none, .* Received: there"):
         experiment.run(data, tmp_path, batch_files="there")
@@ -233,15 +233,15 @@ def test_large_models_have_smaller_batches() -> None:
     """Table 16."""
     for name in ("published", "published_mutual"):
         base, large = VARIANTS[name], VARIANTS[f"{name}_large"]
-        assert (base.course.to_bi.batch_size, large.course.to_bi.batch_size) == (128, 64)
-        to_bi = dataclasses.replace(base.course.to_bi, batch_size=64)
-        assert large.course == dataclasses.replace(base.course, to_bi=to_bi)
+        assert (base.settings.to_bi.batch_size, large.settings.to_bi.batch_size) == (128, 64)
+        to_bi = dataclasses.replace(base.settings.to_bi, batch_size=64)
+        assert large.settings == dataclasses.replace(base.settings, to_bi=to_bi)
         assert (large.pool, large.starts) == (base.pool, base.starts)
 
 
 def test_published_has_the_papers_settings_and_pairs() -> None:
     published = VARIANTS["published"]
-    assert published.course == TransEncoder()
+    assert published.settings == TransEncoder()
     assert [source.name for source in published.pool.sources] == [
         *("STS12", "STS13", "STS14", "STS15", "STS16"),
         *("STS-B train", "STS-B dev", "STS-B test", "SICK-R train", "SICK-R trial", "SICK-R test"),
@@ -257,11 +257,11 @@ def test_reduced_variants_are_the_others_with_less_of_it() -> None:
             continue
         usual = VARIANTS[name.removeprefix("reduced_")]
         for each in ("cycles", "refresh", "standard"):
-            assert getattr(variant.course, each) == getattr(usual.course, each)
+            assert getattr(variant.settings, each) == getattr(usual.settings, each)
         for each in ("to_cross", "to_bi"):
-            lesson, of_usual = getattr(variant.course, each), getattr(usual.course, each)
-            assert lesson.objective == of_usual.objective
-            assert lesson.freeze == ("embedding",)
+            part, of_usual = getattr(variant.settings, each), getattr(usual.settings, each)
+            assert part.objective == of_usual.objective
+            assert part.freeze == ("embedding",)
             assert of_usual.freeze == ()
         assert [start.name for start in variant.starts] == [start.name for start in usual.starts]
     assert VARIANTS["reduced_self"].pool.limit == 4_000
@@ -271,9 +271,9 @@ def test_reduced_variants_are_the_others_with_less_of_it() -> None:
 
 
 def test_ablations_are_those_of_the_papers_tables() -> None:
-    usual = trans_encoder.EXPERIMENT.course
+    usual = trans_encoder.EXPERIMENT.settings
     losses = {
-        name: (VARIANTS[name].course.to_cross.objective, VARIANTS[name].course.to_bi.objective)
+        name: (VARIANTS[name].settings.to_cross.objective, VARIANTS[name].settings.to_bi.objective)
         for name in ("self", "bi_bce", "cross_mse", "exchanged")
     }
     assert losses == {
@@ -282,7 +282,7 @@ def test_ablations_are_those_of_the_papers_tables() -> None:
         "cross_mse": ("mse", "mse"),
         "exchanged": ("mse", "bce"),
     }
-    assert (VARIANTS["sequential"].course.refresh, usual.refresh) == (False, True)
-    assert (VARIANTS["standard"].course.standard, usual.standard) == (True, False)
+    assert (VARIANTS["sequential"].settings.refresh, usual.refresh) == (False, True)
+    assert (VARIANTS["standard"].settings.standard, usual.standard) == (True, False)
     names = [variant.name for variant in VARIANTS.values()]
     assert len({*names}) == len(names)

@@ -15,20 +15,20 @@ from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.inference import inference
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.training import teaching
 from use_st5.training import trainer as trainer_module
+from use_st5.training import trans_encoder
 from use_st5.training.array_data import ArrayData
 from use_st5.training.history import History
 from use_st5.training.pair_scores import PairIds, scores
-from use_st5.training.teaching import teach
 from use_st5.training.trans_encoder import (
     BI_LENGTH,
     CROSS_LENGTH,
-    Learner,
-    Lesson,
-    Taught,
+    DistillationSettings,
+    DistilledModel,
+    Student,
     TransEncoder,
     best,
+    train_trans_encoder,
 )
 
 SHAPE = BertConfig(
@@ -37,11 +37,11 @@ SHAPE = BertConfig(
 )  # fmt: skip
 SMALL = TransEncoder(
     cycles=2,
-    to_cross=Lesson(
+    to_cross=DistillationSettings(
         objective="bce", learning_rate=1e-2, batch_size=8, epochs=2, warmup_share=0.1,
         both_orders=True,
     ),
-    to_bi=Lesson(objective="mse", learning_rate=1e-2, batch_size=8, epochs=4),
+    to_bi=DistillationSettings(objective="mse", learning_rate=1e-2, batch_size=8, epochs=4),
     evaluate_every=4,
 )  # fmt: skip
 OPTIONS: dict[str, Any] = {"steps_per_execution": 2, "progress": False, "jit_compile": False}
@@ -68,8 +68,8 @@ def some_pairs(count: int, seed: int) -> PairIds:
     )
 
 
-PAIRS, DEVELOPMENT = some_pairs(32, 0), some_pairs(12, 1)
-GOLD = np.random.default_rng(2).random(12)
+PAIRS, VALIDATION = some_pairs(32, 0), some_pairs(12, 1)
+SCORES = np.random.default_rng(2).random(12)
 
 
 def bi(pooling: str = "mean") -> keras.Model:
@@ -84,8 +84,8 @@ def cross() -> keras.Model:
     return model
 
 
-def learner(name: str = "one", **changes: Any) -> Learner:
-    made = Learner(name=name, bi=bi, cross=cross, pairs=PAIRS, development=DEVELOPMENT)
+def student(name: str = "one", **changes: Any) -> Student:
+    made = Student(name=name, bi=bi, cross=cross, pairs=PAIRS, validation=VALIDATION)
     return dataclasses.replace(made, **changes)
 
 
@@ -104,10 +104,10 @@ def _loaded(path: Path) -> list[np.ndarray]:
 
 def test_the_paper_s_settings() -> None:
     # Table 16, base models, STS; the orders and the warm-up are those of its code.
-    course = TransEncoder()
-    assert (course.cycles, course.refresh, BI_LENGTH, CROSS_LENGTH) == (3, True, 32, 64)
-    assert course.evaluate_every == 200
-    to_cross, to_bi = course.to_cross, course.to_bi
+    settings = TransEncoder()
+    assert (settings.cycles, settings.refresh, BI_LENGTH, CROSS_LENGTH) == (3, True, 32, 64)
+    assert settings.evaluate_every == 200
+    to_cross, to_bi = settings.to_cross, settings.to_bi
     assert (to_cross.objective, to_cross.learning_rate) == ("bce", 2e-5)
     assert (to_cross.batch_size, to_cross.epochs) == (32, 1)
     assert (to_cross.warmup_share, to_cross.both_orders) == (0.1, True)
@@ -118,14 +118,14 @@ def test_the_paper_s_settings() -> None:
 
 def test_the_optimizer_is_that_of_the_papers_code() -> None:
     """AdamW (section 4); decay, exceptions and clipping are those of its library's `fit`."""
-    course = TransEncoder()
+    settings = TransEncoder()
     rates = {
         # Shares of the peak at the steps 0, 5, 10, 55 and 100 of 100.
-        (course.to_cross, 1.0, 2e-5): [0, 0.5, 1, 0.5, 0],
-        (course.to_bi, 2.0, 1e-4): [1, 0.95, 0.9, 0.45, 0],
+        (settings.to_cross, 1.0, 2e-5): [0, 0.5, 1, 0.5, 0],
+        (settings.to_bi, 2.0, 1e-4): [1, 0.95, 0.9, 0.45, 0],
     }
-    for (lesson, rate, peak), shares in rates.items():
-        optimizer = teaching._optimizer(lesson, rate, 100)
+    for (distillation, rate, peak), shares in rates.items():
+        optimizer = trans_encoder._optimizer(distillation, rate, 100)
         found = [float(optimizer._learning_rate(step)) for step in (0, 5, 10, 55, 100)]
         assert found == pytest.approx([peak * each for each in shares])
         assert isinstance(optimizer, keras.optimizers.AdamW)
@@ -138,12 +138,12 @@ def test_the_optimizer_is_that_of_the_papers_code() -> None:
 
 
 def test_both_orders_of_a_pair_have_its_score() -> None:
-    course, labels = TransEncoder(), np.arange(32) / 32
-    _, arrays = teaching._material("cross", course.to_cross, PAIRS, labels)
+    settings, labels = TransEncoder(), np.arange(32) / 32
+    _, arrays = trans_encoder._loss_and_arrays("cross", settings.to_cross, PAIRS, labels)
     for ids, part in ((PAIRS.joined, arrays["pair"][:32]), (PAIRS.turned, arrays["pair"][32:])):
         np.testing.assert_array_equal(part[:, : ids.shape[1]], ids)
     np.testing.assert_array_equal(arrays["score"], [*labels, *labels])
-    _, of_bi = teaching._material("bi", course.to_bi, PAIRS, labels)
+    _, of_bi = trans_encoder._loss_and_arrays("bi", settings.to_bi, PAIRS, labels)
     np.testing.assert_array_equal(of_bi["score"], labels)
     np.testing.assert_array_equal(of_bi["second"], PAIRS.second)
 
@@ -195,26 +195,28 @@ def test_ids_of_texts_are_cut_and_joined() -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Taught]]:
-    folder = tmp_path_factory.mktemp("course")
-    return folder, teach([learner()], GOLD, folder, course=SMALL, **OPTIONS)
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[DistilledModel]]:
+    folder = tmp_path_factory.mktemp("cycles")
+    return folder, train_trans_encoder([student()], SCORES, folder, settings=SMALL, **OPTIONS)
 
 
-def test_models_are_made_by_turns(whole: tuple[Path, list[Taught]]) -> None:
-    folder, taught = whole
-    order = [(each.kind, each.cycle) for each in taught]
+def test_models_are_made_by_turns(whole: tuple[Path, list[DistilledModel]]) -> None:
+    folder, models = whole
+    order = [(each.kind, each.cycle) for each in models]
     assert order == [("bi", 0), ("cross", 1), ("bi", 1), ("cross", 2), ("bi", 2)]
-    for each in taught[1:]:
+    for each in models[1:]:
         model = cross() if each.kind == "cross" else bi()
         model.load_weights(each.weights)
         assert _correlates(model, each.kind) == pytest.approx(each.spearman, abs=1e-6)
-    assert best(taught, "one", "bi").spearman == max(taught[i].spearman for i in (0, 2, 4))
-    assert (folder / "course.json").is_file()
+    assert best(models, "one", "bi").spearman == max(models[i].spearman for i in (0, 2, 4))
+    assert (folder / "settings.json").is_file()
 
 
-def test_what_was_learnt_leaves_its_best_weights_alone(whole: tuple[Path, list[Taught]]) -> None:
+def test_what_was_learnt_leaves_its_best_weights_alone(
+    whole: tuple[Path, list[DistilledModel]],
+) -> None:
     left = {path.name for path in whole[0].rglob("*") if path.is_file()} - {".lock"}
-    assert left == {"course.json", "development.json", "model.weights.h5"}
+    assert left == {"settings.json", "validation.json", "model.weights.h5"}
 
 
 @pytest.mark.parametrize(
@@ -251,11 +253,11 @@ def test_a_look_at_the_end_of_each_epoch(
             """Nothing was trained."""
 
     monkeypatch.setattr(trainer_module, "backend_loop", TensorFlowLoop)
-    lessons = {
+    parts = {
         name: dataclasses.replace(getattr(SMALL, name), **changes) for name in ("to_cross", "to_bi")
     }
-    course = dataclasses.replace(SMALL, cycles=1, **lessons)
-    teach([learner()], GOLD, tmp_path, course=course, **OPTIONS)
+    settings = dataclasses.replace(SMALL, cycles=1, **parts)
+    train_trans_encoder([student()], SCORES, tmp_path, settings=settings, **OPTIONS)
     assert asked == {"cross_one": of_cross, "bi_one": of_bi}
 
 
@@ -268,7 +270,9 @@ def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return real(model, tasks, *rest, **options)
 
     monkeypatch.setattr(trainer_module, "backend_loop", trainer)
-    teach([learner()], GOLD, tmp_path, course=dataclasses.replace(SMALL, cycles=1), **OPTIONS)
+    train_trans_encoder(
+        [student()], SCORES, tmp_path, settings=dataclasses.replace(SMALL, cycles=1), **OPTIONS
+    )
     of_cross, of_bi = given
     assert (of_cross.buckets, of_bi.buckets) == ((8, 16), (8,))
     found = {of_cross.batch(step, 8, 0)["pair"].shape[1] for step in range(8)}
@@ -295,15 +299,17 @@ def drawn_by(seed: int, make: Callable[[], keras.Model]) -> Callable[[], keras.M
 
 def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
     starts = {"bi": drawn_by(1, bi), "cross": drawn_by(2, cross)}
-    lessons = {
+    parts = {
         name: dataclasses.replace(getattr(SMALL, name), freeze=("embedding",))
         for name in ("to_cross", "to_bi")
     }
-    course = dataclasses.replace(SMALL, cycles=1, **lessons)
+    settings = dataclasses.replace(SMALL, cycles=1, **parts)
     # By these scores the first bi-encoder is as bad as can be, and what it becomes is kept.
-    gold = -scores(inference(starts["bi"]()), "bi", DEVELOPMENT)
-    taught = teach([learner(**starts)], gold, tmp_path, course=course, **OPTIONS)
-    for each in taught[1:]:
+    validation_scores = -scores(inference(starts["bi"]()), "bi", VALIDATION)
+    models = train_trans_encoder(
+        [student(**starts)], validation_scores, tmp_path, settings=settings, **OPTIONS
+    )
+    for each in models[1:]:
         start, model = starts[each.kind](), starts[each.kind]()
         model.load_weights(each.weights)
         tables = [getattr(one, "encoder", one).embedding.get_weights()[0] for one in (start, model)]
@@ -314,24 +320,26 @@ def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
         assert sum(same) < len(same) / 2
 
 
-def test_a_learners_rate_is_of_its_bi_encoder_alone(tmp_path: Path) -> None:
+def test_the_learning_rate_factor_is_of_the_bi_encoder_alone(tmp_path: Path) -> None:
     start = drawn_by(1, bi)
-    gold = -scores(inference(start()), "bi", DEVELOPMENT)
-    still = learner(bi=start, bi_rate=0.0)
-    course = dataclasses.replace(SMALL, cycles=1)
-    taught = teach([still], gold, tmp_path, course=course, **OPTIONS)
-    assert taught[2].spearman == pytest.approx(-1.0)
-    assert taught[1].step > 0
+    validation_scores = -scores(inference(start()), "bi", VALIDATION)
+    still = student(bi=start, bi_learning_rate_factor=0.0)
+    settings = dataclasses.replace(SMALL, cycles=1)
+    models = train_trans_encoder([still], validation_scores, tmp_path, settings=settings, **OPTIONS)
+    assert models[2].spearman == pytest.approx(-1.0)
+    assert models[1].step > 0
     judge = cross()
-    judge.load_weights(taught[1].weights)
+    judge.load_weights(models[1].weights)
     assert judge.logit.get_weights()[1] != 0, "the bias, which begins at 0"
 
 
 def test_no_bi_encoder_is_worse_than_it_began(tmp_path: Path) -> None:
     start = drawn_by(1, bi)
-    gold = scores(inference(start()), "bi", DEVELOPMENT)
-    taught = teach([learner(bi=start)], gold, tmp_path, course=SMALL, **OPTIONS)
-    kept = [each for each in taught if each.kind == "bi"]
+    validation_scores = scores(inference(start()), "bi", VALIDATION)
+    models = train_trans_encoder(
+        [student(bi=start)], validation_scores, tmp_path, settings=SMALL, **OPTIONS
+    )
+    kept = [each for each in models if each.kind == "bi"]
     assert [each.spearman for each in kept] == pytest.approx([1.0] * 3)
     for each in kept[1:]:
         model = start()
@@ -344,16 +352,16 @@ def test_no_bi_encoder_is_worse_than_it_began(tmp_path: Path) -> None:
 def _correlates(model: keras.Model, kind: Any) -> float:
     from scipy.stats import spearmanr
 
-    return float(spearmanr(scores(inference(model), kind, DEVELOPMENT), GOLD).statistic)
+    return float(spearmanr(scores(inference(model), kind, VALIDATION), SCORES).statistic)
 
 
 @pytest.mark.end_to_end
 def test_equal_courses_end_with_equal_weights_and_others_with_others(
-    whole: tuple[Path, list[Taught]], tmp_path: Path
+    whole: tuple[Path, list[DistilledModel]], tmp_path: Path
 ) -> None:
     one = dataclasses.replace(SMALL, cycles=1)
-    teach([learner()], GOLD, tmp_path / "same", course=one, **OPTIONS)
-    teach([learner()], GOLD, tmp_path / "other", course=one, seed=1, **OPTIONS)
+    train_trans_encoder([student()], SCORES, tmp_path / "same", settings=one, **OPTIONS)
+    train_trans_encoder([student()], SCORES, tmp_path / "other", settings=one, seed=1, **OPTIONS)
     first, same = weights_of(whole[0]), weights_of(tmp_path / "same")
     assert set(same) == {"cycle_1/bi_one", "cycle_1/cross_one"}
     for name, weights in same.items():
@@ -377,13 +385,13 @@ def killed_at(at: int, real: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.end_to_end
 def test_a_course_killed_twice_goes_on_to_the_same_weights(
-    whole: tuple[Path, list[Taught]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: tuple[Path, list[DistilledModel]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = partial(teach, [learner()], GOLD, tmp_path, course=SMALL, **OPTIONS)
+    run = partial(train_trans_encoder, [student()], SCORES, tmp_path, settings=SMALL, **OPTIONS)
     for at in (3, 10):  # of the measurements that are left: in the first cycle, and in the second
-        correlations = killed_at(at, teaching._correlation)
+        correlations = killed_at(at, trans_encoder._correlation)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(teaching, "_correlation", correlations)
+            patch.setattr(trans_encoder, "_correlation", correlations)
             run()
     assert (tmp_path / "cycle_2").is_dir()
     assert [each.spearman for each in run()] == [each.spearman for each in whole[1]]
@@ -397,18 +405,18 @@ def test_a_course_killed_twice_goes_on_to_the_same_weights(
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, np.ndarray]]:
     """The kind and the labels of each training that follows."""
     given: list[tuple[str, np.ndarray]] = []
-    real = teaching._material
+    real = trans_encoder._loss_and_arrays
 
-    def material(kind: Any, lesson: Any, pairs: PairIds, labels: np.ndarray) -> Any:
+    def material(kind: Any, distillation: Any, pairs: PairIds, labels: np.ndarray) -> Any:
         given.append((kind, labels))
-        return real(kind, lesson, pairs, labels)
+        return real(kind, distillation, pairs, labels)
 
-    monkeypatch.setattr(teaching, "_material", material)
+    monkeypatch.setattr(trans_encoder, "_loss_and_arrays", material)
     return given
 
 
 @pytest.mark.end_to_end
-def test_several_learners_learn_the_mean_of_their_scores(
+def test_several_students_learn_the_mean_of_their_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = recorded(monkeypatch)
@@ -421,18 +429,18 @@ def test_several_learners_learn_the_mean_of_their_scores(
         return model
 
     one = dataclasses.replace(SMALL, cycles=1)
-    learners = [
-        learner("mean", bi=partial(start, "mean")),
-        learner("max", bi=partial(start, "max"), cross=None),
+    students = [
+        student("mean", bi=partial(start, "mean")),
+        student("max", bi=partial(start, "max"), cross=None),
     ]
-    taught = teach(learners, GOLD, tmp_path, course=one, **OPTIONS)
+    models = train_trans_encoder(students, SCORES, tmp_path, settings=one, **OPTIONS)
     assert [kind for kind, _ in given] == ["cross", "bi", "bi"]
     np.testing.assert_allclose(given[0][1], np.mean(starts, axis=0), atol=1e-6)
     judge = cross()
     judge.load_weights(tmp_path / "cycle_1" / "cross_mean" / "best" / "model.weights.h5")
     # The one without a cross-encoder learns from the other's.
     np.testing.assert_allclose(given[2][1], scores(inference(judge), "cross", PAIRS), atol=1e-6)
-    assert [(each.learner, each.kind) for each in taught][2:] == [
+    assert [(each.student, each.kind) for each in models][2:] == [
         ("mean", "cross"), ("mean", "bi"), ("max", "bi"),
     ]  # fmt: skip
 
@@ -442,8 +450,10 @@ def test_the_standard_course_has_no_cross_encoder(
 ) -> None:
     given = recorded(monkeypatch)
     standard = dataclasses.replace(SMALL, cycles=1, standard=True)
-    taught = teach([learner(cross=None)], GOLD, tmp_path, course=standard, **OPTIONS)
-    assert [(each.kind, each.cycle) for each in taught] == [("bi", 0), ("bi", 1)]
+    models = train_trans_encoder(
+        [student(cross=None)], SCORES, tmp_path, settings=standard, **OPTIONS
+    )
+    assert [(each.kind, each.cycle) for each in models] == [("bi", 0), ("bi", 1)]
     assert [kind for kind, _ in given] == ["bi"]
 
 
@@ -451,15 +461,15 @@ def test_the_standard_course_has_no_cross_encoder(
 def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None:
     # Nothing is learned at a rate of nothing: the bi-encoder keeps its weights all the way.
     still = dataclasses.replace(SMALL.to_bi, learning_rate=0.0)
-    course = dataclasses.replace(
+    settings = dataclasses.replace(
         SMALL, cycles=1, refresh=False, to_bi=still,
         to_cross=dataclasses.replace(SMALL.to_cross, learning_rate=0.0),
     )  # fmt: skip
-    taught = teach([learner()], GOLD, tmp_path, course=course, **OPTIONS)
-    assert taught[2].spearman == pytest.approx(taught[0].spearman, abs=1e-6)
+    models = train_trans_encoder([student()], SCORES, tmp_path, settings=settings, **OPTIONS)
+    assert models[2].spearman == pytest.approx(models[0].spearman, abs=1e-6)
     judge, end = cross(), bi()
-    judge.load_weights(taught[1].weights)
-    end.load_weights(taught[2].weights)
+    judge.load_weights(models[1].weights)
+    end.load_weights(models[2].weights)
     for here, there in zip(judge.encoder.get_weights(), end.get_weights(), strict=True):
         np.testing.assert_array_equal(here, there)
 
@@ -467,31 +477,40 @@ def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"learners": []}, "Expected learners of different names"),
-        ({"learners": [learner(), learner()]}, r"received \['one', 'one'\]"),
-        ({"learners": [learner(cross=None)]}, "Expected a learner with a cross-encoder"),
-        ({"learners": [learner(), learner("two", pairs=DEVELOPMENT)]}, "the same pairs"),
-        ({"gold": GOLD[:5]}, "expected 5 validation pairs, one for each score, received 12"),
-        ({"course": dataclasses.replace(SMALL, cycles=0)}, "cycles: expected 1 or more"),
+        ({"students": []}, "Expected students of different names"),
+        ({"students": [student(), student()]}, r"received \['one', 'one'\]"),
+        ({"students": [student(cross=None)]}, "Expected a student with a cross-encoder"),
+        ({"students": [student(), student("two", pairs=VALIDATION)]}, "the same pairs"),
+        (
+            {"validation_scores": SCORES[:5]},
+            "expected 5 validation pairs, one for each score, received 12",
+        ),
+        ({"settings": dataclasses.replace(SMALL, cycles=0)}, "cycles: expected 1 or more"),
         (
             {
-                "course": dataclasses.replace(SMALL, refresh=False),
-                "learners": [learner(), learner("two", cross=None)],
+                "settings": dataclasses.replace(SMALL, refresh=False),
+                "students": [student(), student("two", cross=None)],
             },
             "copies weights from",
         ),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
-    given = {"learners": [learner()], "gold": GOLD, "course": SMALL, **wrong}
+    given = {"students": [student()], "validation_scores": SCORES, "settings": SMALL, **wrong}
     with pytest.raises(ValueError, match=said):
-        teach(given["learners"], given["gold"], tmp_path, course=given["course"], **OPTIONS)
+        train_trans_encoder(
+            given["students"],
+            given["validation_scores"],
+            tmp_path,
+            settings=given["settings"],
+            **OPTIONS,
+        )
 
 
 def test_a_folder_with_another_course_is_refused(
-    whole: tuple[Path, list[Taught]],
+    whole: tuple[Path, list[DistilledModel]],
 ) -> None:
     with pytest.raises(
-        ValueError, match=r"course.json, .*\n  seed: it was begun with 0, this run 3"
+        ValueError, match=r"settings.json, .*\n  seed: it was begun with 0, this run 3"
     ):
-        teach([learner()], GOLD, whole[0], course=SMALL, seed=3, **OPTIONS)
+        train_trans_encoder([student()], SCORES, whole[0], settings=SMALL, seed=3, **OPTIONS)
