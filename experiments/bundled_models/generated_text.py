@@ -19,6 +19,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
+from experiments.bundled_models.alterations import generate_alterations as generate_alterations
+from experiments.bundled_models.english import indefinite
+
 _SCENES = Path(__file__).with_name("scenes.json")
 _QUESTIONS = Path(__file__).with_name("questions.json")
 _OPINIONS = Path(__file__).with_name("opinions.json")
@@ -28,13 +31,6 @@ _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 _SLOT = re.compile(r"\{(\w+)\}")
 # As the Penn Treebank separates them, in which reviews are often given.
 _BEFORE_TOKEN = re.compile(r"(?<=\w)(?=n't\b)|(?<=\w)(?='(?!t\b))|(?<=\w)(?=[.,:])")
-_VOWEL_SOUND = re.compile(
-    r"(?!one\b|use|uni[oqtvf]|eu)[aeiou]|hon(?:est|ou?r)|hour|heir", re.IGNORECASE
-)
-_AUXILIARIES = (
-    "am is are was were be been do does did has have had can could will would shall should may "
-    "might must"
-)
 _PLURALS = ("two ", "three ", "four ", "some ", "several ", "a few ")
 
 Words = list[str]
@@ -112,7 +108,7 @@ def generate_questions(
     fillers: dict[str, Callable[[], str]] = {
         "name": lambda: draw.choice(names),
         "noun": lambda: draw.choice(things),
-        "a_noun": lambda: _indefinite(draw.choice(things)),
+        "a_noun": lambda: indefinite(draw.choice(things)),
         "year": lambda: str(draw.randint(1066, 2020)),
         "number": lambda: str(draw.randint(2, 12)),
     }
@@ -141,30 +137,6 @@ def generate_opinions(count: int, *, seed: int = 0) -> Iterator[str]:
         yield _styled(_filled(draw.choice(words[kind]), words, draw), draw)
 
 
-def generate_alterations(sentences: Sequence[str], *, seed: int = 0) -> Iterator[str]:
-    """One alteration of each sentence.
-
-    Args:
-        sentences: Texts of at least two words; the words that come in are theirs, too.
-        seed: Same seed and sentences, same alterations.
-
-    Yields:
-        A sentence that differs from the one at its place.
-
-    Raises:
-        ValueError: Sentences have fewer than two words, or there is just one.
-    """
-    if len(sentences) < 2 or any(" " not in sentence for sentence in sentences):
-        raise ValueError("Expected at least two sentences, of two words or more each.")
-    draw = random.Random(seed)
-    for sentence in sentences:
-        yield _altered(sentence, draw, lambda: draw.choice(sentences).split())
-
-
-def _indefinite(noun: str) -> str:
-    return f"{'an' if _VOWEL_SOUND.match(noun) else 'a'} {noun}"
-
-
 def _filled(frame: str, words: dict[str, Words], draw: random.Random) -> str:
     """The frame with words in its slots, which may have slots, too; none twice if possible."""
     used: set[str] = set()
@@ -179,7 +151,7 @@ def _filled(frame: str, words: dict[str, Words], draw: random.Random) -> str:
         text = draw.choice([each for each in choices if each not in used] or choices)
         used.add(text)
         text = _SLOT.sub(fill, text)
-        return _indefinite(text) if slot[1].startswith("a_") else text
+        return indefinite(text) if slot[1].startswith("a_") else text
 
     return _SLOT.sub(fill, frame)
 
@@ -198,68 +170,10 @@ def _with_article(subject: str, draw: random.Random) -> str:
     if subject.split()[0] in {"two", "three", "four", "some", "several", "a"}:
         return subject
     article = draw.choice(("a", "a", "a", "the", "one"))
-    return _indefinite(subject) if article == "a" else f"{article} {subject}"
+    return indefinite(subject) if article == "a" else f"{article} {subject}"
 
 
 def _auxiliary(subject: str, draw: random.Random) -> str:
     if subject.startswith(_PLURALS):
         return draw.choice(("are", "are", ""))
     return draw.choice(("is", "is", "is", "is not", ""))
-
-
-def _altered(sentence: str, draw: random.Random, other: Callable[[], Words]) -> str:
-    """Draws until something is different: an exchange of equal words is not."""
-    while True:
-        words = draw.choice(_KINDS)(sentence.split(), draw, other)
-        if words and (altered := " ".join(words)) != sentence:
-            return altered
-
-
-def _replace(words: Words, draw: random.Random, other: Callable[[], Words]) -> Words:
-    for place in _places(words, draw, share=4):
-        words[place] = draw.choice(other())
-    return words
-
-
-def _remove(words: Words, draw: random.Random, _other: Callable[[], Words]) -> Words:
-    gone = _places(words, draw, share=3)
-    return [word for place, word in enumerate(words) if place not in gone]
-
-
-def _insert(words: Words, draw: random.Random, other: Callable[[], Words]) -> Words:
-    for place in sorted(_places(words, draw, share=4), reverse=True):
-        words.insert(place, draw.choice(other()))
-    return words
-
-
-def _deny(words: Words, _draw: random.Random, _other: Callable[[], Words]) -> Words:
-    """With "not" behind the first auxiliary verb, or without the first "not"."""
-    auxiliaries = _AUXILIARIES.split()
-    lower = [word.lower() for word in words]
-    if "not" in lower:
-        del words[lower.index("not")]
-    elif place := next((i for i, word in enumerate(lower, 1) if word in auxiliaries), 0):
-        words.insert(place, "not")
-    return words
-
-
-def _exchange(words: Words, draw: random.Random, _other: Callable[[], Words]) -> Words:
-    """Two words change places: who did it to whom."""
-    first, second = draw.sample(range(len(words)), 2)
-    words[first], words[second] = words[second], words[first]
-    return words
-
-
-def _splice(words: Words, _draw: random.Random, other: Callable[[], Words]) -> Words:
-    """The first half of one sentence, the second half of another."""
-    end = other()
-    return words[: (len(words) + 1) // 2] + end[len(end) // 2 :]
-
-
-def _places(words: Words, draw: random.Random, *, share: int) -> set[int]:
-    """Some places, at least one and at most one in `share`."""
-    most = max(1, len(words) // share)
-    return set(draw.sample(range(len(words)), draw.randint(1, most)))
-
-
-_KINDS = (_replace, _replace, _remove, _insert, _deny, _exchange, _splice)

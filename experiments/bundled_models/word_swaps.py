@@ -1,0 +1,296 @@
+"""Words exchanged for others by the lists of `alterations.json`: antonyms, names, numbers."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+from experiments.bundled_models.english import (
+    AUXILIARIES,
+    BE,
+    DETERMINERS,
+    HAVE,
+    PREPOSITIONS,
+    PRONOUNS,
+    base_of,
+    in_case_of,
+    inflected,
+    listed,
+    plural,
+    with_right_article,
+)
+
+_WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*(?!')")
+_PLACES = ("countries", "nationalities", "cities", "states", "continents")
+_NAMES = ("women", "men", "surnames", *_PLACES, "months", "weekdays", "companies")
+_VERB_FORMS = ("base", "s", "past", "participle", "ing")
+_NO_INFINITIVE = BE | HAVE
+_BEFORE_BASE = (AUXILIARIES - _NO_INFINITIVE) | {"to", "i", "you", "we", "they", "not", "please"}
+# Behind these words, or without a determiner, a word is part of an idiom.
+_IDIOM_BEFORE = frozenset(("as", "so", "how", "no", "too"))
+_IDIOMS = frozenset(
+    ("kind", "sort", "front", "top", "back", "well", "long", "little", "few", "much", "pretty")
+) | {"like", "right", "last", "light", "lie"}
+_BEFORE_NOUN = frozenset(("up", "down", "over", "under", "if", "unless"))
+_NOUNS_IN_ING = frozenset(
+    ("building", "painting", "drawing", "meeting", "beginning", "ending", "feeling", "opening")
+) | {"leading", "parking", "living", "fighting", "closing", "warning", "killing"}
+
+Table = Mapping[str, Sequence[str]]
+
+
+@cache
+def lists() -> dict[str, list[str]]:
+    """The lists of `alterations.json`."""
+    return json.loads(Path(__file__).with_name("alterations.json").read_text(encoding="utf-8"))
+
+
+@cache
+def antonyms() -> Table:
+    """Word → words that mean the opposite."""
+    return _table("antonyms", both_ways=True)
+
+
+@cache
+def synonyms() -> Table:
+    """Word → words that mean nearly the same."""
+    return _table("synonyms", both_ways=False)
+
+
+def _table(name: str, *, both_ways: bool) -> Table:
+    found: dict[str, list[str]] = {}
+    for word, other in _pairs(name):
+        found.setdefault(word, []).append(other)
+        if both_ways and " " not in other:
+            found.setdefault(other, []).append(word)
+    return {word: list(dict.fromkeys(others)) for word, others in found.items()}
+
+
+def _pairs(name: str) -> Iterator[tuple[str, str]]:
+    def pair(row: str, form: Callable[[str], str]) -> tuple[str, str]:
+        word, other = row.split()
+        return form(word), form(other.replace("_", " "))
+
+    for row in lists()[f"{name}_plain"]:
+        yield pair(row, str)
+    for row in lists()[f"{name}_nouns"]:
+        yield pair(row, str)
+        yield pair(row, plural)
+    for row in lists()[f"{name}_verbs"]:
+        for form in _VERB_FORMS:
+            word, other = pair(row, partial(inflected, form=form))
+            if word not in listed("common_nouns") and other not in listed("common_nouns"):
+                yield word, other
+
+
+@cache
+def _bases() -> frozenset[str]:
+    """Infinitives, which are often nouns or adjectives, too."""
+    rows = (*lists()["antonyms_verbs"], *lists()["synonyms_verbs"])
+    return frozenset(word for row in rows for word in row.split())
+
+
+def swap_antonym(text: str, draw: random.Random) -> str | None:
+    """One word with a word of the opposite meaning for it."""
+    return swap(text, antonyms(), draw)
+
+
+def swap_synonym(text: str, draw: random.Random) -> str | None:
+    """One word with a word of nearly the same meaning for it."""
+    return swap(text, synonyms(), draw)
+
+
+def swap(text: str, table: Table, draw: random.Random) -> str | None:
+    """The text with one word replaced by one that a table has for it.
+
+    Args:
+        text: A sentence.
+        table: Word in lowercase → words for it.
+        draw: Which word, and by which.
+
+    Returns:
+        None if the text has no such word.
+    """
+    places = [place for place in _WORD.finditer(text) if _replaceable(place, table)]
+    if not places:
+        return None
+    place, present = draw.choice(places), text.lower().split()
+    choices = [word for word in table[place[0].lower()] if word not in present]
+    if not choices:
+        return None
+    word = in_case_of(draw.choice(choices), place[0])
+    return with_right_article(text[: place.start()] + word + text[place.end() :], place.start())
+
+
+def _replaceable(place: re.Match[str], table: Table) -> bool:
+    word = place[0].lower()
+    if word not in table or (place[0] != word and place.start()):  # a name's part
+        return False
+    before = place.string[: place.start()].lower().rsplit(None, 1)[-1:] or [""]
+    after = place.string[place.end() :].split(None, 1)[:1] or [""]
+    if word in _IDIOMS and (after[0] == "of" or before[0] not in DETERMINERS):
+        return False
+    if word in _BEFORE_NOUN and after[0] not in DETERMINERS | PRONOUNS:
+        return False
+    if before[0] in _IDIOM_BEFORE or (word in _NOUNS_IN_ING and before[0] not in BE):
+        return False
+    if base_of(word, "past") and before[0] in DETERMINERS | PREPOSITIONS:
+        return _listed_as_other(word)  # a noun: "a rose"
+    return word not in _bases() or before[0] in _BEFORE_BASE or _listed_as_other(word)
+
+
+@cache
+def _listed_as_other(word: str) -> bool:
+    """Whether a verb's form is listed as a noun or an adjective, too."""
+    kinds = ("antonyms_plain", "antonyms_nouns", "synonyms_plain", "synonyms_nouns")
+    return any(word in row.split() for kind in kinds for row in lists()[kind])
+
+
+@cache
+def _names() -> tuple[re.Pattern[str], dict[str, str]]:
+    """What finds a listed name, and name → the name of its list."""
+    kinds = {name: kind for kind in _NAMES for name in lists()[kind]}
+    longest_first = sorted(kinds, key=len, reverse=True)
+    return re.compile(rf"\b(?=[A-Z])(?:{'|'.join(longest_first)})\b(?!-)"), kinds
+
+
+def entity_kind(name: str) -> str | None:
+    """The list of `alterations.json` that a name, or its first or last word, is in."""
+    kinds = _names()[1]
+    parts = name.split()
+    return kinds.get(name) or kinds.get(parts[-1]) or kinds.get(parts[0])
+
+
+def swap_entity(text: str, draw: random.Random) -> str | None:
+    """A person, place, month, weekday or company with another of its kind for it."""
+    pattern, kinds = _names()
+    places = list(pattern.finditer(text))
+    if not places:
+        return None
+    old = draw.choice(places)[0]
+    new = draw.choice([name for name in lists()[kinds[old]] if name not in text])
+    place = text.index(old)
+    altered = re.sub(rf"\b{old}\b(?!-)", new, text)
+    return with_right_article(altered, place)
+
+
+@cache
+def dates() -> frozenset[str]:
+    """Months and weekdays in lowercase."""
+    return frozenset(each.lower() for each in (*lists()["months"], *lists()["weekdays"]))
+
+
+@cache
+def colours() -> Table:
+    """Colour → the other colours."""
+    every = lists()["colours"]
+    return {colour: [other for other in every if other != colour] for colour in every}
+
+
+def swap_colour(text: str, draw: random.Random) -> str | None:
+    """A colour with another for it."""
+    return swap(text, colours(), draw)
+
+
+_DIGITS = re.compile(r"(?<![\w.,:/-])\$?(\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w:/-])")
+
+
+@cache
+def _number_words() -> Table:
+    found: dict[str, list[str]] = {}
+    for kind in ("quantities", "large_quantities", "ordinals"):
+        every = lists()[kind]
+        found.update({word: [other for other in every if other != word] for word in every})
+    return found
+
+
+def swap_number(text: str, draw: random.Random) -> str | None:
+    """A number in digits or in words with another for it."""
+    digits = list(_DIGITS.finditer(text))
+    if (not digits or draw.random() < 0.3) and (altered := swap(text, _number_words(), draw)):
+        return altered
+    if not digits:
+        return None
+    place = draw.choice(digits)
+    return text[: place.start(1)] + _other_number(place[1], draw) + text[place.end(1) :]
+
+
+def _other_number(digits: str, draw: random.Random) -> str:
+    number = int(digits.replace(",", ""))
+    if len(digits) == 4 and 1000 <= number <= 2100:  # a year
+        return str(number + draw.choice((-1, 1)) * draw.randint(1, 40))
+    most = max(3, number // 2)
+    new = number + draw.choice((-1, 1)) * draw.randint(1, most)
+    if new < 2:
+        new = number + draw.randint(1, most)
+    return f"{new:,}" if "," in digits else str(new)
+
+
+_QUANTIFIERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"\ball of\b", ("some of", "none of", "most of", "few of")),
+    (r"(?<!the )\b(?:some|many|most|several) of\b", ("none of", "all of", "few of")),
+    (r"\bnone of\b", ("all of", "most of", "some of")),
+    (r"\b(?<!at )(?<!after )(?<!of )all the\b", ("none of the", "some of the", "few of the")),
+    (
+        r"\b(?<!at )(?<!after )(?<!of )(?<!are )(?<!were )all(?= \w+s\b)",
+        ("no", "some", "few", "not all", "many"),
+    ),
+    (r"\bsome(?= \w+s\b| people| men| women| children)", ("no", "all", "most", "many", "few")),
+    (r"\bseveral(?= \w)", ("no", "all", "few")),
+    (r"\b(?<!how )(?<!so )(?<!too )(?<!as )(?<!not )(?<!very )many(?= \w)", ("no", "few", "all")),
+    (
+        r"(?:^|(?<=that ))most(?= \w+s\b| people| men| women| children)",
+        ("no", "few", "all", "some"),
+    ),
+    (r"\b(?<!a )(?<!the )(?<!very )few(?= \w+s\b| people| men| women| children)", ("many", "all")),
+    (r"\ba few(?= \w)", ("no", "many", "all")),
+    (r"\ba lot of\b", ("little", "hardly any", "no")),
+    (r"\b(?:every|each)(?= [a-z])(?! other)", ("no", "almost no")),
+    (r"\bno(?= (?:\w+s|people|men|women|children)\b)", ("some", "many", "most")),
+    (r"\balways\b", ("never", "sometimes", "rarely")),
+    (
+        r"(?<!as )(?<!how )(?<!so )(?<!very )(?<!more )\b(?:often|usually)\b",
+        ("never", "always", "rarely"),
+    ),
+    (r"\bsometimes\b", ("never", "always")),
+    (r"\bnever\b", ("always", "often", "sometimes")),
+    (r"\b(?:everyone|everybody)\b", ("no one", "almost no one")),
+    (r"\b(?:someone|somebody)\b", ("no one", "everyone")),
+    (r"\b(?:nobody|no one)\b", ("everyone", "someone")),
+    (r"\beverything\b", ("nothing", "almost nothing")),
+    (r"\bsomething\b", ("nothing", "everything")),
+    (r"\bnothing\b", ("everything", "something")),
+    (r"\beverywhere\b", ("nowhere", "here and there")),
+    (r"\bat least\b", ("at most", "fewer than")),
+    (r"\bat most\b", ("at least", "more than")),
+    (r"\bmore than\b", ("less than", "exactly")),
+    (r"\bless than\b", ("more than", "exactly")),
+    (r"\bfewer than\b", ("more than", "exactly")),
+)
+_ANY_QUANTIFIER = re.compile(
+    r"\b(?:all|some|many|most|several|none|few|every|each|no|always|often|usually|sometimes|never|a|"
+    r"at|more|less|fewer|every\w+|some\w+|nobody|nothing)\b",
+    re.IGNORECASE,
+)
+_NEGATED = re.compile(r"n't\b|\bnot\b|\bnever\b", re.IGNORECASE)
+_COMPILED = tuple((re.compile(old, re.IGNORECASE), new) for old, new in _QUANTIFIERS)
+
+
+def swap_quantifier(text: str, draw: random.Random) -> str | None:
+    """All, some, no, many, always, never … with another for it."""
+    if not _ANY_QUANTIFIER.search(text):  # most have none, and this is faster
+        return None
+    found = [(place, new) for old, new in _COMPILED if (place := old.search(text))]
+    if not found:
+        return None
+    place, choices = draw.choice(found)
+    if _NEGATED.search(text):
+        choices = tuple(each for each in choices if not each.startswith(("no", "none", "few")))
+    if not choices:
+        return None
+    word = in_case_of(draw.choice(choices), place[0])
+    return text[: place.start()] + word + text[place.end() :]
