@@ -18,6 +18,7 @@ from experiments.bundled_models.english import (
     PLURAL_PRONOUNS,
     PLURALS,
     PREPOSITIONS,
+    PRONOUNS,
     Words,
     bare,
     base_of,
@@ -34,6 +35,8 @@ _NOT = frozenset(("and", "or", "not", "be", "been", "being", "very", "more", "mo
 _ALONE = frozenset(("this", "that", "these", "those", "all", "both"))
 _BEHIND_SUBJECT = frozenset(("down", "up", "out", "outside", "inside"))
 _NO_SUBJECT = (DETERMINERS - _ALONE) | (PREPOSITIONS - _BEHIND_SUBJECT) | AUXILIARIES | _NOT
+_OBJECTS = frozenset(("him", "her", "them", "me", "us", "that", "what", "how", "why"))
+_BEGINS_OBJECT = DETERMINERS | PRONOUNS | listed("adverbs") | _OBJECTS
 _BEHIND_NOUN = CONNECTIVES | AUXILIARIES | listed("adverbs")
 # "watches a dog jump"
 _BEFORE_CLAUSE = frozenset(("watch", "see", "hear", "help", "make", "let"))
@@ -98,11 +101,10 @@ def _lexical(words: Words, lower: Words, place: int) -> Verb | None:
         doubtful = plural_noun and (place != 2 or lower[0] not in DETERMINERS)
         return None if doubtful or is_plural([before]) else Verb(place, base, "s")
     if base := base_of(word, "past"):
-        following = lower[place + 1] if place + 1 < len(lower) else "in"
         if base == word and before not in {"he", "she", "it"}:
             return None
         doubtful = inflected(base, "participle") == word and base not in listed("intransitive")
-        if doubtful and (following in PREPOSITIONS or ends_clause(words[place])):
+        if doubtful and (ends_clause(words[place]) or not _begins_object(words[place + 1 :])):
             return None
         return Verb(place, base, "past")
     if base := base_of(word, "base"):
@@ -110,6 +112,14 @@ def _lexical(words: Words, lower: Words, place: int) -> Verb | None:
         if before in PLURAL_PRONOUNS or before in PLURALS or counted:
             return Verb(place, base, "base")
     return None
+
+
+def _begins_object(words: Words) -> bool:
+    """Whether an object, a clause or an adverb begins, so that "opened" is no participle."""
+    if not words:
+        return False
+    word = bare(words[0])
+    return word in _BEGINS_OBJECT or not words[0].islower() or word.endswith("ly")
 
 
 def noun_phrase_end(words: Words, start: int) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from experiments.bundled_models.alterations import generate_alterations as generate_alterations
-from experiments.bundled_models.english import indefinite
+from experiments.bundled_models.english import indefinite, plural
 
 _SCENES = Path(__file__).with_name("scenes.json")
 _QUESTIONS = Path(__file__).with_name("questions.json")
@@ -108,6 +108,7 @@ def generate_questions(
     fillers: dict[str, Callable[[], str]] = {
         "name": lambda: draw.choice(names),
         "noun": lambda: draw.choice(things),
+        "nouns": lambda: plural(draw.choice(things)),
         "a_noun": lambda: indefinite(draw.choice(things)),
         "year": lambda: str(draw.randint(1066, 2020)),
         "number": lambda: str(draw.randint(2, 12)),

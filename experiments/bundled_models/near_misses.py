@@ -175,17 +175,16 @@ def _is_name(place: re.Match[str]) -> bool:
     first = bare(place[0].split()[0])
     if bare(place[0]) in dates() or first in PRONOUNS or entity_kind(place[0]) == "nationalities":
         return False
+    no_name = DETERMINERS | PREPOSITIONS | listed("no_subjects")
+    known = first in no_name or first in antonyms() or first in verb_forms()
+    if known and (" " not in place[0] or first in no_name):
+        return False
     before = place.string[: place.start()].rstrip()
     if before and before[-1] not in '.!?:"“':
         return True
-    known = (
-        first in antonyms()
-        or first in DETERMINERS | PREPOSITIONS | listed("no_subjects")
-        or first in verb_forms()
-    )
     following = bare((place.string[place.end() :].split() or ["."])[0])
     verb = following in AUXILIARIES or base_of(following, "s") or base_of(following, "past")
-    return not known and bool(verb) and following not in listed("common_nouns")
+    return bool(verb) and following not in listed("common_nouns")
 
 
 def _alike(one: re.Match[str], two: re.Match[str]) -> bool:

@@ -16,11 +16,13 @@ from experiments.bundled_models.english import (
     HAVE,
     PREPOSITIONS,
     PRONOUNS,
+    bare,
     base_of,
     in_case_of,
     inflected,
     listed,
     plural,
+    verb_forms,
     with_right_article,
 )
 
@@ -35,7 +37,8 @@ _IDIOM_BEFORE = frozenset(("as", "so", "how", "no", "too"))
 _IDIOMS = frozenset(
     ("kind", "sort", "front", "top", "back", "well", "long", "little", "few", "much", "pretty")
 ) | {"like", "right", "last", "light", "lie"}
-_BEFORE_NOUN = frozenset(("up", "down", "over", "under", "if", "unless"))
+_BEFORE_NOUN = frozenset(("up", "down", "over", "under", "if", "unless", "left"))
+_PARTICLES = frozenset(("out", "up", "down", "off", "forward", "away", "back", "over"))
 _NOUNS_IN_ING = frozenset(
     ("building", "painting", "drawing", "meeting", "beginning", "ending", "feeling", "opening")
 ) | {"leading", "parking", "living", "fighting", "closing", "warning", "killing"}
@@ -62,36 +65,36 @@ def synonyms() -> Table:
 
 
 def _table(name: str, *, both_ways: bool) -> Table:
+    """Infinitives, which are often nouns, too, are listed as "to open"."""
     found: dict[str, list[str]] = {}
-    for word, other in _pairs(name):
-        found.setdefault(word, []).append(other)
+    for mark, word, other in _pairs(name):
+        found.setdefault(mark + word, []).append(other)
         if both_ways and " " not in other:
-            found.setdefault(other, []).append(word)
+            found.setdefault(mark + other, []).append(word)
     return {word: list(dict.fromkeys(others)) for word, others in found.items()}
 
 
-def _pairs(name: str) -> Iterator[tuple[str, str]]:
+def _pairs(name: str) -> Iterator[tuple[str, str, str]]:
     def pair(row: str, form: Callable[[str], str]) -> tuple[str, str]:
         word, other = row.split()
         return form(word), form(other.replace("_", " "))
 
     for row in lists()[f"{name}_plain"]:
-        yield pair(row, str)
+        yield "", *pair(row, str)
     for row in lists()[f"{name}_nouns"]:
-        yield pair(row, str)
-        yield pair(row, plural)
+        yield "", *pair(row, str)
+        yield "", *pair(row, plural)
     for row in lists()[f"{name}_verbs"]:
+        pasts = pair(row, partial(inflected, form="past"))
+        participles = pair(row, partial(inflected, form="participle"))
         for form in _VERB_FORMS:
-            word, other = pair(row, partial(inflected, form=form))
-            if word not in listed("common_nouns") and other not in listed("common_nouns"):
-                yield word, other
-
-
-@cache
-def _bases() -> frozenset[str]:
-    """Infinitives, which are often nouns or adjectives, too."""
-    rows = (*lists()["antonyms_verbs"], *lists()["synonyms_verbs"])
-    return frozenset(word for row in rows for word in row.split())
+            forms = pair(row, partial(inflected, form=form))
+            # "killed" may be "slew" or "slain"; "plays" may be no verb.
+            alike = sum(map(str.__eq__, pasts, participles)) != 1
+            if not set(forms) & listed("common_nouns") and (
+                alike or forms not in (pasts, participles)
+            ):
+                yield "to " if form == "base" else "", *forms
 
 
 def swap_antonym(text: str, draw: random.Random) -> str | None:
@@ -115,32 +118,40 @@ def swap(text: str, table: Table, draw: random.Random) -> str | None:
     Returns:
         None if the text has no such word.
     """
-    places = [place for place in _WORD.finditer(text) if _replaceable(place, table)]
-    if not places:
+    present = set(text.lower().split())
+    found = [(each, set(_others(each, table)) - present) for each in _WORD.finditer(text)]
+    found = [(place, others) for place, others in found if others]
+    if not found:
         return None
-    place, present = draw.choice(places), text.lower().split()
-    choices = [word for word in table[place[0].lower()] if word not in present]
-    if not choices:
-        return None
-    word = in_case_of(draw.choice(choices), place[0])
+    place, others = draw.choice(found)
+    word = in_case_of(draw.choice(sorted(others)), place[0])
     return with_right_article(text[: place.start()] + word + text[place.end() :], place.start())
 
 
-def _replaceable(place: re.Match[str], table: Table) -> bool:
+def _others(place: re.Match[str], table: Table) -> Sequence[str]:
+    """What may replace the word at a place."""
     word = place[0].lower()
-    if word not in table or (place[0] != word and place.start()):  # a name's part
-        return False
+    if place[0] != word and place.start():  # a name's part
+        return ()
     before = place.string[: place.start()].lower().rsplit(None, 1)[-1:] or [""]
+    infinitive = f"to {word}" if before[0] in _BEFORE_BASE else word
+    others = table.get(infinitive) or table.get(word) or ()
     after = place.string[place.end() :].split(None, 1)[:1] or [""]
-    if word in _IDIOMS and (after[0] == "of" or before[0] not in DETERMINERS):
-        return False
-    if word in _BEFORE_NOUN and after[0] not in DETERMINERS | PRONOUNS:
-        return False
-    if before[0] in _IDIOM_BEFORE or (word in _NOUNS_IN_ING and before[0] not in BE):
-        return False
-    if base_of(word, "past") and before[0] in DETERMINERS | PREPOSITIONS:
-        return _listed_as_other(word)  # a noun: "a rose"
-    return word not in _bases() or before[0] in _BEFORE_BASE or _listed_as_other(word)
+    return others if others and not _idiomatic(word, before[0], bare(after[0])) else ()
+
+
+def _idiomatic(word: str, before: str, after: str) -> bool:
+    """Whether neighbours show that a word does not mean what the lists take it for."""
+    if word in _IDIOMS and (after == "of" or before not in DETERMINERS):
+        return True
+    if after in _PARTICLES and verb_forms().get(word) or (word == "used" and after == "to"):
+        return True  # "find out"
+    if word in _BEFORE_NOUN and after not in DETERMINERS | PRONOUNS:
+        return True
+    if before in _IDIOM_BEFORE or (word in _NOUNS_IN_ING and before not in BE):
+        return True
+    past = base_of(word, "past") and before in DETERMINERS | PREPOSITIONS
+    return bool(past) and not _listed_as_other(word)  # a noun: "a rose"
 
 
 @cache

@@ -90,6 +90,14 @@ def test_questions_take_their_words_from_the_sentences() -> None:
     assert not {"ripens", "drew"} & set(text.split())
 
 
+def test_every_frame_of_a_question_is_filled() -> None:
+    frames = json.loads(generated_text._QUESTIONS.read_text(encoding="utf-8"))["frames"]
+    assert len(set(frames)) == len(frames) >= 150
+    questions = list(generate_questions(["She met Anna and a woman."], {"woman"}, 5000))
+    assert not [each for each in questions if "{" in each or "womans" in each]
+    assert "Why can't women see woman?" in questions
+
+
 def test_questions_need_nouns_and_names() -> None:
     with pytest.raises(ValueError, match="names"):
         next(generate_questions(["the owl"], {"owl"}, 1))
