@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from use_st5.data.held_out import normalized, without_held_out
 from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.evaluation.minimal_pairs import minimal_pairs
+
+PROBE = {normalized(text) for items in minimal_pairs().values() for item in items for text in item}
 
 
 def test_test_texts_of_transfer_tasks_are_held_out_and_training_texts_are_not(
@@ -20,7 +24,8 @@ def test_test_texts_of_transfer_tasks_are_held_out_and_training_texts_are_not(
     before = held_out_sentences(corpora)
     assert {"how far is the moon", "very much in favour"} <= before
     assert not {"who was the first", "good"} & before
-    assert len(before) == 24 + 2, "two texts of each of the 12 pairs of the STS Benchmark"
+    of_sets = before - PROBE
+    assert len(of_sets) == 24 + 2, "two texts of each of the 12 pairs of the STS Benchmark"
 
 
 def test_without_sts_sets_nothing_could_be_held_out(corpora: Path) -> None:
@@ -29,4 +34,16 @@ def test_without_sts_sets_nothing_could_be_held_out(corpora: Path) -> None:
         FileNotFoundError, match=r"at least one of STS12-en-test/STS\*\.txt or STS12/"
     ):
         held_out_sentences(corpora)
-    assert held_out_sentences(corpora, required=False) == set()
+    assert held_out_sentences(corpora, required=False) == PROBE
+
+
+def test_the_sentences_of_the_minimal_pairs_are_always_held_out(
+    corpora: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    for folder, required in ((corpora, True), (tmp_path / "empty", False)):
+        held_out = held_out_sentences(folder, required=required)
+        assert held_out >= PROBE
+    assert len(PROBE) == 1200
+    training_text = [{"text": "Lisa lent Ben a BICYCLE"}, {"text": "Lisa lent Ben a ladder."}]
+    assert [*without_held_out(training_text, held_out)] == training_text[1:]

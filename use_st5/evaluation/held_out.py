@@ -1,4 +1,4 @@
-"""The sentences of the test sets, which must not be in a training text."""
+"""The sentences of the test sets and of the probe, which must not be in a training text."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from use_st5.evaluation.classification import (
     TREC,
     TransferDataset,
 )
+from use_st5.evaluation.minimal_pairs import minimal_pairs
 from use_st5.evaluation.sts import SUITE, read_sts
 
 _TRANSFER = (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC)
@@ -29,7 +30,7 @@ def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
 
     These are all sentences of the STS sets (development splits too), and the test texts of
     SentEval's transfer tasks, of three words or more: all texts of a task that is tested by
-    cross-validation.
+    cross-validation. The sentences of the minimal pairs, which need no folder, are always there.
 
     Args:
         data: The data folder.
@@ -54,7 +55,11 @@ def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
         for sentence in (pair.first, pair.second)
     }
     texts = {normalized(text) for each in _TRANSFER for text in _test_texts(each, folder)}
-    return of_sts | {text for text in texts if text.count(" ") + 1 >= _FEWEST_WORDS}
+    of_transfer = {text for text in texts if text.count(" ") + 1 >= _FEWEST_WORDS}
+    of_probe = {
+        normalized(text) for items in minimal_pairs().values() for item in items for text in item
+    }
+    return of_sts | of_transfer | of_probe
 
 
 def _test_texts(dataset: TransferDataset, folder: DataFolder) -> Iterator[str]:

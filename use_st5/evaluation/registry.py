@@ -15,6 +15,7 @@ _MODULES = (
     "classification",
     "probing",
     "pairs",
+    "minimal_pairs",
     "geometry",
     "bias",
     "translations",

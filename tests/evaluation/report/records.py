@@ -97,6 +97,11 @@ def full_record(name: str, seed: int) -> EvaluationRecord:
         tasks[f"sentglue_{task}"] = entry("sentglue", title, {main: about(0.7)})
     for task in ("qqp", "qnli", "mrpc"):
         tasks[f"pairs_{task}"] = entry("pairs", task.upper(), {"auc": about(0.78)})
+    tasks["minimal_pairs"] = entry(
+        "minimal_pairs",
+        "Minimal pairs",
+        {"accuracy": about(0.4), "accuracy_negation": about(0.3), "accuracy_roles": about(0.2)},
+    )
     tasks |= _language_tasks(about)
     tasks["geometry"] = entry(
         "geometry",

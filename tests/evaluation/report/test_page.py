@@ -122,8 +122,8 @@ def test_the_page_is_whole_and_needs_nothing_else(page: Page) -> None:
 def test_every_part_is_there(page: Page) -> None:
     found = {attrs["id"] for tag, attrs in page.tags if tag == "h2"}
     assert found == {
-        "overview", "sts", "senteval", "probing", "sentglue", "pairs", "tatoeba",
-        "bucc", "multilingual_sts", "geometry", "weat", "seat", "every-score", "repeat",
+        "overview", "sts", "senteval", "probing", "sentglue", "pairs", "minimal_pairs",
+        "tatoeba", "bucc", "multilingual_sts", "geometry", "weat", "seat", "every-score", "repeat",
     }  # fmt: skip
 
 

@@ -67,6 +67,7 @@ def test_the_aggregation_is_named() -> None:
     assert "“all”" in describe("pearson_angular_all")
     assert describe("f1_dev") == "F1 × 100 on the validation data that chose its threshold"
     assert describe("accuracy") == "accuracy × 100"
+    assert describe("accuracy_roles") == "accuracy × 100, roles"
     assert describe("effect_size") == "effect size"
 
 
@@ -275,6 +276,21 @@ def test_of_alignment_and_uniformity_less_is_better() -> None:
     assert table.heads == ("uniformity", "alignment above 4")
     assert texts(table)[2] == ["undefined", "0.400"]
     assert bold(table) == [[True, False], [False, True], [False, False]]
+
+
+def test_minimal_pairs_have_a_column_for_each_kind() -> None:
+    given = [
+        record(name, {"minimal_pairs": entry("minimal_pairs", "M", scores)})
+        for name, scores in (
+            ("a", {"accuracy": 0.4, "accuracy_roles": 0.25}),
+            ("b", {"accuracy": 0.5, "accuracy_roles": 0.125}),
+        )
+    ]
+    table = the_table(given, "minimal_pairs")
+    assert table.heads == ("accuracy", "accuracy roles")
+    assert texts(table) == [["40.00", "25.00"], ["50.00", "12.50"]]
+    assert bold(table) == [[False, True], [True, False]]
+    assert table.caption == "Accuracy × 100."
 
 
 def test_languages_are_sorted_by_their_mean() -> None:

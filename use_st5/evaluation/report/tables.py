@@ -78,6 +78,11 @@ _GROUPS = {
         "Pair classification",
         "How well the similarity of two embeddings tells related pairs from others.",
     ),
+    "minimal_pairs": _Group(
+        "Minimal pairs",
+        "How often a paraphrase in other words is nearer to a sentence than an altered sentence in "
+        "almost the same words, by what was altered. Counting shared words scores 0, chance 50.",
+    ),
     "tatoeba": _Group(
         "Finding translations (Tatoeba)",
         "How often the nearest sentence of the other language is the translation.",
@@ -206,6 +211,8 @@ def _section(records: Records, group: str) -> Section:
         plots = [dice_plot(records), source_plot(records)]
     elif group == "tatoeba" and "tatoeba" in tasks:
         tables = [_task_table(records, "tatoeba", tasks), _language_table(records)]
+    elif group == "minimal_pairs" and "minimal_pairs" in tasks:
+        tables = [_task_table(records, "minimal_pairs", tasks)]
     elif group == "geometry" and "geometry" in tasks:
         tables = [_task_table(records, "geometry", tasks, higher=False)]
         plots = [geometry_plot(records)]
@@ -255,9 +262,9 @@ def describe(statistic: str) -> str:
         words += " of the angular similarity"
     if rest == "dev":
         return f"{words} on the validation data that chose its threshold"
-    return (
-        f"{words}, aggregation {_AGGREGATIONS.get(rest, rest.replace('_', ' '))}" if rest else words
-    )
+    if rest in _AGGREGATIONS:
+        return f"{words}, aggregation {_AGGREGATIONS[rest]}"
+    return f"{words}, {rest.replace('_', ' ')}" if rest else words
 
 
 def mark_best(cells: Sequence[Cell], *, higher: bool = True) -> list[Cell]:
@@ -359,7 +366,7 @@ def _task_table(records: Records, name: str, tasks: Tasks, *, higher: bool = Tru
     columns = {
         score.replace("_", " "): _column(records, name, score, higher=higher) for score in scores
     }
-    unit = "Accuracy × 100." if name == "tatoeba" else "Less is better."
+    unit = "Accuracy × 100." if higher else "Less is better."
     return _model_table(records, columns, unit, {name: tasks[name]})
 
 

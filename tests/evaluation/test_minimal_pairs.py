@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.data.held_out import normalized
+from use_st5.evaluation import held_out
+from use_st5.evaluation.minimal_pairs import MinimalPair, evaluate_minimal_pairs, minimal_pairs
+from use_st5.evaluation.registry import select_tasks
+from use_st5.evaluation.runner import evaluate
+
+ITEMS = [item for items in minimal_pairs().values() for item in items]
+# By their cosine with east: east 1, near 0.8, far 0.6, north 0, west -1. Lengths do not matter.
+VECTORS = {
+    "east": [2.0, 0.0],
+    "near": [0.4, 0.3],
+    "far": [30.0, 40.0],
+    "far too": [3.0, -4.0],
+    "north": [0.0, 1.0],
+    "west": [-1.0, 0.0],
+}
+
+
+def encode(sentences: list[str]) -> np.ndarray:
+    return np.array([VECTORS[sentence] for sentence in sentences])
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def counts_of_words(sentences: list[str]) -> np.ndarray:
+    """Exact counts of the words of the probe, in which cosine is word overlap."""
+    places = {word: place for place, word in enumerate(sorted(set(words(str(ITEMS)))))}
+    vectors = np.zeros((len(sentences), len(places)))
+    for row, sentence in enumerate(sentences):
+        for word in words(sentence):
+            vectors[row, places[word]] += 1
+    return vectors
+
+
+def test_by_hand() -> None:
+    kinds = {
+        "some": [
+            MinimalPair("east", "near", "far"),
+            MinimalPair("east", "north", "near"),
+            MinimalPair("west", "north", "near"),
+            MinimalPair("north", "far", "near"),
+        ],
+        "none": [MinimalPair("east", "west", "north")],
+    }
+    result = evaluate_minimal_pairs(encode, kinds)
+    assert result.main == "accuracy"
+    # North has cosine 0.8 with far and 0.6 with near.
+    assert result.scores == {"accuracy": 3 / 5, "accuracy_some": 3 / 4, "accuracy_none": 0.0}
+    assert result.counts == {"items": 5}
+
+
+def test_a_tie_counts_as_a_miss() -> None:
+    ties = {"ties": [MinimalPair("east", "far", "far too"), MinimalPair("east", "near", "near")]}
+    assert evaluate_minimal_pairs(encode, ties).scores["accuracy"] == 0
+
+
+def test_exchanging_paraphrase_and_altered_sentence_gives_the_rest() -> None:
+    draw = np.random.default_rng(0)
+    vectors = {text: draw.normal(size=8) for item in ITEMS for text in item}
+
+    def drawn(sentences: list[str]) -> np.ndarray:
+        return np.array([vectors[sentence] for sentence in sentences])
+
+    exchanged = {
+        kind: [MinimalPair(one.sentence, one.altered, one.paraphrase) for one in items]
+        for kind, items in minimal_pairs().items()
+    }
+    scores = evaluate_minimal_pairs(drawn, minimal_pairs()).scores
+    others = evaluate_minimal_pairs(drawn, exchanged).scores
+    assert {name: 1 - score for name, score in others.items()} == pytest.approx(scores)
+    assert 0.4 < scores["accuracy"] < 0.6, "chance is a half"
+
+
+def test_the_task_needs_no_data() -> None:
+    record = evaluate(counts_of_words, select_tasks("minimal_pairs"))
+    result = record.tasks["minimal_pairs"]
+    assert result["counts"] == {"items": 400}
+    assert {*result["scores"]} == {"accuracy", *(f"accuracy_{kind}" for kind in minimal_pairs())}
+
+
+def test_fifty_items_of_each_kind() -> None:
+    assert {kind: len(items) for kind, items in minimal_pairs().items()} == dict.fromkeys(
+        ["negation", "roles", "numbers", "antonyms", "tense", "entities", "quantifiers",
+         "relations"], 50
+    )  # fmt: skip
+
+
+def test_no_sentence_stands_twice() -> None:
+    texts = Counter(normalized(text) for item in ITEMS for text in item)
+    assert len(texts) == 3 * 400, [text for text, count in texts.items() if count > 1]
+
+
+def test_sentences_are_clean_and_of_4_to_20_words() -> None:
+    for text in (text for item in ITEMS for text in item):
+        assert 4 <= len(text.split()) <= 20, text
+        assert text == " ".join(text.split())
+        assert text[0].isupper() or text[0].isdigit()
+        assert text[-1] in ".?"
+
+
+def test_items_follow_no_template() -> None:
+    starts = Counter(" ".join(words(item.sentence)[:3]) for item in ITEMS)
+    assert max(starts.values()) <= 3
+
+
+def test_word_overlap_prefers_every_altered_sentence() -> None:
+    scores = evaluate_minimal_pairs(counts_of_words, minimal_pairs()).scores
+    assert set(scores.values()) == {0.0}
+
+
+def test_altered_sentences_keep_half_of_the_words_and_paraphrases_fewer() -> None:
+    def shared(one: str, other: str) -> float:
+        mine, others = Counter(words(one)), Counter(words(other))
+        return 2 * (mine & others).total() / (mine.total() + others.total())
+
+    for item in ITEMS:
+        kept, left = shared(item.sentence, item.altered), shared(item.sentence, item.paraphrase)
+        assert kept >= 0.5, item
+        assert left < kept - 0.1, item
+    assert np.mean([shared(item.sentence, item.altered) for item in ITEMS]) > 0.8
+    assert np.mean([shared(item.sentence, item.paraphrase) for item in ITEMS]) < 0.3
+
+
+def test_no_sentence_stands_in_a_test_set(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_out, "minimal_pairs", dict)
+    others = held_out.held_out_sentences(data_dir)
+    assert not others & {normalized(text) for item in ITEMS for text in item}
