@@ -64,7 +64,7 @@ def finite_verb(words: Words) -> Verb | None:
     """The first finite verb behind a subject, if the word lists know it beyond doubt."""
     lower = [bare(word) for word in words]
     for place, word in enumerate(lower):
-        if word in AUXILIARIES and place and words[place].islower() and _helps(lower, place):
+        if word == words[place] and word in AUXILIARIES and place and _helps(lower, place):
             return Verb(place, "be" if word in BE else word, "auxiliary")
     found = [verb for place in range(1, len(words)) if (verb := _lexical(words, lower, place))]
     if len(found) > 1 and not _two_clauses(words, found[0].place, found[1].place):
@@ -186,7 +186,7 @@ def _simple_subject(subject: Words) -> bool:
 
 
 def _object_end(words: Words, start: int) -> int:
-    if start < len(words) and bare(words[start]) in {"me", "him", "us", "them"}:
+    if start < len(words) and words[start].strip(".,;:!?") in {"me", "him", "us", "them"}:
         return start + 1
     if [bare(word) for word in words[start : start + 2]] == ["each", "other"]:
         return start
@@ -199,7 +199,7 @@ def _object_end(words: Words, start: int) -> int:
 def as_subject(phrase: Words) -> Words:
     """A noun phrase before a verb: "I" for "me"."""
     alone = len(phrase) == 1
-    return [_SUBJECT_OF.get(bare(phrase[0]), phrase[0])] if alone else phrase
+    return [_SUBJECT_OF.get(phrase[0], phrase[0])] if alone else phrase
 
 
 def as_object(phrase: Words) -> Words:

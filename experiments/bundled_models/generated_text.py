@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from experiments.bundled_models.alterations import generate_alterations as generate_alterations
-from experiments.bundled_models.english import indefinite, plural
+from experiments.bundled_models.english import indefinite, is_plural, plural
 
 _SCENES = Path(__file__).with_name("scenes.json")
 _QUESTIONS = Path(__file__).with_name("questions.json")
@@ -30,7 +30,7 @@ _DESCRIPTIONS = 0.4  # their share among the opinions
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 _SLOT = re.compile(r"\{(\w+)\}")
 # As the Penn Treebank separates them, in which reviews are often given.
-_BEFORE_TOKEN = re.compile(r"(?<=\w)(?=n't\b)|(?<=\w)(?='(?!t\b))|(?<=\w)(?=[.,:])")
+_BEFORE_TOKEN = re.compile(r"(?<=\w)(?=n't\b)|(?<=\w)(?='(?!t\b))|(?<=\w)(?=[.,:;])")
 _PLURALS = ("two ", "three ", "four ", "some ", "several ", "a few ")
 
 Words = list[str]
@@ -105,11 +105,12 @@ def generate_questions(
     things = [word for word in words if len(word) > 2 and word in nouns]
     if not names or not things:
         raise ValueError("Expected sentences with nouns and capitalized names in them.")
+    single = [word for word in things if not is_plural([word])] or things
     fillers: dict[str, Callable[[], str]] = {
         "name": lambda: draw.choice(names),
         "noun": lambda: draw.choice(things),
-        "nouns": lambda: plural(draw.choice(things)),
-        "a_noun": lambda: indefinite(draw.choice(things)),
+        "nouns": lambda: plural(draw.choice(single)),
+        "a_noun": lambda: indefinite(draw.choice(single)),
         "year": lambda: str(draw.randint(1066, 2020)),
         "number": lambda: str(draw.randint(2, 12)),
     }

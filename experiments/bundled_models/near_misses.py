@@ -66,7 +66,7 @@ def negate(text: str, draw: random.Random) -> str | None:
         return text[: there.start(2)] + amount + text[there.end(2) :]
     first = bare(words[0])
     question = next((i for i, word in enumerate(words[:2]) if bare(word) in _CONTRACTED), None)
-    if text.rstrip().endswith("?") and question is not None:
+    if text.rstrip().endswith("?") and question is not None and "not" not in words:
         words[question] = upper_first(_CONTRACTED[bare(words[question])], words[question])
         return " ".join(words)
     if base_of(first, "base") and len(words) > 1 and bare(words[1]) in DETERMINERS:

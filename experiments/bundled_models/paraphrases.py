@@ -66,7 +66,7 @@ _PLACE_LAST = re.compile(
 )
 _PUT = re.compile(r"\b(?:put|puts|putting|place|places|placing|pours?|pouring)\b")
 _TIME_LAST = re.compile(
-    r"(?P<what>[A-Z][^,;:?]+) (?P<when>yesterday|today|tomorrow|tonight|now|"
+    r"(?P<what>(?!In |On |At )[A-Z][^,;:?]+) (?P<when>yesterday|today|tomorrow|tonight|now|"
     rf"(?:last|next) {_AGO}|on {_DAY}|in \d{{4}})(?P<end>[.!]?)"
 )
 _TIME_FIRST = re.compile(
@@ -74,7 +74,8 @@ _TIME_FIRST = re.compile(
     r"(?P<what>[\w' -]+?)(?P<end>[.!]?)"
 )
 _ADVERB = re.compile(
-    rf"(?P<before>[\w' -]+? )(?P<adverb>{_ADVERBS}) (?P<after>[\w' -]+)(?P<end>[.!]?)"
+    rf"(?P<before>[\w' -]+?(?<! as)(?<! so)(?<! how)(?<! more) )(?P<adverb>{_ADVERBS}) "
+    r"(?P<after>[\w' -]+)(?P<end>[.!]?)"
 )
 _WHAT_IS = re.compile(
     r"(?P<what>What|Who|Where|When|Which \w+|How (?:old|tall|big|far|long|deep|high)) "

@@ -33,6 +33,7 @@ def test_finite_verbs(text: str, place: int, base: str, form: str) -> None:
     [
         "Bodies found in the river.",
         "A dog running on grass",
+        "at ten am.",
         "five cows in a snow covered field",
         "the many plays of the year",
         "the military potential of the strategic forces",

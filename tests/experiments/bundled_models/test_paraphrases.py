@@ -82,6 +82,7 @@ def test_there_is_both_ways() -> None:
         ("Anna left the town yesterday.", "Yesterday, Anna left the town."),
         ("On Monday, the shop opens.", "The shop opens on Monday."),
         ("The man quickly ran home.", "Quickly, the man ran home."),
+        ("It was found as often as gold.", None),
         ("A man and a woman ran home.", None),
         ("A man and a woman are singing.", "A woman and a man are singing."),
         ("He walks along a road and a man in a car stops.", None),

@@ -131,6 +131,7 @@ def test_colours() -> None:
         ("the most beautiful", {None}),
         ("how many dogs", {None}),
         ("No, thanks", {None}),
+        ("Sometimes I sing.", {None}),
     ],
 )
 def test_quantifiers(text: str, others: set[str | None]) -> None:
