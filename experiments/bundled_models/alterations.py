@@ -1,8 +1,9 @@
 """Sentences altered: by rules that keep them English, else by chance.
 
-A sentence and its alteration share most words; how near they stay is for the teacher to say (data
-augmentation for distillation as in TinyBERT, arXiv 1909.10351, section 3.2, there with a language
-model's words). Rules make near misses, such as "The man bit the dog.", and paraphrases, such as
+Two sentences at random have little to do with each other, so a batch of them teaches a student
+little about what moves the meaning of one. A sentence and its alteration share most words; how near
+they stay is for the teacher to say (data augmentation for distillation as in TinyBERT, arXiv
+1909.10351, section 3.2, there with a language model's words). Rules make near misses, such as "The man bit the dog.", and paraphrases, such as
 "The man was bitten by the dog."; where none applies, and for a share, a word is replaced, left out,
 put in, denied or exchanged at random.
 """
@@ -42,7 +43,7 @@ def generate_alterations(sentences: Sequence[str], *, seed: int = 0) -> Iterator
     """One alteration of each sentence.
 
     Args:
-        sentences: Texts of at least two words; the words that come in are theirs, too.
+        sentences: Texts of at least two words; the words that come in at random are theirs, too.
         seed: Same seed and sentences, same alterations.
 
     Yields:

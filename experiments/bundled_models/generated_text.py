@@ -2,13 +2,9 @@
 
 A student that learns from a teacher's vectors needs sentences, not labels, so text may be
 generated: descriptions of everyday scenes, questions of fact and opinions, of which the permissive
-corpora hold few (the words for them are in `scenes.json`, `questions.json` and `opinions.json`),
-short spans of real sentences, which teach words and bi-grams almost one by one, and alterations of
-real sentences, in which a word is replaced, left out, put in, denied or exchanged. Two sentences at
-random have little to do with each other, so a batch of them teaches a student little about what
-moves the meaning of one. A sentence and its alteration share most words; how near they stay is for
-the teacher to say (data augmentation for distillation as in TinyBERT, arXiv 1909.10351, section
-3.2, there with a language model's words).
+corpora hold few (the words for them are in `scenes.json`, `questions.json` and `opinions.json`), and
+short spans of real sentences, which teach words and bi-grams almost one by one. `alterations` has
+what is made from a real sentence.
 """
 
 from __future__ import annotations
