@@ -3,9 +3,9 @@
 Two sentences at random have little to do with each other, so a batch of them teaches a student
 little about what moves the meaning of one. A sentence and its alteration share most words; how near
 they stay is for the teacher to say (data augmentation for distillation as in TinyBERT, arXiv
-1909.10351, section 3.2, there with a language model's words). Rules make near misses, such as "The man bit the dog.", and paraphrases, such as
-"The man was bitten by the dog."; where none applies, and for a share, a word is replaced, left out,
-put in, denied or exchanged at random.
+1909.10351, section 3.2, there with a language model's words). Rules make near misses, such as "The
+man bit the dog.", and paraphrases, such as "The man was bitten by the dog."; where none applies,
+and for a share, a word is replaced, left out, put in, denied or exchanged at random.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A student that learns from a teacher's vectors needs sentences, not labels, so text may be
 generated: descriptions of everyday scenes, questions of fact and opinions, of which the permissive
-corpora hold few (the words for them are in `scenes.json`, `questions.json` and `opinions.json`), and
-short spans of real sentences, which teach words and bi-grams almost one by one. `alterations` has
-what is made from a real sentence.
+corpora hold few (the words for them are in `scenes.json`, `questions.json` and `opinions.json`),
+and short spans of real sentences, which teach words and bi-grams almost one by one. `alterations`
+has what is made from a real sentence.
 """
 
 from __future__ import annotations
