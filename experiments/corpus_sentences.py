@@ -9,24 +9,37 @@ from typing import Any
 from experiments.corpora import (
     MEDQUAD,
     NOVELS,
+    SELF_DIALOGUE,
+    SGD,
     STACK_EXCHANGE,
     WIKITEXT,
     WORDNET,
     definitions,
-    dialogue_pairs,
     inference_pairs,
     plain_text,
     stack_exchange_posts,
     trivia_questions,
 )
 from use_st5.data import split_sentences
+from use_st5.data._records import records
+
+# Of the self-dialogue corpus.
+FILM_TOPICS = frozenset(
+    [
+        *("movies", "music_and_movies", "transition_music_movies", "disney", "star_wars"),
+        *("thriller", "action", "comedy", "harry_potter", "horror", "superhero"),
+        "fast_furious",
+    ]
+)
 
 
 def sentences_by_source(data: Path) -> dict[str, Callable[[], Iterable[str]]]:
     """All sentences, source by source; each entry starts a fresh pass."""
     return {
         "novels": lambda: _texts(NOVELS.examples(data), "sentence"),
-        "dialogues": lambda: _texts(dialogue_pairs(data), "input", "response"),
+        "films": lambda: _self_dialogue(data, films=True),
+        "talk": lambda: _self_dialogue(data, films=False),
+        "tasks": lambda: _texts(SGD.examples(data), "input", "response"),
         "inference": lambda: _texts(inference_pairs(data), "premise", "hypothesis"),
         "definitions": lambda: _texts(definitions(data), "definition"),
         "words": lambda: _texts(definitions(data), "word"),
@@ -45,6 +58,14 @@ def nouns(data: Path) -> set[str]:
 
 def _texts(examples: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[str]:
     return (text for example in examples for key in keys if (text := str(example[key])))
+
+
+def _self_dialogue(data: Path, *, films: bool) -> Iterator[str]:
+    """The turns of the self-dialogues about films, or of the others."""
+    for path in SELF_DIALOGUE.files(data):
+        for _, row in records(path, file_format="jsonl"):
+            if isinstance(row, dict) and (row.get("topic") in FILM_TOPICS) == films:
+                yield from row["turns"]
 
 
 def _medical_sentences(data: Path) -> Iterator[str]:

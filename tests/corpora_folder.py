@@ -55,6 +55,8 @@ def corpora(tmp_path: Path) -> Path:
     row = "genre\tfile\t2012\t{}\t{}\t{}\t{}\n"
     dev = [row.format(i, i % 6, turns[2], turns[3]) for i, turns in enumerate(some)]
     _write(root / "stsbenchmark/sts-dev.csv", "".join(dev))
+    train = [row.format(i, i % 6, turns[4], f"{turns[5]} now") for i, turns in enumerate(some)]
+    _write(root / "stsbenchmark/sts-train.csv", "".join(train))
     return root
 
 

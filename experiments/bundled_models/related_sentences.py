@@ -18,22 +18,6 @@ Pair = tuple[str, str]
 Length = tuple[int, int]  # fewest and most words
 
 
-def pairs_by_length(
-    sentences: Sequence[str], related: Mapping[Length, int], held_out: Collection[str]
-) -> dict[Length, list[Pair]]:
-    """The pairs that an experiment asks its teacher about.
-
-    Args:
-        sentences: To draw from.
-        related: Length → number of sentences.
-        held_out: Normalized sentences that no alteration may become.
-    """
-    return {
-        length: altered_sentences(sentences, *length, count, held_out=held_out)
-        for length, count in related.items()
-    }
-
-
 def pair_texts(pairs: Mapping[Length, Sequence[Pair]]) -> list[str]:
     """All sentences and alterations."""
     return [text for each in pairs.values() for pair in each for text in pair]

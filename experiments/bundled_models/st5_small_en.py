@@ -33,7 +33,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from experiments.bundled_models import use_transformer_en
 from experiments.bundled_models.student import (
     NUM_SPECIAL,
     spelled_pieces,
@@ -41,8 +40,8 @@ from experiments.bundled_models.student import (
     word_table,
 )
 from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher
-from experiments.bundled_models.teacher_text import TaughtText, TeacherText
-from experiments.bundled_models.training import export_model, train_model
+from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
+from experiments.bundled_models.training import TEACHER_LOSS, export_model, train_model
 from experiments.command import main
 from experiments.corpora import TRIVIA, inference_triplets
 from experiments.corpus_tasks import (
@@ -51,20 +50,18 @@ from experiments.corpus_tasks import (
     Examples,
     prepare_tasks,
 )
-from experiments.minilm import DIMENSION
 from experiments.run import Options, Run, Scores
 from use_st5 import TrainableEncoder
 from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
 from use_st5.evaluation.sts import stsb_development
-from use_st5.losses import ContrastiveLoss, TeacherLoss
+from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
 from use_st5.tokenizers import SentencePieceTokenizer
 from use_st5.training import TrainingArguments, adam_with_cosine
 
 PRESET = "st5_small_en"
 DTYPE = "mixed_bfloat16"
-TEXT = dataclasses.replace(use_transformer_en.TEXT, hints=False)
 IDS = PreparedColumn("token_ids", max_tokens=26)
 TRIPLET = {"anchor": IDS, "positive": IDS, "negative": IDS}
 # A word is 1.3 pieces and its punctuation, a sentence ends in a token of its own.
@@ -95,24 +92,17 @@ TRIPLETS = CorpusTask(
     weight=0.03,
     batch_size=128,
 )
-TEACHER_LOSS = partial(
-    TeacherLoss,
-    teacher_dim=DIMENSION,
-    similarity_weight=10.0,
-    ranking_weight=1.0,
-    temperature=0.1,
-)
 TEACHER = CorpusTask(
     name="teacher",
     loss=TEACHER_LOSS,
-    data=Taught(lengths=SHORT | LENGTHS, ids="token_ids", lowercase=LOWERCASE),
+    data=Taught(lengths=SHORT | LENGTHS, ids="token_ids", hints=True, lowercase=LOWERCASE),
     weight=0.46,
     batch_size=512,
     part_weights={"teacher_3_words": 0.5, "teacher_6_words": 0.8},
 )
 RELATED = CorpusTask(
     name="related",
-    loss=partial(TEACHER_LOSS, hint_dim=DIMENSION),
+    loss=TEACHER_LOSS,
     data=Related(lengths=LENGTHS, ids="token_ids", hints=True, lowercase=LOWERCASE),
     weight=0.48,
     batch_size=512,
@@ -126,7 +116,7 @@ def initial_model(text: TaughtText, seed: int) -> SentenceT5:
     model.build()
     rows, dim = model.embedding.embeddings.shape
     table = word_table(
-        text.word_vectors(spelled_pieces()), rows=rows, dim=dim, first=NUM_SPECIAL, seed=seed
+        text.vectors(spelled_pieces()), rows=rows, dim=dim, first=NUM_SPECIAL, seed=seed
     )
     model.embedding.embeddings.assign(table)
     start_near_average(
@@ -148,7 +138,7 @@ class St5SmallEn:
     Attributes:
         tasks: What it learns.
         args: How to train.
-        text: What the teacher is asked about.
+        text: What the teachers are asked about.
         expected: The scores that were measured.
     """
 
@@ -166,13 +156,12 @@ class St5SmallEn:
     def run(
         self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
     ) -> Scores:
-        """Prepares text and arrays, asks the teacher, trains, exports, scores by STS-B dev.
+        """Prepares text and arrays, trains, exports, scores by STS-B dev.
 
         Args:
             data: As in `Run`, and so are the options.
             output: As in `Run`.
-            teacher: Folder of the teacher's vectors, made if missing; by default `teacher` in
-                `output`.
+            teacher: Folder of the teachers' vectors; by default `teacher` in `output`.
         """
         run, teacher = Run(data, output, **options), teacher or output / "teacher"
         run.check_local(prepared=run.prepared, teacher=teacher)
@@ -181,7 +170,7 @@ class St5SmallEn:
             score = stsb_development(run.data)
             if run.does("prepare"):
                 with progress_lines(lambda: f"preparing {PRESET}"):
-                    text.ask(spelled_pieces(), sentences=need_teacher(self.tasks))
+                    text.check(spelled_pieces(), sentences=need_teacher(self.tasks))
                     prepare_tasks(run, self.tasks, tokenizer, text)
             if run.does("train"):
                 self._train(run, tokenizer, text, score)

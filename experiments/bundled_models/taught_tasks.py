@@ -1,4 +1,4 @@
-"""The data of tasks with a teacher: its sentences by length, and groups of related ones."""
+"""The data of tasks with teachers: its sentences by length, and groups of related ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import abc
 import dataclasses
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from experiments.bundled_models.related_sentences import GROUP_SIZE, Length, related_groups
 from use_st5.column_kinds import KindName
 from use_st5.data import PreparedColumn
+from use_st5.data.data_folder import DataFolder
+from use_st5.evaluation.sts import STSB_TRAIN, read_sts
 
 if TYPE_CHECKING:
     from experiments.bundled_models.teacher_text import TaughtText
@@ -23,15 +26,15 @@ _VECTOR = PreparedColumn("vector")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _ByLength(abc.ABC):
-    """Sentences with the teacher's vectors, in parts by length.
+    """Sentences with the teachers' vectors, in parts by length.
 
     A batch is as wide as its longest row may be. The material is a `TaughtText`.
 
     Attributes:
         lengths: Name → (fewest words, most words, tokens that they may become).
         ids: How a sentence becomes the encoder's ids, "ids" or "token_ids".
-        hints: Whether the teacher's hints come with them.
-        lowercase: Share of the sentences that the student reads in lowercase; the teacher does not
+        hints: Whether hints come with them.
+        lowercase: Share of the sentences that the student reads in lowercase; the teachers do not
             tell cases apart.
     """
 
@@ -58,8 +61,8 @@ class _ByLength(abc.ABC):
             draw = random.Random(0)
             for sentence in self._sentences(text, length):
                 read = sentence.lower() if draw.random() < self.lowercase else sentence
-                example = {"sentence": read, "teacher": text.vectors[sentence]}
-                yield {**example, "hint": text.hints[sentence]} if self.hints else example
+                example = {"sentence": read, "teacher": text.teacher.vector(sentence)}
+                yield {**example, "hint": text.hint(sentence)} if self.hints else example
 
         return examples, columns
 
@@ -69,7 +72,7 @@ class _ByLength(abc.ABC):
 
 
 class Taught(_ByLength):
-    """The sentences that the teacher was asked about."""
+    """The sentences that the teachers were asked about."""
 
     def _sentences(self, text: TaughtText, length: Length) -> Iterator[str]:
         fewest, most = length
@@ -83,11 +86,17 @@ class Related(_ByLength):
 
     def _sentences(self, text: TaughtText, length: Length) -> Iterator[str]:
         pairs = text.pairs[length]
-        firsts = np.stack([text.vectors[first] for first, _ in pairs]).astype(np.float32)
+        firsts = text.vectors([first for first, _ in pairs]).astype(np.float32)
         for group in related_groups(pairs, firsts):
             yield from group
 
 
+def scored_pairs(data: Path) -> Iterator[Mapping[str, Any]]:
+    """The pairs of STS-B's training split, with scores of 0 to 1."""
+    for pair in read_sts(DataFolder(data), STSB_TRAIN).pairs:
+        yield {"first": pair.first, "second": pair.second, "score": pair.score / 5}
+
+
 def need_teacher(tasks: Iterable[CorpusTask]) -> bool:
-    """Whether one of the tasks learns what the teacher says of its sentences."""
+    """Whether one of the tasks learns what the teachers say of its sentences."""
     return any(isinstance(task.data, _ByLength) for task in tasks)

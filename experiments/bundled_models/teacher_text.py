@@ -1,86 +1,132 @@
-"""The sentences for a teacher, and its vectors of them."""
+"""The sentences that the teachers are asked about."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from experiments.bundled_models.generated_text import (
     generate_captions,
+    generate_opinions,
     generate_questions,
     generate_spans,
 )
-from experiments.bundled_models.related_sentences import Length, Pair, pair_texts, pairs_by_length
+from experiments.bundled_models.related_sentences import (
+    Length,
+    Pair,
+    altered_sentences,
+    pair_texts,
+)
+from experiments.bundled_models.taught_tasks import scored_pairs
+from experiments.bundled_models.teacher import HINT_DIM, Teacher
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.corpus_sentences import nouns, sentences_by_source
-from experiments.minilm import HINT_LAYER, hint_folder, minilm_teacher, write_questions
-from use_st5._files import atomic_path
+from use_st5._files import write_json
+from use_st5.data.data_folder import DataFolder
 from use_st5.data.held_out import normalized
 from use_st5.evaluation.held_out import held_out_sentences
+from use_st5.evaluation.sts import STSB_TRAIN
 from use_st5.tokenizers import NGramVocabulary
-from use_st5.vector_store import Encode, VectorStore
 
 if TYPE_CHECKING:
     from experiments.run import Run
 
 MAX_WORDS = 60
-# The sources that spans are cut from.
-SPAN_SOURCES = (
-    "inference", "definitions", "examples", "medical", "trivia", "stack_exchange", "wikitext",
-    "novels", "dialogues",
-)  # fmt: skip
-SPAN_LIMIT = 100_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """A part of a source.
+
+    Attributes:
+        limit: The most sentences; None: all.
+        fewest: Words of the shortest sentence.
+        most: Words of the longest sentence.
+    """
+
+    limit: int | None
+    fewest: int = 3
+    most: int = 30
 
 
 @dataclasses.dataclass(frozen=True)
 class TeacherText:
-    """How many sentences of the large sources a model learns from; the other sources are whole.
-
-    Novels and dialogues are the bulk, and far from what people compare.
+    """How many sentences of each source a model learns from.
 
     Attributes:
-        novels: Sentences of the novels.
-        dialogues: Turns of the dialogues.
-        captions: Generated captions.
-        spans: Spans of one to six words out of the other sentences.
-        questions: Generated questions, with the words of the trivia.
-        related: (fewest words, most words) → how many sentences of that length get an alteration,
-            which the teacher is asked about, too, and a place in a group of related sentences. The
-            teacher gives hints for these.
-        hints: Whether it gives them for all sentences.
-        teacher: Makes it: all layers, or the first `layers=`.
+        sources: Source → its part, the most useful source first: a sentence of two sources belongs
+            to the first. Sources are those of `sentences_by_source`, "captions", "questions" and
+            "opinions" are generated.
+        spans: Spans of one to six words out of the first sentences of `span_sources`.
+        span_sources: See there.
+        span_limit: The most sentences of a source that spans are cut from.
+        related: (fewest words, most words) → how many sentences of that length get an alteration
+            and a place in a group of related sentences.
+        related_sources: Those that these sentences come from.
     """
 
-    novels: int
-    dialogues: int
-    captions: int
-    spans: int
-    questions: int = 0
+    sources: Mapping[str, Sample]
+    spans: int = 0
+    span_sources: Sequence[str] = ()
+    span_limit: int = 30_000
     related: Mapping[Length, int] = dataclasses.field(default_factory=dict)
-    hints: bool = False
-    teacher: Callable[..., Encode] = dataclasses.field(default=minilm_teacher, repr=False)
+    related_sources: Sequence[str] = ()
 
     def opened(self, run: Run, teacher: Path) -> TaughtText:
-        """The sentences themselves, in a run's folder, and the teacher's vectors in another."""
+        """The sentences themselves, in a run's folder, and the teachers' vectors in another."""
         held_out = partial(held_out_sentences, run.data)
-        return TaughtText(self, run.data, run.prepared, teacher, held_out)
+        return TaughtText(self, run.data, run.prepared, Teacher(teacher), held_out)
+
+
+# With alterations and single words these are 410,000 texts, two hours of two cores that other work
+# shares. Sentences that people compare come before bulk: of novels and dialogues little is left.
+TEXT = TeacherText(
+    sources={
+        "sts_train": Sample(None, most=40),
+        "inference": Sample(65_000),
+        "examples": Sample(None, fewest=2),
+        "films": Sample(40_000, most=22),
+        "opinions": Sample(30_000, fewest=2),
+        "questions": Sample(16_000),
+        "captions": Sample(14_000),
+        "definitions": Sample(30_000, fewest=2, most=20),
+        "trivia": Sample(10_000, fewest=4, most=22),
+        "talk": Sample(12_000, most=20),
+        "novels": Sample(12_000, fewest=4, most=22),
+        "medical": Sample(6_000, fewest=4, most=22),
+        "stack_exchange": Sample(6_000, fewest=4, most=25),
+        "wikitext": Sample(None, fewest=5),
+        "tasks": Sample(8_000, most=20),
+    },
+    spans=15_000,
+    span_sources=("inference", "examples", "films", "definitions", "trivia", "sts_train"),
+    related={
+        (4, 6): 7_000,
+        (7, 9): 12_000,
+        (10, 13): 13_000,
+        (14, 19): 9_000,
+        (20, 30): 4_000,
+    },
+    related_sources=("sts_train", "inference", "examples", "films", "captions", "opinions"),
+)
 
 
 class TaughtText:
-    """Sentences, made once and kept in a folder, and the vectors that the teacher gives them.
+    """Sentences, made once and kept in a folder, and the vectors that the teachers give them.
 
     Args:
         settings: Which sentences.
         data: Folder of the corpora.
         prepared: Folder that keeps sentences and vocabulary.
-        teacher: Folder of the teacher's vectors; those that are missing are computed.
+        teacher: The teachers' vectors.
         held_out: Gives the normalized sentences that no text may hold.
     """
 
@@ -89,13 +135,13 @@ class TaughtText:
         settings: TeacherText,
         data: Path,
         prepared: Path,
-        teacher: Path,
+        teacher: Teacher,
         held_out: Callable[[], Collection[str]],
     ) -> None:
         self.settings = settings
         self.data = data
         self.prepared = prepared
-        self._teacher = teacher
+        self.teacher = teacher
         self._read_held_out = held_out
 
     @cached_property
@@ -103,126 +149,88 @@ class TaughtText:
         """The normalized sentences that no text may hold."""
         return self._read_held_out()
 
-    @cached_property
+    @property
     def sentences(self) -> list[str]:
-        """The sentences, written to the folder when it has none.
+        """All sentences and spans, without the alterations."""
+        return [text for texts in self._texts["sources"].values() for text in texts]
 
-        Raises:
-            ValueError: The folder holds those of other settings.
-        """
-        path, settings = self.prepared / "sentences.txt", self.prepared / "sentences.json"
-        wanted = json.dumps({"text": repr(self.settings)}, indent=1) + "\n"
-        if not path.exists():
-            self.prepared.mkdir(parents=True, exist_ok=True)
-            settings.write_text(wanted, encoding="utf-8")
-            with atomic_path(path) as temporary:
-                made = teacher_sentences(self.data, self.settings, self.held_out)
-                temporary.write_text("".join(f"{line}\n" for line in made), encoding="utf-8")
-        found = settings.read_text(encoding="utf-8") if settings.exists() else "none\n"
-        if found != wanted:
-            raise ValueError(
-                f"{self.prepared} was prepared with other settings. Use another folder, or remove "
-                f"it.\n  the folder: {found}  wanted now: {wanted}"
-            )
-        with path.open(encoding="utf-8", newline="\n") as lines:
-            return [line.rstrip("\n") for line in lines]
+    @cached_property
+    def pairs(self) -> dict[Length, list[Pair]]:
+        """Sentences and their alterations by length."""
+        return {
+            (fewest, most): [(first, second) for first, second in pairs]
+            for fewest, most, pairs in self._texts["related"]
+        }
 
     def vocabulary(self, settings: VocabularySettings) -> NGramVocabulary:
         """The words of the sentences, counted once and kept in the folder."""
         settings.wordpieces(self.data)  # What is missing is better said now.
         sentences, path = self.sentences, self.prepared / "vocabulary.txt"
         if not path.exists():
-            settings.build(self.data, sentences).save(path)
+            corpora = (each for make in sentences_by_source(self.data).values() for each in make())
+            settings.build(self.data, sentences, corpora).save(path)
         return NGramVocabulary.load(path)
 
-    def ask(self, words: Sequence[str] = (), *, sentences: bool = True) -> None:
-        """Asks the teacher about everything that it has not been asked about yet.
+    def check(self, words: Sequence[str] = (), *, sentences: bool = True) -> None:
+        """Checks that the teachers' vectors are there.
 
         Args:
             words: Single words or pieces.
-            sentences: Whether about the sentences and their alterations, too.
+            sentences: Whether those of the sentences and their alterations must be there, too.
 
         Raises:
-            ImportError: The teacher's libraries are missing; what there is to ask is written into
-                its folder.
+            FileNotFoundError: Some are missing, and the error says how to compute them.
         """
-        texts = self._texts if sentences else []
-        hinted = self._hinted if sentences else []
-        missing = None
-        for layers, each in ((None, [*texts, *words]), (HINT_LAYER, hinted)):
-            try:
-                self._asked(each, layers=layers)
-            except ImportError as error:
-                write_questions(self._folder(layers), each)
-                missing = error
-        if missing:
-            raise missing
+        self.teacher.check([*(self._all if sentences else ()), *words])
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """The teachers' vectors of texts, float16 `[texts, TEACHER_DIM]`."""
+        return np.stack([self.teacher.vector(text) for text in texts])
+
+    def hint(self, text: str) -> np.ndarray:
+        """A text's hint less the mean of all hints, float32 `[HINT_DIM]`.
+
+        The mean is most of each hint, and there is nothing to learn from it.
+        """
+        return self.teacher.hint(text) - self._mean_hint
 
     @cached_property
-    def vectors(self) -> VectorStore:
-        """The teacher's vectors of all sentences and alterations, read once for all tasks."""
-        return self._asked(self._texts)
-
-    def word_vectors(self, words: Sequence[str]) -> np.ndarray:
-        """The teacher's vectors of single words, float16 `[words, dim]`."""
-        vectors = self._asked(words)
-        return np.stack([vectors[word] for word in words])
+    def _mean_hint(self) -> np.ndarray:
+        total = np.zeros(HINT_DIM, np.float64)
+        for text in self._all:
+            total += self.teacher.hint(text)
+        return (total / len(self._all)).astype(np.float32)
 
     @cached_property
-    def hints(self) -> Hints:
-        """What the teacher's middle layer says of the sentences that get hints."""
-        vectors = self._asked(self._hinted, layers=HINT_LAYER)
-        return Hints(vectors, sample=pair_texts(self.pairs) or self._hinted)
-
-    @cached_property
-    def pairs(self) -> dict[Length, list[Pair]]:
-        """Sentences and their alterations by length."""
-        if not self.settings.related:
-            return {}
-        return pairs_by_length(self.sentences, self.settings.related, self.held_out)
-
-    @property
-    def _texts(self) -> list[str]:
+    def _all(self) -> list[str]:
         return [*self.sentences, *pair_texts(self.pairs)]
 
-    @property
-    def _hinted(self) -> list[str]:
-        return self._texts if self.settings.hints else pair_texts(self.pairs)
+    @cached_property
+    def _texts(self) -> dict[str, Any]:
+        """What `sentences` and `pairs` hold, written to the folder when it has none.
 
-    def _asked(self, texts: Sequence[str], *, layers: int | None = None) -> VectorStore:
-        """The vectors in the folder; the teacher is asked about texts that have none yet."""
-        vectors = VectorStore.of_teacher(self._folder(layers))
-        if any(text not in vectors for text in texts):
-            vectors.extend(self.settings.teacher(layers=layers), texts, show_progress=True)
-        return vectors
-
-    def _folder(self, layers: int | None) -> Path:
-        return self._teacher if layers is None else hint_folder(self._teacher)
-
-
-class Hints:
-    """A layer's vectors, less what all of them share.
-
-    That is most of each in BERT's layers, and nothing to be learned.
-
-    Args:
-        vectors: The layer's.
-        sample: Sentences whose mean is what all share.
-    """
-
-    def __init__(self, vectors: VectorStore, sample: Iterable[str]) -> None:
-        self._vectors = vectors
-        self._mean = np.mean([vectors[each] for each in sample], axis=0, dtype=np.float32)
-
-    def __getitem__(self, sentence: str) -> np.ndarray:
-        """The sentence's hint, float32 `[dim]`."""
-        return self._vectors[sentence] - self._mean
+        Raises:
+            ValueError: The folder holds those of other settings.
+        """
+        path, wanted = self.prepared / "texts.json", repr(self.settings)
+        if not path.exists():
+            self.prepared.mkdir(parents=True, exist_ok=True)
+            sources = teacher_sentences(self.data, self.settings, self.held_out)
+            related = related_pairs(sources, self.settings, self.held_out)
+            write_json(path, {"settings": wanted, "sources": sources, "related": related})
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["settings"] != wanted:
+            raise ValueError(
+                f"{self.prepared} was prepared with other settings. Use another folder, or remove "
+                f"it.\n  the folder: {found['settings']}\n  wanted now: {wanted}"
+            )
+        return found
 
 
 def teacher_sentences(
-    data: Path, text: TeacherText, held_out: Collection[str], *, seed: int = 0
-) -> list[str]:
-    """Distinct sentences of all corpora, and generated ones, none of them held out.
+    data: Path, text: TeacherText, held_out: Collection[str], *, seed: int = 1
+) -> dict[str, list[str]]:
+    """Distinct sentences by source, none of them held out.
 
     Args:
         data: The folder of the corpora.
@@ -230,28 +238,59 @@ def teacher_sentences(
         held_out: Normalized sentences that shall not be among them.
         seed: Of the samples and of the generated text.
     """
-    limits = {"novels": text.novels, "dialogues": text.dialogues}
-    sources = {
-        name: _sample(read(), limits.get(name), seed=seed)
-        for name, read in sentences_by_source(data).items()
+    read = {**sentences_by_source(data), "sts_train": lambda: _sts_train(data)}
+    raw = {name: [*dict.fromkeys(_usable(make()))] for name, make in read.items()}
+    raw |= {
+        name: [*dict.fromkeys(make())] for name, make in _generators(data, raw, text, seed).items()
     }
-    material = [s for name in SPAN_SOURCES for s in sources[name][:SPAN_LIMIT]]
-    sources["captions"] = list(generate_captions(text.captions, seed=seed))
-    sources["spans"] = list(generate_spans(material, text.spans, seed=seed))
-    if text.questions:
-        trivia = sources["trivia"]
-        sources["questions"] = list(
-            generate_questions(trivia, nouns(data), text.questions, seed=seed)
-        )
-    every = dict.fromkeys(sentence for source in sources.values() for sentence in source)
-    return [sentence for sentence in every if normalized(sentence) not in held_out]
+    seen: set[str] = set()
+
+    def chosen(sentences: list[str], sample: Sample) -> Iterator[str]:
+        random.Random(seed).shuffle(sentences)
+        for sentence in sentences:
+            fits = sample.fewest <= sentence.count(" ") + 1 <= sample.most
+            if fits and sentence not in seen and normalized(sentence) not in held_out:
+                seen.add(sentence)
+                yield sentence
+
+    found = {
+        name: list(itertools.islice(chosen(raw[name], sample), sample.limit))
+        for name, sample in text.sources.items()
+    }
+    material = [s for name in text.span_sources for s in raw[name][: text.span_limit]]
+    spans = generate_spans(material, text.spans, seed=seed) if text.spans else ()
+    return found | {"spans": list(chosen(list(dict.fromkeys(spans)), Sample(None, fewest=1)))}
 
 
-def _sample(sentences: Iterable[str], limit: int | None, *, seed: int) -> list[str]:
-    """Distinct usable sentences in random order, at most `limit`."""
-    usable = list(dict.fromkeys(_usable(sentences)))
-    random.Random(seed).shuffle(usable)
-    return usable[:limit]
+def _generators(
+    data: Path, raw: Mapping[str, list[str]], text: TeacherText, seed: int
+) -> dict[str, Callable[[], Iterable[str]]]:
+    """Makes the generated sources that the settings name; twice the limit, some are equal."""
+    makers: dict[str, Callable[[int], Iterable[str]]] = {
+        "captions": lambda count: generate_captions(count, seed=seed),
+        "opinions": lambda count: generate_opinions(count, seed=seed),
+        "questions": lambda count: generate_questions(raw["trivia"], nouns(data), count, seed=seed),
+    }
+    counts = {name: 2 * (text.sources[name].limit or 0) for name in makers if name in text.sources}
+    return {name: partial(makers[name], count) for name, count in counts.items()}
+
+
+def related_pairs(
+    sources: Mapping[str, Sequence[str]], text: TeacherText, held_out: Collection[str]
+) -> list[tuple[int, int, list[Pair]]]:
+    """Sentences of each length in words and their alterations."""
+    sentences = [s for name in text.related_sources for s in sources[name]]
+    return [
+        (fewest, most, altered_sentences(sentences, fewest, most, count, held_out=held_out))
+        for (fewest, most), count in text.related.items()
+    ]
+
+
+def _sts_train(data: Path) -> Iterator[str]:
+    """The sentences of the training split of the STS Benchmark; none where it is missing."""
+    if DataFolder(data).has(STSB_TRAIN):
+        for pair in scored_pairs(data):
+            yield from (pair["first"], pair["second"])
 
 
 def _usable(sentences: Iterable[str]) -> Iterator[str]:

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import keras
 
+from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM
 from experiments.corpus_tasks import CorpusTask, open_tasks, train_tasks
 from experiments.run import Run, Scores
 from use_st5 import TrainableEncoder
+from use_st5.losses import TeacherLoss
 from use_st5.training import TrainingArguments
 
+# The teachers' vectors, and the hints from an inner layer of one of them.
+TEACHER_LOSS = partial(
+    TeacherLoss,
+    teacher_dim=TEACHER_DIM,
+    similarity_weight=10.0,
+    ranking_weight=1.0,
+    temperature=0.1,
+    hint_dim=HINT_DIM,
+    hint_weight=1.5,
+)
 METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 
 

@@ -1,43 +1,30 @@
-"""USE Transformer for English on three tasks and a teacher: the bundled `use_transformer_en`.
+"""USE Transformer for English on three tasks and two teachers: the bundled `use_transformer_en`.
 
-The tasks, the teacher and the trainer are those of `use_dan_en`; the model is the USE paper's
-Transformer (section "Transformer"), small enough for 40 MB. Five things are its own:
+The tasks, the teachers and the trainer are those of `use_dan_en`; the model is the USE paper's
+Transformer (section "Transformer"), small enough for 40 MB in int8. Five things are its own:
 
 - Unknown words fall into pieces (`PieceTokenizer`). With 50,000 words and hash buckets, half of
   the sentences of SST and of news held an unknown one, and came to a cosine of 0.7 with the
   teacher, against 0.83 of the others.
 - A task of related sentences (`Related`): a batch of random ones says little of what
   tells near ones apart.
-- Generated questions among the sentences (`generate_questions`), of which the corpora hold few.
-- Hints: the mean of the teacher's fourth layer. By the training and development splits of TREC,
-  SST-2 and MRPC a linear classifier reads more from it and the last layer side by side than from
-  the last alone (89.3, 81.0 and 75.3 % against 85.1, 79.6 and 72.6 %).
+- Hints: the mean of layer 5 of all-mpnet-base-v2 (see `experiments.bundled_models.teacher`).
 - Two sums: the outputs of the second block are summed beside those of the last, and 512 numbers are
-  made of both. One sum fills 320 dimensions at most, and of the teacher's two layers a classifier
-  on TREC reads less from 320 components than from 512 (86.0 against 88.7 %;
-  `python benchmarks/training_splits.py --data DATA --teacher` gave these figures).
+  made of both. One sum fills 384 dimensions at most, and a classifier on TREC reads less from so
+  many components of a teacher's two layers than from 512.
+- The scored pairs of STS-B's training split, but for those whose sentences stand in other STS sets.
 
     python -m experiments.bundled_models.use_transformer_en --data DATA --teacher TEACHER --out OUT
 
 DATA holds what it does for `use_dan_en`, and `vocab/bert-base-uncased/vocab.txt`.
 
-Measured with seed 0 on two cores of an Intel Xeon with AMX that tests used now and then: 87
-minutes, 11 GB of memory, STS-B dev Pearson 0.8570 and Spearman 0.8545; half an hour for the teacher
-and 7 minutes for the arrays before. The card in `saved_models/use_transformer_en` has the other
-scores. The shipped weights were trained before inference pairs, dialogues and novels were filtered
-by test sets.
-
-Training starts near an average of the teacher's vectors of single words: the table holds them (see
+Training starts near an average of the teachers' vectors of single words: the table holds them (see
 `experiments.bundled_models.student`), the layers around the blocks keep cosines, and what the
 blocks add is small.
 
-`--variant ablation` trains it without any task, by the three tasks, by the teacher, by both, and
+`--variant ablation` trains it without any task, by the three tasks, by the teachers, by both, and
 with related sentences: 120 steps, three seeds each. `table.md` then gives mean and standard
-deviation over the seeds; complete runs are not repeated. Measured on two cores of a Xeon with AMX,
-37 minutes with the arrays: Pearson 58.6 ± 1.7 untrained, 30.0 ± 22.0 by three tasks, 83.1 ± 0.1 by
-the teacher, 83.1 ± 0.2 with both, 82.2 ± 0.2 with related sentences, which take half of the
-batches. The card of `use_transformer_en` has the table. That was before the hints for all sentences
-and the sum of the second block.
+deviation over the seeds; complete runs are not repeated.
 """
 
 from __future__ import annotations
@@ -50,9 +37,9 @@ from typing import Any, Unpack
 
 from experiments.ablation import Ablation
 from experiments.bundled_models.student import spelled, start_near_average, word_table
-from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher
-from experiments.bundled_models.teacher_text import TaughtText, TeacherText
-from experiments.bundled_models.training import export_model, train_model
+from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher, scored_pairs
+from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
+from experiments.bundled_models.training import TEACHER_LOSS, export_model, train_model
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
@@ -62,13 +49,12 @@ from experiments.corpus_tasks import (
     Examples,
     prepare_tasks,
 )
-from experiments.minilm import DIMENSION
 from experiments.run import Options, Run, Scores
 from use_st5 import TrainableEncoder
 from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
 from use_st5.evaluation.sts import stsb_development
-from use_st5.losses import ClassificationLoss, InputResponseLoss, SkipThoughtLoss, TeacherLoss
+from use_st5.losses import ClassificationLoss, InputResponseLoss, ScoredPairLoss, SkipThoughtLoss
 from use_st5.models import USETransformer
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
 from use_st5.tokenizers import PieceTokenizer
@@ -77,22 +63,6 @@ from use_st5.training import TrainingArguments, adam_with_cosine
 
 PRESET = "use_transformer_en"
 DTYPE = "mixed_bfloat16"
-# Two hours of two cores see less text than `use_dan_en`; the samples are parts of its own.
-TEXT = TeacherText(
-    novels=100_000,
-    dialogues=200_000,
-    captions=120_000,
-    spans=160_000,
-    questions=120_000,
-    related={
-        (4, 6): 30_000,
-        (7, 9): 40_000,
-        (10, 13): 45_000,
-        (14, 19): 40_000,
-        (20, 30): 25_000,
-    },
-    hints=True,
-)
 VOCABULARY = VocabularySettings(
     num_unigrams=52_800,
     num_bigrams=0,
@@ -133,15 +103,6 @@ INFERENCE = CorpusTask(
     weight=0.03,
     batch_size=128,
 )
-TEACHER_LOSS = partial(
-    TeacherLoss,
-    teacher_dim=DIMENSION,
-    similarity_weight=10.0,
-    ranking_weight=1.0,
-    temperature=0.1,
-    hint_dim=DIMENSION,
-    hint_weight=1.5,
-)
 TEACHER = CorpusTask(
     name="teacher",
     loss=TEACHER_LOSS,
@@ -158,7 +119,13 @@ RELATED = CorpusTask(
     batch_size=512,
     part_weights={"related_6_words": 0.7, "related_19_words": 0.8, "related_30_words": 0.7},
 )
-
+SCORED = CorpusTask(
+    name="scored",
+    loss=partial(ScoredPairLoss, objective="cosent"),
+    data=Examples(scored_pairs, {"first": IDS, "second": IDS, "score": PreparedColumn("score")}),
+    weight=0.02,
+    batch_size=128,
+)
 
 THREE_TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
 
@@ -170,7 +137,7 @@ def initial_model(tokenizer: PieceTokenizer, text: TaughtText, seed: int) -> USE
     model = USETransformer(config, dtype=DTYPE)
     model.build()
     table = word_table(
-        text.word_vectors(spelled(vocabulary.unigrams)),
+        text.vectors(spelled(vocabulary.unigrams)),
         rows=vocabulary.size,
         dim=config.embedding_dim,
         first=FIRST_TERM_ID,
@@ -194,12 +161,12 @@ class UseTransformerEn:
     Attributes:
         tasks: With none the model stays as it was made.
         args: How to train.
-        text: What the teacher is asked about, and the vocabulary is counted in.
+        text: What the teachers are asked about, and the vocabulary is counted in.
         vocabulary: Its size.
         expected: The scores that were measured.
     """
 
-    tasks: Sequence[CorpusTask] = (*THREE_TASKS, TEACHER, RELATED)
+    tasks: Sequence[CorpusTask] = (*THREE_TASKS, TEACHER, RELATED, SCORED)
     args: TrainingArguments = TrainingArguments(
         optimizer=adam_with_cosine(2e-3, warmup_steps=200),
         steps=6_800,
@@ -216,13 +183,12 @@ class UseTransformerEn:
     def run(
         self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
     ) -> Scores:
-        """Prepares text and arrays, asks the teacher, trains, exports, scores by STS-B dev.
+        """Prepares text and arrays, trains, exports, scores by STS-B dev.
 
         Args:
             data: As in `Run`, and so are the options.
             output: As in `Run`.
-            teacher: Folder of the teacher's vectors, made if missing; by default `teacher` in
-                `output`.
+            teacher: Folder of the teachers' vectors; by default `teacher` in `output`.
         """
         run, teacher = Run(data, output, **options), teacher or output / "teacher"
         run.check_local(prepared=run.prepared, teacher=teacher)
@@ -233,7 +199,7 @@ class UseTransformerEn:
                 tokenizer = PieceTokenizer(text.vocabulary(self.vocabulary))
                 if run.does("prepare"):
                     words = spelled(tokenizer.vocabulary.unigrams)
-                    text.ask(words, sentences=need_teacher(self.tasks))
+                    text.check(words, sentences=need_teacher(self.tasks))
                     prepare_tasks(run, self.tasks, tokenizer, text)
             if run.does("train"):
                 self._train(run, tokenizer, text, score)
@@ -262,7 +228,7 @@ ABLATION = Ablation(
         "three_tasks": UseTransformerEn(tasks=THREE_TASKS),
         "teacher": UseTransformerEn(tasks=(TEACHER,)),
         "with_teacher": UseTransformerEn(tasks=(*THREE_TASKS, TEACHER)),
-        "with_related": EXPERIMENT,
+        "whole": EXPERIMENT,
     },
     steps=120,
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from use_st5.tokenizers import NGramVocabulary, build_vocabulary
@@ -36,18 +37,34 @@ class VocabularySettings:
         """
         return read_wordpieces(data / self.pieces) if self.pieces else ([], [])
 
-    def build(self, data: Path, sentences: Sequence[str]) -> NGramVocabulary:
-        """Counts the terms of the sentences."""
+    def build(
+        self, data: Path, sentences: Sequence[str], corpora: Iterable[str]
+    ) -> NGramVocabulary:
+        """Counts terms.
+
+        Args:
+            data: The data folder, where the file that `pieces` names lies.
+            sentences: The text of the training, whose bi-grams count: another one would never be
+                trained.
+            corpora: Further text, whose words count, too: a word of its own has its vector from
+                the teachers.
+        """
         words, pieces = self.wordpieces(data)
         vocabulary = build_vocabulary(
-            sentences,
+            itertools.chain(sentences, corpora),
             show_progress=True,
             num_unigrams=self.num_unigrams - len(pieces),
-            num_bigrams=self.num_bigrams,
+            num_bigrams=0,
             always=words,
             unigram_buckets=self.unigram_buckets,
         )
-        return dataclasses.replace(vocabulary, unigrams=(*vocabulary.unigrams, *pieces))
+        bigrams: tuple[str, ...] = ()
+        if self.num_bigrams:
+            bigrams = build_vocabulary(
+                sentences, show_progress=True, num_unigrams=1, num_bigrams=self.num_bigrams
+            ).bigrams
+        unigrams = (*vocabulary.unigrams, *pieces)
+        return dataclasses.replace(vocabulary, unigrams=unigrams, bigrams=bigrams)
 
 
 def read_wordpieces(path: Path) -> tuple[list[str], list[str]]:

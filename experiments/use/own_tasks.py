@@ -54,7 +54,7 @@ from use_st5.evaluation import evaluate, select_tasks
 from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.registry import with_data
 from use_st5.evaluation.sts import stsb_development
-from use_st5.models.use_dan.model import weigh_words
+from use_st5.models.use_dan.model import USEDAN, weigh_words
 from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary
 from use_st5.training import TrainingArguments
 
@@ -93,6 +93,13 @@ def further_scores(data: Path, model: Path) -> Scores:
         return {}
     record = evaluate(SentenceEncoder(model), tasks, data)
     return {name: found["scores"][found["main"]] for name, found in record.tasks.items()}
+
+
+def drawn_model(tokenizer: NGramTokenizer) -> USEDAN:
+    """A model of random weights, with a row for each of the vocabulary's ids."""
+    model = USEDAN.from_preset("use_dan_en", num_embeddings=tokenizer.vocabulary.size)
+    model.build()
+    return model
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,7 +169,7 @@ class OwnTasks:
         arrays = open_tasks(run, self.tasks)
         keras.utils.set_random_seed(run.seed)
         with run.scope():
-            model = use_dan_en.initial_model(tokenizer)
+            model = drawn_model(tokenizer)
             if self.weighed:
                 weigh_words(model, tokenizer.vocabulary)
         if self.tasks:

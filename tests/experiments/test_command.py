@@ -164,7 +164,7 @@ def test_none_runs_where_another_process_writes(
     tmp_path: Path, written_elsewhere: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whether MiniLM is installed is looked at before.
-    monkeypatch.setattr(minilm, "_installed", lambda: tmp_path)
+    monkeypatch.setattr(minilm, "minilm_folder", lambda: tmp_path)
     written_elsewhere(tmp_path / "run", inside=True)
     for script in SCRIPTS:
         experiment, _ = loaded(script)

@@ -11,15 +11,14 @@ import pytest
 import tensorflow as tf
 
 from experiments.bundled_models import st5_small_en
-from experiments.bundled_models.teacher_text import TeacherText
-from tests.experiments.bundled_models.small_trainings import small_training
+from tests.experiments.bundled_models.small_trainings import TEXT, run_with_teacher, small_training
 from use_st5.models.t5.model import T5_PRESETS
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
 SMALL = small_training(
     st5_small_en.EXPERIMENT,
-    TeacherText(novels=10, dialogues=20, captions=40, spans=40, questions=30, related={(5, 9): 12}),
+    TEXT,
     {"short": (1, 4, 9), "long": (5, 9, 16)},
     batch_size=4,
 )
@@ -49,7 +48,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
 
 @pytest.mark.end_to_end
 def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
-    scores = SMALL.run(corpora, tmp_path / "run", steps=30)
+    scores = run_with_teacher(SMALL, corpora, tmp_path / "run", steps=30)
     assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
     exported = tf.saved_model.load(tmp_path / "run/model")
     vectors = exported(tf.constant(["A man runs.", ""]))
@@ -75,7 +74,6 @@ def test_the_settings() -> None:
         )
         assert (task.weight, task.batch_size) == (0.03, 128)
     assert (teacher.weight, related.weight) == (0.46, 0.48)
-    assert teacher.loss().hint_dim is None
-    assert related.loss().hint_dim == 384
+    assert teacher.loss().hint_dim == related.loss().hint_dim == 768
     assert float(args.make_optimizer(3_500)._learning_rate(200)) == pytest.approx(2e-3)
     assert (args.steps, teacher.data.lowercase) == (3_500, 0.4)

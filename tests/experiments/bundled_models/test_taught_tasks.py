@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
 from experiments.bundled_models.related_sentences import GROUP_SIZE, pair_texts
 from experiments.bundled_models.taught_tasks import Related, Taught
-from experiments.bundled_models.teacher_text import Hints
-from use_st5.vector_store import VectorStore
 
 PAIRS = {(1, 2): [(f"short {i}", f"Altered {i}") for i in range(5)], (3, 4): [("A b c", "A c")]}
 
 
-def material(folder: Path) -> SimpleNamespace:
+def material() -> SimpleNamespace:
     """What a `TaughtText` offers, of random vectors."""
     draw = np.random.default_rng(0)
     texts = pair_texts(PAIRS)
-    stores = VectorStore.of_teacher(folder / "vectors"), VectorStore.of_teacher(folder / "hints")
-    for store in stores:
-        store.extend(lambda asked: draw.normal(size=(len(asked), 3)), texts)
-    hints = Hints(stores[1], sample=texts)
-    return SimpleNamespace(sentences=texts, pairs=PAIRS, vectors=stores[0], hints=hints)
+    rows = {text: draw.normal(size=3) for text in texts}
+    return SimpleNamespace(
+        sentences=texts,
+        pairs=PAIRS,
+        teacher=SimpleNamespace(vector=rows.__getitem__),
+        vectors=lambda some: np.stack([rows[text] for text in some]),
+        hint=lambda text: -rows[text],
+    )
 
 
-def test_groups_with_vectors_and_hints(tmp_path: Path) -> None:
-    text = material(tmp_path)
+def test_groups_with_vectors_and_hints() -> None:
+    text = material()
     data = Related(lengths={"few": (1, 2, 6)}, ids="token_ids", hints=True)
     ((name, (examples, columns)),) = data.sources("related", text).items()
     assert (name, data.group_size) == ("related_few", GROUP_SIZE)
@@ -36,12 +36,12 @@ def test_groups_with_vectors_and_hints(tmp_path: Path) -> None:
     assert len(found) == 5 * GROUP_SIZE
     assert [each["sentence"] for each in found[:2]] == ["short 0", "Altered 0"]
     for each in found:
-        np.testing.assert_array_equal(each["teacher"], text.vectors[each["sentence"]])
-        np.testing.assert_array_equal(each["hint"], text.hints[each["sentence"]])
+        np.testing.assert_array_equal(each["teacher"], text.teacher.vector(each["sentence"]))
+        np.testing.assert_array_equal(each["hint"], text.hint(each["sentence"]))
 
 
-def test_sentences_go_by_their_number_of_words(tmp_path: Path) -> None:
-    text = material(tmp_path)
+def test_sentences_go_by_their_number_of_words() -> None:
+    text = material()
     data = Taught(lengths={"two": (1, 2, 6), "more": (3, 9, 9)}, ids="ids")
     sources = data.sources("teacher", text)
     found = {name: [each["sentence"] for each in make()] for name, (make, _) in sources.items()}
@@ -50,8 +50,8 @@ def test_sentences_go_by_their_number_of_words(tmp_path: Path) -> None:
     assert set(sources["teacher_two"][1]) == {"sentence", "teacher"}
 
 
-def test_some_sentences_are_read_in_lowercase(tmp_path: Path) -> None:
-    text = material(tmp_path)
+def test_some_sentences_are_read_in_lowercase() -> None:
+    text = material()
     data = Taught(lengths={"two": (1, 2, 6)}, ids="ids", lowercase=0.5)
     (examples, _) = data.sources("teacher", text)["teacher_two"]
     first, again = ([each["sentence"] for each in examples()] for _ in range(2))

@@ -1,4 +1,4 @@
-"""The teacher's sentences: distinct, usable, none held out; what it says of them."""
+"""The teachers' sentences: distinct, usable, none held out; what the teachers say of them."""
 
 from __future__ import annotations
 
@@ -9,54 +9,63 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.bundled_models import use_dan_en, use_transformer_en
+from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM, Teacher
+from experiments.bundled_models.teacher_text import TEXT as WHOLE
 from experiments.bundled_models.teacher_text import (
-    Hints,
+    Sample,
     TaughtText,
     TeacherText,
+    related_pairs,
     teacher_sentences,
 )
 from experiments.bundled_models.word_vocabulary import VocabularySettings
-from experiments.minilm import HINT_LAYER, read_questions
-from tests.experiments.bundled_models.small_trainings import fake_teacher
+from tests.experiments.bundled_models.small_trainings import TEXT, fake_teacher
 from use_st5.data.held_out import normalized
 from use_st5.evaluation.held_out import held_out_sentences
-from use_st5.vector_store import VectorStore
-
-TEXT = TeacherText(
-    novels=10, dialogues=1000, captions=20, spans=30, related={(3, 9): 12}, teacher=fake_teacher
-)
 
 
 def opened(
     corpora: Path, folder: Path, text: TeacherText = TEXT, held_out: Collection[str] = ()
 ) -> TaughtText:
-    return TaughtText(text, corpora, folder / "prepared", folder / "teacher", lambda: held_out)
+    teacher = Teacher(folder / "teacher")
+    return TaughtText(text, corpora, folder / "prepared", teacher, lambda: held_out)
+
+
+def flat(sources: dict[str, list[str]]) -> list[str]:
+    return [text for texts in sources.values() for text in texts]
 
 
 def test_distinct_and_repeatable(corpora: Path) -> None:
-    sentences = teacher_sentences(corpora, TEXT, ())
+    sources = teacher_sentences(corpora, TEXT, ())
+    assert list(sources) == [*TEXT.sources, "spans"]
+    sentences = flat(sources)
     assert len(sentences) == len(set(sentences))
-    assert sentences == teacher_sentences(corpora, TEXT, ())
-    assert "The cat eats." in sentences
+    assert sources == teacher_sentences(corpora, TEXT, ())
+    assert sources["examples"] == ["The cat eats."]
+    assert len(sources["novels"]) == 10
     assert all(sentence == " ".join(sentence.split()) for sentence in sentences)
 
 
-def test_sentences_of_tests_are_held_out_however_they_are_written(corpora: Path) -> None:
+def test_a_sample_has_lengths(corpora: Path) -> None:
+    text = TeacherText(sources={"novels": Sample(None, fewest=4, most=5)})
+    found = teacher_sentences(corpora, text, ())["novels"]
+    assert {len(sentence.split()) for sentence in found} == {4, 5}
+
+
+def test_sts_sentences_are_held_out_however_they_are_written(corpora: Path) -> None:
     held_out = held_out_sentences(corpora)
-    assert len(held_out) == 24 + 1200, "of the STS Benchmark, and of the minimal pairs"
-    sentences = teacher_sentences(corpora, TEXT, held_out)
+    sentences = flat(teacher_sentences(corpora, TEXT, held_out))
     assert "The cat eats." in sentences
     assert not held_out & {normalized(sentence) for sentence in sentences}
-    assert "The cat eats." not in teacher_sentences(corpora, TEXT, {"the cat eats"})
+    assert "The cat eats." not in flat(teacher_sentences(corpora, TEXT, {"the cat eats"}))
 
 
-def test_the_smaller_samples_are_parts_of_the_larger_ones(corpora: Path) -> None:
-    few = TeacherText(novels=5, dialogues=10, captions=10, spans=0)
-    assert set(teacher_sentences(corpora, few, ())) < set(teacher_sentences(corpora, TEXT, ()))
-    large, small = use_dan_en.TEXT, use_transformer_en.TEXT
-    assert small.novels <= large.novels
-    assert small.captions <= large.captions
+def test_alterations_are_of_the_named_sources_and_lengths(corpora: Path) -> None:
+    sources = teacher_sentences(corpora, TEXT, ())
+    ((fewest, most, pairs),) = related_pairs(sources, TEXT, ())
+    assert (fewest, most, len(pairs)) == (5, 9, 12)
+    assert {first for first, _ in pairs} <= set(sources["captions"])
+    assert all(5 <= len(first.split()) <= 9 for first, _ in pairs)
 
 
 def test_a_prepared_folder_is_for_one_text(corpora: Path, tmp_path: Path) -> None:
@@ -72,48 +81,43 @@ def test_the_vocabulary_holds_words_and_pieces_of_the_file(corpora: Path, tmp_pa
     unigrams = opened(corpora, tmp_path).vocabulary(settings).unigrams
     assert len(unigrams) <= 60
     assert unigrams[-2:] == ("##s", "##ing")
-    assert "zebra" in unigrams
+    assert {"zebra", "mr"} & set(unigrams) == {"zebra"}
+    assert "ball" in unigrams  # Of the corpora, not of the text.
     assert not {"[CLS]", "é"} & set(unigrams)
     (corpora / "pieces.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"pieces\.txt"):
         opened(corpora, tmp_path / "other").vocabulary(settings)
 
 
-def test_where_the_teacher_is_missing_all_questions_are_written(
-    corpora: Path, tmp_path: Path
-) -> None:
-    def missing(**_: object) -> None:
-        raise ImportError("pip install teacher")
-
-    text = opened(corpora, tmp_path, dataclasses.replace(TEXT, teacher=missing))
-    with pytest.raises(ImportError, match="pip install teacher"):
-        text.ask(["word"])
-    related = [each for pairs in text.pairs.values() for pair in pairs for each in pair]
-    asked = read_questions(tmp_path / "teacher")
-    assert asked == list(dict.fromkeys([*text.sentences, *related, "word"]))
-    hinted = tmp_path / "teacher" / f"layer_{HINT_LAYER}"
-    assert read_questions(hinted) == list(dict.fromkeys(related))
-    # Answered elsewhere, nothing is left to ask.
-    VectorStore.of_teacher(tmp_path / "teacher").extend(fake_teacher(), asked)
-    VectorStore.of_teacher(hinted).extend(fake_teacher(layers=HINT_LAYER), related)
-    text.ask(["word"])
+def test_bigrams_are_of_the_training_text_alone(corpora: Path) -> None:
+    settings = VocabularySettings(10, 5, 5)
+    vocabulary = settings.build(corpora, ["red fox", "red fox"], ["blue bird"] * 9)
+    assert vocabulary.bigrams == ("red fox",)
+    assert {"red", "fox", "blue", "bird"} == set(vocabulary.unigrams)
 
 
-def test_hints_of_all_sentences_are_those_of_the_middle_layer(
-    corpora: Path, tmp_path: Path
-) -> None:
-    text = opened(corpora, tmp_path, dataclasses.replace(TEXT, hints=True))
+def test_all_vectors_must_be_there(corpora: Path, tmp_path: Path) -> None:
+    text = opened(corpora, tmp_path)
+    asked = {*text.sentences, *(second for pairs in text.pairs.values() for _, second in pairs)}
+    with pytest.raises(FileNotFoundError, match=rf"of {len(asked) + 1} texts"):
+        text.check(["word"])
+    with pytest.raises(FileNotFoundError, match="of 1 texts"):
+        text.check(["word"], sentences=False)
+    with pytest.raises(FileNotFoundError):
+        text.check(["word"])
+    Teacher(tmp_path / "teacher").answer(fake_teacher)
+    text = opened(corpora, tmp_path)
+    text.check(["word"])
     some = text.sentences[:20]
-    hints = np.array([text.hints[each] for each in some])
-    layer = fake_teacher(layers=HINT_LAYER)(some)
+    rows = fake_teacher(some)
+    np.testing.assert_allclose(text.vectors(some)[:, :5], rows[:, :5], rtol=0.01, atol=0.01)
     # What all hints share is no part of a difference.
+    hints, layer = np.array([text.hint(each) for each in some]), rows[:, TEACHER_DIM:]
+    assert hints.shape == (20, HINT_DIM)
     np.testing.assert_allclose(hints - hints[0], layer - layer[0], atol=0.1)
+    assert np.abs(np.mean([text.hint(each) for each in asked], axis=0)).max() < 0.1
 
 
-def test_what_the_sample_shares_is_taken_away(tmp_path: Path) -> None:
-    rows = {"a": [1.0, 4.0], "b": [3.0, 4.0], "c": [9.0, 0.0]}
-    vectors = VectorStore.of_teacher(tmp_path)
-    vectors.extend(lambda texts: np.array([rows[text] for text in texts]), rows)
-    hints = Hints(vectors, sample=["a", "b"])
-    np.testing.assert_array_equal([hints[each] for each in rows], [[-1, 0], [1, 0], [7, -4]])
-    assert hints["a"].dtype == np.float32
+def test_the_text_of_the_shipped_models() -> None:
+    assert {"sts_train", "inference", "opinions", "questions"} <= set(WHOLE.sources)
+    assert set(WHOLE.related_sources) | set(WHOLE.span_sources) <= set(WHOLE.sources)

@@ -12,13 +12,12 @@ import pytest
 import tensorflow as tf
 
 from experiments.bundled_models import use_dan_en
-from experiments.bundled_models.teacher_text import TeacherText
 from experiments.bundled_models.word_vocabulary import VocabularySettings
-from tests.experiments.bundled_models.small_trainings import small_training
+from tests.experiments.bundled_models.small_trainings import TEXT, run_with_teacher, small_training
 
 SMALL = small_training(
     use_dan_en.EXPERIMENT,
-    TeacherText(novels=10, dialogues=20, captions=40, spans=40),
+    TEXT,
     {"short": (1, 4, 5), "long": (5, 9, 12)},
     vocabulary=VocabularySettings(60, 40, 5),
 )
@@ -26,7 +25,7 @@ SMALL = small_training(
 
 def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path: Path) -> None:
     for part in ("prepare", "train"):
-        assert SMALL.run(corpora, tmp_path / "run", steps=40, part=part) == {}
+        assert run_with_teacher(SMALL, corpora, tmp_path / "run", steps=40, part=part) == {}
     scores = SMALL.run(corpora, tmp_path / "run", part="export")
     assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
     assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
@@ -34,7 +33,7 @@ def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path:
     vectors = exported(tf.constant(["A man runs.", ""]))
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
     facts = json.loads((tmp_path / "run/model/use_st5.json").read_text())["metadata"]
-    tasks = ["skip_thought", "input_response", "inference", "teacher"]
+    tasks = ["skip_thought", "input_response", "inference", "teacher", "related", "scored"]
     assert (facts["seed"], facts["tasks"]) == (0, tasks)
     # Complete: the same command finds everything done.
     assert SMALL.run(corpora, tmp_path / "run", steps=40) == scores
@@ -43,9 +42,9 @@ def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path:
 @pytest.mark.end_to_end
 def test_without_tasks_the_model_stays_as_drawn(corpora: Path, tmp_path: Path) -> None:
     drawn = dataclasses.replace(SMALL, tasks=())
-    first, second = (drawn.run(corpora, tmp_path / name) for name in "ab")
+    first, second = (run_with_teacher(drawn, corpora, tmp_path / name) for name in "ab")
     assert first == second
-    assert first != drawn.run(corpora, tmp_path / "c", seed=1)
+    assert first != run_with_teacher(drawn, corpora, tmp_path / "c", seed=1)
 
 
 def test_what_is_missing_is_said_at_once(corpora: Path, tmp_path: Path) -> None:
@@ -59,8 +58,9 @@ def test_a_strategy_gets_the_same_training(corpora: Path, tmp_path: Path) -> Non
     (inference,) = (task for task in SMALL.tasks if task.name == "inference")
     one = dataclasses.replace(SMALL, tasks=(inference,))
     shared = {"steps": 10, "prepared": tmp_path / "prepared"}
-    plain = one.run(corpora, tmp_path / "plain", **shared)
-    assert one.run(corpora, tmp_path / "mirrored", strategy="mirrored", **shared) == plain
+    plain = run_with_teacher(one, corpora, tmp_path / "plain", **shared)
+    mirrored = {"strategy": "mirrored", **shared}
+    assert run_with_teacher(one, corpora, tmp_path / "mirrored", **mirrored) == plain
 
 
 def test_the_settings_of_the_shipped_model() -> None:
@@ -70,7 +70,9 @@ def test_the_settings_of_the_shipped_model() -> None:
         "skip_thought": (0.02, 128),
         "input_response": (0.05, 512),
         "inference": (0.05, 512),
-        "teacher": (0.88, 2048),
+        "teacher": (0.6, 1024),
+        "related": (0.28, 1024),
+        "scored": (0.02, 256),
     }
     assert (experiment.args.steps, experiment.args.evaluation_steps) == (7_000, 500)
     optimizer = experiment.args.make_optimizer(7_000)
@@ -87,11 +89,11 @@ def test_the_ablations_rows() -> None:
         "input_response": ["input_response"],
         "inference": ["inference"],
         "three_tasks": ["skip_thought", "input_response", "inference"],
-        "with_teacher": ["skip_thought", "input_response", "inference", "teacher"],
+        "whole": [task.name for task in use_dan_en.TASKS],
     }
     assert use_dan_en.ABLATION.steps == 300
     shipped = use_dan_en.EXPERIMENT
     assert shipped.calibration is not None
     assert all(row.calibration is None for row in rows.values())
     whole = {"calibration": shipped.calibration, "expected": shipped.expected}
-    assert dataclasses.replace(rows["with_teacher"], **whole) == shipped
+    assert dataclasses.replace(rows["whole"], **whole) == shipped

@@ -12,13 +12,11 @@ import pytest
 import tensorflow as tf
 
 from experiments.bundled_models import use_transformer_en
-from experiments.bundled_models.teacher_text import TeacherText
+from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM
 from experiments.bundled_models.word_vocabulary import VocabularySettings
-from experiments.minilm import DIMENSION
-from tests.experiments.bundled_models.small_trainings import small_training
+from tests.experiments.bundled_models.small_trainings import TEXT, run_with_teacher, small_training
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
 
-TEXT = TeacherText(novels=10, dialogues=20, captions=40, spans=40, related={(5, 9): 12}, hints=True)
 VOCABULARY = VocabularySettings(60, 0, 5, pieces="pieces.txt")
 SMALL = small_training(
     use_transformer_en.EXPERIMENT,
@@ -44,7 +42,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
 
 @pytest.mark.end_to_end
 def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
-    scores = SMALL.run(corpora, tmp_path / "run", steps=40)
+    scores = run_with_teacher(SMALL, corpora, tmp_path / "run", steps=40)
     assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
     assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
     exported = tf.saved_model.load(tmp_path / "run/model")
@@ -59,19 +57,16 @@ def test_untrained_vectors_are_near_the_words_of_the_teacher(corpora: Path, tmp_
     """The blocks begin as almost nothing: words that the teacher confuses, so does the model."""
     vectors = {"dog": [1.0, 0.0], "cat": [1.0, 0.05], "guitar": [0.0, 1.0]}
 
-    def teacher(**_: object) -> object:
-        noise = np.random.default_rng(0)
+    noise = np.random.default_rng(0)
 
-        def encode(sentences: list[str]) -> np.ndarray:
-            rows = noise.normal(scale=0.05, size=(len(sentences), DIMENSION))
-            for row, sentence in zip(rows, sentences, strict=True):
-                row[:2] += vectors.get(sentence, [0.5, 0.5])
-            return rows
+    def teach(sentences: list[str]) -> np.ndarray:
+        rows = noise.normal(scale=0.05, size=(len(sentences), TEACHER_DIM + HINT_DIM))
+        for row, sentence in zip(rows, sentences, strict=True):
+            row[:2] += vectors.get(sentence, [0.5, 0.5])
+        return rows
 
-        return encode
-
-    text = dataclasses.replace(TEXT, teacher=teacher)
-    dataclasses.replace(SMALL, text=text, tasks=()).run(corpora, tmp_path / "run")
+    untrained = dataclasses.replace(SMALL, tasks=())
+    run_with_teacher(untrained, corpora, tmp_path / "run", teach=teach)
     exported = tf.saved_model.load(tmp_path / "run/model")
     dog, cat, guitar = exported(tf.constant(["dog", "cat", "guitar"])).numpy()
     assert dog @ cat > dog @ guitar + 0.1
@@ -86,13 +81,14 @@ def test_the_settings_of_the_shipped_model() -> None:
         "inference": (0.03, 128),
         "teacher": (0.46, 512),
         "related": (0.48, 512),
+        "scored": (0.02, 128),
     }
     args = experiment.args
     assert (args.steps, args.evaluation_steps, args.jit_compile) == (6_800, 250, False)
     optimizer = args.make_optimizer(6_800)
     assert type(optimizer) is keras.optimizers.Adam
     assert float(optimizer._learning_rate(200)) == pytest.approx(2e-3)
-    for task in experiment.tasks[-2:]:
+    for task in experiment.tasks[3:5]:
         settings = task.loss().get_config()
         wanted = {"temperature": 0.1, "hint_weight": 1.5, "similarity_weight": 10.0}
         assert settings.items() >= wanted.items()
@@ -106,6 +102,6 @@ def test_the_ablations_rows() -> None:
         "three_tasks": three,
         "teacher": ["teacher"],
         "with_teacher": [*three, "teacher"],
-        "with_related": [*three, "teacher", "related"],
+        "whole": [*three, "teacher", "related", "scored"],
     }
     assert use_transformer_en.ABLATION.steps == 120

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from experiments.ablation import Ablation
-from experiments.bundled_models import use_dan_en
 from experiments.corpora import NOVELS
 from experiments.corpus_tasks import Material
 from experiments.run import Run
@@ -44,7 +43,7 @@ def test_the_table_of_words_learns_alone(corpora: Path, tmp_path: Path) -> None:
     assert set(scores) == {"stsb_dev_pearson", "stsb_dev_spearman"}
     tokenizer = _tokenizer(_small(), corpora, tmp_path / "run")
     keras.utils.set_random_seed(0)
-    drawn = use_dan_en.initial_model(tokenizer)
+    drawn = use_dan_own_tasks.drawn_model(tokenizer)
     learnt = keras.saving.load_model(tmp_path / "run/encoder.keras", compile=False)
     assert np.abs(learnt.embedding.embeddings - drawn.embedding.embeddings).max() > 1e-4
     for mine, first in zip(learnt.network.weights, drawn.network.weights, strict=True):

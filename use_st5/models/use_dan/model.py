@@ -49,8 +49,10 @@ USE_DAN_PRESETS: dict[str, USEDANConfig] = {
     # (tensorflow/hub#894), layers from the variable names and shapes in tensorflow/hub#446 and
     # #489. The activation is not visible in any dump; an older graph has tanh.
     "use_dan_v4": USEDANConfig(num_embeddings=30 * 26_667),
-    # Ours, compact enough to ship: the published network behind a tenth of the rows.
-    "use_dan_en": USEDANConfig(num_embeddings=80_000),
+    # Ours, compact enough to ship: the published network behind a tenth of the rows, wider ones.
+    "use_dan_en": USEDANConfig(
+        num_embeddings=86_002, embedding_dim=384, hidden_dims=(384, 384, 512, 512)
+    ),
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import keras
+
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
@@ -39,9 +41,10 @@ class USETransformerFamily(Family):
         precision: str,
         max_length: int | None,
     ) -> EncoderGraph:
-        """The graph over padded ids."""
+        """The graph over padded ids; in int8 all matrices are rounded."""
         table = stored_table(model.embedding.embeddings, precision)
-        return padded_graph(model, tokenizer, table=table, max_length=max_length)
+        kernels = [] if precision == "float32" else [layer.kernel for layer in _dense(model)]
+        return padded_graph(model, tokenizer, table=table, kernels=kernels, max_length=max_length)
 
     def longest(self, model: USETransformer) -> int:
         """The tokens that it was made for."""
@@ -54,6 +57,16 @@ class USETransformerFamily(Family):
             for block in model.blocks
             for role, layer in block.attention.linear_layers.items()
         }
+
+
+def _dense(model: USETransformer) -> list[keras.layers.Layer]:
+    """The dense layers of a model."""
+    blocks = [
+        layer
+        for block in model.blocks
+        for layer in (*block.attention.linear_layers.values(), block.inner, block.outer)
+    ]
+    return [model.widen, *blocks, *([] if model.projection is None else [model.projection])]
 
 
 FAMILY = USETransformerFamily()

@@ -65,11 +65,11 @@ USE_TRANSFORMER_PRESETS: dict[str, USETransformerConfig] = {
     # `num_embeddings=vocabulary.size`.
     "use_transformer_en": USETransformerConfig(
         num_embeddings=53_002,
-        embedding_dim=320,
-        num_layers=4,
-        hidden_dim=320,
-        intermediate_dim=1_216,
-        num_heads=5,
+        embedding_dim=384,
+        num_layers=5,
+        hidden_dim=384,
+        intermediate_dim=1_152,
+        num_heads=6,
         dimension=512,
         max_length=128,
         early_output=2,
