@@ -35,10 +35,10 @@ os.environ.setdefault(
 # Without bytecode every `import tensorflow` of a fresh process takes half a minute.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# Where TensorFlow uses oneDNN (processors with AVX-512 and newer), the pool of its tensors doubles
-# whenever it is full, and gives nothing back. Of all tests the page on training uses most of it,
-# 2.1 GB. Elsewhere this changes nothing.
-os.environ.setdefault("TF_MKL_ALLOC_MAX_BYTES", "3500000000")
+# On processors with AVX-512 TensorFlow uses oneDNN, whose pool of tensors doubles whenever it is
+# full, and gives nothing back: the blocks of README.md left 2.5 GB with it and 1.2 GB without. A
+# step of .ci/run tests with oneDNN.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 # Of the graphs that TensorFlow builds, Python would else look through millions of objects for
 # garbage, again and again: a seventh of the time of all tests.
 gc.set_threshold(10_000, 20, 50)

@@ -51,10 +51,10 @@ from experiments.corpus_tasks import (
     prepare_tasks,
 )
 from experiments.run import Options, Run, Scores
+from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
 from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
-from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
 from use_st5.tokenizers import SentencePieceTokenizer

@@ -50,10 +50,10 @@ from experiments.corpus_tasks import (
     prepare_tasks,
 )
 from experiments.run import Options, Run, Scores
+from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
 from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
-from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, InputResponseLoss, ScoredPairLoss, SkipThoughtLoss
 from use_st5.models import USETransformer
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from experiments.run import Scores
 from experiments.sbert_defsent.ensemble import Ensemble, Mode
+from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
 from use_st5._files import sole_writer, write_json
-from use_st5.evaluation.sts import stsb_development
 
 if TYPE_CHECKING:
     from experiments.sbert_defsent.train import Training

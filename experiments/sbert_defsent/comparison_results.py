@@ -12,7 +12,7 @@ from experiments.seed_table import seed_table
 from use_st5._files import atomic_path
 from use_st5.evaluation import EvaluationRecord
 from use_st5.evaluation.report import charts
-from use_st5.evaluation.report.charts import LIGHT, Axis, Series
+from use_st5.evaluation.report.charts import Axis, Series
 
 # What the rows are called in the paper.
 NAMES = {
@@ -127,7 +127,7 @@ def _write_plots(
     axis = "Spearman correlation × 100"
     if sources:
         labels, series = _series(sources)
-        _save(output / "sts_sources.png", charts.dots(LIGHT, labels, series, Axis(axis)))
+        _save(output / "sts_sources.png", charts.dots(labels, series, Axis(axis)))
     if dice:
         labels, series = _series(dice)
         ticks = {float(n): label.replace(" to ", " to\n") for n, label in enumerate(labels)}
@@ -135,10 +135,10 @@ def _write_plots(
             dataclasses.replace(one, x=tuple(ticks), y=one.x, spread=one.spread) for one in series
         ]
         words = Axis("Dice coefficient of the two sentences’ words", axis)
-        _save(output / "sts_dice.png", charts.lines(LIGHT, lines, words, ticks))
+        _save(output / "sts_dice.png", charts.lines(lines, words, ticks))
     if transfer:
         labels, series = _series(transfer)
-        figure = charts.bars(LIGHT, labels, series, Axis("Accuracy × 100", ends=(50, 100)))
+        figure = charts.bars(labels, series, Axis("Accuracy × 100", ends=(50, 100)))
         _save(output / "transfer.png", figure)
 
 

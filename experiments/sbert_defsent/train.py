@@ -64,11 +64,11 @@ from experiments.run import Options, Run, Scores
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.defined_words import Split, defined_words
 from experiments.sbert_defsent.ensemble import Mode
+from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
 from use_st5.data import PreparedColumn
 from use_st5.data.held_out import without_held_out
 from use_st5.evaluation.held_out import held_out_sentences
-from use_st5.evaluation.sts import stsb_development
 from use_st5.losses import ClassificationLoss, DefinitionLoss
 from use_st5.models import SentenceBert
 from use_st5.training import TrainingArguments

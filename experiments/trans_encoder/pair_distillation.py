@@ -12,12 +12,13 @@ import numpy as np
 
 from experiments.corpus_tasks import STEPS_PER_CALL
 from experiments.run import Options, Run, Scores
+from experiments.stsb_dev import stsb_dev
 from experiments.trans_encoder.starts import Opened, Start, student_of, write_start
 from use_st5._files import atomic_path, write_json
 from use_st5._records import read_record
 from use_st5.training import TransEncoder, train_trans_encoder
 from use_st5.training.pair_scores import Kind
-from use_st5.training.run_checks import check_begun_with
+from use_st5.training.run_checks import check_unchanged
 from use_st5.training.trans_encoder import DistilledModel, best
 
 _PAIRS, _SCORES, _FACTS, _MODELS = "pairs.jsonl", "scores.npy", "facts.json", "models.json"
@@ -106,7 +107,7 @@ class PairDistillation:
         }
         prepared = run.prepared
         if prepared.exists():
-            check_begun_with(prepared / _FACTS, facts)
+            check_unchanged(prepared / _FACTS, facts)
             return
         validation = stsb_dev(run.data)
         opened = [Opened.of(start, folders) for start in self.starts]
@@ -224,18 +225,6 @@ def _check_options(**options: Any) -> None:
             "batch_files: expected none, since each training of the cycles learns the scores "
             f"that the one before gave to the pairs. Received: {files}"
         )
-
-
-def stsb_dev(data: Path) -> Sequence[Any]:
-    """The validation pairs with their scores.
-
-    Raises:
-        MissingDataError: They are not in the folder.
-    """
-    from use_st5.data import DataFolder
-    from use_st5.evaluation.sts import STSB_DEV, read_sts
-
-    return read_sts(DataFolder(data), STSB_DEV).pairs
 
 
 def _in_steps(settings: TransEncoder, steps: int | None) -> TransEncoder:

@@ -249,8 +249,8 @@ def _file(read: Callable[..., object], **options: Any) -> Callable[[Path], objec
 
 
 def _sts_sets() -> dict[str, Reader]:
+    from use_st5.data.preparation import Downloads, read_semeval
     from use_st5.evaluation import sts
-    from use_st5.evaluation.preparation import Downloads, read_semeval
 
     stsb = (["g", "f", 12, i, score, *pair] for i, (*pair, score) in enumerate(_PAIRS))
     return {

@@ -8,10 +8,10 @@ from typing import Any
 import keras
 import numpy as np
 
+from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
 from tests.training import toy
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
-from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
 from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5

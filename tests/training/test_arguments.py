@@ -109,7 +109,9 @@ def test_the_usual_rate_is_of_what_learns(
     family: str | None, kind: str, changes: dict[str, Any], rate: float
 ) -> None:
     known = None if family is None else family_named(family)
-    settings = completed(make_arguments(**changes), known, [TASKS[kind]], fresh=False, taught=False)
+    settings = completed(
+        make_arguments(**changes), known, [TASKS[kind]], fresh=False, from_teacher=False
+    )
     assert (settings.learning_rate, settings.frozen) == (rate, ())
 
 
@@ -117,7 +119,7 @@ def test_several_tasks_have_the_smallest_of_their_rates() -> None:
     tasks = [TASKS[name] for name in ("pairs", "texts", "scored_pairs")]
     for several in (tasks, tasks[::-1]):
         settings = completed(
-            make_arguments(), family_named("use_dan"), several, fresh=False, taught=False
+            make_arguments(), family_named("use_dan"), several, fresh=False, from_teacher=False
         )
         assert settings.learning_rate == 1e-4
     mine = dataclasses.replace(TASKS["texts"], name="mine", learning_rate={"use_dan": 7e-5, "": 1})
@@ -127,19 +129,21 @@ def test_several_tasks_have_the_smallest_of_their_rates() -> None:
 
 
 def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
-    def frozen(family: str, *, fresh: bool = True, taught: bool = False, **changes: Any) -> Any:
+    def frozen(
+        family: str, *, fresh: bool = True, from_teacher: bool = False, **changes: Any
+    ) -> Any:
         settings = completed(
             make_arguments(**changes),
             family_named(family),
             [TASKS["pairs"]],
             fresh=fresh,
-            taught=taught,
+            from_teacher=from_teacher,
         )
         assert settings.learning_rate == 1e-3
         return settings.frozen
 
     assert frozen("use_dan") == ("encoder",)
-    assert frozen("use_dan", taught=True) == ()
+    assert frozen("use_dan", from_teacher=True) == ()
     assert frozen("use_dan", fresh=False) == ()
     assert frozen("use_transformer") == ()
     assert frozen("use_dan", freeze=()) == (), "what is said holds"

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
 from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
 from use_st5 import losses
@@ -103,7 +104,7 @@ LOSSES: dict[str, tuple[Callable[[], TaskLoss], dict[str, str]]] = {
     "simcse": (losses.SimCSELoss, {}),
     "simcse masked": (lambda: losses.SimCSELoss(masked_span=2, mask_id=3), {}),
     "skip_thought": (lambda: losses.SkipThoughtLoss(vocabulary_size=SIZE, hidden_dim=8), {}),
-    "span_corruption": (losses.SpanCorruptionLoss, {"inputs": "sentence", "targets": "next"}),
+    "span_corruption": (SpanCorruptionLoss, {"inputs": "sentence", "targets": "next"}),
     "teacher": (
         lambda: losses.TeacherLoss(
             teacher_dim=toy.TEACHER, similarity_weight=1.0, ranking_weight=0.1
@@ -123,7 +124,7 @@ def mixed_bfloat16() -> Iterator[None]:
 
 
 def encoder_for(loss: TaskLoss) -> keras.Model:
-    if isinstance(loss, losses.SpanCorruptionLoss):
+    if isinstance(loss, SpanCorruptionLoss):
         return T5(T5_CONFIG)
     if isinstance(loss, losses.PairLogitLoss):
         return CrossEncoderModel(SentenceBert(BERT, pooling="cls"))

@@ -66,7 +66,7 @@ def data(
     if context.invoked_subcommand is not None:
         return
     from use_st5.data.data_folder import DataFolder
-    from use_st5.evaluation.preparation import PREPARATIONS
+    from use_st5.data.preparation import PREPARATIONS
     from use_st5.evaluation.registry import all_tasks
 
     opened = None if folder is None else DataFolder(folder)
@@ -104,8 +104,8 @@ def prepare(
     ] = False,
 ) -> None:
     """Prepares data sets."""
-    from use_st5.evaluation.preparation import PREPARATIONS
-    from use_st5.evaluation.preparation import prepare as write_folders
+    from use_st5.data.preparation import PREPARATIONS
+    from use_st5.data.preparation import prepare as write_folders
 
     for name in names:
         known = PREPARATIONS.get(name)

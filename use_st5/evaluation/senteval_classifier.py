@@ -342,12 +342,12 @@ class SentEvalClassifier(Classifier):
                 for start in range(0, len(places), _GROUPS):
                     some = places[start : start + _GROUPS]
                     chosen = [folds[place] for place in some], [grid[place] for place in some]
-                    training = SideBySide(self, data, dev, *chosen, classes)
+                    training = ParallelTraining(self, data, dev, *chosen, classes)
                     trained.update(zip(some, training.run(progress), strict=True))
         return [trained[place] for place in range(len(folds))]
 
 
-class SideBySide:
+class ParallelTraining:
     """The trainings of some folds with several regularisations each.
 
     Args:

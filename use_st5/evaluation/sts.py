@@ -428,30 +428,6 @@ def _shuffled(pair: STSPair) -> bytes:
     return hashlib.sha256(repr(pair).encode()).digest()
 
 
-def stsb_development(data: Path) -> Callable[[Encode], dict[str, float]]:
-    """Reads the validation split of the STS Benchmark, and gives a function that scores by it.
-
-    Args:
-        data: The data folder.
-
-    Returns:
-        `encode → {"stsb_dev_pearson": …, "stsb_dev_spearman": …}`, correlations in `[-1, 1]`.
-
-    Raises:
-        MissingDataError: The split is not in the folder.
-    """
-    pairs = read_stsb(DataFolder(data).find(STSB_DEV))
-
-    def scores(encode: Encode) -> dict[str, float]:
-        (score,) = evaluate_sts(encode, pairs)
-        return {
-            "stsb_dev_pearson": score.pearson["all"],
-            "stsb_dev_spearman": score.spearman["all"],
-        }
-
-    return scores
-
-
 def _score_set(context: TaskContext, data: STSSet) -> TaskResult:
     """All aggregations of one set; subsets are SemEval's files or the STS Benchmark's genres."""
     cosine, angular = evaluate_sts(context.embed, data, metrics=("cosine", "angular"))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from use_st5.losses.scored_pair_loss import ScoredPairLoss as ScoredPairLoss
     from use_st5.losses.simcse_loss import SimCSELoss as SimCSELoss
     from use_st5.losses.skip_thought_loss import SkipThoughtLoss as SkipThoughtLoss
-    from use_st5.losses.span_corruption_loss import SpanCorruptionLoss as SpanCorruptionLoss
     from use_st5.losses.task_loss import Feature as Feature
     from use_st5.losses.task_loss import Gather as Gather
     from use_st5.losses.task_loss import TaskLoss as TaskLoss

@@ -340,7 +340,7 @@ def completed(
     tasks: Sequence[TaskSpec],
     *,
     fresh: bool,
-    taught: bool,
+    from_teacher: bool,
 ) -> FileArguments:
     """The arguments with the usual learning rate and frozen parts where the user states none.
 
@@ -350,7 +350,7 @@ def completed(
         tasks: What it learns: of several tasks the smallest of their learning rates is taken, since
             a learning rate that is too high for one of them makes the encoder forget.
         fresh: Whether the encoder starts with initial weights.
-        taught: Whether it learns a teacher's vectors, which needs all of its parts.
+        from_teacher: Whether it learns a teacher's vectors, which needs all of its parts.
     """
     given = {
         "lora": arguments.lora_rank is not None,
@@ -359,7 +359,7 @@ def completed(
     }
     usual = min(task.usual_learning_rate(family, **given) for task in tasks)
     train_only = arguments.train_only
-    if family is not None and fresh and not taught and arguments.freeze is None:
+    if family is not None and fresh and not from_teacher and arguments.freeze is None:
         train_only = train_only or family.train_only_when_fresh
     learning_rate = arguments.learning_rate or usual
     return dataclasses.replace(arguments, learning_rate=learning_rate, train_only=train_only)

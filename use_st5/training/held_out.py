@@ -18,7 +18,7 @@ from use_st5.training.validation import ValidationSet
 # Without a file of their own, a share of the rows validates and tests, and no more than so many
 # do either.
 _SHARE, _SHARE_OF_FEW, _FEW = 0.1, 0.2, 1000
-MOST_DEVELOPMENT_ROWS = 1000
+MOST_VALIDATION_ROWS = 1000
 # With fewer rows than this the one part says too little of the other.
 _FEWEST_TESTED = 20
 # Rows that a classifier of labels is fitted to in each measurement.
@@ -40,7 +40,7 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
         ValueError: There are too few.
     """
     share = _SHARE if found.rows >= _FEW else _SHARE_OF_FEW
-    share = min(share, (1 + tested) * MOST_DEVELOPMENT_ROWS / found.rows)
+    share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / found.rows)
     kind, wanted = found.source.kind, max(2, round(share * found.rows))
     if kind is NEIGHBOURS:  # In one piece: what is near has the same sentences.
         rows = found.source.table.slice(max(0, found.rows - wanted)).to_pylist()

@@ -16,7 +16,6 @@ from use_st5.training.arguments import FileArguments, completed
 from use_st5.training.dataset_stats import DatasetStats, dataset_stats
 from use_st5.training.file_tasks import FileTask, check_loss_arguments, file_task, teacher_task
 from use_st5.training.held_out import without_held_out
-from use_st5.training.measured_sets import measured_sets, short_names
 from use_st5.training.model_loading import FRESH
 from use_st5.training.pair_cycles import check_cycles, settings_of_cycles
 from use_st5.training.run_folder import Result
@@ -24,6 +23,7 @@ from use_st5.training.sources import Source
 from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
 from use_st5.training.teachers import Teacher, VectorFile, open_teacher
 from use_st5.training.validation import ValidationSet, measure
+from use_st5.training.validation_sets import short_names, validation_and_test_sets
 
 # Bytes of a float; and checkpoints at a time: the best, the newest, and the one that is written.
 _BYTES, _CHECKPOINTS = 4, 3
@@ -242,7 +242,7 @@ def make_plan(
     """
     scores = arguments.score_range
     stats = [dataset_stats(source, encoder.tokenizer, scores=scores) for source in sources]
-    sets, tests = measured_sets(stats, validation, test, encoder.tokenizer)
+    sets, tests = validation_and_test_sets(stats, validation, test, encoder.tokenizer)
     stats = [without_held_out(found, [*sets, *tests]) for found in stats]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
@@ -296,7 +296,7 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
         known_family(plan.encoder.model),
         [found.source.kind for found in stats],
         fresh=plan.start.startswith(FRESH),
-        taught=teacher is not None,
+        from_teacher=teacher is not None,
     )
     check_loss_arguments(stats, arguments)
     total = sum(found.kept for found in stats)

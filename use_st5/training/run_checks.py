@@ -138,17 +138,17 @@ def check_steps(**numbers: int | None) -> None:
             raise ValueError(f"Expected {name} to be 1 or more. Received: {number}")
 
 
-def check_measuring(
+def check_evaluation(
     evaluate: Callable[[], Mapping[str, float]] | None,
     every: int | None,
     patience: int | None,
     mode: str,
 ) -> None:
-    """Checks that what is asked of measurements can be had.
+    """Checks the settings of the evaluations.
 
     Raises:
-        ValueError: There is nothing to measure with, no such mode, no patience at all, or no step
-            between two measurements.
+        ValueError: There is no function to evaluate with, no such mode, no patience at all, or no
+            step between two evaluations.
     """
     check_steps(evaluate_every=every)
     if every is not None and evaluate is None:
@@ -237,7 +237,7 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
         )
 
 
-def check_begun_with(path: Path, facts: Mapping[str, Any]) -> None:
+def check_unchanged(path: Path, facts: Mapping[str, Any]) -> None:
     """Checks that a run is what the facts of a file say that it was begun with.
 
     Args:

@@ -18,9 +18,9 @@ from use_st5.training.preemption import Preempted, StopSignal
 from use_st5.training.reporter import Reporter, ScalarWriter
 from use_st5.training.run_checks import (
     check_built,
+    check_evaluation,
     check_finite,
     check_finite_loss,
-    check_measuring,
     check_optimizer,
     check_order,
     check_same,
@@ -317,5 +317,5 @@ class TrainingLoop(abc.ABC):
         check_order(self.order, tasks, steps_per_call=self.steps_per_call)
         check_optimizer(self.optimizer)
         check_built(self.encoder)
-        check_measuring(self.evaluate, self.evaluate_every, self.patience, self.mode)
+        check_evaluation(self.evaluate, self.evaluate_every, self.patience, self.mode)
         check_steps(steps_per_call=self.steps_per_call, checkpoint_every=self.checkpoint_every)

@@ -17,52 +17,22 @@ if TYPE_CHECKING:
 
 # Matplotlib's markers.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# After so many models the colours come again.
-COLOURS = 7
+# Text; rules, grids and frames; the background.
+INK, LINE, PAGE = "#1f2328", "#d8dee4", "#ffffff"
+# The models' colours: Okabe and Ito's palette ("Color Universal Design", 2008), told apart with
+# every common kind of colour vision, without its yellow, which vanishes on white. Then they repeat.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8579a", "#c98500", "#3a9fdc", "#444b54")
 
 
-@dataclass(frozen=True)
-class Theme:
-    """Colours of the plots.
-
-    Attributes:
-        ink: Text.
-        muted: Text of less weight, and what was published.
-        line: Rules, grids and frames.
-        page: The background.
-        models: The models' colours: Okabe and Ito's palette ("Color Universal Design", 2008), told
-            apart with every common kind of colour vision, without its yellow, which vanishes on
-            white.
-    """
-
-    ink: str
-    muted: str
-    line: str
-    page: str
-    models: tuple[str, ...]
-
-    def colour(self, position: int) -> str:
-        """The colour of the model at a position."""
-        return self.models[position % COLOURS]
-
-
-LIGHT = Theme(
-    ink="#1f2328",
-    muted="#59636e",
-    line="#d8dee4",
-    page="#ffffff",
-    models=("#0072b2", "#d55e00", "#009e73", "#b8579a", "#c98500", "#3a9fdc", "#444b54"),
-)
+def colour(position: int) -> str:
+    """The colour of the model at a position."""
+    return COLOURS[position % len(COLOURS)]
 
 
 def marker(position: int) -> str:
     """Matplotlib's marker of the model at a position."""
-    return _MARKERS[_place(position)]
-
-
-def _place(position: int) -> int:
     # Models that share a colour differ in their marker.
-    return (position + position // COLOURS) % len(_MARKERS)
+    return _MARKERS[(position + position // len(COLOURS)) % len(_MARKERS)]
 
 
 @dataclass(frozen=True)
@@ -83,28 +53,28 @@ class Series:
     spread: tuple[tuple[float, float], ...] = ()
     model: int = 0
 
-    def style(self, theme: Theme) -> dict[str, Any]:
+    def style(self) -> dict[str, Any]:
         """Matplotlib's keywords for its markers."""
         label = plain(self.label, _LEGEND_CHARACTERS)
-        return {"label": label, "color": theme.colour(self.model), "marker": marker(self.model)}
+        return {"label": label, "color": colour(self.model), "marker": marker(self.model)}
 
 
-def bars(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
+def bars(labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
     """Horizontal bars from zero with intervals, a row per label."""
     height = 0.8 / max(len(series), 1)
-    figure, axes = _rows(theme, labels, series, axis, 0.17 * len(series) + 0.12)
+    figure, axes = _rows(labels, series, axis, 0.17 * len(series) + 0.12)
     handles = []
     for place, one in enumerate(series):
         offsets = [index - 0.4 + height * (place + 0.5) for index in range(len(labels))]
         handles.append(axes.barh(
             offsets, one.x, height * 0.9, label=plain(one.label, _LEGEND_CHARACTERS),
-            color=theme.colour(one.model), edgecolor=theme.page,
+            color=colour(one.model), edgecolor=PAGE,
             linewidth=0,
         ))  # fmt: skip
         for offset, ends in zip(offsets, one.spread, strict=False):
-            axes.plot(ends, (offset, offset), color=theme.ink, linewidth=1.1)
-    axes.axvline(0, color=theme.ink, linewidth=0.8)
-    return _legend(figure, theme, handles)
+            axes.plot(ends, (offset, offset), color=INK, linewidth=1.1)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    return _legend(figure, handles)
 
 
 # At 100 dots per inch a figure is nearly as wide as half a page on a desktop, and its text can be
@@ -142,38 +112,38 @@ def plain(text: str, characters: int) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def dots(theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
+def dots(labels: Sequence[str], series: Sequence[Series], axis: Axis) -> Figure:
     """Dots, a row per label."""
-    figure, axes = _rows(theme, labels, series, axis, 0.21 if len(labels) > 12 else 0.28)
+    figure, axes = _rows(labels, series, axis, 0.21 if len(labels) > 12 else 0.28)
     handles = []
     for one in series:
-        style = {"linestyle": "", "markersize": 5.5, **one.style(theme)}
+        style = {"linestyle": "", "markersize": 5.5, **one.style()}
         handles += axes.plot(one.x, range(len(labels)), **style)
-    return _legend(figure, theme, handles)
+    return _legend(figure, handles)
 
 
-def lines(theme: Theme, series: Sequence[Series], axis: Axis, ticks: dict[float, str]) -> Figure:
+def lines(series: Sequence[Series], axis: Axis, ticks: dict[float, str]) -> Figure:
     """Lines with markers; the ticks of the horizontal axis are named."""
-    figure, axes = _figure(theme, 3.3 + _legend_height(series), axis)
+    figure, axes = _figure(3.3 + _legend_height(series), axis)
     handles = []
     for one in series:
-        style = {"markersize": 5.5, "linewidth": 1.6, **one.style(theme)}
+        style = {"markersize": 5.5, "linewidth": 1.6, **one.style()}
         handles += axes.plot(one.x, one.y, linestyle="-", **style)
         for x, ends in zip(one.x, one.spread, strict=False):
-            axes.plot((x, x), ends, color=one.style(theme)["color"], linewidth=1)
+            axes.plot((x, x), ends, color=one.style()["color"], linewidth=1)
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.minorticks_off()
-    return _legend(figure, theme, handles)
+    return _legend(figure, handles)
 
 
-def scatter(theme: Theme, series: Sequence[Series], axis: Axis) -> Figure:
+def scatter(series: Sequence[Series], axis: Axis) -> Figure:
     """A point per series."""
-    figure, axes = _figure(theme, 3.5 + _legend_height(series), axis)
+    figure, axes = _figure(3.5 + _legend_height(series), axis)
     handles = []
     for one in series:
-        handles += axes.plot(one.x, one.y, linestyle="", markersize=9, **one.style(theme))
+        handles += axes.plot(one.x, one.y, linestyle="", markersize=9, **one.style())
     axes.margins(0.15)
-    return _legend(figure, theme, handles)
+    return _legend(figure, handles)
 
 
 def png(figure: Figure) -> bytes:
@@ -192,13 +162,13 @@ def png(figure: Figure) -> bytes:
 
 
 def _rows(
-    theme: Theme, labels: Sequence[str], series: Sequence[Series], axis: Axis, row: float
+    labels: Sequence[str], series: Sequence[Series], axis: Axis, row: float
 ) -> tuple[Figure, Axes]:
     """Axes with a row per label, the first on top."""
     texts = [_folded(label) for label in labels]
     lines = max(text.count("\n") + 1 for text in texts)
     height = max(row, 0.145 * lines + 0.07)
-    figure, axes = _figure(theme, height * len(labels) + 0.9 + _legend_height(series), axis)
+    figure, axes = _figure(height * len(labels) + 0.9 + _legend_height(series), axis)
     axes.set_yticks(range(len(labels)), texts, fontsize=9.5 if lines == 1 else 8.5)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -207,23 +177,23 @@ def _rows(
     return figure, axes
 
 
-def _figure(theme: Theme, height: float, axis: Axis) -> tuple[Figure, Axes]:
+def _figure(height: float, axis: Axis) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_INCHES, height), layout="constrained", facecolor=theme.page)
-    axes = figure.add_subplot(facecolor=theme.page)
+    figure = Figure(figsize=(_INCHES, height), layout="constrained", facecolor=PAGE)
+    axes = figure.add_subplot(facecolor=PAGE)
     if axis.log:
         axes.set_xscale("log")
     if axis.ends:
         axes.set_xlim(axis.ends)
-    axes.set_xlabel(axis.x, color=theme.ink)
-    axes.set_ylabel(axis.y, color=theme.ink)
-    axes.tick_params(colors=theme.ink, labelsize=9.5)
-    axes.tick_params(color=theme.line)
-    axes.grid(color=theme.line, linewidth=0.7)
+    axes.set_xlabel(axis.x, color=INK)
+    axes.set_ylabel(axis.y, color=INK)
+    axes.tick_params(colors=INK, labelsize=9.5)
+    axes.tick_params(color=LINE)
+    axes.grid(color=LINE, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[:].set_color(theme.line)
+    axes.spines[:].set_color(LINE)
     return figure, axes
 
 
@@ -242,14 +212,14 @@ def _legend_height(series: Sequence[Series]) -> float:
     return 0.22 * math.ceil(len(series) / _legend_columns([one.label for one in series]))
 
 
-def _legend(figure: Figure, theme: Theme, handles: list[Any]) -> Figure:
+def _legend(figure: Figure, handles: list[Any]) -> Figure:
     """The names above the plot."""
     figure.legend(
         handles=handles,
         loc="outside upper left",
         ncols=_legend_columns([handle.get_label() for handle in handles]),
         frameon=False,
-        labelcolor=theme.ink,
+        labelcolor=INK,
         fontsize=9.5,
         borderaxespad=0.2,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.report import charts
-from use_st5.evaluation.report.charts import LIGHT, Axis, Series
+from use_st5.evaluation.report.charts import Axis, Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def dice_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
     return Plot(
         "sts_dice",
         "STS-B from the fifth of the pairs that shares fewest words to the one that shares most.",
-        lambda: charts.lines(LIGHT, series, axis, ticks),
+        lambda: charts.lines(series, axis, ticks),
     )
 
 
@@ -100,7 +100,7 @@ def source_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
     return Plot(
         "sts_sources",
         "STS12 to STS16 by the source of the sentences.",
-        lambda: charts.dots(LIGHT, labels, series, Axis(_CORRELATION)),
+        lambda: charts.dots(labels, series, Axis(_CORRELATION)),
     )
 
 
@@ -116,7 +116,7 @@ def geometry_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
         Plot(
             "geometry",
             "The lower left corner is best.",
-            lambda: charts.scatter(LIGHT, series, axis),
+            lambda: charts.scatter(series, axis),
         )
         if series
         else None
@@ -142,7 +142,7 @@ def bias_plot(
         group,
         "Effect sizes with their 95 % intervals. To the right of 0, the first targets are nearer "
         "to the first attributes.",
-        lambda: charts.bars(LIGHT, labels, series, Axis("effect size d")),
+        lambda: charts.bars(labels, series, Axis("effect size d")),
     )
 
 

@@ -7,34 +7,21 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.losses.task_loss import LOCAL, Feature, Gather, TaskLoss
+from use_st5.losses import Feature, Gather, TaskLoss
 
 _PADDING = 0
 
 
-@keras.saving.register_keras_serializable(package="use_st5")
+@keras.saving.register_keras_serializable(package="experiments")
 class SpanCorruptionLoss(TaskLoss):
     """`mean over rows of (1/|t|) Σ_k −log p(t_k | t_{<k}, inputs)`, with teacher forcing.
 
-    The trained model is a whole `use_st5.models.t5.model.T5`, which replaces the encoder in the
+    The trained model is a whole `use_st5.models.T5`, which replaces the encoder in the
     trainer. The loss has no weights. The decoder reads the start id 0 and the targets without their
     last token (Raffel et al. 2020, sections 2.1 and 3.1.4). All targets of `SpanCorruption` have
     the same length, so the mean over rows equals the mean over tokens.
 
-    Inputs:
-        | feature | kind |
-        |---|---|
-        | inputs | ids `[batch, length]` |
-        | targets | ids `[batch, target_length]` |
-
-    Relations:
-        It pre-trains a T5. `ContrastiveLoss` then trains the encoder of that T5 as a sentence
-        encoder.
-
-    Examples:
-        >>> data = ArrayData({"inputs": ids, "targets": others})
-        >>> task = Task("spans", SpanCorruptionLoss(), data)
-        >>> task.check_features()
+    It reads "inputs", ids `[batch, length]`, and "targets", ids `[batch, target_length]`.
     """
 
     features = (Feature("inputs", "ids"), Feature("targets", "token_ids"))
@@ -49,9 +36,10 @@ class SpanCorruptionLoss(TaskLoss):
         encoder: keras.Model,
         batch: dict[str, Any],
         training: bool = False,
-        gather: Gather = LOCAL,
+        gather: Gather | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        del gather  # Each row has its own loss.
+        """See `TaskLoss`; each row has its own loss, so nothing is gathered."""
+        del gather
         targets = batch["targets"]
         before = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])
         logits = encoder({"encoder_ids": batch["inputs"], "decoder_ids": before}, training=training)

@@ -9,7 +9,7 @@ from typing import Any
 
 from use_st5.training.dataset_stats import DatasetStats, dataset_stats
 from use_st5.training.held_out import (
-    MOST_DEVELOPMENT_ROWS,
+    MOST_VALIDATION_ROWS,
     held_out_rows,
     spread,
     validation_set,
@@ -18,13 +18,13 @@ from use_st5.training.held_out import (
 from use_st5.training.sources import Row, Source
 from use_st5.training.validation import ValidationSet
 
-# More rows of a file are not measured: each measurement would take minutes.
-_MOST_MEASURED = 5 * MOST_DEVELOPMENT_ROWS
+# More rows of a file are not used: each evaluation would take minutes.
+_MOST_ROWS = 5 * MOST_VALIDATION_ROWS
 
 Sets = list[ValidationSet]
 
 
-def measured_sets(
+def validation_and_test_sets(
     stats: Sequence[DatasetStats], dev: Sequence[Source], test: Sequence[Source], tokenizer: Any
 ) -> tuple[Sets, Sets]:
     """The sets that validate, by which the best step is chosen, and those that test, once.
@@ -91,34 +91,34 @@ def _of_files(
     sets = []
     for source, name in zip(sources, short_names(sources), strict=True):
         own = dataset_stats(source, tokenizer)
-        rows = spread(source.table, own.rows, _MOST_MEASURED)
+        rows = spread(source.table, own.rows, _MOST_ROWS)
         if source.kind.label is None:
             sets.append(ValidationSet(name, source.kind, rows))
             continue
         alike = [row for row in others if source.kind.label in row]
-        sets.append(validation_set(_teaching(stats, own), rows, name, others=alike))
+        sets.append(validation_set(_training_file(stats, own), rows, name, others=alike))
     return sets
 
 
-def _teaching(stats: Sequence[DatasetStats], measured: DatasetStats) -> DatasetStats:
-    """The training file that teaches the labels of a file that measures.
+def _training_file(stats: Sequence[DatasetStats], validation: DatasetStats) -> DatasetStats:
+    """The training file that has the labels of a validation file.
 
     Raises:
         ValueError: There is none.
     """
-    source = measured.source
+    source = validation.source
     alike = [found for found in stats if found.source.kind is source.kind]
     if not alike:
         raise ValueError(
             f"{source.name}: expected a training file of the task {source.kind.name}, to fit a "
             "classifier, found none. Give one, or evaluate on another file."
         )
-    unknown = [set(measured.classes) - set(found.classes) for found in alike]
-    taught, missing = min(zip(alike, unknown, strict=True), key=lambda each: len(each[1]))
+    unknown = [set(validation.classes) - set(found.classes) for found in alike]
+    chosen, missing = min(zip(alike, unknown, strict=True), key=lambda each: len(each[1]))
     if missing:
         raise ValueError(
-            f"{source.name}: expected the labels of {taught.source.name}, "
-            f"{', '.join(sorted(taught.classes)[:8])}; received others: "
+            f"{source.name}: expected the labels of {chosen.source.name}, "
+            f"{', '.join(sorted(chosen.classes)[:8])}; received others: "
             f"{', '.join(sorted(missing)[:8])}."
         )
-    return taught
+    return chosen

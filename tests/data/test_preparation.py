@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from use_st5.data import tfds_reader
+from use_st5.data import preparation, tfds_reader
 from use_st5.data.data_folder import DataFolder, DataSource
-from use_st5.evaluation import classification, pairs, preparation, sts
-from use_st5.evaluation.preparation import (
+from use_st5.data.preparation import (
     GLUE,
     PREPARATIONS,
     Downloads,
@@ -29,6 +28,7 @@ from use_st5.evaluation.preparation import (
     read_semeval,
     read_senteval,
 )
+from use_st5.evaluation import classification, pairs, sts
 from use_st5.evaluation.sts import read_semeval_sts
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
 from tests.losses.fixed_encoder import log_softmax
-from use_st5.losses.span_corruption_loss import SpanCorruptionLoss
 from use_st5.models.t5.model import T5, T5Config
 
 INPUTS = np.array([[5, 6, 10, 1], [7, 10, 8, 1]], np.int32)
