@@ -81,7 +81,7 @@ _GROUPS = {
     "minimal_pairs": _Group(
         "Minimal pairs",
         "How often a paraphrase in other words is nearer to a sentence than an altered sentence in "
-        "almost the same words, by what was altered. Counting shared words scores 0, chance 50.",
+        "almost the same words, by what was altered. Counting words scores 0.25, chance 50.",
     ),
     "tatoeba": _Group(
         "Finding translations (Tatoeba)",
