@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
-from experiments.bundled_models.alterations import generate_alterations as generate_alterations
 from experiments.bundled_models.english import indefinite, is_plural, plural
 
 _SCENES = Path(__file__).with_name("scenes.json")

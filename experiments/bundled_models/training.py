@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -28,34 +29,53 @@ TEACHER_LOSS = partial(
 METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One training of a model.
+
+    Attributes:
+        tasks: What it learns.
+        args: How to train.
+        name: Of the folder of its checkpoints.
+    """
+
+    tasks: Sequence[CorpusTask]
+    args: TrainingArguments
+    name: str = ""
+
+
 def train_model(
     run: Run,
     make: Callable[[], TrainableEncoder],
-    tasks: Sequence[CorpusTask],
-    args: TrainingArguments,
+    stages: Sequence[Stage],
     score: Any,
     **options: Any,
 ) -> None:
-    """Trains an encoder, and keeps its model and its facts.
+    """Trains an encoder in stages, and keeps its model and its facts.
 
     Args:
         run: The run, whose arrays are prepared.
         make: Makes the encoder, in the scope of the run's strategy and after its seed is set.
-        tasks: What it learns; with none it stays as it was made.
-        args: How to train.
+        stages: One after the other; those without tasks leave it as it is.
         score: Evaluates by the development split of STS-B.
         **options: Further ones of `Trainer`.
     """
-    arrays = open_tasks(run, tasks)
+    stages = [stage for stage in stages if stage.tasks]
+    arrays = [open_tasks(run, stage.tasks) for stage in stages]
     keras.utils.set_random_seed(run.seed)
     with run.scope():
         encoder = make()
-    if tasks:
-        options |= {"evaluate": score, "monitor": "stsb_dev_pearson"}
-        history = train_tasks(run, encoder, tasks, arrays, args, **options)
-        run.write("history.json", {"": history.to_state()})
+    histories = {}
+    options |= {"evaluate": score, "monitor": "stsb_dev_pearson"}
+    for stage, its_arrays in zip(stages, arrays, strict=True):
+        history = train_tasks(
+            run, encoder, stage.tasks, its_arrays, stage.args, stage=stage.name, **options
+        )
+        histories[stage.name] = history.to_state()
+    if histories:
+        run.write("history.json", histories)
     run.keep(encoder.model)
-    run.write_facts(**METADATA, tasks=[task.name for task in tasks])
+    run.write_facts(**METADATA, tasks=[task.name for stage in stages for task in stage.tasks])
 
 
 def export_model(run: Run, encoder: TrainableEncoder, score: Any) -> Scores:

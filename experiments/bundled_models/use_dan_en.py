@@ -38,7 +38,12 @@ from experiments.ablation import Ablation
 from experiments.bundled_models.student import spelled, start_near_average, word_table
 from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher, scored_pairs
 from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
-from experiments.bundled_models.training import TEACHER_LOSS, export_model, train_model
+from experiments.bundled_models.training import (
+    TEACHER_LOSS,
+    Stage,
+    export_model,
+    train_model,
+)
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
@@ -214,7 +219,7 @@ class UseDanEn:
         def make() -> TrainableEncoder:
             return TrainableEncoder(initial_model(tokenizer, text, run.seed), tokenizer)
 
-        train_model(run, make, self.tasks, self.args, score)
+        train_model(run, make, [Stage(tasks=self.tasks, args=self.args)], score)
 
     def _export(self, run: Run, tokenizer: NGramTokenizer, score: Any) -> Scores:
         model = run.kept()

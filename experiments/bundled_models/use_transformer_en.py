@@ -39,7 +39,12 @@ from experiments.ablation import Ablation
 from experiments.bundled_models.student import spelled, start_near_average, word_table
 from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher, scored_pairs
 from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
-from experiments.bundled_models.training import TEACHER_LOSS, export_model, train_model
+from experiments.bundled_models.training import (
+    TEACHER_LOSS,
+    Stage,
+    export_model,
+    train_model,
+)
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
@@ -211,7 +216,7 @@ class UseTransformerEn:
 
         # From step 4,500 on the development score stays within 0.3 points, while the teacher's
         # losses fall by 6 to 19 %: the last step is better than the best one.
-        train_model(run, make, self.tasks, self.args, score, restore_best=False)
+        train_model(run, make, [Stage(tasks=self.tasks, args=self.args)], score, restore_best=False)
 
 
 def _export(run: Run, tokenizer: PieceTokenizer, score: Any) -> Scores:

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import use_st5
 from use_st5._loading import saved_model_graph
+from use_st5.models.family import family_of
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder
 
@@ -70,17 +71,21 @@ def test_without_tensorflow_text_one_line_says_what_to_install(
     assert message.count("\n") == 1
 
 
-def test_int8_table(toy_t5: Any, tmp_path: Path) -> None:
-    """The float32 table rounded by hand gives the vectors of the int8 export, and back."""
+def test_int8_matrices(toy_t5: Any, tmp_path: Path) -> None:
+    """The float32 matrices rounded by hand give the vectors of the int8 export, and back."""
     folder = tmp_path / "int8"
     model, tokenizer = toy_t5.model, toy_t5.tokenizer
     TrainableEncoder(model, tokenizer, name="tiny", max_length=128).export(folder, precision="int8")
-    table = model.embedding.embeddings.numpy()
-    scales = np.abs(table).max(axis=1, keepdims=True) / 127
     rounded = SentenceT5.from_config(model.get_config())
     rounded.build()
     rounded.set_weights(model.get_weights())
-    rounded.embedding.embeddings.assign(np.rint(table / scales) * scales)
+    layers = family_of(rounded).lora_layers(rounded).values()
+    for matrix, axis in (
+        (rounded.embedding.embeddings, 1),
+        *((layer.kernel, 0) for layer in (*layers, rounded.projection)),
+    ):
+        scales = np.abs(matrix.numpy()).max(axis=axis, keepdims=True) / 127
+        matrix.assign(np.rint(matrix.numpy() / scales) * scales)
     expected = rounded(tokenizer.padded(tf.constant(TEXTS), 128))
     loaded = tf.saved_model.load(str(folder))
     np.testing.assert_allclose(loaded(tf.constant(TEXTS)), expected, atol=1e-5)

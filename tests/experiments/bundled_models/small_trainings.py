@@ -13,6 +13,7 @@ import numpy as np
 from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM, Teacher
 from experiments.bundled_models.teacher_text import Sample, TeacherText
 from experiments.corpus_tasks import CorpusTask
+from use_st5.training import TrainingArguments
 
 TEXT = TeacherText(
     sources={
@@ -78,11 +79,15 @@ def small_training(
             data = dataclasses.replace(data, lengths=lengths if task.name == "teacher" else related)
         return dataclasses.replace(task, loss=loss, data=data, weight=1.0, batch_size=batch_size)
 
-    return dataclasses.replace(
-        experiment,
-        tasks=tuple(map(small, experiment.tasks)),
+    def quick(args: TrainingArguments) -> TrainingArguments:
         # XLA takes a minute for these steps; the trainer's own tests compile each loss.
-        args=dataclasses.replace(experiment.args, evaluation_steps=10, jit_compile=False),
-        text=text,
-        **changes,
-    )
+        return dataclasses.replace(args, evaluation_steps=10, jit_compile=False)
+
+    if hasattr(experiment, "stages"):
+        changes["stages"] = [
+            dataclasses.replace(stage, tasks=tuple(map(small, stage.tasks)), args=quick(stage.args))
+            for stage in experiment.stages
+        ]
+    else:
+        changes |= {"tasks": tuple(map(small, experiment.tasks)), "args": quick(experiment.args)}
+    return dataclasses.replace(experiment, text=text, **changes)

@@ -61,7 +61,7 @@ class T5Family(Family):
         """The graph over padded ids.
 
         In float32 the model is written whole: it may be of billions of parameters, or of bfloat16,
-        and a decoder reads the table, too.
+        and a decoder reads the table, too. In int8 all matrices are rounded.
         """
         if precision == "float32":
             return padded_graph(model, tokenizer, max_length=max_length)
@@ -72,7 +72,11 @@ class T5Family(Family):
                 'precision="float32".'
             )
         table = stored_table(model.embedding.embeddings, precision)
-        return padded_graph(model, tokenizer, table=table, max_length=max_length)
+        layers = [*self.lora_layers(model).values()]
+        if model.projection is not None:
+            layers.append(model.projection)
+        kernels = [layer.kernel for layer in layers]
+        return padded_graph(model, tokenizer, table=table, kernels=kernels, max_length=max_length)
 
     def prepare_for_training(self, model: SentenceT5 | T5) -> None:
         """Scales the vectors of a plain T5 to length 1 (Ni et al. 2021, section 3.2)."""

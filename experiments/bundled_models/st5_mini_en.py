@@ -1,49 +1,48 @@
-"""Sentence-T5 for English, trained on a teacher's vectors: `st5_small_en`.
+"""Sentence-T5 for English, the bundled model `st5_mini_en`.
 
-A T5 encoder of four layers over T5's own pieces, mean pooling and the projection to 768 dimensions
-(Ni et al. 2021, section 3.1), without T5's pre-training: hours of two cores do not carry it
-(`experiments.sentence_t5.two_stage`). Instead it learns from all-MiniLM-L6-v2, by the sentences of
-`use_transformer_en` and its related ones, with hints for these alone, beside Sentence-T5's own loss
-(equation 2) on trivia with its wrong answers and on inference triplets.
+A T5 1.1 encoder of four layers over T5's own pieces, mean pooling and the projection to 768
+dimensions (Ni et al. 2021, section 3.1), without T5's pre-training: hours of two cores do not carry
+it (`experiments.sentence_t5.two_stage`). It is trained in the paper's two stages (section 3.3), by
+its loss with its temperature (equation 2): questions with answers and dialogues, then inference
+triplets with hard negatives. Beside them, and in most steps, it learns from the teachers of
+`use_transformer_en`, by the same sentences.
 
-    python -m experiments.bundled_models.st5_small_en --data DATA --teacher TEACHER --out OUT
+    python -m experiments.bundled_models.st5_mini_en --data DATA --teacher TEACHER --out OUT
 
 DATA holds what it does for `use_dan_en`.
 
-Training starts near an average of the teacher's vectors of single pieces, as that of
+Training starts near an average of the teachers' vectors of single pieces, as that of
 `use_transformer_en` does of single words.
 
-Measured with seed 0 on two cores of a Xeon with AMX that tests used now and then: 51 minutes, 8 GB
-of memory, STS-B dev Pearson 0.8384 and Spearman 0.8350, 33.2 MB; 25 minutes for the teacher and 3
-for the arrays before. `use-st5 evaluate` of the model, its test sets read once: mean Spearman of
-five STS sets 74.4, SentEval's mean of five 78.8, TREC 82.4. It does not ship: `use_transformer_en`
-is as fast and has 77.5, 81.0 and 88.8 (the README has both, and `use_dan_en`). What may hold it
-back: hints for the related sentences alone, and one sum of 320 dimensions, which the projection to
-768 cannot widen; the answers to trivia can hardly be guessed (chance has a loss of 10.4, step 250
-one of 9.8 and the last one of 9.3); case costs half a point (on the split in lowercase, as the
-teacher reads it, the model has 0.8433); T5's 32,000 pieces serve four languages, so that more
-English words fall into pieces.
+`--variant ablation` leaves out the teachers, the first stage or the second: 120 steps a stage,
+three seeds each.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
+from experiments.ablation import Ablation
 from experiments.bundled_models.student import (
     NUM_SPECIAL,
     spelled_pieces,
     start_near_average,
     word_table,
 )
-from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher
+from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher, scored_pairs
 from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
-from experiments.bundled_models.training import TEACHER_LOSS, export_model, train_model
+from experiments.bundled_models.training import (
+    TEACHER_LOSS,
+    Stage,
+    export_model,
+    train_model,
+)
 from experiments.command import main
-from experiments.corpora import TRIVIA, inference_triplets
+from experiments.corpora import MEDQUAD, TRIVIA, dialogue_pairs, inference_triplets
 from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
@@ -55,15 +54,16 @@ from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
 from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
-from use_st5.losses import ContrastiveLoss
+from use_st5.losses import ContrastiveLoss, ScoredPairLoss
 from use_st5.models import SentenceT5
 from use_st5.tokenizers import SentencePieceTokenizer
 from use_st5.training import TrainingArguments, adam_with_cosine
 
-PRESET = "st5_small_en"
+PRESET = "st5_mini_en"
 DTYPE = "mixed_bfloat16"
 IDS = PreparedColumn("token_ids", max_tokens=26)
-TRIPLET = {"anchor": IDS, "positive": IDS, "negative": IDS}
+PAIR = {"anchor": IDS, "positive": IDS}
+TRIPLET = {**PAIR, "negative": IDS}
 # A word is 1.3 pieces and its punctuation, a sentence ends in a token of its own.
 SHORT = {"3_words": (1, 3, 9)}
 LENGTHS = {
@@ -76,22 +76,29 @@ LENGTHS = {
 LOWERCASE = 0.4
 MAX_LENGTH = 128  # of the exported encoder: attention takes the square of the length
 
-# Warmer than the paper's 0.01: beside a teacher the loss shall not stretch the cosines.
-CONTRASTIVE = partial(ContrastiveLoss, temperature=0.05, hard_negatives=True, bidirectional=True)
-ANSWERS = CorpusTask(
-    name="answers",
-    loss=CONTRASTIVE,
-    data=Examples(TRIVIA.examples, TRIPLET),
-    weight=0.03,
-    batch_size=128,
+
+def dialogue_anchors(data: Path) -> Iterator[Mapping[str, Any]]:
+    """Turns of dialogues and their answers."""
+    for pair in dialogue_pairs(data):
+        yield {"anchor": pair["input"], "positive": pair["response"]}
+
+
+# The paper's temperature (section 4.3), in both directions as in its code.
+CONTRASTIVE = partial(ContrastiveLoss, temperature=0.01, bidirectional=True)
+WITH_NEGATIVES = partial(CONTRASTIVE, hard_negatives=True)
+
+
+def _contrastive(name: str, loss: Any, read: Any, columns: Mapping[str, Any]) -> CorpusTask:
+    data = Examples(read, columns)
+    return CorpusTask(name=name, loss=loss, data=data, weight=0.03, batch_size=128)
+
+
+ANSWERS = (
+    _contrastive("trivia", WITH_NEGATIVES, TRIVIA.examples, TRIPLET),
+    _contrastive("medical", CONTRASTIVE, MEDQUAD.examples, PAIR),
+    _contrastive("dialogues", CONTRASTIVE, dialogue_anchors, PAIR),
 )
-TRIPLETS = CorpusTask(
-    name="triplets",
-    loss=CONTRASTIVE,
-    data=Examples(inference_triplets, TRIPLET),
-    weight=0.03,
-    batch_size=128,
-)
+TRIPLETS = _contrastive("triplets", WITH_NEGATIVES, inference_triplets, TRIPLET)
 TEACHER = CorpusTask(
     name="teacher",
     loss=TEACHER_LOSS,
@@ -107,6 +114,30 @@ RELATED = CorpusTask(
     weight=0.48,
     batch_size=512,
     part_weights={"related_19_words": 0.8, "related_30_words": 0.7},
+)
+SCORED = CorpusTask(
+    name="scored",
+    loss=partial(ScoredPairLoss, objective="cosent"),
+    data=Examples(scored_pairs, {"first": IDS, "second": IDS, "score": PreparedColumn("score")}),
+    weight=0.02,
+    batch_size=128,
+)
+TEACHERS = (TEACHER, RELATED)
+
+
+def _arguments(steps: int, learning_rate: float) -> TrainingArguments:
+    return TrainingArguments(
+        optimizer=adam_with_cosine(learning_rate, warmup_steps=200),
+        steps=steps,
+        steps_per_execution=STEPS_PER_CALL,
+        evaluation_steps=250,
+        jit_compile=False,
+    )
+
+
+QUESTIONS = Stage(name="questions", tasks=(*ANSWERS, *TEACHERS), args=_arguments(2_000, 2e-3))
+INFERENCE = Stage(
+    name="inference", tasks=(TRIPLETS, *TEACHERS, SCORED), args=_arguments(2_500, 1e-3)
 )
 
 
@@ -132,24 +163,16 @@ def initial_model(text: TaughtText, seed: int) -> SentenceT5:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class St5SmallEn:
-    """The training of `st5_small_en`.
+class St5MiniEn:
+    """The training of `st5_mini_en`.
 
     Attributes:
-        tasks: What it learns.
-        args: How to train.
+        stages: One after the other.
         text: What the teachers are asked about.
         expected: The scores that were measured.
     """
 
-    tasks: Sequence[CorpusTask] = (ANSWERS, TRIPLETS, TEACHER, RELATED)
-    args: TrainingArguments = TrainingArguments(
-        optimizer=adam_with_cosine(2e-3, warmup_steps=200),
-        steps=3_500,
-        steps_per_execution=STEPS_PER_CALL,
-        evaluation_steps=250,
-        jit_compile=False,
-    )
+    stages: Sequence[Stage] = (QUESTIONS, INFERENCE)
     text: TeacherText = TEXT
     expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
@@ -168,10 +191,11 @@ class St5SmallEn:
         text, tokenizer = self.text.opened(run, teacher), SentencePieceTokenizer()
         with run.begun():
             score = stsb_development(run.data)
+            tasks = [task for stage in self.stages for task in stage.tasks]
             if run.does("prepare"):
                 with progress_lines(lambda: f"preparing {PRESET}"):
-                    text.check(spelled_pieces(), sentences=need_teacher(self.tasks))
-                    prepare_tasks(run, self.tasks, tokenizer, text)
+                    text.check(spelled_pieces(), sentences=need_teacher(tasks))
+                    prepare_tasks(run, tasks, tokenizer, text)
             if run.does("train"):
                 self._train(run, tokenizer, text, score)
             return _export(run, tokenizer, score) if run.does("export") else {}
@@ -182,7 +206,7 @@ class St5SmallEn:
         def make() -> TrainableEncoder:
             return TrainableEncoder(initial_model(text, run.seed), tokenizer, max_length=MAX_LENGTH)
 
-        train_model(run, make, self.tasks, self.args, score, restore_best=False)
+        train_model(run, make, self.stages, score, restore_best=False)
 
 
 def _export(run: Run, tokenizer: SentencePieceTokenizer, score: Any) -> Scores:
@@ -192,8 +216,25 @@ def _export(run: Run, tokenizer: SentencePieceTokenizer, score: Any) -> Scores:
     return export_model(run, encoder, score)
 
 
-EXPERIMENT = St5SmallEn(expected={"stsb_dev_pearson": 0.8384, "stsb_dev_spearman": 0.8350})
+def _without(stage: Stage, left_out: Sequence[CorpusTask]) -> Stage:
+    return dataclasses.replace(stage, tasks=[t for t in stage.tasks if t not in left_out])
+
+
+EXPERIMENT = St5MiniEn()
+ABLATION = Ablation(
+    rows={
+        "teachers": St5MiniEn(stages=(Stage(tasks=TEACHERS, args=QUESTIONS.args),)),
+        "questions": St5MiniEn(stages=(QUESTIONS,)),
+        "inference": St5MiniEn(stages=(INFERENCE,)),
+        "no_teachers": St5MiniEn(
+            stages=tuple(_without(stage, TEACHERS) for stage in (QUESTIONS, INFERENCE))
+        ),
+        "whole": EXPERIMENT,
+    },
+    steps=120,
+)
+VARIANTS = {"ablation": ABLATION}
 
 
 if __name__ == "__main__":
-    main(EXPERIMENT)
+    main(EXPERIMENT, VARIANTS)

@@ -1,4 +1,4 @@
-"""The training of `st5_small_en`, end to end on a few sentences."""
+"""The training of `st5_mini_en`, end to end on a few sentences."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.bundled_models import st5_small_en
+from experiments.bundled_models import st5_mini_en
 from tests.experiments.bundled_models.small_trainings import TEXT, run_with_teacher, small_training
 from use_st5.models.t5.model import T5_PRESETS
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
 SMALL = small_training(
-    st5_small_en.EXPERIMENT,
+    st5_mini_en.EXPERIMENT,
     TEXT,
     {"short": (1, 4, 9), "long": (5, 9, 16)},
     batch_size=4,
@@ -41,9 +41,9 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
         "".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8"
     )
     shape = dataclasses.replace(
-        T5_PRESETS["st5_small_en"], num_layers=1, hidden_dim=8, intermediate_dim=16, num_heads=1
+        T5_PRESETS["st5_mini_en"], num_layers=1, hidden_dim=8, intermediate_dim=16, num_heads=1
     )
-    monkeypatch.setitem(T5_PRESETS, "st5_small_en", shape)
+    monkeypatch.setitem(T5_PRESETS, "st5_mini_en", shape)
 
 
 @pytest.mark.end_to_end
@@ -61,19 +61,29 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
 
 
 def test_the_settings() -> None:
-    args = st5_small_en.EXPERIMENT.args
-    answers, triplets, teacher, related = st5_small_en.EXPERIMENT.tasks
-    for task in (answers, triplets):
-        assert (
-            task.loss().get_config().items()
-            >= {
-                "temperature": 0.05,
-                "bidirectional": True,
-                "hard_negatives": True,
-            }.items()
-        )
-        assert (task.weight, task.batch_size) == (0.03, 128)
-    assert (teacher.weight, related.weight) == (0.46, 0.48)
-    assert teacher.loss().hint_dim == related.loss().hint_dim == 768
-    assert float(args.make_optimizer(3_500)._learning_rate(200)) == pytest.approx(2e-3)
-    assert (args.steps, teacher.data.lowercase) == (3_500, 0.4)
+    """The paper's loss, temperature and order of stages (Ni et al. 2021, sections 3.2 to 4.3)."""
+    questions, inference = st5_mini_en.EXPERIMENT.stages
+    names = [[task.name for task in stage.tasks] for stage in (questions, inference)]
+    assert names == [
+        ["trivia", "medical", "dialogues", "teacher", "related"],
+        ["triplets", "teacher", "related", "scored"],
+    ]
+    contrastive = *questions.tasks[:3], inference.tasks[0]
+    for task, negatives in zip(contrastive, (1, 0, 0, 1), strict=True):
+        settings = task.loss().get_config()
+        assert settings.items() >= {"temperature": 0.01, "bidirectional": True}.items()
+        assert bool(settings["hard_negatives"]) == bool(negatives)
+    assert (questions.args.steps, inference.args.steps) == (2_000, 2_500)
+    rates = [
+        stage.args.make_optimizer(2_000)._learning_rate(200) for stage in (questions, inference)
+    ]
+    assert [float(rate) for rate in rates] == pytest.approx([2e-3, 1e-3])
+
+
+def test_the_ablations_rows() -> None:
+    names = {
+        name: [task.name for stage in row.stages for task in stage.tasks]
+        for name, row in st5_mini_en.ABLATION.rows.items()
+    }
+    assert names["no_teachers"] == ["trivia", "medical", "dialogues", "triplets", "scored"]
+    assert names["questions"] + names["inference"] == names["whole"]
