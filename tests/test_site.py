@@ -63,6 +63,16 @@ def test_links_of_the_repository_lead_to_pages_of_the_site(site: Path) -> None:
 
 
 @pytest.mark.process
+def test_the_site_has_the_page_for_browsers(site: Path) -> None:
+    assert 'href="demo/index.html"' in html(site, "browser.md")
+    parts = json.loads((site / "demo" / "model.js").read_text().partition("=")[2].strip(" ;\n"))
+    assert {path.name for path in (site / "demo").iterdir()} == {
+        *(path.name for path in (ROOT / "use_st5/export/page").iterdir()),
+        *("model.js", *(f"model-{part}.js" for part in range(parts["parts"]))),
+    }
+
+
+@pytest.mark.process
 def test_pictures_outside_of_docs_are_on_the_site(site: Path) -> None:
     for picture in re.findall(r'<img [^>]*src="([^":]+)"', html(site, "evaluation.md")):
         assert (site / picture).is_file(), picture

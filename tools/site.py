@@ -3,6 +3,8 @@
 `README.md`, the model cards and the pages of the experiments are written for a reader of the
 repository. The site shows the same files. A link to a file that is not on the site, such as a
 source file, becomes plain text.
+
+The page of `use-st5 export --web` is part of the site, too.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +31,8 @@ OUTSIDE = {
     "experiments/*/README.md": "experiments/*.md",
     "experiments/README.md": "experiments/index.md",
 }
+# What a link to the page for browsers leads to, and on the site.
+DEMO = ("use_st5/export/page/index.html", "demo/index.html")
 # `[text](target)` and `src="target"`; an image's text begins with `!`.
 _LINK = re.compile(
     r'(?P<text>!?\[(?:[^][]|\[[^][]*\])*\])\((?P<target>[^()\s]+)\)|src="(?P<src>[^"]+)"'
@@ -100,7 +105,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                 files.append(File.generated(config, picture, abs_src_path=str(ROOT / picture)))
     for package, names in public_packages().items():
         files.append(File.generated(config, _api(package), content=api_page(package, names)))
+    for name, content in demo_files().items():
+        files.append(File.generated(config, name, content=content))
     return files
+
+
+def demo_files() -> dict[str, bytes]:
+    """The page that compares and searches sentences: place on the site → content."""
+    from use_st5.export import to_web
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "page")
+        to_web(ROOT / "saved_models" / "use_dan_en", folder, precision="int4")
+        place = posixpath.dirname(DEMO[1])
+        return {f"{place}/{path.name}": path.read_bytes() for path in folder.iterdir()}
 
 
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
@@ -114,7 +132,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
 
 def _rewritten(source: str, page: Page, files: Files) -> Callable[[re.Match[str]], str]:
     """What replaces a link of the page that was the file `source`."""
-    known = pages()
+    known = {**pages(), DEMO[0]: DEMO[1]}
 
     def replace(found: re.Match[str]) -> str:
         target = found["target"] or found["src"]

@@ -155,7 +155,7 @@ def test_an_archive_of_another_precision(use: Callable, model: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        ((), 2, "--archive or both"),
+        ((), 2, "--archive or --web"),
         (("--archive", "model.zip"), 2, "ends in .tar.gz"),
         (("--archive", "there.tgz"), 1, "give --overwrite"),
         (("--archive", "folder.tgz", "--overwrite"), 1, "found a folder"),
@@ -172,6 +172,33 @@ def test_archives_are_refused_before_any_work(
     assert message in " ".join(result.stderr.split())
     assert (tmp_path / "there.tgz").read_text() == "precious"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_page_for_browsers(use: Callable, model: Path, tmp_path: Path) -> None:
+    for precision, options in (("int8", ()), ("int4", ("--precision", "int4", "--overwrite"))):
+        result = use("export", str(model), "--web", "page", *options)
+        assert result.exit_code == 0, result.stderr
+        assert f"MB, precision {precision}; open page/index.html in a browser" in result.stderr
+        assert f'"precision": "{precision}"' in (tmp_path / "page" / "model.js").read_text()
+    result = use("export", str(model), "--web", "page")
+    assert (result.exit_code, "give --overwrite" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "code", "message"),
+    [
+        ("use_dan_en", ("--precision", "float32"), 2, "expected int8 or int4 for --web"),
+        ("use_dan_en", ("--precision", "int4", "--to", "new"), 2, "int4 is for --web"),
+        ("use_transformer_en", ("--to", "new"), 1, "the family use_transformer"),
+    ],
+)
+def test_pages_are_refused_before_any_work(
+    use: Callable, tmp_path: Path, source: str, options: tuple[str, ...], code: int, message: str
+) -> None:
+    result = use("export", source, "--web", "page", *options)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+    assert not [*tmp_path.glob("[pn]*")]
 
 
 def test_hub_loads_an_archive_by_its_url(

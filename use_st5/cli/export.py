@@ -1,9 +1,10 @@
-"""`use-st5 export`: checks and copies a model's folder, in a precision."""
+"""`use-st5 export`: checks and copies a model's folder, in a precision, or writes a page of it."""
 
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +12,10 @@ from typing import Annotated
 import typer
 
 from use_st5._bundled import SAVED_MODEL_FILE
-from use_st5._files import atomic_path
+from use_st5._files import atomic_path, sole_writer
 from use_st5._model_manifest import ModelManifest, copy_model, older_files
 from use_st5._remote_files import as_written, exists, names_in, remote_path
-from use_st5.cli.files import sole_file, sole_model
+from use_st5.cli.files import check_new, sole_file, sole_model, writes_remote
 from use_st5.cli.models import BackendOption, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 from use_st5.export.archive import write_archive
@@ -32,13 +33,18 @@ HELP = manual(
 
     --archive writes one file. hub.load takes its URL if a web server offers it.
 
+    --web writes a page that compares and searches sentences in a browser, with the model of a
+    USE-DAN. It works from the disk and without network. With --precision int4 it has less than
+    half of the size, and vectors change.
+
     MODEL, --to and --archive may be on gs:// or any other file system of TensorFlow.
 
-    Folder and archive appear when they are complete. An existing model is replaced only with
+    What is written appears when it is complete. An existing model or page is replaced only with
     --overwrite. A folder with other files is never replaced.""",
     "use-st5 export use_dan_en --to my_model --precision float32",
     "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --precision int8",
     "use-st5 export use_dan_en --archive use_dan_en.tar.gz",
+    "use-st5 export use_dan_en --web my_page",
 )
 
 
@@ -47,6 +53,7 @@ class Precision(StrEnum):
 
     FLOAT32 = "float32"
     INT8 = "int8"
+    INT4 = "int4"
 
 
 def export(
@@ -55,20 +62,25 @@ def export(
     archive: Annotated[
         Path | None, typer.Option("--archive", help="The .tar.gz to write, for hub.load by URL.")
     ] = None,
+    web: Annotated[
+        Path | None, typer.Option("--web", help="The folder to write a page for browsers to.")
+    ] = None,
     precision: Annotated[
-        Precision | None, typer.Option("--precision", help="Default: the model's.")
+        Precision | None,
+        typer.Option(
+            "--precision", help="Default: the model's; of a page, int8. int4: pages only."
+        ),
     ] = None,
     backend: Annotated[
         BackendOption,
         typer.Option("--backend", help="onnx: also write what runs without TensorFlow."),
     ] = BackendOption.TENSORFLOW,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing model or archive.")
+        bool, typer.Option("--overwrite", help="Replace an existing model, archive or page.")
     ] = False,
 ) -> None:
-    """Writes a model to a folder or an archive."""
-    if to is None and archive is None:
-        raise typer.BadParameter("expected --to, --archive or both.", param_hint="--to")
+    """Writes a model to a folder, an archive or a page."""
+    _check_options(to, archive, web, precision)
     source, onnx = _find(model), backend is not BackendOption.TENSORFLOW
     with ExitStack() as targets:
         if to is not None:
@@ -78,8 +90,9 @@ def export(
                 )
             targets.enter_context(sole_model(to, overwrite=overwrite))
         if archive is not None:
-            _check_archive(archive)
             targets.enter_context(sole_file(archive, overwrite=overwrite, remote=True))
+        if web is not None:
+            targets.enter_context(_sole_page(source, web, overwrite=overwrite))
         manifest = ModelManifest.read(source)
         if manifest is not None:
             manifest.check_contents(source)
@@ -88,6 +101,36 @@ def export(
             say(f"{as_written(to)}: {size / 1e6:.1f} MB, precision {found}")
         if archive is not None:
             _pack(source, archive, manifest, precision, onnx=onnx)
+        if web is not None:
+            _write_page(source, web, precision or Precision.INT8)
+
+
+def _check_options(
+    to: Path | None, archive: Path | None, web: Path | None, precision: Precision | None
+) -> None:
+    """Refuses, before any work, what does not fit together.
+
+    Raises:
+        typer.BadParameter: Nothing would be written, the archive has another ending, or what is
+            written does not have the precision.
+    """
+    if to is None and archive is None and web is None:
+        raise typer.BadParameter("expected --to, --archive or --web.", param_hint="--to")
+    if archive is not None and not archive.name.endswith((".tar.gz", ".tgz")):
+        raise typer.BadParameter(
+            f"expected a file that ends in .tar.gz or .tgz, received {archive}.",
+            param_hint="--archive",
+        )
+    models = to is not None or archive is not None
+    if precision is Precision.INT4 and models:
+        raise typer.BadParameter(
+            "expected float32 or int8 for --to and --archive; int4 is for --web.",
+            param_hint="--precision",
+        )
+    if precision is Precision.FLOAT32 and web is not None:
+        raise typer.BadParameter(
+            "expected int8 or int4 for --web, received float32.", param_hint="--precision"
+        )
 
 
 def _write(
@@ -126,13 +169,32 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
 
 
-def _check_archive(archive: Path) -> None:
-    """Refuses, before any work, an archive that should not be written."""
-    if not archive.name.endswith((".tar.gz", ".tgz")):
-        raise typer.BadParameter(
-            f"expected a file that ends in .tar.gz or .tgz, received {archive}.",
-            param_hint="--archive",
-        )
+@contextmanager
+def _sole_page(source: Path, folder: Path, *, overwrite: bool) -> Iterator[None]:
+    """The block alone writes a page of a model as the whole of a folder.
+
+    Raises:
+        FileExistsError: It is there and `overwrite` is False, or holds anything but a page.
+        ValueError: It is remote, or a page cannot run the model.
+    """
+    from use_st5.export.web import check_page, dan_manifest
+
+    dan_manifest(source)
+    writes_remote(folder, allowed=False)
+    with sole_writer(folder):
+        check_page(folder)
+        check_new(folder, overwrite=overwrite)
+        yield
+
+
+def _write_page(source: Path, folder: Path, precision: Precision) -> None:
+    """Writes the folder of `--web`."""
+    from use_st5.export.web import to_web
+
+    with waiting("writing the page"):
+        to_web(source, folder, precision="int4" if precision is Precision.INT4 else "int8")
+    size = f"{_size(folder) / 1e6:.1f} MB, precision {precision}"
+    say(f"{folder}: {size}; open {folder / 'index.html'} in a browser")
 
 
 def _pack(

@@ -33,6 +33,10 @@ class DANEngine:
         folder: The folder of its SavedModel.
         manifest: What its `use_st5.json` says.
 
+    Attributes:
+        table: The token table.
+        blocks: The kernels of each block: two, and one of the projection where it has one.
+
     Raises:
         ValueError: The folder's files do not belong together, or the activation is another one
             than "tanh", "relu" or "linear".
@@ -51,10 +55,10 @@ class DANEngine:
         self._activation = _ACTIVATIONS[name]
         self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
         table, weights = named_weights(Bundle(folder), folder)
-        self._table = table
+        self.table = table
         width, dims = config["embedding_dim"], config["hidden_dims"]
         check_shape(folder, "embedding", table.shape, (self._ids.vocabulary.size, width))
-        self._blocks = []
+        self.blocks = []
         for block in range(len(dims) // 2):
             first, last = dims[2 * block : 2 * block + 2]
             names = [f"hidden_{2 * block}", f"hidden_{2 * block + 1}", f"projection_{block}"]
@@ -64,13 +68,13 @@ class DANEngine:
                 for name, shape in zip(names, shapes, strict=True)
                 if width != last or not name.startswith("projection")
             ]
-            self._blocks.append(found)
+            self.blocks.append(found)
             width = last
         self.dimension: int = width
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
-        mean = np.empty((len(texts), self._table.shape[1]), np.float32)
+        mean = np.empty((len(texts), self.table.shape[1]), np.float32)
         long = [row for row, text in enumerate(texts) if len(text) > _LONG]
         if long:
             short = [row for row in range(len(texts)) if len(texts[row]) <= _LONG]
@@ -101,7 +105,7 @@ class DANEngine:
                 mean[first] = self._mean(ids[at : min(at + _ROWS, end)] for at in parts)
                 first = last
                 continue
-            rows, scales = self._table.rows(ids[begin:end])
+            rows, scales = self.table.rows(ids[begin:end])
             for text in range(first, last):
                 at, to = begins[text] - begin, begins[text + 1] - begin
                 np.matmul(scales[at:to], rows[at:to], out=mean[text])
@@ -110,16 +114,16 @@ class DANEngine:
 
     def _mean(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
         """The mean over all ids of a long text, summed up in float64."""
-        total, count = np.zeros(self._table.shape[1]), 0
+        total, count = np.zeros(self.table.shape[1]), 0
         for block in blocks:
             for at in range(0, len(block), _ROWS):
-                rows, scales = self._table.rows(block[at : at + _ROWS])
+                rows, scales = self.table.rows(block[at : at + _ROWS])
                 total += scales @ rows
             count += len(block)
         return total / count
 
     def _network(self, x: np.ndarray) -> np.ndarray:
-        for first, second, *projection in self._blocks:
+        for first, second, *projection in self.blocks:
             branch = self._activation(self._activation(x @ first) @ second)
             branch += x @ projection[0] if projection else x
             x = branch

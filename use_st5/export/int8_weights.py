@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-_LARGEST = 127
+from use_st5.export.rounding import int8_codes
 
 
 class Int8Weights:
@@ -61,16 +61,7 @@ class Int8Weights:
     @classmethod
     def _rounded(cls, weights: np.ndarray, *, axis: int, name: str) -> Self:
         """Rounds with a scale for all entries along an axis."""
-        finite = np.isfinite(weights).all(axis=axis)
-        if not finite.all():
-            kind = "rows" if axis else "columns"
-            raise ValueError(
-                "Expected a matrix of finite numbers to quantise, received NaN or infinity in "
-                f"{kind} {np.flatnonzero(~finite)[:5].tolist()} (the first five)."
-            )
-        largest = np.abs(weights).max(axis=axis, keepdims=True)
-        scales = np.where(largest > 0, largest / _LARGEST, 1.0).astype(np.float32)
-        codes = np.rint(weights / scales).clip(-_LARGEST, _LARGEST).astype(np.int8)
+        codes, scales = int8_codes(weights, axis=axis)
         return cls(
             tf.Variable(codes, trainable=False, name=f"{name}_codes"),
             tf.Variable(scales[:, 0] if axis else scales, name=f"{name}_scales"),

@@ -1,0 +1,283 @@
+"""The page for browsers: its ids and vectors by Node, and the whole page in Chromium."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import use_st5
+from tests.engines.fuzzed import check_same_ids, every_code_point, fuzzed_texts
+from tests.tokenizers.real_sentences import real_sentences
+from tests.toy_encoders import Toy
+from use_st5._bundled import bundled_folder
+from use_st5._sentences import check_sentences
+from use_st5.encoder import SentenceEncoder
+from use_st5.engines.dan import DANEngine
+from use_st5.engines.ngram_ids import Flat
+from use_st5.engines.weights import Table
+from use_st5.export.rounding import int4_codes
+from use_st5.export.web import dan_manifest, to_web
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="needs Node 18 or newer (Debian: nodejs)")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: chromium)")
+
+TEXTS = ["How old are you?", "", " ", "the cat", "The cat sat on the mat. " * 300, "ﷺ naïve “q”"]
+
+# Loads the scripts of a page as its index.html does, in one global scope, and answers one call.
+DRIVER = """
+const [folder, given, answer, call] = process.argv.slice(1);
+const fs = require("fs"), vm = require("vm"), path = require("path");
+const load = (name) => vm.runInThisContext(fs.readFileSync(path.join(folder, name), "utf8"), name);
+const texts = JSON.parse(fs.readFileSync(given, "utf8"));
+load("tokenizer.js");
+async function vectors() {
+  ["encoder.js", "model.js"].forEach(load);
+  for (let part = 0; part < vm.runInThisContext("MODEL.parts"); part++) load(`model-${part}.js`);
+  const encoder = await vm.runInThisContext("unpackedEncoder()");
+  return texts.map((text) => [...encoder.encode(text)]);
+}
+async function ids() {
+  const [vocabulary, ...rest] = texts;
+  globalThis.vocabulary = vocabulary;
+  const tokenizer = vm.runInThisContext("new NGramTokenizer(vocabulary)");
+  return rest.map((text) => tokenizer.ids(text));
+}
+({ vectors, ids })[call]().then((found) => fs.writeFileSync(answer, JSON.stringify(found)));
+"""
+
+Node = Callable[[Path, list[str], str], list[Any]]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    """Calls a function of the driver on texts, with the scripts of a folder."""
+
+    def call(folder: Path, texts: list[str], name: str) -> list[Any]:
+        given, answer = tmp_path / "given.json", tmp_path / "answer.json"
+        given.write_text(json.dumps(texts), encoding="utf-8")  # a lone surrogate is an escape
+        command = [NODE, "-e", DRIVER, folder, given, answer, name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(answer.read_text(encoding="utf-8"))
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def page_folder(repository: Path) -> Path:
+    """The code that all pages share."""
+    return repository / "use_st5" / "export" / "page"
+
+
+@pytest.fixture(scope="module")
+def bundled_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the bundled model, as small as it can be."""
+    path = tmp_path_factory.mktemp("pages") / "bundled"
+    to_web("use_dan_en", path, precision="int4")
+    return path
+
+
+@pytest.fixture(scope="module", params=["bundled", "buckets"])
+def graph(request: pytest.FixtureRequest) -> tuple[NGramVocabulary, Any]:
+    """A vocabulary and its graph: the bundled one, and a small one with buckets for pairs."""
+    import tensorflow as tf
+
+    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+
+    vocabulary = NGramVocabulary.load(bundled_folder("use_dan_en") / "assets" / "vocabulary.txt")
+    if request.param == "buckets":
+        vocabulary = NGramVocabulary(vocabulary.unigrams[:200], vocabulary.bigrams[:3000], 7, 11)
+    text = tf.TensorSpec([None], tf.string)
+    return vocabulary, tf.function(NGramTokenizer(vocabulary).flat, input_signature=[text])
+
+
+def check_ids(
+    graph: tuple[NGramVocabulary, Any], node: Node, folder: Path, texts: list[str]
+) -> None:
+    """Holds the ids of JavaScript against those of the graph."""
+    vocabulary, flat = graph
+    content = _text(vocabulary)
+
+    def ours(given: list[str]) -> Flat:
+        found = node(folder, [content, *given], "ids")
+        starts = np.cumsum([0, *map(len, found)])
+        return Flat(np.array([each for ids in found for each in ids]), starts)
+
+    check_same_ids(ours, flat, texts, [text.encode() for text in check_sentences(texts)])
+
+
+def _text(vocabulary: NGramVocabulary) -> str:
+    """The content of the vocabulary's file."""
+    with tempfile.TemporaryDirectory() as scratch:
+        vocabulary.save(Path(scratch, "vocabulary.txt"))
+        return Path(scratch, "vocabulary.txt").read_text(encoding="utf-8")
+
+
+def odd_texts() -> list[str]:
+    """Texts with halves of surrogate pairs, emoji, many marks, words of each length, long texts."""
+    draw = random.Random(0)
+    units = [chr(each) for each in range(0xD800, 0xE000)]
+    letters = [*"abc '.,é中한\u0301\u20e3\u200d\ufe0f", "👍🏽", "👩\u200d👧", "𝔘", "🇫🇷"]
+    halves = ["".join(draw.choices([*units, *letters * 100], k=12)) for _ in range(1500)]
+    # FarmHash has other rules from 4, 8, 17, 33 and 65 bytes on.
+    words = [chr(0x61 + size % 26) * size + ending for size in range(200) for ending in ("é", "0")]
+    long = ["How old are you? " * 5000, "x" * 100_000, "don't . " * 5000 + '"', ". " * 20_000]
+    return [*halves, *words, *long]
+
+
+@needs_node
+@pytest.mark.process
+def test_ids_are_those_of_the_graph(graph: Any, node: Node, page_folder: Path) -> None:
+    texts = ["", " ", *fuzzed_texts(8100), *odd_texts()]
+    assert len(texts) > 10_000
+    check_ids(graph, node, page_folder, texts)
+
+
+@needs_node
+@pytest.mark.process
+def test_ids_of_real_sentences(graph: Any, node: Node, page_folder: Path, data_dir: Path) -> None:
+    check_ids(graph, node, page_folder, real_sentences(data_dir, 10_000))
+
+
+@needs_node
+@pytest.mark.process
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("pattern", ["{}", "aΣ{}", "{}Σ", ":{}", "a{}'s", "aΣ{}a"])
+def test_ids_of_every_code_point(graph: Any, node: Node, page_folder: Path, pattern: str) -> None:
+    check_ids(graph, node, page_folder, every_code_point(pattern))
+
+
+@needs_node
+@pytest.mark.process
+def test_vectors_are_those_of_the_int8_model(toy_use_dan: Toy, node: Node, tmp_path: Path) -> None:
+    expected = SentenceEncoder(toy_use_dan.folders["int8"], backend="onnx").encode(TEXTS)
+    for precision, folder in toy_use_dan.folders.items():  # float32 is rounded to the same codes
+        to_web(folder, tmp_path / precision)
+        found = node(tmp_path / precision, TEXTS, "vectors")
+        np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+@needs_node
+@pytest.mark.process
+def test_vectors_of_the_bundled_model(node: Node, tmp_path: Path) -> None:
+    to_web("use_dan_en", tmp_path / "page")
+    texts = [*TEXTS, *fuzzed_texts(100)]
+    expected = use_st5.load("use_dan_en", backend="onnx").encode(texts)
+    found = node(tmp_path / "page", texts, "vectors")
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+@needs_node
+@pytest.mark.process
+def test_int4_vectors_are_those_of_the_rounded_table(bundled_page: Path, node: Node) -> None:
+    folder = bundled_folder("use_dan_en")
+    engine = DANEngine(folder, dan_manifest(folder))
+    original = engine.run(TEXTS)
+    rows, scales = engine.table.rows(np.arange(engine.table.shape[0]))
+    codes, steps = int4_codes(rows * scales[:, None])
+    engine.table = Table(codes, steps[:, 0])
+    found = node(bundled_page, TEXTS, "vectors")
+    np.testing.assert_allclose(found, engine.run(TEXTS), atol=1e-3)
+    assert np.einsum("td,td->t", found, original).min() > 0.9
+
+
+@needs_chromium
+@pytest.mark.process
+def test_a_browser_shows_the_similarities(bundled_page: Path) -> None:
+    dom, errors = opened(bundled_page / "index.html")
+    assert errors == []
+    lines = re.search(r"<textarea[^>]*>(.*?)</textarea>", dom, re.DOTALL)[1].strip().split("\n")
+    rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", dom, re.DOTALL)
+    shown = [[float(each) for each in re.findall(r">(-?\d\.\d\d)</td>", row)] for row in rows]
+    vectors = use_st5.load("use_dan_en", backend="onnx").encode(lines)
+    np.testing.assert_allclose(shown, vectors @ vectors.T, atol=0.06)  # int4
+    found = re.findall(r'class="score">(-?[\d.]+)</span><span>(.*?)</span>', dom)
+    assert [float(score) for score, _ in found] == sorted(
+        (float(s) for s, _ in found), reverse=True
+    )
+    assert found[0][1] == "Will it snow tomorrow?"
+    assert re.search(r'role="status">Encoded 9 sentences in \d+ ms', dom)
+
+
+@needs_chromium
+@pytest.mark.process
+def test_a_page_that_lacks_a_file_says_so(bundled_page: Path, tmp_path: Path) -> None:
+    shutil.copytree(bundled_page, tmp_path / "page")
+    (tmp_path / "page" / "model-1.js").unlink()
+    dom, errors = opened(tmp_path / "page" / "index.html")
+    assert "The model was not loaded: model-1.js is missing. Copy the whole folder." in dom
+    assert errors
+
+
+def opened(page: Path) -> tuple[str, list[str]]:
+    """What Chromium shows of a page, and what its console says."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    command = [CHROMIUM, *options, "--virtual-time-budget=60000", "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def test_every_field_has_a_label(page_folder: Path) -> None:
+    html = (page_folder / "index.html").read_text(encoding="utf-8")
+    ids = set(re.findall(r' id="([\w-]+)"', html))
+    fields = re.findall(r'<(?:input|textarea)\s[^>]*id="([\w-]+)"', html)
+    assert len(fields) == 2
+    assert set(fields) == set(re.findall(r'<label for="([\w-]+)"', html))
+    assert set(re.findall(r'aria-labelledby="([\w-]+)"', html)) <= ids
+    used = re.findall(r'byId\("([\w-]+)"\)', (page_folder / "app.js").read_text(encoding="utf-8"))
+    assert set(used) <= ids
+
+
+def test_a_page_names_no_other_host(bundled_page: Path) -> None:
+    for path in bundled_page.iterdir():
+        if not path.name.startswith("model"):
+            assert not re.search(r"(https?:)?//\w", re.sub(r"// ", "", path.read_text())), path.name
+
+
+def test_equal_models_give_equal_bytes(toy_use_dan: Toy, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        to_web(toy_use_dan.folders["int8"], tmp_path / name)
+    first, second = (sorted((tmp_path / name).iterdir()) for name in ("first", "second"))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_what_is_no_page_is_not_replaced(toy_use_dan: Toy, tmp_path: Path) -> None:
+    write = functools.partial(to_web, toy_use_dan.folders["int8"])
+    write(tmp_path / "page")
+    write(tmp_path / "page", precision="int4")
+    assert '"int4"' in (tmp_path / "page" / "model.js").read_text()
+    (tmp_path / "page" / "thesis.txt").write_text("years")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for name, found in {"page": "thesis.txt", "site": "index.html", "file": "a file"}.items():
+        with pytest.raises(FileExistsError, match=f"Found {found}"):
+            write(tmp_path / name)
+
+
+def test_other_models_and_precisions_are_refused(
+    toy_use_transformer: Toy, toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="a USE-DAN .* the family use_transformer.*use-st5 serve"):
+        to_web(toy_use_transformer.folders["int8"], tmp_path / "page")
+    folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "foreign")
+    (folder / "use_st5.json").unlink()
+    with pytest.raises(ValueError, match="received another SavedModel"):
+        to_web(folder, tmp_path / "page")
+    with pytest.raises(ValueError, match="'int8' or 'int4' of a page, received 'float32'"):
+        to_web(toy_use_dan.folders["int8"], tmp_path / "page", precision="float32")  # type: ignore[arg-type]
+    assert not (tmp_path / "page").exists()
