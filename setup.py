@@ -39,8 +39,8 @@ EXTRAS = {
     # Models by name: hf://ORG/NAME, kaggle://…
     "hub-models": ["huggingface_hub>=1.0", "kagglehub>=1.0"],
     "plots": ["matplotlib>=3.9"],
-    # Classifiers and statistics, and the page that `use-st5 report` writes.
-    "evaluation": ["scikit-learn>=1.5", "matplotlib>=3.9"],
+    # Classifiers and statistics.
+    "evaluation": ["scikit-learn>=1.5"],
     # Graphs of near vectors (`use-st5 index --kind hnsw`).
     "search": ["faiss-cpu>=1.9"],
     # The HTTP server (`use-st5 serve`).

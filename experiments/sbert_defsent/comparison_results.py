@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from experiments.seed_table import seed_table
+from use_st5 import _svg
 from use_st5._files import atomic_path
+from use_st5._svg import Axis, Series
 from use_st5.evaluation import EvaluationRecord
-from use_st5.evaluation.report import charts
-from use_st5.evaluation.report.charts import Axis, Series
 
 # What the rows are called in the paper.
 NAMES = {
@@ -127,7 +127,8 @@ def _write_plots(
     axis = "Spearman correlation × 100"
     if sources:
         labels, series = _series(sources)
-        _save(output / "sts_sources.png", charts.dots(labels, series, Axis(axis)))
+        alt = "STS by the source of the sentences"
+        _save(output / "sts_sources.svg", _svg.dots(labels, series, Axis(axis), alt=alt))
     if dice:
         labels, series = _series(dice)
         ticks = {float(n): label.replace(" to ", " to\n") for n, label in enumerate(labels)}
@@ -135,11 +136,13 @@ def _write_plots(
             dataclasses.replace(one, x=tuple(ticks), y=one.x, spread=one.spread) for one in series
         ]
         words = Axis("Dice coefficient of the two sentences’ words", axis)
-        _save(output / "sts_dice.png", charts.lines(lines, words, ticks))
+        alt = "STS-B by the words that a pair shares"
+        _save(output / "sts_dice.svg", _svg.lines(lines, words, ticks=ticks, alt=alt))
     if transfer:
         labels, series = _series(transfer)
-        figure = charts.bars(labels, series, Axis("Accuracy × 100", ends=(50, 100)))
-        _save(output / "transfer.png", figure)
+        accuracy = Axis("Accuracy × 100", ends=(50, 100))
+        plot = _svg.dots(labels, series, accuracy, alt="Accuracy of the transfer tasks")
+        _save(output / "transfer.svg", plot)
 
 
 def _series(rows: Mapping[str, list[Values]]) -> tuple[list[str], list[Series]]:
@@ -154,10 +157,10 @@ def _series(rows: Mapping[str, list[Values]]) -> tuple[list[str], list[Series]]:
             mean, several = values.mean(axis=0), len(values) > 1
             spread = values.std(axis=0, ddof=1) if several else np.zeros_like(mean)
             ends = tuple(zip(mean - spread, mean + spread, strict=True)) if several else ()
-            series.append(Series(NAMES[name], tuple(mean), spread=ends, model=position))
+            series.append(Series(NAMES[name], tuple(mean), spread=ends, place=position))
     return labels, series
 
 
-def _save(path: Path, figure: charts.Figure) -> None:
+def _save(path: Path, plot: str) -> None:
     with atomic_path(path) as temporary:
-        temporary.write_bytes(charts.png(figure))
+        temporary.write_bytes(_svg.standalone(plot))

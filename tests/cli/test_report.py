@@ -29,9 +29,11 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
     """What the writer of the report is given."""
     given: list[tuple] = []
 
-    def write_report(records: list[EvaluationRecord], folder: Path) -> list[Path]:
-        given.append(([(each.model["name"], each.seed) for each in records], folder))
-        return [folder / "report.html", folder / "bars.png"]
+    def write_report(
+        records: list[EvaluationRecord], folder: Path, *, baseline: str | None
+    ) -> list[Path]:
+        given.append(([(each.model["name"], each.seed) for each in records], folder, baseline))
+        return [folder / "report.html"]
 
     monkeypatch.setattr("use_st5.evaluation.report.write_report", write_report)
     return given
@@ -40,20 +42,19 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
 def test_records_are_read_in_order_and_files_printed(use: Callable, written: list) -> None:
     result = use("report", "new=b.json", "a.json")
     assert result.exit_code == 0, result.stderr
-    assert written == [([("new", 1), ("bag_of_words", 0)], Path("report"))]
-    assert result.stdout.splitlines() == [
-        str(Path("report", name)) for name in ("report.html", "bars.png")
-    ]
+    assert written == [([("new", 1), ("bag_of_words", 0)], Path("report"), None)]
+    assert result.stdout.splitlines() == [str(Path("report", "report.html"))]
     assert result.stderr == ""
 
 
 def test_names_and_files_that_hold_an_equals_sign(use: Callable, written: list) -> None:
-    assert use("report", "a=b.json", "x=a=b.json", "--out", "page").exit_code == 0
-    assert written == [([("bag_of_words", 2), ("x", 2)], Path("page"))]
+    assert (
+        use("report", "a=b.json", "x=a=b.json", "--out", "page", "--baseline", "x").exit_code == 0
+    )
+    assert written == [([("bag_of_words", 2), ("x", 2)], Path("page"), "x")]
 
 
 def test_a_real_page(use: Callable, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     result = use("report", "old=a.json", "b.json", "--out", "page")
     assert result.exit_code == 0, result.stderr
     for line in result.stdout.splitlines():

@@ -366,9 +366,7 @@ def _records() -> dict[str, Reader]:
         "evaluation_record": Reader(
             lambda f: record.write(f / "r.json"), lambda f: EvaluationRecord.read(f / "r.json")
         ),
-        "report": Reader(
-            lambda f: record.write(f / "r.json"), _report, share=0.2, needs="matplotlib"
-        ),
+        "report": Reader(lambda f: record.write(f / "r.json"), _report, share=0.2),
         "result_store": Reader(make_results, read_results),
         "embedding_store": Reader(_make_store, _read_store),
         "embedding_job": Reader(_make_job, _read_job),
@@ -394,13 +392,12 @@ def _index(kind: str, **options: Any) -> Reader:
 def _report(folder: Path) -> None:
     from use_st5.evaluation.record import EvaluationRecord
     from use_st5.evaluation.report import markdown_tables
+    from use_st5.evaluation.report.page import html_page
     from use_st5.evaluation.report.tables import report_sections
 
     records = [EvaluationRecord.read(folder / "r.json")]
     markdown_tables(records)
-    for section in report_sections(records):
-        for plot in section.plots:
-            plot.draw()
+    html_page(records, report_sections(records))
 
 
 def _make_store(folder: Path) -> None:

@@ -38,7 +38,7 @@ USES = {
     "onnx": "models for ONNX Runtime",
     "litert": "models for LiteRT",
     "plots": "heat maps",
-    "evaluation": "evaluate and report",
+    "evaluation": "evaluate",
     "search": "indexes of --kind hnsw",
     "serve": "serve",
     "beam": "embed --runner",

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 HELP = manual(
     """Make a page from the files that `use-st5 evaluate` wrote.
 
-    The page, report.html, shows the models side by side: tables of STS and of transfer, bias with
-    its intervals, alignment against uniformity, scores by subset, retrieval by language. It needs
-    no other file. The plots are also written beside it as PNG files.
+    The page, report.html, shows the models side by side: which is best at what, the differences to
+    a baseline with 95 % intervals, tables that sort, and plots. It needs no other file and no
+    network.
 
     NAME=FILE gives a model another name. Two models with the same name need this. The models appear
     in the order of the arguments.
 
-    The command prints the paths of the files that it wrote, one a line.""",
+    The command prints the path of the page.""",
     "use-st5 report evaluation/use_dan_en.json evaluation/all-MiniLM-L6-v2.json",
     "use-st5 report before=old/use_dan_en.json after=evaluation/use_dan_en.json --out page",
 )
@@ -37,13 +37,19 @@ def report(
     output: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path(
         "report"
     ),
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Model that the others are compared with. Default: the first."
+        ),
+    ] = None,
 ) -> None:
     """Makes a page of evaluations."""
     read = _read(records)
     with sole_folder(output):
         from use_st5.evaluation.report import write_report
 
-        written = write_report(read, output)
+        written = write_report(read, output, baseline=baseline)
     for path in written:
         typer.echo(str(path))
 

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-import math
+import xml.etree.ElementTree as ElementTree
 
 from tests.evaluation.report.records import entry, record
-from use_st5.evaluation.report.plots import bias_plot, dice_plot, geometry_plot, source_plot
+from use_st5.evaluation.report.differences import Difference
+from use_st5.evaluation.report.plots import (
+    Plot,
+    bias_plot,
+    dice_plot,
+    difference_plot,
+    geometry_plot,
+    source_plot,
+)
+
+
+def said(plot: Plot | None) -> list[str]:
+    """What each mark shows beside the pointer: series, row, value and interval."""
+    assert plot is not None
+    return [each.text or "" for each in ElementTree.fromstring(plot.svg).iter("title")]
 
 
 def sources(scores: dict[str, dict]) -> dict:
@@ -24,17 +38,14 @@ def test_points_are_where_the_scores_are() -> None:
         record("a", {"sts_dice": dice, "sts_sources": sources(one)}),
         record("b", {"sts_sources": sources(two)}),
     ]
-    (axes,) = dice_plot(models).draw().axes
-    values = axes.lines[0].get_ydata()
-    assert values[0] == 60
-    assert math.isnan(values[1])
-    assert axes.get_xticklabels()[0].get_text() == "0.00 to\n0.50"
-    (axes,) = source_plot(models).draw().axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["STS12 MSRpar", "STS13 FNWN"]
-    first, second = (line.get_xdata() for line in axes.lines)
-    assert tuple(first) == (50, -10)
-    assert math.isnan(second[0])
-    assert second[1] == 30
+    found = said(dice_plot(models))
+    assert found == ["a: 60"]
+    assert "0.50 to" in dice_plot(models).svg
+    assert said(source_plot(models)) == [
+        "a, STS12 MSRpar: 50",
+        "a, STS13 FNWN: -10",
+        "b, STS13 FNWN: 30",
+    ]
     assert dice_plot(models[1:]) is None
     assert source_plot([record("c", {})]) is None
 
@@ -43,12 +54,10 @@ def test_bars_have_intervals_and_models_without_the_test_have_none() -> None:
     scores = {"effect_size": 1.381, "effect_size_low": -0.204, "effect_size_high": 1.5}
     names = ["Flowers", "Insects", "Pleasant", "EuropeanAmericanNames"]
     tests = {"weat1": entry("weat", "WEAT1", scores, categories=names)}
-    (axes,) = bias_plot([record("a", tests), record("b", {})], "weat", tests).draw().axes
-    assert axes.patches[0].get_width() == 1.381
-    assert math.isnan(axes.patches[1].get_width())
-    assert (-0.204, 1.5) in [tuple(line.get_xdata()) for line in axes.lines]
-    (label,) = axes.get_yticklabels()
-    assert "European American Names" in " ".join(label.get_text().split())
+    plot = bias_plot([record("a", tests), record("b", {})], tests)
+    (bar,) = said(plot)
+    assert bar.startswith("a, WEAT1 Flowers / Insects Pleasant / European American Names: 1.381")
+    assert bar.endswith("(-0.204 to 1.5)")
 
 
 def test_a_point_for_each_model_with_both_measures() -> None:
@@ -57,6 +66,13 @@ def test_a_point_for_each_model_with_both_measures() -> None:
         record("a", {"geometry": entry("geometry", "G", both)}),
         record("b", {"geometry": entry("geometry", "G", both | {"alignment_above_4": None})}),
     ]
-    (axes,) = geometry_plot(models).draw().axes
-    assert [(tuple(p.get_xdata()), tuple(p.get_ydata())) for p in axes.lines] == [((-2.0,), (0.2,))]
+    assert said(geometry_plot(models)) == ["a: 0.2"]
     assert geometry_plot(models[1:]) is None
+
+
+def test_differences_have_a_row_a_task_and_no_mark_for_the_baseline() -> None:
+    models = [record(name, {}) for name in "abc"]
+    found = {"STS12": {"b": Difference(0.05, 0.01, 0.09)}, "MR": {"c": Difference(-0.1, -0.2, 0.0)}}
+    plot = difference_plot(models, "a", found)
+    assert said(plot) == ["b, STS12: 5 (1 to 9)", "c, MR: -10 (-20 to 0)"]
+    assert "Difference to a by task" in plot.caption

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.evaluation.report.records import entry, record
+from use_st5._page import Cell
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.registry import all_tasks, groups
 from use_st5.evaluation.report import tables
@@ -13,7 +14,6 @@ from use_st5.evaluation.report.plots import score_of
 from use_st5.evaluation.report.tables import (
     MISSING,
     UNDEFINED,
-    Cell,
     Table,
     cautions,
     check_names,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
+from use_st5 import _page
 from use_st5._files import atomic_path
-from use_st5._imports import require
+from use_st5._page import folded, linked
 from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.report.charts import png
 from use_st5.evaluation.report.tables import (
     Section,
     Table,
+    best_means,
     check_names,
     name_of,
     report_sections,
@@ -23,77 +23,71 @@ from use_st5.evaluation.report.tables import (
 
 # What Markdown, or HTML in it, would take for more than text; an underscore within a word is none.
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_]))")
-_ADDRESS = re.compile(r"https?://[^\s<>\"']*[^\s<>\"'.,;:)\]]")
-_STYLE = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 76rem; margin: 0 auto; padding: 1rem; }
-.scroll { overflow-x: auto; max-height: 80vh; }
-table { border-collapse: collapse; margin: .5rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #8885; text-align: right; }
-th:first-child { text-align: left; position: sticky; left: 0; background: Canvas; }
-.best { font-weight: bold; }
-.plots { display: flex; flex-wrap: wrap; gap: 1rem; }
-figure { margin: 0; max-width: 30rem; }
-img { width: 100%; }
-.caution { border-left: 4px solid #d55e00; padding-left: .7rem; }
-code { overflow-wrap: anywhere; }
-"""
 
 
-def write_report(records: Sequence[EvaluationRecord], folder: str | os.PathLike[str]) -> list[Path]:
-    """Compares models in one HTML page, with its plots as PNG files beside it.
+def write_report(
+    records: Sequence[EvaluationRecord],
+    folder: str | os.PathLike[str],
+    *,
+    baseline: str | None = None,
+) -> list[Path]:
+    """Compares models in one HTML page.
 
-    The page needs no other file and no network; the files of the plots are for other documents.
-    Older files of the same names in the folder are replaced, others stay.
+    The page needs no other file and no network. An older page in the folder is replaced, other
+    files stay.
 
     Args:
         records: What `use-st5 evaluate` wrote, one per model, in the order to show them.
         folder: Where to write; it is created where it does not exist.
+        baseline: The name of the model that the others are compared with; None: the first.
 
     Returns:
-        The paths of what was written: `report.html` in the folder, then the plots.
+        The path of what was written: `report.html` in the folder.
 
     Raises:
-        ValueError: There are no records, or two of one name.
-        ImportError: matplotlib is missing.
+        ValueError: There are no records, two of one name, or no baseline of this name.
     """
     check_names(records)
-    require("matplotlib", "evaluation")
-    sections = report_sections(records)
-    images = {plot.name: png(plot.draw()) for section in sections for plot in section.plots}
-    contents = {"report.html": html_page(records, sections, images).encode()}
-    contents |= {f"{name}.png": image for name, image in images.items()}
-    paths = [Path(folder, name) for name in contents]
-    for path, content in zip(paths, contents.values(), strict=True):
-        with atomic_path(path) as temporary:
-            temporary.write_bytes(content)
-    return paths
+    page = html_page(records, report_sections(records, baseline))
+    path = Path(folder, "report.html")
+    with atomic_path(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    return [path]
 
 
-def html_page(
-    records: Sequence[EvaluationRecord],
-    sections: Sequence[Section],
-    images: Mapping[str, bytes],
-) -> str:
+def html_page(records: Sequence[EvaluationRecord], sections: Sequence[Section]) -> str:
     """The page.
 
     Args:
         records: What is compared.
         sections: Its parts.
-        images: Name of a plot → its PNG.
     """
     alone = len(records) == 1
     title = name_of(records[0]) if alone else f"{len(records)} sentence encoders compared"
-    links = "".join(f'<li><a href="#{_id(s)}">{escape(s.title)}</a></li>' for s in sections)
-    body = "\n".join(line for section in sections for line in _section(section, images))
+    links = "".join(f'<a href="#{_id(s)}">{escape(s.title)}</a>' for s in sections)
+    body = [f"<p>{escape(_measured(records))}</p>"]
+    best = "".join(f"<li>{escape(line)}</li>" for line in best_means(records))
+    body += [f"<p>The best means:</p>\n<ul>{best}</ul>"] if best else []
+    body += (line for section in sections[:1] for line in _section(section))
+    body += [f'<nav aria-label="Sections">{links}</nav>']
+    body += (line for section in sections[1:] for line in _section(section))
+    body += [_not_measured(records), _how_to_repeat(records)]
+    return _page.document(title, "\n".join(body))
+
+
+def _measured(records: Sequence[EvaluationRecord]) -> str:
+    """What the page shows, in sentences."""
+    names = ", ".join(map(name_of, records))
+    tasks = {name for record in records for name in record.tasks}
+    groups = {task["group"] for record in records for task in record.tasks.values()}
+    models = f"{len(records)} sentence encoders, {names}," if len(records) > 1 else names
+    were = "were" if len(records) > 1 else "was"
+    days = sorted({record.created[:10] for record in records})
+    when = " to ".join(dict.fromkeys((days[0], days[-1])))
+    best = " The best number of a column is bold." if len(records) > 1 else ""
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n<p>How well sentence encoders embed, by the protocols of the "
-        "papers. The best number of a column is bold. “–” was not measured; “undefined” has no "
-        f"value.</p>\n<nav><ul>{links}</ul></nav>\n{body}\n{_not_measured(records)}\n"
-        f"{_how_to_repeat(records)}\n</body>\n</html>\n"
+        f"{models} {were} measured on {len(tasks):,} tasks of {len(groups)} groups ({when}), by "
+        f"the protocols of the papers.{best} “–” was not measured; “undefined” has no value."
     )
 
 
@@ -102,58 +96,32 @@ def _id(section: Section) -> str:
     return escape(re.sub(r"[^\w-]+", "-", section.name), quote=True)
 
 
-def _section(section: Section, images: Mapping[str, bytes]) -> Iterator[str]:
+def _section(section: Section) -> Iterator[str]:
     yield f'<section>\n<h2 id="{_id(section)}">{escape(section.title)}</h2>'
     if section.lead:
         yield f"<p>{escape(section.lead)}</p>"
     for table in section.tables:
-        shown = "\n".join(_html_table(table))
+        shown = "\n".join(_html_table(table, section))
         if table.long:
-            shown = f"<details><summary>{escape(table.title)}</summary>\n{shown}\n</details>"
+            shown = folded(table.title, shown)
         elif table.title:
             shown = f"<h3>{escape(table.title)}</h3>\n{shown}"
         yield shown
     if section.plots:
         yield '<div class="plots">'
-        for plot in section.plots:
-            data = base64.b64encode(images[plot.name]).decode("ascii")
-            caption = escape(plot.caption)
-            yield (
-                f'<figure><img src="data:image/png;base64,{data}" alt="{caption}">'
-                f"<figcaption>{caption}</figcaption></figure>"
-            )
+        yield from (_page.figure(plot.svg, plot.caption) for plot in section.plots)
         yield "</div>"
     yield "</section>"
 
 
-def _html_table(table: Table) -> Iterator[str]:
-    yield f"<p>{escape(table.caption)}</p>"
+def _html_table(table: Table, section: Section) -> Iterator[str]:
     for text in table.cautions:
         yield f'<p class="caution"><strong>Not comparable.</strong> {escape(text)}</p>'
-    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in (table.corner, *table.heads))
-    yield f'<div class="scroll"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>'
-    for name, cells in table.rows:
-        shown = "".join(
-            f'<td class="best">{escape(cell.text)}</td>'
-            if cell.best
-            else f"<td>{escape(cell.text)}</td>"
-            for cell in cells
-        )
-        yield f'<tr><th scope="row">{escape(name)}</th>{shown}</tr>'
-    yield "</tbody>\n</table></div>"
+    yield _page.table(table.corner, table.heads, table.rows, name=table.title or section.title)
+    yield f'<p class="muted">{escape(table.caption)}</p>'
     if table.notes:
-        notes = "".join(f"<li>{_linked(note)}</li>" for note in table.notes)
-        yield f"<details><summary>Protocols and sources</summary><ul>{notes}</ul></details>"
-
-
-def _linked(text: str) -> str:
-    """The text, escaped, with its web addresses as links."""
-    parts, end = [], 0
-    for found in _ADDRESS.finditer(text):
-        address = escape(found[0])
-        parts += [escape(text[end : found.start()]), f'<a href="{address}">{address}</a>']
-        end = found.end()
-    return "".join([*parts, escape(text[end:])])
+        notes = "".join(f"<li>{linked(note)}</li>" for note in table.notes)
+        yield folded("Protocols and sources", f"<ul>{notes}</ul>")
 
 
 def _not_measured(records: Sequence[EvaluationRecord]) -> str:
@@ -169,7 +137,7 @@ def _not_measured(records: Sequence[EvaluationRecord]) -> str:
     if not reasons:
         return ""
     lines = "".join(
-        f"<dt>{escape(', '.join(tasks))} ({escape(models)})</dt><dd>{_linked(why)}</dd>"
+        f"<dt>{escape(', '.join(tasks))} ({escape(models)})</dt><dd>{linked(why)}</dd>"
         for (why, models), tasks in reasons.items()
     )
     return f'<section><h2 id="not-measured">Not measured</h2><dl>{lines}</dl></section>'
@@ -188,7 +156,7 @@ def _how_to_repeat(records: Sequence[EvaluationRecord]) -> str:
             f"<h3>{escape(name_of(record))}</h3><p><code>{escape(record.command)}</code></p>"
             f"<p>Seed {record.seed}, measured {escape(record.created)}; {escape(versions)}. "
             f"Identity: {escape(str(record.model['identity']))}.</p>"
-            f"<details><summary>Data files and their SHA-256</summary><ul>{hashes}</ul></details>"
+            + folded("Data files and their SHA-256", f"<ul>{hashes}</ul>")
         )
     return f'<section><h2 id="repeat">How to repeat this</h2>{"".join(parts)}</section>'
 

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from use_st5 import _svg
+from use_st5._svg import Axis, Series
 from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.report import charts
-from use_st5.evaluation.report.charts import Axis, Series
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from use_st5.evaluation.report.differences import Difference
 
 _CORRELATION = "Spearman correlation × 100"
 _JOINED = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 class Plot(NamedTuple):
-    """A plot: the name of its file without ".png", what it shows, and what draws it."""
+    """A plot: what it shows, and the SVG."""
 
-    name: str
     caption: str
-    draw: Callable[[], Figure]
+    svg: str
 
 
 def score_of(record: EvaluationRecord, task: str, name: str | None = None) -> float | None:
@@ -63,7 +60,7 @@ def dice_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
             _named(records[place]),
             tuple(range(1, len(fifths) + 1)),
             tuple(_percent(each["spearman"]) for each in fifths),
-            model=place,
+            place=place,
         )
         for place, fifths in found.items()
     ]
@@ -72,11 +69,10 @@ def dice_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
         for place, each in enumerate(next(iter(found.values())), start=1)
     }
     axis = Axis("Dice coefficient of the two sentences' words", _CORRELATION)
-    return Plot(
-        "sts_dice",
-        "STS-B from the fifth of the pairs that shares fewest words to the one that shares most.",
-        lambda: charts.lines(series, axis, ticks),
+    caption = (
+        "STS-B from the fifth of the pairs that shares fewest words to the one that shares most."
     )
+    return Plot(caption, _svg.lines(series, axis, ticks=ticks, alt=caption))
 
 
 def source_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
@@ -93,15 +89,39 @@ def source_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
         Series(
             _named(records[place]),
             tuple(_percent(sources.get(name, {}).get("spearman")) for name in labels),
-            model=place,
+            place=place,
         )
         for place, sources in found.items()
     ]
-    return Plot(
-        "sts_sources",
-        "STS12 to STS16 by the source of the sentences.",
-        lambda: charts.dots(labels, series, Axis(_CORRELATION)),
+    caption = "STS12 to STS16 by the source of the sentences."
+    return Plot(caption, _svg.dots(labels, series, Axis(_CORRELATION), alt=caption))
+
+
+def difference_plot(
+    records: Sequence[EvaluationRecord],
+    baseline: str,
+    found: Mapping[str, Mapping[str, Difference]],
+) -> Plot:
+    """Differences to a baseline with their intervals, a row for each task.
+
+    Args:
+        records: The models, whose places choose the colours.
+        baseline: Name of the model that the others are compared with.
+        found: Title of a task → name of a model → its difference.
+    """
+    nothing = Difference(math.nan)
+    series = []
+    for place, name in enumerate(map(_named, records)):
+        row = [found[title].get(name, nothing) for title in found]
+        if not all(math.isnan(each.value) for each in row):
+            values = tuple(100 * each.value for each in row)
+            spread = tuple((100 * each.low, 100 * each.high) for each in row)
+            series.append(Series(name, values, spread=spread, place=place))
+    caption = (
+        f"Difference to {baseline} by task, with 95 % intervals. To the right of 0 a model is "
+        "better."
     )
+    return Plot(caption, _svg.dots([*found], series, Axis("difference × 100"), alt=caption))
 
 
 def geometry_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
@@ -110,22 +130,15 @@ def geometry_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
     for place, record in enumerate(records):
         x, y = (score_of(record, "geometry", n) for n in ("uniformity", "alignment_above_4"))
         if x is not None and y is not None and math.isfinite(x + y):
-            series.append(Series(_named(record), (x,), (y,), model=place))
+            series.append(Series(_named(record), (x,), (y,), place=place))
     axis = Axis("uniformity (less: more even)", "alignment, positives > 4 (less: closer)")
-    return (
-        Plot(
-            "geometry",
-            "The lower left corner is best.",
-            lambda: charts.scatter(series, axis),
-        )
-        if series
-        else None
-    )
+    if not series:
+        return None
+    caption = "Alignment against uniformity. The lower left corner is best."
+    return Plot(caption, _svg.scatter(series, axis, alt=caption))
 
 
-def bias_plot(
-    records: Sequence[EvaluationRecord], group: str, tests: dict[str, dict[str, Any]]
-) -> Plot:
+def bias_plot(records: Sequence[EvaluationRecord], tests: dict[str, dict[str, Any]]) -> Plot:
     """Bars of effect sizes with their intervals, a row for each test."""
     labels = ["\n".join([task["title"], *categories(task)]) for task in tests.values()]
     series = []
@@ -137,13 +150,12 @@ def bias_plot(
             values.append(math.nan if value is None else value)
             low, high = (math.nan if end is None else end for end in ends)
             spread.append((low, high))
-        series.append(Series(_named(record), tuple(values), spread=tuple(spread), model=place))
-    return Plot(
-        group,
+        series.append(Series(_named(record), tuple(values), spread=tuple(spread), place=place))
+    caption = (
         "Effect sizes with their 95 % intervals. To the right of 0, the first targets are nearer "
-        "to the first attributes.",
-        lambda: charts.bars(labels, series, Axis("effect size d")),
+        "to the first attributes."
     )
+    return Plot(caption, _svg.bars(labels, series, Axis("effect size d"), alt=caption))
 
 
 def categories(task: dict[str, Any]) -> list[str]:

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from use_st5._page import Cell
 from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.report.differences import Difference, difference, mean_difference
 from use_st5.evaluation.report.plots import (
     Plot,
     bias_plot,
     categories,
     dice_plot,
+    difference_plot,
     geometry_plot,
     score_of,
     source_plot,
@@ -130,14 +133,6 @@ _AGGREGATIONS = {
 }
 
 
-class Cell(NamedTuple):
-    """A cell: its text, its number for comparisons (None: none), and whether it is the best."""
-
-    text: str
-    value: float | None = None
-    best: bool = False
-
-
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A table of a report.
@@ -195,20 +190,42 @@ def name_of(record: EvaluationRecord) -> str:
     return " ".join(str(record.model["name"]).split())
 
 
-def report_sections(records: Records) -> list[Section]:
-    """The overview, a section for each group of tasks, and all scores."""
+def baseline_of(records: Records, name: str | None = None) -> EvaluationRecord:
+    """The model that the others are compared with: of this name, or the first.
+
+    Raises:
+        ValueError: No model has the name.
+    """
+    if name is None:
+        return records[0]
+    for record in records:
+        if name_of(record) == name:
+            return record
+    names = ", ".join(map(name_of, records))
+    raise ValueError(f"baseline: expected one of {names}; received {name}.")
+
+
+def report_sections(records: Records, baseline: str | None = None) -> list[Section]:
+    """The overview, a section for each group of tasks, and all scores.
+
+    Args:
+        records: The models'.
+        baseline: The name of the model that the others are compared with; None: the first.
+    """
+    base = baseline_of(records, baseline)
     there = dict.fromkeys(task["group"] for each in records for task in each.tasks.values())
     groups = [*(name for name in _GROUPS if name in there), *(n for n in there if n not in _GROUPS)]
-    return [_overview(records), *(_section(records, name) for name in groups), _scores(records)]
+    sections = (_section(records, base, name) for name in groups)
+    return [_overview(records, base), *sections, _scores(records)]
 
 
-def _section(records: Records, group: str) -> Section:
+def _section(records: Records, base: EvaluationRecord, group: str) -> Section:
     tasks = _tasks_of(records, group)
-    known = _GROUPS.get(group, _Group(group, "This version of use_st5 knows no such group."))
+    known = _GROUPS.get(group, _Group(group.replace("_", " ").capitalize(), ""))
     plots: list[Plot | None] = []
     if group == "sts":
         tables = [_score_table(records, tasks, _STS), _angular_table(records, tasks)]
-        plots = [dice_plot(records), source_plot(records)]
+        plots = [*_differences(records, base, tasks), dice_plot(records), source_plot(records)]
     elif group == "tatoeba" and "tatoeba" in tasks:
         tables = [_task_table(records, "tatoeba", tasks), _language_table(records)]
     elif group == "minimal_pairs" and "minimal_pairs" in tasks:
@@ -217,9 +234,10 @@ def _section(records: Records, group: str) -> Section:
         tables = [_task_table(records, "geometry", tasks, higher=False)]
         plots = [geometry_plot(records)]
     elif group in ("weat", "seat"):
-        tables, plots = [_bias_table(records, tasks)], [bias_plot(records, group, tasks)]
+        tables, plots = [_bias_table(records, tasks)], [bias_plot(records, tasks)]
     else:
         tables = [_score_table(records, tasks, known.average)]
+        plots = [*_differences(records, base, tasks)]
     shown = tuple(filter(None, tables)), tuple(filter(None, plots))
     return Section(group, known.title, known.lead, *shown)
 
@@ -438,24 +456,87 @@ def _bias_cell(record: EvaluationRecord, test: str) -> Cell:
     return cell._replace(text=f"{cell.text} ({'; '.join(parts)})" if parts else cell.text)
 
 
-def _overview(records: Records) -> Section:
+def _overview(records: Records, base: EvaluationRecord) -> Section:
     """The models, and their means over those tasks of the papers that all of them have."""
     dimensions = [record.model["dimension"] for record in records]
     columns = {
-        "Dimension": [Cell(MISSING if each is None else f"{each:,}") for each in dimensions],
-        "Tasks": [Cell(f"{len(record.tasks):,}") for record in records],
+        "Dimension": [Cell(MISSING if d is None else f"{d:,}", d) for d in dimensions],
+        "Tasks": [Cell(f"{len(each.tasks):,}", len(each.tasks)) for each in records],
     }
-    for group in (each for each in _GROUPS.values() if each.average):
-        shared = [name for name in group.average if all(name in each.tasks for each in records)]
-        if shared:
-            of = f"{len(shared)} of {len(group.average)}"
-            of = "avg." if len(shared) == len(group.average) else of
-            columns[f"{group.title}, {of}"] = _mean_column(records, shared)
+    differences: dict[str, list[Cell]] = {}
+    for title, names in shared_tasks(records).items():
+        columns[title] = _mean_column(records, names)
+        if not cautions(records, names):
+            found = [_mean_difference(record, base, names) for record in records]
+            differences[title] = [*map(_difference_cell, found)]
     caption = (
         "Means × 100 over the tasks of the papers' tables that every model here has; “2 of 7” is a "
         "mean of two of seven, which cannot be compared with the papers' averages."
     )
-    return Section("overview", "At a glance", "", (_model_table(records, columns, caption, {}),))
+    tables = [_model_table(records, columns, caption, {})]
+    if differences and len(records) > 1:
+        name = name_of(base)
+        others = [place for place, record in enumerate(records) if record is not base]
+        part = {title: [cells[n] for n in others] for title, cells in differences.items()}
+        words = f"Points more or less than {name}, with 95 % intervals. {_INTERVALS}"
+        tables.append(
+            _model_table([records[n] for n in others], part, words, {}, f"Difference to {name}")
+        )
+    return Section("overview", "At a glance", "", tuple(tables))
+
+
+_INTERVALS = (
+    "Bold: the interval leaves out 0. The intervals tell how much other sentences of the same kind "
+    "would change a difference. They treat the models as if each had sentences of its own, and so "
+    "are too wide rather than too narrow. Another training is not in them."
+)
+
+
+def shared_tasks(records: Records) -> dict[str, list[str]]:
+    """Title of a group with how much of it is there → its tasks that all models have."""
+    found = {}
+    for group in (each for each in _GROUPS.values() if each.average):
+        shared = [name for name in group.average if all(name in each.tasks for each in records)]
+        if shared:
+            part = f"{len(shared)} of {len(group.average)}"
+            part = "avg." if len(shared) == len(group.average) else part
+            found[f"{group.title}, {part}"] = shared
+    return found
+
+
+def _mean_difference(
+    record: EvaluationRecord, base: EvaluationRecord, names: Sequence[str]
+) -> Difference | None:
+    found = [difference(record.tasks[name], base.tasks[name]) for name in names]
+    known = [each for each in found if each is not None]
+    return mean_difference(known) if len(known) == len(found) else None
+
+
+def _difference_cell(found: Difference | None) -> Cell:
+    if found is None:
+        return Cell(UNDEFINED, math.nan)
+    low, value, high = (_signed(100 * each) for each in (found.low, found.value, found.high))
+    interval = "" if math.isnan(found.low) else f" ({low} to {high})"
+    return Cell(f"{value}{interval}", 100 * found.value, found.clear)
+
+
+def _signed(value: float) -> str:
+    text = number(value, 2)
+    return text if text.startswith("−") or float(text) == 0 else f"+{text}"
+
+
+def _differences(records: Records, base: EvaluationRecord, tasks: Tasks) -> Iterator[Plot]:
+    """The plot of the differences to the baseline by task, where they have intervals."""
+    found: dict[str, dict[str, Difference]] = {}
+    for record in records:
+        for name, task in tasks.items():
+            both = record is not base and name in record.tasks and name in base.tasks
+            if both and not cautions([record, base], [name]):
+                each = difference(record.tasks[name], base.tasks[name])
+                if each is not None and not math.isnan(each.low):
+                    found.setdefault(task["title"], {})[name_of(record)] = each
+    if found:
+        yield difference_plot(records, name_of(base), found)
 
 
 def _scores(records: Records) -> Section:
@@ -488,3 +569,15 @@ def _protocols(tasks: Tasks) -> Iterator[str]:
         titles.setdefault(protocol, []).append(task["title"])
     for protocol, names in titles.items():
         yield f"{', '.join(names)}: {protocol}"
+
+
+def best_means(records: Records) -> Iterator[str]:
+    """A sentence for each group that the papers average: the model with the highest mean."""
+    if len(records) < 2:
+        return
+    for title, names in shared_tasks(records).items():
+        cells = _mean_column(records, names)
+        best = [name_of(r) for r, cell in zip(records, cells, strict=True) if cell.best]
+        if best:
+            score = next(cell.text for cell in cells if cell.best)
+            yield f"{title}: {' and '.join(best)} with {score}."
