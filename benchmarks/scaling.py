@@ -204,7 +204,7 @@ def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
         "pairs", ContrastiveLoss(bidirectional=True), pairs(4 * rows, length), batch_size=rows
     )
     return TensorFlowLoop(
-        encoder, [task], optimizer, strategy=strategy, steps_per_call=1, progress=False
+        encoder, [task], optimizer, strategy=strategy, steps_per_execution=1, progress=False
     )
 
 

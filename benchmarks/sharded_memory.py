@@ -98,7 +98,7 @@ def compiled(asked: Any) -> Any:
         task,
         optimizer,
         trainable=trainable,
-        accumulation=1,
+        gradient_accumulation_steps=1,
         gradient_cache=asked.pieces,
     )
 
@@ -136,7 +136,7 @@ def measured(asked: Any) -> float:
     encoder = SentenceT5.from_preset(asked.preset, dtype=asked.dtype)
     encoder.build()
     optimizer = keras.optimizers.Adafactor(1e-3)
-    options = {"gradient_cache": asked.pieces, "steps_per_call": 1, "progress": False}
+    options = {"gradient_cache": asked.pieces, "steps_per_execution": 1, "progress": False}
     JaxLoop(encoder, [task], optimizer, **options).run(2)
     return (_memory("VmHWM") - before) / asked.devices
 

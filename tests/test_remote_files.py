@@ -434,7 +434,7 @@ def test_a_run_s_checkpoints_lie_elsewhere_and_continue_exactly(base: str, tmp_p
             toy_training.tasks(only=("nli",)),
             keras.optimizers.Adam(1e-2),
             folder=folder,
-            steps_per_call=2,
+            steps_per_execution=2,
             checkpoint_every=2,
             evaluate=lambda: {"score": 1.0},
             evaluate_every=4,

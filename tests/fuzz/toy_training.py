@@ -22,7 +22,7 @@ def run(data: Path, output: Path, *, seed: int = 0, resume: bool = True) -> dict
         toy.tasks(only=("talk",)),
         keras.optimizers.Adam(1e-2),
         folder=output,
-        steps_per_call=2,
+        steps_per_execution=2,
         checkpoint_every=4,
         progress=False,
     )

@@ -48,7 +48,7 @@ def trained() -> TrainableEncoder:
     positives = encoder.tokenizer.token_ids(["cats", "a dog", "seas", "a man"] * 2, 12)
     data = ArrayData({"anchor": anchors.numpy(), "positive": positives.numpy()})
     task = Task("pairs", ContrastiveLoss(temperature=0.1), data, batch_size=4)
-    options = {"steps_per_call": 1, "jit_compile": False}
+    options = {"steps_per_execution": 1, "jit_compile": False}
     TensorFlowLoop(encoder, [task], keras.optimizers.Adam(0.05), **options).run(2)
     assert np.abs(encoder.encode(TEXTS) - before).max() > 1e-3
     return encoder

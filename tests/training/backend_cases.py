@@ -29,7 +29,7 @@ def two_tasks(make: MakeTrainer, dropout: float = 0.0, **options: Any) -> Traini
     """Tasks with heads of their own, clipped gradients, Adam."""
     optimizer = keras.optimizers.Adam(1e-2, epsilon=1e-4, global_clipnorm=0.1)
     tasks = toy.tasks(only=("talk", "nli"))
-    return make(toy.ToyEncoder(dropout), tasks, optimizer, steps_per_call=2, **options)
+    return make(toy.ToyEncoder(dropout), tasks, optimizer, steps_per_execution=2, **options)
 
 
 def cached_decoder(make: MakeTrainer, **options: Any) -> TrainingLoop:
@@ -41,8 +41,8 @@ def cached_decoder(make: MakeTrainer, **options: Any) -> TrainingLoop:
     encoder.build()
     task = Task("pairs", loss, ArrayData(columns), batch_size=16)
     optimizer = keras.optimizers.AdamW(1e-2, epsilon=1e-4, weight_decay=0.5)
-    pieces = {"accumulation": 2, "gradient_cache": 2}
-    return make(encoder, [task], optimizer, steps_per_call=1, **pieces, **options)
+    pieces = {"gradient_accumulation_steps": 2, "gradient_cache": 2}
+    return make(encoder, [task], optimizer, steps_per_execution=1, **pieces, **options)
 
 
 def span_corruption(make: MakeTrainer, **options: Any) -> TrainingLoop:
@@ -52,7 +52,7 @@ def span_corruption(make: MakeTrainer, **options: Any) -> TrainingLoop:
     columns = {"inputs": toy.arrays()["sentence"], "targets": toy.arrays()["next"]}
     task = Task("spans", SpanCorruptionLoss(), ArrayData(columns), batch_size=16)
     optimizer = keras.optimizers.Adafactor(LinearDecay(1e-2, STEPS))
-    return make(model, [task], optimizer, steps_per_call=2, **options)
+    return make(model, [task], optimizer, steps_per_execution=2, **options)
 
 
 def cached_bert(make: MakeTrainer, **options: Any) -> TrainingLoop:
@@ -65,7 +65,7 @@ def cached_bert(make: MakeTrainer, **options: Any) -> TrainingLoop:
     loss = MatryoshkaLoss(ContrastiveLoss(temperature=0.5, bidirectional=True), dimensions=(8, 4))
     task = Task("pairs", loss, ArrayData(columns), batch_size=16)
     optimizer = keras.optimizers.Adam(1e-2, epsilon=1e-4)
-    return make(encoder, [task], optimizer, steps_per_call=2, gradient_cache=2, **options)
+    return make(encoder, [task], optimizer, steps_per_execution=2, gradient_cache=2, **options)
 
 
 CASES = {case.__name__: case for case in (two_tasks, cached_decoder, cached_bert, span_corruption)}

@@ -44,9 +44,9 @@ CASES: Mapping[str, Callable[[], TaskLoss]] = {
 # The trainer's options for each way in which a step may be made.
 WAYS: Mapping[str, Mapping[str, int]] = {
     "plain": {},
-    "accumulated": {"accumulation": 2},
+    "accumulated": {"gradient_accumulation_steps": 2},
     "cached": {"gradient_cache": 2},
-    "both": {"accumulation": 2, "gradient_cache": 2},
+    "both": {"gradient_accumulation_steps": 2, "gradient_cache": 2},
 }
 
 

@@ -19,7 +19,7 @@ from tests.training.device_cases import WAYS, encoder_for, result, task
 from use_st5.training.history import History
 
 Results = dict[str, dict[str, list[float]]]
-FIXED = {"steps_per_call": 1, "progress": False}
+FIXED = {"steps_per_execution": 1, "progress": False}
 
 
 def main(*cases: str) -> None:
@@ -85,7 +85,7 @@ def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
         trainer.tasks,
         strategy=trainer.strategy,
         seed=trainer.seed,
-        micro_batches=trainer.accumulation,
+        micro_batches=trainer.gradient_accumulation_steps,
         files=trainer.batch_files,
     )
     return result(trainer)

@@ -29,7 +29,7 @@ def trained(folder: str | os.PathLike[str], steps: int) -> dict[str, Any]:
         toy.tasks(only=("talk", "nli")),
         optimizer,
         folder=folder,
-        steps_per_call=2,
+        steps_per_execution=2,
         checkpoint_every=8,
         evaluate=lambda: {"size": float(np.abs(encoder.table.embeddings.numpy()).sum())},
         evaluate_every=40,

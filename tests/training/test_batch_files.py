@@ -168,7 +168,7 @@ def test_a_resumed_run_reads_on_and_learns_what_one_learns_from_arrays(tmp_path:
                 keras.optimizers.Adam(1e-2),
                 folder=tmp_path / ("arrays" if files is None else "files"),
                 batch_files=files,
-                steps_per_call=2,
+                steps_per_execution=2,
                 jit_compile=False,
                 progress=False,
             )

@@ -206,7 +206,7 @@ def adapted(folder: Path | None, *, base: int = 1, adapters: int = 2) -> TensorF
         [Task("pairs", ContrastiveLoss(), data, batch_size=16)],
         keras.optimizers.Adam(1e-2),
         folder=folder,
-        steps_per_call=2,
+        steps_per_execution=2,
         jit_compile=False,
         progress=False,
     )

@@ -134,7 +134,10 @@ def encoder_for(loss: TaskLoss) -> keras.Model:
 
 
 def program(
-    encoder: keras.Model, loss: TaskLoss, columns: dict[str, str], accumulation: int = 1
+    encoder: keras.Model,
+    loss: TaskLoss,
+    columns: dict[str, str],
+    gradient_accumulation_steps: int = 1,
 ) -> tuple[str, set[str]]:
     """The HLO of one step of 16 examples, and the operations of TensorFlow's that it was made of.
 
@@ -151,7 +154,7 @@ def program(
         [Task("only", loss, data, batch_size=16)],
         keras.optimizers.Adam(1e-2, global_clipnorm=1.0),
         jit_compile=True,
-        accumulation=accumulation,
+        gradient_accumulation_steps=gradient_accumulation_steps,
         gradient_cache=2 if isinstance(loss, VectorLoss) else 1,
         progress=False,
     )
@@ -207,7 +210,7 @@ def test_the_step_of_every_family_holds_nothing_that_a_tpu_refuses(name: str) ->
 def test_the_step_of_every_loss_holds_nothing_that_a_tpu_refuses(name: str) -> None:
     make, columns = LOSSES[name]
     loss = make()
-    assert_fit_for_a_tpu(*program(encoder_for(loss), loss, columns, accumulation=2))
+    assert_fit_for_a_tpu(*program(encoder_for(loss), loss, columns, gradient_accumulation_steps=2))
 
 
 def test_every_family_and_every_loss_is_here() -> None:

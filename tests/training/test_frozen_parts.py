@@ -34,7 +34,7 @@ def moved(parts: tuple[str, ...]) -> set[str]:
     groups = {"embedding": model.table, "encoder": model.dense, "head": model.head}
     before = {name: each.get_weights() for name, each in groups.items()}
     with frozen_parts(model, parts):
-        options = {"steps_per_call": 1, "jit_compile": False, "progress": False}
+        options = {"steps_per_execution": 1, "jit_compile": False, "progress": False}
         tasks = toy.tasks(only=("nli",))
         TensorFlowLoop(model, tasks, keras.optimizers.Adam(0.1), **options).run(1)
     assert all(variable.trainable for variable in model.weights), "as before"

@@ -92,20 +92,25 @@ def trained(make: Callable[[], TaskLoss], **options: Any) -> list[np.ndarray]:
     columns |= dict(zip(("anchor", "positive", "negative"), columns.values(), strict=False))
     optimizer = keras.optimizers.SGD(0.5, global_clipnorm=0.1)
     task = Task("only", loss, ArrayData(columns), batch_size=32)
-    fixed = {"steps_per_call": 1, "jit_compile": False, "progress": False}
+    fixed = {"steps_per_execution": 1, "jit_compile": False, "progress": False}
     trainer = TensorFlowLoop(toy.ToyEncoder(), [task], optimizer, **fixed, **options)
     trainer.run(3)
     return [v.numpy() for v in (*trainer.encoder.weights, *loss.weights)]
 
 
 @pytest.mark.parametrize(
-    ("name", "accumulation", "pieces"),
+    ("name", "gradient_accumulation_steps", "pieces"),
     [*((name, 1, 2) for name in toy.losses()), ("contrastive", 1, 4), ("contrastive", 2, 2)],
 )
-def test_the_trainer_makes_the_same_steps(name: str, accumulation: int, pieces: int) -> None:
+def test_the_trainer_makes_the_same_steps(
+    name: str, gradient_accumulation_steps: int, pieces: int
+) -> None:
     contrastive = {"contrastive": lambda: ContrastiveLoss(temperature=0.1, hard_negatives=True)}
     make = contrastive.get(name, lambda: toy.losses()[name])
-    weights = [trained(make, accumulation=accumulation, gradient_cache=n) for n in (1, pieces)]
+    weights = [
+        trained(make, gradient_accumulation_steps=gradient_accumulation_steps, gradient_cache=n)
+        for n in (1, pieces)
+    ]
     for a, b in zip(*weights, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
@@ -122,4 +127,4 @@ def test_a_loss_that_needs_more_than_vectors_is_refused() -> None:
 @pytest.mark.parametrize("pieces", [0, 3])
 def test_pieces_must_share_the_batch(pieces: int) -> None:
     with pytest.raises(ValueError, match=rf"2 micro_batches x {pieces} pieces. Received: 32"):
-        trained(ContrastiveLoss, accumulation=2, gradient_cache=pieces)
+        trained(ContrastiveLoss, gradient_accumulation_steps=2, gradient_cache=pieces)

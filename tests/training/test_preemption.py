@@ -53,7 +53,7 @@ def test_a_run_that_is_told_to_end_saves_and_goes_on_from_there(tmp_path: Path) 
             toy.tasks(only=("nli",)),
             keras.optimizers.Adam(1e-2),
             folder=folder,
-            steps_per_call=2,
+            steps_per_execution=2,
             jit_compile=False,
             progress=False,
             callbacks=callbacks,

@@ -100,7 +100,12 @@ def test_one_device_is_the_chief_and_trains() -> None:
     with strategy.scope():
         encoder = toy.ToyEncoder()
         optimizer = keras.optimizers.SGD(0.1)
-    options = {"strategy": strategy, "steps_per_call": 1, "jit_compile": False, "progress": False}
+    options = {
+        "strategy": strategy,
+        "steps_per_execution": 1,
+        "jit_compile": False,
+        "progress": False,
+    }
     assert TensorFlowLoop(encoder, toy.tasks(only=("nli",)), optimizer, **options).run(1).step == 1
 
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
+from use_st5.training.run_checks import check_same
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
@@ -24,7 +25,7 @@ def trainer_of(*names: str, **options: Any) -> TensorFlowLoop:
     tasks = options.pop("tasks", None) or toy.tasks(options.pop("batch_size", 16), only=names)
     optimizer = options.pop("optimizer", None) or keras.optimizers.Adam(1e-2)
     encoder = options.pop("encoder", None) or toy.ToyEncoder(options.pop("dropout", 0.0))
-    defaults = {"steps_per_call": 2, "jit_compile": False, "progress": False}
+    defaults = {"steps_per_execution": 2, "jit_compile": False, "progress": False}
     return TensorFlowLoop(encoder, tasks, optimizer, **{**defaults, **options})
 
 
@@ -43,7 +44,7 @@ def table_size(trainer: TensorFlowLoop) -> float:
 
 
 def test_every_task_is_drawn_and_learns() -> None:
-    trainer = trainer_of(steps_per_call=1)
+    trainer = trainer_of(steps_per_execution=1)
     history = trainer.run(80)
     assert history.step == sum(history.task_steps.values()) == 80
     for name in trainer.tasks:
@@ -81,7 +82,7 @@ def test_many_tasks_are_no_reason_to_warn_of_retracing(caplog: pytest.LogCapture
     logger = tf.get_logger()
     logger.addHandler(caplog.handler)
     try:
-        trainer_of(tasks=parts, steps_per_call=1).run(30)
+        trainer_of(tasks=parts, steps_per_execution=1).run(30)
     finally:
         logger.removeHandler(caplog.handler)
     assert "retracing" not in caplog.text
@@ -132,9 +133,11 @@ def test_one_replica_compiles_with_xla_of_itself() -> None:
 def test_micro_batches_add_up_to_the_batch() -> None:
     # Without terms that compare rows, and with SGD, which shows the size of the gradient.
     weights = []
-    for accumulation in (1, 4):
+    for gradient_accumulation_steps in (1, 4):
         sgd = keras.optimizers.SGD(0.5, clipnorm=0.05)
-        trainer = trainer_of("nli", optimizer=sgd, accumulation=accumulation)
+        trainer = trainer_of(
+            "nli", optimizer=sgd, gradient_accumulation_steps=gradient_accumulation_steps
+        )
         trainer.run(4)
         weights.append(weights_of(trainer))
     assert_same(*weights, atol=1e-6)
@@ -234,14 +237,14 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
 
 def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
     sgd = keras.optimizers.SGD(float("inf"))
-    trainer = trainer_of("nli", folder=tmp_path, optimizer=sgd, steps_per_call=1)
+    trainer = trainer_of("nli", folder=tmp_path, optimizer=sgd, steps_per_execution=1)
     with pytest.raises(FloatingPointError, match="finite weights after step 1, .*kernel"):
         trainer.run(1)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_goes_on_from_no_checkpoint_with_nan_be_it_of_the_optimizer(tmp_path: Path) -> None:
-    trainer = trainer_of("nli", folder=tmp_path, steps_per_call=1)
+    trainer = trainer_of("nli", folder=tmp_path, steps_per_execution=1)
     slot = trainer.optimizer.variables[-1]
     slot.assign(np.full(slot.shape, np.nan))
     with pytest.raises(FloatingPointError, match="finite weights after step 0"):
@@ -351,18 +354,18 @@ def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -
     [
         ({"tasks": [*toy.tasks(), *toy.tasks()]}, "each of another name. Received the names"),
         (
-            {"batch_size": 6, "accumulation": 4},
+            {"batch_size": 6, "gradient_accumulation_steps": 4},
             "1 replicas x 4 micro_batches x 1 pieces. Received: 6",
         ),
         ({"evaluate_every": 2}, "set evaluate"),
         ({"evaluate": dict, "evaluate_every": 0}, "Expected evaluate_every to be 1 or more"),
         ({"checkpoint_every": -1}, "checkpoint_every to be 1 or more. Received: -1"),
-        ({"steps_per_call": 0}, "Expected steps_per_call to be 1 or more. Received: 0"),
+        ({"steps_per_execution": 0}, "Expected steps_per_execution to be 1 or more. Received: 0"),
         ({"tensorboard": True}, "expected a folder"),
         ({"mode": "best"}, "Received: 'best'"),
         (
             {"optimizer": keras.optimizers.Adam(gradient_accumulation_steps=2)},
-            "Use the trainer's accumulation",
+            "Use gradient_accumulation_steps of TrainingArguments",
         ),
         ({"optimizer": keras.optimizers.SGD(loss_scale_factor=8.0)}, "does not scale its losses"),
         (
@@ -400,3 +403,15 @@ def test_two_processes_do_not_train_into_one_folder(
     with pytest.raises(BlockingIOError, match="is being written by process"):
         trainer.run(2)
     assert trainer.history.step == 0
+
+
+def test_settings_of_version_0_2_count_by_their_names_of_today(tmp_path: Path) -> None:
+    saved = {"steps_per_call": "2", "accumulation": "4", "tasks.nli.rate": "1.0"}
+    current = {
+        "steps_per_execution": "2",
+        "gradient_accumulation_steps": "4",
+        "tasks.nli.mixing_weight": "1.0",
+    }
+    check_same(saved, current, tmp_path)
+    with pytest.raises(ValueError, match="accumulation_steps: the checkpoint has 4, this run 1"):
+        check_same(saved, current | {"gradient_accumulation_steps": "1"}, tmp_path)

@@ -52,7 +52,7 @@ class Distance(TaskLoss):
 
 
 def stepped(
-    optimizer: keras.optimizers.Optimizer, *, steps: int = 1, accumulation: int = 1
+    optimizer: keras.optimizers.Optimizer, *, steps: int = 1, gradient_accumulation_steps: int = 1
 ) -> tuple[Table, dict[str, float]]:
     """The encoder after steps over the same batch, and what they reported."""
     encoder = Table()
@@ -64,7 +64,7 @@ def stepped(
         task,
         optimizer,
         strategy=tf.distribute.get_strategy(),
-        accumulation=accumulation,
+        gradient_accumulation_steps=gradient_accumulation_steps,
         gradient_cache=1,
         jit_compile=False,
     )
@@ -72,14 +72,16 @@ def stepped(
     return encoder, step(iter(batches), steps)
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
-def test_an_update_is_the_rate_times_the_mean_gradient(accumulation: int) -> None:
-    encoder, values = stepped(keras.optimizers.SGD(0.5), accumulation=accumulation)
+@pytest.mark.parametrize("gradient_accumulation_steps", [1, 2])
+def test_an_update_is_the_rate_times_the_mean_gradient(gradient_accumulation_steps: int) -> None:
+    encoder, values = stepped(
+        keras.optimizers.SGD(0.5), gradient_accumulation_steps=gradient_accumulation_steps
+    )
     # d/dx of the mean of (x − t)² / 2 at 0: −(1 + 2 + 3) / 4 for id 1, −4 / 4 for id 2.
     assert encoder.table.embeddings.numpy()[:, 0] == pytest.approx([0.0, 0.75, 0.5, 0.0])
     assert values["loss"] == pytest.approx((1 + 4 + 16 + 9) / 8)
     # The largest error of each micro-batch, (2 and 4), or of the batch.
-    assert values["largest"] == pytest.approx(4.0 if accumulation == 1 else 3.0)
+    assert values["largest"] == pytest.approx(4.0 if gradient_accumulation_steps == 1 else 3.0)
 
 
 def test_an_id_that_comes_three_times_is_clipped_as_one_row() -> None:

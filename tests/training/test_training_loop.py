@@ -38,7 +38,7 @@ def loop(rates: tuple[float, float] = (3.0, 1.0), **options: Any) -> NotedSteps:
 
 
 def test_tasks_are_drawn_by_their_rates_and_see_each_batch_once() -> None:
-    run = loop(steps_per_call=2)
+    run = loop(steps_per_execution=2)
     history = run.run(2000)
     assert history.step == 2000 == sum(history.task_steps.values())
     # Of 1,000 draws with a chance of 3/4: 750, standard deviation 14.
@@ -76,7 +76,7 @@ def test_any_number_of_steps_is_made_and_continued_exactly(tmp_path: Path) -> No
 
 def test_tasks_take_turns_in_a_cycle_that_a_resumed_run_keeps(tmp_path: Path) -> None:
     """19 steps of one, then one of the other, whenever the run was cut off."""
-    cycle = {"rates": (19.0, 1.0), "order": "cycle", "steps_per_call": 1}
+    cycle = {"rates": (19.0, 1.0), "order": "cycle", "steps_per_execution": 1}
     whole, first, rest = (
         loop(**cycle),
         loop(folder=tmp_path, **cycle),
@@ -90,14 +90,17 @@ def test_tasks_take_turns_in_a_cycle_that_a_resumed_run_keeps(tmp_path: Path) ->
     assert names == (["nli"] * 19 + ["teacher"]) * 3
     assert [batch for name, batch in whole.asked if name == "teacher"] == [0, 1, 2]
     with pytest.raises(ValueError, match='order: the checkpoint has "cycle", this run nothing'):
-        loop(rates=(19.0, 1.0), folder=tmp_path, steps_per_call=1).run(80)
+        loop(rates=(19.0, 1.0), folder=tmp_path, steps_per_execution=1).run(80)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order": "cycle", "steps_per_call": 10}, "multiples of steps_per_call.*'nli': 3.0"),
-        ({"order": "cycle", "steps_per_call": 1, "rates": (1.5, 1.0)}, "numbers of steps"),
+        (
+            {"order": "cycle", "steps_per_execution": 10},
+            "multiples of steps_per_execution.*'nli': 3.0",
+        ),
+        ({"order": "cycle", "steps_per_execution": 1, "rates": (1.5, 1.0)}, "numbers of steps"),
         ({"order": "by size"}, "'drawn', 'cycle'.*Received: 'by size'"),
     ],
 )

@@ -39,7 +39,7 @@ def trained(
         [task],
         keras.optimizers.SGD(0.1),
         jit_compile="auto" if tpu else False,
-        steps_per_call=7,
+        steps_per_execution=7,
         progress=False,
     )
     return made, [record["loss"] for record in made.run(10).records]

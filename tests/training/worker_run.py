@@ -35,7 +35,7 @@ def main(name: str, folder: str, steps: int) -> dict[str, Any]:
         strategy=strategy,
         folder=folder,
         batch_files=Path(folder, "batches"),
-        steps_per_call=2,
+        steps_per_execution=2,
         checkpoint_every=8,
         progress=False,
     )

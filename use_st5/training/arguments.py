@@ -147,13 +147,13 @@ class TrainingArguments:
         """The number of optimizer steps for so many examples."""
         return self.steps or math.ceil(self.epochs * examples / self.batch_size)
 
-    def steps_per_call(self, steps: int) -> int:
+    def execution_steps(self, steps: int) -> int:
         """The number of steps in one call from the host, of so many steps."""
         return self.steps_per_execution or (STEPS_PER_EXECUTION if steps >= _FEW_STEPS else 1)
 
     def evaluation_interval(self, steps: int) -> int:
         """The steps between two evaluations, of so many steps: whole calls from the host."""
-        call = self.steps_per_call(steps)
+        call = self.execution_steps(steps)
         wanted = self.evaluation_steps or steps // self.evaluations
         return min(max(call, wanted // call * call), steps)
 
@@ -166,7 +166,7 @@ class TrainingArguments:
         """
         if not self.evaluate_epochs:
             return [steps]
-        call, epoch = self.steps_per_call(steps), examples / self.batch_size
+        call, epoch = self.execution_steps(steps), examples / self.batch_size
         numbers = range(1, int(steps / epoch) + 1)
         ends = {call * max(1, round(number * epoch / call)) for number in numbers}
         return sorted({end for end in ends if end < steps} | {steps})

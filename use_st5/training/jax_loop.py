@@ -60,7 +60,7 @@ class JaxLoop(TrainingLoop):
                 task,
                 optimizer,
                 trainable=self._trainable_variables(),
-                accumulation=self.accumulation,
+                gradient_accumulation_steps=self.gradient_accumulation_steps,
                 gradient_cache=self.gradient_cache,
             )
             for name, task in self.tasks.items()
@@ -95,7 +95,7 @@ class JaxStep:
         task: The task; its head is built.
         optimizer: Built on the variables of the encoder and of all heads.
         trainable: Those variables.
-        accumulation: Micro-batches whose mean gradient makes one update.
+        gradient_accumulation_steps: Micro-batches whose mean gradient makes one update.
         gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one asks
             for a `VectorLoss`.
 
@@ -110,14 +110,14 @@ class JaxStep:
         optimizer: keras.optimizers.Optimizer,
         *,
         trainable: list[keras.Variable],
-        accumulation: int,
+        gradient_accumulation_steps: int,
         gradient_cache: int,
     ) -> None:
         self._jax = require("jax", "jax")  # imported here: the package imports without it
         self.encoder = encoder
         self.loss = task.loss
         self.optimizer = optimizer
-        self.accumulation = accumulation
+        self.gradient_accumulation_steps = gradient_accumulation_steps
         self.pieces = gradient_cache
         self.names = ("loss", *task.loss.metric_names)
         self._feature_names = [feature.name for feature in task.loss.features]
@@ -167,14 +167,14 @@ class JaxStep:
         rest = list(zip(self._frozen, frozen, strict=True))
         total: Any = 0.0
         sums: Any = None
-        for part in _split(batch, self.accumulation):
+        for part in _split(batch, self.gradient_accumulation_steps):
             current = list(zip(self._changing, values, strict=True)) + rest
             trained = _values_of(self._trained, current)
             differentiate = self._jax.value_and_grad(self._loss_of, has_aux=True)
             (_, (numbers, values)), gradients = differentiate(trained, current, part)
             total = total + numbers
             sums = gradients if sums is None else [*map(operator.add, sums, gradients)]
-        return self._updated(values, sums), total / self.accumulation
+        return self._updated(values, sums), total / self.gradient_accumulation_steps
 
     def _loss_of(
         self, trained: Values, current: Mapping, batch: Batch
@@ -220,7 +220,7 @@ class JaxStep:
     def _updated(self, values: Values, gradients: Values) -> Values:
         # What the loss does not read, the optimizer leaves alone, its weight decay too.
         pairs = [
-            (gradient / self.accumulation, variable)
+            (gradient / self.gradient_accumulation_steps, variable)
             for gradient, variable in zip(gradients, self._trained, strict=True)
             if id(variable) in self._read
         ]

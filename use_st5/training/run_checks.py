@@ -56,7 +56,7 @@ def check_tasks(
             )
 
 
-def check_order(order: str, tasks: Sequence[Task], *, steps_per_call: int) -> None:
+def check_order(order: str, tasks: Sequence[Task], *, steps_per_execution: int) -> None:
     """Checks that tasks can take their turns in an order.
 
     Raises:
@@ -65,15 +65,16 @@ def check_order(order: str, tasks: Sequence[Task], *, steps_per_call: int) -> No
     if order not in ORDERS:
         raise ValueError(f"Expected an order among {ORDERS}. Received: {order!r}")
     weights = {task.name: task.mixing_weight for task in tasks}
-    if order == "cycle" and any(weight % steps_per_call for weight in weights.values()):
+    if order == "cycle" and any(weight % steps_per_execution for weight in weights.values()):
         raise ValueError(
-            "Expected weights that are multiples of steps_per_call, because order='cycle' takes "
-            f"them as numbers of steps. Received: {weights} with steps_per_call={steps_per_call}"
+            "Expected weights that are multiples of steps_per_execution, because order='cycle' "
+            f"takes them as numbers of steps. Received: {weights} with "
+            f"steps_per_execution={steps_per_execution}"
         )
 
 
 def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
-    """Checks that the optimizer leaves accumulation to the trainer and scales no loss.
+    """Checks that the optimizer accumulates no gradients, as the trainer does, and scales no loss.
 
     Raises:
         ValueError: It does not.
@@ -81,7 +82,7 @@ def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
     if optimizer.gradient_accumulation_steps:
         raise ValueError(
             "Expected an optimizer without gradient_accumulation_steps, which Keras cannot apply "
-            "under tf.distribute. Use the trainer's accumulation."
+            "under tf.distribute. Use gradient_accumulation_steps of TrainingArguments."
         )
     scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
     if scaling or optimizer.loss_scale_factor:
@@ -223,8 +224,7 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
     Raises:
         ValueError: They differ; each difference is listed.
     """
-    # As version 0.2 called the weight of a task.
-    saved = {re.sub(r"^(tasks\..*)\.rate$", r"\1.mixing_weight", n): v for n, v in saved.items()}
+    saved = {_name_now(name): value for name, value in saved.items()}
     lines = _differences(saved, current, "the checkpoint has")
     orders = [_task_order(each) for each in (saved, current)]
     if not lines and orders[0] != orders[1]:
@@ -235,6 +235,15 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
             f"Expected the settings of the checkpoint in {folder}, to continue from it. Use them, "
             "or choose another folder. The differences:\n  " + "\n  ".join(lines)
         )
+
+
+def _name_now(name: str) -> str:
+    """The name of a setting, which version 0.2 may have called otherwise."""
+    renamed = {
+        "steps_per_call": "steps_per_execution",
+        "accumulation": "gradient_accumulation_steps",
+    }
+    return renamed.get(name) or re.sub(r"^(tasks\..*)\.rate$", r"\1.mixing_weight", name)
 
 
 def check_unchanged(path: Path, facts: Mapping[str, Any]) -> None:

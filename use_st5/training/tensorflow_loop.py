@@ -56,9 +56,9 @@ class TensorFlowLoop(TrainingLoop):
             of the whole run are written there before the first step (see `BatchFiles`), and read
             from there. None: `folder/batches` where other processes train for this one, as on a TPU
             pod, and elsewhere no files.
-        **options: Those of `TrainingLoop`: folder, seed, steps_per_call, accumulation,
-            gradient_cache, evaluate, evaluate_every, monitor, mode, checkpoint_every,
-            keep_checkpoints, callbacks and progress.
+        **options: Those of `TrainingLoop`: folder, seed, steps_per_execution,
+            gradient_accumulation_steps, gradient_cache, evaluate, evaluate_every, monitor, mode,
+            checkpoint_every, keep_checkpoints, callbacks and progress.
 
     Raises:
         ValueError: What `TrainingLoop` raises, the encoder or the optimizer is not in the
@@ -88,7 +88,7 @@ class TensorFlowLoop(TrainingLoop):
             self.tasks,
             strategy=self.strategy,
             seed=self.seed,
-            micro_batches=self.accumulation,
+            micro_batches=self.gradient_accumulation_steps,
             files=self._files_folder(),
         )
 
@@ -128,7 +128,7 @@ class TensorFlowLoop(TrainingLoop):
                 range(self.history.step, steps),
                 order=self.order,
                 seed=self.seed,
-                steps_per_turn=self.steps_per_call,
+                steps_per_turn=self.steps_per_execution,
             )
             ends = {name: done[name] + more[name] for name in self.tasks}
             self._stream.prepare(done, ends, writes=self._is_chief)
@@ -159,7 +159,7 @@ class TensorFlowLoop(TrainingLoop):
             task,
             self.optimizer,
             strategy=self.strategy,
-            accumulation=self.accumulation,
+            gradient_accumulation_steps=self.gradient_accumulation_steps,
             gradient_cache=self.gradient_cache,
             jit_compile=self.jit_compile,
             static_shapes=compiles_everything(self.strategy),

@@ -25,7 +25,7 @@ class TrainStep:
         task: The task; its head is built.
         optimizer: Built on the variables of the encoder and of all heads.
         strategy: Where it runs.
-        accumulation: Micro-batches whose mean gradient makes one update.
+        gradient_accumulation_steps: Micro-batches whose mean gradient makes one update.
         gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one asks
             for a `VectorLoss`.
         jit_compile: Whether XLA compiles gradient and update (one replica only).
@@ -40,7 +40,7 @@ class TrainStep:
         optimizer: keras.optimizers.Optimizer,
         *,
         strategy: tf.distribute.Strategy,
-        accumulation: int,
+        gradient_accumulation_steps: int,
         gradient_cache: int,
         jit_compile: bool,
         static_shapes: bool = False,
@@ -49,7 +49,7 @@ class TrainStep:
         self.loss = task.loss
         self.optimizer = optimizer
         self.strategy = strategy
-        self.accumulation = accumulation
+        self.gradient_accumulation_steps = gradient_accumulation_steps
         self.names = ("loss", *task.loss.metric_names)
         self._feature_names = [feature.name for feature in task.loss.features]
         self._variables = [*encoder.trainable_variables, *task.loss.trainable_variables]
@@ -97,14 +97,14 @@ class TrainStep:
     def _step(self, batch: Batch) -> tf.Tensor:
         """One update on one replica; the loss and the metrics, float32 `[names]`."""
         batch = {name: batch[name] for name in self._feature_names}
-        parts = _split(batch, self.accumulation)
+        parts = _split(batch, self.gradient_accumulation_steps)
         values, gradients = self._gradients(parts[0])
         for part in parts[1:]:
             more_values, more = self._gradients(part)
             values += more_values
             gradients = [_add(a, b) for a, b in zip(gradients, more, strict=True)]
         self._apply(gradients)
-        return values / self.accumulation
+        return values / self.gradient_accumulation_steps
 
     def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
         """Values of one micro-batch, and its share of the gradient over all of them."""
@@ -140,7 +140,7 @@ class TrainStep:
 
     def _share(self, loss: tf.Tensor) -> tf.Tensor:
         """What a micro-batch on this replica adds to the loss that is minimised."""
-        return loss / (self.accumulation * self.strategy.num_replicas_in_sync)
+        return loss / (self.gradient_accumulation_steps * self.strategy.num_replicas_in_sync)
 
     def _apply(self, gradients: list[tf.Tensor | None]) -> None:
         replicas = self.strategy.num_replicas_in_sync

@@ -210,8 +210,8 @@ class Trainer:
         return {
             "seed": self.args.seed,
             "order": self.args.task_order,
-            "steps_per_call": self.args.steps_per_call(self.steps),
-            "accumulation": self.args.gradient_accumulation_steps,
+            "steps_per_execution": self.args.execution_steps(self.steps),
+            "gradient_accumulation_steps": self.args.gradient_accumulation_steps,
             "gradient_cache": self.args.pieces,
             "keep_checkpoints": 1,
             "jit_compile": self._jit_compile(),

@@ -33,14 +33,13 @@ from use_st5.training.task import Order, Task, next_multiple, task_in_turn
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
-STEPS_PER_CALL = 10
 Metrics = dict[str, float]
 
 
 class TrainingLoop(abc.ABC):
     """Trains one encoder on several tasks, each batch of one task (USE paper, "Encoders").
 
-    Every `steps_per_call` steps belong to one task: one call from the host, or several where a
+    Every `steps_per_execution` steps belong to one task: one call from the host, or several where a
     measurement is due in between. Whose turn it is, and each task's batches, are functions of seed
     and step: a run that is killed and started again with the same arguments continues from its last
     checkpoint, to the weights of one never killed. Set `keras.utils.set_random_seed` before all.
@@ -60,9 +59,10 @@ class TrainingLoop(abc.ABC):
             is written.
         seed: Of the draw of tasks and of the shuffling.
         order: Whether tasks are "drawn", or take turns in a "cycle": see `task_in_turn`.
-        steps_per_call: Steps per call from the host, at most.
-        accumulation: Micro-batches that each batch is cut into on its replica; the update is made
-            from their mean gradient. In-batch negatives then come from the micro-batch alone.
+        steps_per_execution: Steps per call from the host, at most.
+        gradient_accumulation_steps: Micro-batches that each batch is cut into on its replica; the
+            update is made from their mean gradient. In-batch negatives then come from the
+            micro-batch alone.
         gradient_cache: Pieces in which each replica encodes its part of a micro-batch, one after
             the other and twice (Gao et al. 2021): the memory of a small batch, the loss and the
             gradients of the large one. The losses must be each a `VectorLoss`.
@@ -91,8 +91,8 @@ class TrainingLoop(abc.ABC):
         folder: str | os.PathLike[str] | None = None,
         seed: int = 0,
         order: Order = "drawn",
-        steps_per_call: int = STEPS_PER_CALL,
-        accumulation: int = 1,
+        steps_per_execution: int = 10,
+        gradient_accumulation_steps: int = 1,
         gradient_cache: int = 1,
         evaluate: Callable[[], Metrics] | None = None,
         evaluate_every: int | None = None,
@@ -111,8 +111,8 @@ class TrainingLoop(abc.ABC):
         self.folder = folder
         self.seed = seed
         self.order: Order = order
-        self.steps_per_call = steps_per_call
-        self.accumulation = accumulation
+        self.steps_per_execution = steps_per_execution
+        self.gradient_accumulation_steps = gradient_accumulation_steps
         self.gradient_cache = gradient_cache
         self.evaluate = evaluate
         self.evaluate_every = evaluate_every
@@ -159,7 +159,7 @@ class TrainingLoop(abc.ABC):
                 self._resume()
             self.encoder.stop_training = self.history.has_waited(self.patience)
             callbacks = keras.callbacks.CallbackList(self.callbacks, model=self.encoder)
-            calls = -(-(self.evaluate_every or steps) // self.steps_per_call)
+            calls = -(-(self.evaluate_every or steps) // self.steps_per_execution)
             callbacks.set_params({"steps": calls})
             with self._reporter.showing(self.history.step, steps):
                 self._loop(steps, callbacks)
@@ -235,7 +235,7 @@ class TrainingLoop(abc.ABC):
 
     def _call(self, end: int, callbacks: keras.callbacks.CallbackList) -> Metrics:
         """Runs the next steps of one task; its values as `task/name`, and the loss."""
-        history, at, turn = self.history, self.history.step, self.steps_per_call
+        history, at, turn = self.history, self.history.step, self.steps_per_execution
         steps = min(end, next_multiple(at, turn, self.evaluate_every, self.checkpoint_every)) - at
         first = at // turn * turn
         name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=first)
@@ -299,8 +299,8 @@ class TrainingLoop(abc.ABC):
             # Only a checkpoint needs it.
             fingerprinted=self.folder is not None,
             seed=self.seed,
-            steps_per_call=self.steps_per_call,
-            accumulation=self.accumulation,
+            steps_per_execution=self.steps_per_execution,
+            gradient_accumulation_steps=self.gradient_accumulation_steps,
         )
 
     def _trainable_variables(self) -> list[keras.Variable]:
@@ -312,10 +312,12 @@ class TrainingLoop(abc.ABC):
         return every is not None and self.history.step % every == 0
 
     def _check(self, tasks: Sequence[Task]) -> None:
-        parts = {"micro_batches": self.accumulation, "pieces": self.gradient_cache}
+        parts = {"micro_batches": self.gradient_accumulation_steps, "pieces": self.gradient_cache}
         check_tasks(self.encoder, tasks, replicas=self._replicas, **parts)
-        check_order(self.order, tasks, steps_per_call=self.steps_per_call)
+        check_order(self.order, tasks, steps_per_execution=self.steps_per_execution)
         check_optimizer(self.optimizer)
         check_built(self.encoder)
         check_evaluation(self.evaluate, self.evaluate_every, self.patience, self.mode)
-        check_steps(steps_per_call=self.steps_per_call, checkpoint_every=self.checkpoint_every)
+        check_steps(
+            steps_per_execution=self.steps_per_execution, checkpoint_every=self.checkpoint_every
+        )
