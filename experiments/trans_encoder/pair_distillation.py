@@ -153,30 +153,30 @@ class PairDistillation:
 
         models, output = _distilled_models(run.output), run.output
         sets, missing = scoring.test_sets(run.data)
-        said: dict[str, Mapping[str, np.ndarray]] = {}
+        similarities: dict[str, Mapping[str, np.ndarray]] = {}
         best_of: dict[Kind, tuple[float, Any]] = {}
         for start in self.starts:
             prefix = f"{start.name}_" if len(self.starts) > 1 else ""
             opened = Opened.of(start, folders)
             opened.begin(run.checkpoints)
-            said[f"{prefix}start"] = scoring.said_of(sets, opened.bi, kind="bi")
+            similarities[f"{prefix}start"] = scoring.similarities_of(sets, opened.bi, kind="bi")
             for kind in self._kinds(start):
                 chosen = best(models, start.name, kind)
                 encoder = opened.trained(kind, chosen.weights)
-                said[f"{prefix}{kind}"] = (
-                    scoring.said_of(sets, encoder, kind=kind)
+                similarities[f"{prefix}{kind}"] = (
+                    scoring.similarities_of(sets, encoder, kind=kind)
                     if chosen.weights
-                    else said[f"{prefix}start"]
+                    else similarities[f"{prefix}start"]
                 )
                 encoder.name = self.name
                 encoder.metadata |= {"recipe": self.name, "seed": run.seed, "cycle": chosen.cycle}
                 if kind not in best_of or chosen.spearman > best_of[kind][0]:
                     best_of[kind] = chosen.spearman, encoder
         for what in ("start", "bi", "cross"):
-            members = [each for name, each in said.items() if name.endswith(f"_{what}")]
+            members = [each for name, each in similarities.items() if name.endswith(f"_{what}")]
             if len(members) > 1:
-                said[f"ensemble_{what}"] = scoring.ensemble_said(members)
-        scores = {name: scoring.scores_of(sets, each) for name, each in said.items()}
+                similarities[f"ensemble_{what}"] = scoring.ensemble_similarities(members)
+        scores = {name: scoring.scores_of(sets, each) for name, each in similarities.items()}
         for kind, (_, encoder) in best_of.items():
             encoder.export(output / _FOLDERS[kind])
         pool = _pairs(run.prepared / _PAIRS)

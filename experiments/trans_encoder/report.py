@@ -24,7 +24,7 @@ from use_st5.vector_store import VectorCache
 # First texts, second texts → how alike they are `[pairs]`.
 Similar = Callable[[list[str], list[str]], np.ndarray]
 # Set → similarities of its pairs.
-Said = Mapping[str, np.ndarray]
+Similarities = Mapping[str, np.ndarray]
 # In the paper's order; choices are made on STS-B dev, which is no test.
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 _PAIRS = ("pairs_qqp", "pairs_qnli", "pairs_mrpc")
@@ -79,7 +79,7 @@ def _test_set(task: Any, folder: DataFolder) -> TestSet:
 
 
 def similar(encoder: TrainableEncoder, *, kind: str) -> Similar:
-    """What an encoder says of pairs: the cosine of a bi-encoder, a cross-encoder's score."""
+    """What gives similarities to pairs: the cosine of a bi-encoder, a cross-encoder's score."""
     if kind == "cross":
 
         def score(first: list[str], second: list[str]) -> np.ndarray:
@@ -92,22 +92,25 @@ def similar(encoder: TrainableEncoder, *, kind: str) -> Similar:
     return lambda first, second: cosine(embed(first), embed(second))
 
 
-def said_of(sets: Sequence[TestSet], encoder: TrainableEncoder, *, kind: str) -> Said:
-    """What an encoder says of the pairs of each set."""
-    say = similar(encoder, kind=kind)
+def similarities_of(
+    sets: Sequence[TestSet], encoder: TrainableEncoder, *, kind: str
+) -> Similarities:
+    """The similarities that an encoder gives to the pairs of each set."""
+    similarity = similar(encoder, kind=kind)
     return {
-        each.name: say(*(list(texts) for texts in zip(*each.pairs, strict=True))) for each in sets
+        each.name: similarity(*(list(texts) for texts in zip(*each.pairs, strict=True)))
+        for each in sets
     }
 
 
-def ensemble_said(members: Sequence[Said]) -> Said:
-    """The means of what several encoders of one kind say: the paper's ensembles."""
+def ensemble_similarities(members: Sequence[Similarities]) -> Similarities:
+    """The mean similarities of several encoders of one kind: the paper's ensembles."""
     return {name: np.mean([each[name] for each in members], axis=0) for name in members[0]}
 
 
-def scores_of(sets: Sequence[TestSet], said: Said) -> dict[str, float]:
+def scores_of(sets: Sequence[TestSet], similarities: Similarities) -> dict[str, float]:
     """Set → score."""
-    return {each.name: each.score(said[each.name]) for each in sets}
+    return {each.name: each.score(similarities[each.name]) for each in sets}
 
 
 def report(

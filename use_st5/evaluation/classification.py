@@ -311,10 +311,10 @@ def evaluate_transfer(
         found = kfold(classifier, **parts, progress=progress)
     else:
         found = split(classifier, **parts, progress=progress)
-    gold = parts.get("test", parts["train"]).labels
+    labels = parts.get("test", parts["train"]).labels
     scores = {"accuracy": found.test_accuracy}
-    if gold.max() < 2 and len(data.train[0].sentences) == 2:
-        scores["f1"] = _f1(found.predictions, gold)
+    if labels.max() < 2 and len(data.train[0].sentences) == 2:
+        scores["f1"] = _f1(found.predictions, labels)
     return TaskResult(
         "accuracy",
         scores,
@@ -351,10 +351,10 @@ def classifier_features(vectors: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
-def _f1(predictions: np.ndarray, gold: np.ndarray) -> float:
-    """2·hits / (predicted + gold) of class 1; 0 where there are neither."""
-    hits = int(((predictions == 1) & (gold == 1)).sum())
-    return 2 * hits / max(int((predictions == 1).sum() + (gold == 1).sum()), 1)
+def _f1(predictions: np.ndarray, labels: np.ndarray) -> float:
+    """2·hits / (predicted + true) of class 1; 0 where there are neither."""
+    hits = int(((predictions == 1) & (labels == 1)).sum())
+    return 2 * hits / max(int((predictions == 1).sum() + (labels == 1).sum()), 1)
 
 
 def transfer_task(

@@ -81,8 +81,8 @@ def evaluate_geometry(encode: Encode, pairs: Sequence[STSPair]) -> TaskResult:
     embed = as_cache(encode)
     vectors = embed(sentences)
     first, second = embed_pairs(embed, pairs)
-    gold = np.array([pair.score for pair in pairs])
-    above, at_least = gold > 4, gold >= 4
+    scored = np.array([pair.score for pair in pairs])
+    above, at_least = scored > 4, scored >= 4
     scores = {
         "alignment_above_4": alignment(first[above], second[above]),
         "alignment_from_4": alignment(first[at_least], second[at_least]),

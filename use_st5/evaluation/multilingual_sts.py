@@ -27,21 +27,21 @@ from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 
 def read_sts2017(
-    inputs: str | Path, gold: str | Path, *, scored: int | None = None
+    inputs: str | Path, scores: str | Path, *, scored: int | None = None
 ) -> list[STSPair]:
     """Reads a track of SemEval-2017 task 1: two sentences per line, and a score per line.
 
     Args:
         inputs: `STS.input.trackN.xx-yy.txt`. Which language stands first is not what its name says:
             tracks 2, 4b and 6 have English first.
-        gold: `STS.gs.trackN.xx-yy.txt`.
+        scores: `STS.gs.trackN.xx-yy.txt`.
         scored: How many of the first lines the organisers scored, where it is not all of them: 250
             of the 500 of track 6.
     """
-    inputs, gold = Path(inputs), Path(gold)
+    inputs, scores = Path(inputs), Path(scores)
     return [
-        checked_pair(inputs, number, line.split("\t"), parse_score(gold, number, score))
-        for number, line, score in read_side_by_side(inputs, gold, first=scored)
+        checked_pair(inputs, number, line.split("\t"), parse_score(scores, number, score))
+        for number, line, score in read_side_by_side(inputs, scores, first=scored)
     ]
 
 

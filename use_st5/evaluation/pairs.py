@@ -30,7 +30,7 @@ from use_st5.evaluation._text_files import numbered_lines, parse_score, split_fi
 from use_st5.evaluation.classifiers import Classifier, Features, LabelledFeatures, split
 from use_st5.evaluation.relatedness import predict_relatedness
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.evaluation.sts import STSB_DEV, STSB_TRAIN
+from use_st5.evaluation.sts import STSB_DEV, STSB_TRAIN, correlation
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
 from use_st5.vector_store import Encode, VectorCache, as_cache
 
@@ -360,7 +360,7 @@ def glue_scores(
     """Scores by their names.
 
     Args:
-        labels: Gold classes or scores `[rows]`.
+        labels: True classes or scores `[rows]`.
         predictions: Predicted ones `[rows]`.
         names: Among "accuracy", "f1" (of class 1), "matthews", "pearson", "spearman".
     """
@@ -371,10 +371,8 @@ def _score(name: str, labels: np.ndarray, predictions: np.ndarray) -> float:
     if name == "accuracy":
         return float(np.mean(labels == predictions))
     if name in ("pearson", "spearman"):
-        if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
-            return float("nan")  # undefined; SciPy would warn
         correlate = stats.pearsonr if name == "pearson" else stats.spearmanr
-        return float(correlate(labels, predictions).statistic)
+        return correlation(correlate, labels, predictions)
     metrics = require("sklearn.metrics", "evaluation")
     if name == "f1":
         return float(metrics.f1_score(labels, predictions, zero_division=0.0))
@@ -466,7 +464,7 @@ def sentglue_task(
         features: "u", or "u, v, |u − v|, u·v" for pairs.
     """
     graded = "pearson" in metrics
-    learner = (
+    predictor = (
         "softmax regression on soft labels 0 … 5 (Tai et al. 2015, as SentEval's STS Benchmark "
         "but with a class for 0)"
         if graded
@@ -498,7 +496,7 @@ def sentglue_task(
         name,
         "sentglue",
         dataset.name,
-        f"{metrics[0]} on GLUE's dev split; {learner} on ({features}) of frozen "
+        f"{metrics[0]} on GLUE's dev split; {predictor} on ({features}) of frozen "
         "embeddings, trained on a random 95 % of the train split, the other 5 % "
         f"{'decide' if graded else 'choose the L2 factor and decide'} when to stop "
         "(Sentence-T5, section 8; its classifier is not described there)",

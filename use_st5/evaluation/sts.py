@@ -109,21 +109,23 @@ def read_semeval_sts(
         raise FileNotFoundError(f"{folder}: expected files STS.input.*.txt, found none.")
     subsets = {}
     for subset, path in inputs.items():
-        gold = path.with_name(path.name.replace(".input.", ".gs.", 1))
-        if not gold.exists():
-            raise FileNotFoundError(f"{gold}: expected the scores of {path.name}, found no file.")
-        subsets[subset] = list(_semeval_pairs(path, gold, unscored))
+        scores = path.with_name(path.name.replace(".input.", ".gs.", 1))
+        if not scores.exists():
+            raise FileNotFoundError(f"{scores}: expected the scores of {path.name}, found no file.")
+        subsets[subset] = list(_semeval_pairs(path, scores, unscored))
         if not subsets[subset]:
-            raise ValueError(f"{path}: expected pairs that {gold.name} has scores of, found none.")
+            raise ValueError(
+                f"{path}: expected pairs that {scores.name} has scores of, found none."
+            )
     return STSSet(name or folder.name, subsets)
 
 
-def _semeval_pairs(path: Path, gold: Path, unscored: bool) -> Iterator[STSPair]:
-    for number, line, score in read_side_by_side(path, gold):
+def _semeval_pairs(path: Path, scores: Path, unscored: bool) -> Iterator[STSPair]:
+    for number, line, score in read_side_by_side(path, scores):
         scored = bool(score.strip())
         if scored or unscored:
             sentences = split_fields(path, number, line, at_least=2)[:2]
-            value = parse_score(gold, number, score) if scored else math.nan
+            value = parse_score(scores, number, score) if scored else math.nan
             yield checked_pair(path, number, sentences, value)
 
 
@@ -344,24 +346,24 @@ def score_similarities(data: STSSet, similarity: np.ndarray, *, metric: str) -> 
         similarity: `[pairs]`, in the order of `data.pairs`.
         metric: What the similarities are, for the score's name.
     """
-    gold = np.array([pair.score for pair in data.pairs])
+    labels = np.array([pair.score for pair in data.pairs])
     sizes = [len(subset) for subset in data.subsets.values()]
     ends = np.cumsum(sizes)
     parts = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
     correlations = {}
     for kind, correlate in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
-        each = [_correlation(correlate, similarity[part], gold[part]) for part in parts]
+        each = [correlation(correlate, similarity[part], labels[part]) for part in parts]
         correlations[kind] = {
-            "all": _correlation(correlate, similarity, gold),
+            "all": correlation(correlate, similarity, labels),
             "mean": float(np.mean(each)),
             "wmean": float(np.average(each, weights=sizes)),
             **dict(zip(data.subsets, each, strict=True)),
         }
-    return STSScore(data.name, metric, len(gold), **correlations)
+    return STSScore(data.name, metric, len(labels), **correlations)
 
 
-def _correlation(correlate: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> float:
-    # Equal but for rounding errors: undefined, SciPy would correlate the errors.
+def correlation(correlate: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> float:
+    """What `correlate` of SciPy gives; NaN where a side's numbers are equal but for rounding."""
     if any(np.ptp(values) <= _ROUNDING * np.abs(values).max() for values in (x, y)):
         return float("nan")
     return float(correlate(x, y).statistic)

@@ -31,15 +31,17 @@ def test_both_kinds_are_scored_as_the_tasks_do(tmp_path: Path) -> None:
         ("pairs_mrpc", "auc"),
     ]
     assert {"STS13", "STS-B test", "QQP"} <= {*missing}
-    said = scoring.said_of(sets, Lengths(), kind="cross")
-    np.testing.assert_allclose(said["sts12"], 1 / (1 + np.exp(-np.array([3.0, -1, 0, 2]))))
+    similarities = scoring.similarities_of(sets, Lengths(), kind="cross")
+    np.testing.assert_allclose(similarities["sts12"], 1 / (1 + np.exp(-np.array([3.0, -1, 0, 2]))))
     # Gold 0, 1, 2, 3 beside ranks 4, 1, 2, 3: 1 - 6 * (9 + 1 + 1 + 1) / 60. Of MRPC's classes
     # 0, 1, 0, 1 one of four is in order.
-    assert scoring.scores_of(sets, said) == pytest.approx({"sts12": -0.2, "pairs_mrpc": 0.25})
-    cosines = scoring.said_of(sets, Lengths(), kind="bi")
+    assert scoring.scores_of(sets, similarities) == pytest.approx(
+        {"sts12": -0.2, "pairs_mrpc": 0.25}
+    )
+    cosines = scoring.similarities_of(sets, Lengths(), kind="bi")
     assert cosines["sts12"][2] == pytest.approx(1)
-    both = scoring.ensemble_said([said, cosines])
-    np.testing.assert_allclose(both["sts12"], (said["sts12"] + cosines["sts12"]) / 2)
+    both = scoring.ensemble_similarities([similarities, cosines])
+    np.testing.assert_allclose(both["sts12"], (similarities["sts12"] + cosines["sts12"]) / 2)
 
 
 def test_the_report_has_sets_means_and_the_course() -> None:
