@@ -1,4 +1,4 @@
-"""Readers for public file formats, and examples prepared for training."""
+"""Readers for public file formats, published sets for evaluation, and examples for training."""
 
 from __future__ import annotations
 
