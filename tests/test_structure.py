@@ -364,7 +364,7 @@ NOT_PUBLIC = {
         "data.table_reader",
         "evaluation.classification",
         "evaluation.classifiers",
-        "evaluation.held_out",
+        "evaluation.minimal_pairs",
         "evaluation.pairs",
         "evaluation.registry",
         "evaluation.senteval_classifier",

@@ -52,6 +52,7 @@ from experiments.corpus_tasks import (
     steps_of_a_pass,
     train_tasks,
 )
+from experiments.held_out import held_out_sentences
 from experiments.published_corpus import Example
 from experiments.run import Options, Run, Scores
 from use_st5 import TrainableEncoder
@@ -61,7 +62,6 @@ from use_st5.convert import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data import DataFolder, PreparedColumn
 from use_st5.evaluation import evaluate, select_tasks
-from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.report import markdown_tables
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5, apply_lora, load_lora

@@ -93,7 +93,7 @@ class T5Pretraining:
 
     def _prepare(self, data: Path, path: Path) -> None:
         # Imported here: TensorFlow's part, and the model trains without it.
-        from use_st5.evaluation.held_out import held_out_sentences
+        from experiments.held_out import held_out_sentences
         from use_st5.tokenizers import SentencePieceTokenizer
 
         pretraining_tokens(

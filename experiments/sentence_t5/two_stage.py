@@ -258,8 +258,8 @@ class TwoStage:
             return self._export(run) if run.does("export") else {}
 
     def _prepare(self, run: Run) -> None:
+        from experiments.held_out import held_out_sentences
         from experiments.stsb_dev import stsb_development
-        from use_st5.evaluation.held_out import held_out_sentences
         from use_st5.tokenizers import SentencePieceTokenizer
 
         stsb_development(run.data)  # What is missing is better said now.

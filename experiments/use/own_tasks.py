@@ -46,13 +46,13 @@ from experiments.corpus_tasks import (
     prepare_tasks,
     train_tasks,
 )
+from experiments.held_out import held_out_sentences
 from experiments.run import Options, Run, Scores
 from experiments.stsb_dev import stsb_development
 from use_st5 import SentenceEncoder, TrainableEncoder
 from use_st5._progress import progress_lines
 from use_st5.data import DataFolder
 from use_st5.evaluation import evaluate, select_tasks
-from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.registry import with_data
 from use_st5.models.use_dan.model import USEDAN, weigh_words
 from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary

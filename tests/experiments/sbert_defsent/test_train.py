@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from experiments.corpus_tasks import Material, steps_of_a_pass
+from experiments.held_out import held_out_sentences
 from experiments.sbert_defsent import train as sbert_defsent
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.defined_words import split_of
@@ -20,7 +21,6 @@ from experiments.sbert_defsent.train import DEFSENT_K, VARIANTS, Stage, Training
 from tests.corpora_folder import write_paper_corpora
 from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5._model_manifest import ModelManifest
-from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 from use_st5.training.training_loop import Metrics
 

@@ -15,13 +15,13 @@ import tensorflow as tf
 from experiments.command import main
 from experiments.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
 from experiments.corpus_tasks import Material
+from experiments.held_out import held_out_sentences
 from experiments.sentence_t5 import two_stage as sentence_t5
 from tests.experiments.sentence_t5.small import SMALL as SMALL_T5
 from tests.experiments.sentence_t5.small import small_nli
 from tests.machines import new_machine  # noqa: F401
 from use_st5._model_manifest import ModelManifest
 from use_st5._remote_files import upload
-from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.models.t5.model import T5, T5Config
 
 SMALL = sentence_t5.TwoStage(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.held_out import held_out_sentences
 from use_st5.data.held_out import normalized, without_held_out
-from use_st5.evaluation.held_out import held_out_sentences
 from use_st5.evaluation.minimal_pairs import minimal_pairs
 
 PROBE = {normalized(text) for items in minimal_pairs().values() for item in items for text in item}
