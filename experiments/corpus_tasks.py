@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
 
+from experiments.held_out import without_held_out
 from experiments.run import Run
 from use_st5._progress import progress_lines, watched
 from use_st5._remote_files import as_written, exists
 from use_st5.data import PreparedColumn, open_prepared, prepare
-from use_st5.data.held_out import without_held_out
 from use_st5.losses import TaskLoss
 from use_st5.training import ArrayData, Trainer, TrainingArguments
 

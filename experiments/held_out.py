@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 from use_st5.data.data_folder import DataFolder
-from use_st5.data.held_out import normalized
+from use_st5.data.text_hashes import normalized
 from use_st5.evaluation.classification import (
     CR,
     MPQA,
@@ -23,6 +24,8 @@ from use_st5.evaluation.sts import SUITE, read_sts
 _TRANSFER = (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC)
 # Of these sets a word or two are phrases that every text has, such as MPQA's "good".
 _FEWEST_WORDS = 3
+
+Example = TypeVar("Example", bound=Mapping[str, Any])
 
 
 def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
@@ -67,3 +70,16 @@ def _test_texts(dataset: TransferDataset, folder: DataFolder) -> Iterator[str]:
     for source, read in dataset.test or dataset.train:
         if folder.has(source):
             yield from (text for sample in read(folder.find(source)) for text in sample.sentences)
+
+
+def without_held_out(examples: Iterable[Example], held_out: Collection[str]) -> Iterator[Example]:
+    """The examples without held-out texts.
+
+    Args:
+        examples: Values by name; those that are strings are looked at.
+        held_out: Sentences as `normalized` gives them.
+    """
+    for example in examples:
+        texts = (value for value in example.values() if isinstance(value, str))
+        if not any(normalized(text) in held_out for text in texts):
+            yield example

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from experiments.bundled_models.alterations import generate_alterations
-from use_st5.data.held_out import normalized
+from use_st5.data.text_hashes import normalized
 from use_st5.search import exact_search
 
 NEIGHBOURS = 2

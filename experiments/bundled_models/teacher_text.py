@@ -32,7 +32,7 @@ from experiments.corpus_sentences import nouns, sentences_by_source
 from experiments.held_out import held_out_sentences
 from use_st5._files import write_json
 from use_st5.data.data_folder import DataFolder
-from use_st5.data.held_out import normalized
+from use_st5.data.text_hashes import normalized
 from use_st5.evaluation.sts import STSB_TRAIN
 from use_st5.tokenizers import NGramVocabulary
 

@@ -58,7 +58,7 @@ from experiments.corpus_tasks import (
     steps_of_a_pass,
     train_tasks,
 )
-from experiments.held_out import held_out_sentences
+from experiments.held_out import held_out_sentences, without_held_out
 from experiments.minilm import given_or_minilm
 from experiments.paper_corpora import paper_definitions, paper_pairs
 from experiments.run import Options, Run, Scores
@@ -68,7 +68,6 @@ from experiments.sbert_defsent.ensemble import Mode
 from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
 from use_st5.data import PreparedColumn
-from use_st5.data.held_out import without_held_out
 from use_st5.losses import ClassificationLoss, DefinitionLoss
 from use_st5.models import SentenceBert
 from use_st5.training import TrainingArguments

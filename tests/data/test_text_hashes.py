@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from use_st5.data.held_out import normalized
-from use_st5.data.text_hashes import text_hash, text_hashes
+from use_st5.data.text_hashes import normalized, text_hash, text_hashes
+
+
+def test_two_copies_of_a_sentence_are_one() -> None:
+    assert normalized(" THE cat, eats!") == normalized("The cat eats") == "the cat eats"
 
 
 def test_case_blanks_and_punctuation_do_not_count() -> None:

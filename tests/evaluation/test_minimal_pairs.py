@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import held_out
-from use_st5.data.held_out import normalized
+from use_st5.data.text_hashes import normalized
 from use_st5.evaluation.minimal_pairs import MinimalPair, evaluate_minimal_pairs, minimal_pairs
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.runner import evaluate

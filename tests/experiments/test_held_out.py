@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.held_out import held_out_sentences
-from use_st5.data.held_out import normalized, without_held_out
+from experiments.held_out import held_out_sentences, without_held_out
+from use_st5.data.text_hashes import normalized
 from use_st5.evaluation.minimal_pairs import minimal_pairs
 
 PROBE = {normalized(text) for items in minimal_pairs().values() for item in items for text in item}
@@ -47,3 +47,12 @@ def test_the_sentences_of_the_minimal_pairs_are_always_held_out(
     assert len(PROBE) == 1200
     training_text = [{"text": "Lisa lent Ben a BICYCLE"}, {"text": "Lisa lent Ben a ladder."}]
     assert [*without_held_out(training_text, held_out)] == training_text[1:]
+
+
+def test_an_example_goes_with_any_of_its_texts() -> None:
+    examples = [
+        {"premise": "A.", "hypothesis": "B.", "label": 1},
+        {"premise": "b", "hypothesis": "C.", "label": 1},
+        {"premise": "D", "hypothesis": "E", "label": 1},
+    ]
+    assert list(without_held_out(examples, {"b", "1"})) == examples[2:]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from use_st5.data.held_out import normalized
+_NOT_WORDS = re.compile(r"\W+")
+
+
+def normalized(sentence: str) -> str:
+    """The lowercase words of a sentence, which are equal for copies of it."""
+    return _NOT_WORDS.sub(" ", sentence.lower()).strip()
+
 
 # Texts that are hashed at once.
 _AT_ONCE = 100_000

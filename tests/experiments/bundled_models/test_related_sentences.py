@@ -9,7 +9,7 @@ from experiments.bundled_models.related_sentences import (
     altered_sentences,
     related_groups,
 )
-from use_st5.data.held_out import normalized
+from use_st5.data.text_hashes import normalized
 
 SENTENCES = [f"{who} {what} {where}" for who in "abcd" for what in "efgh" for where in ("i", "j k")]
 

@@ -21,7 +21,7 @@ from experiments.bundled_models.teacher_text import (
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.held_out import held_out_sentences
 from tests.experiments.bundled_models.small_trainings import TEXT, fake_teacher
-from use_st5.data.held_out import normalized
+from use_st5.data.text_hashes import normalized
 
 
 def opened(

@@ -11,7 +11,7 @@ pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed
 
 from experiments.corpora import NOVELS  # noqa: E402
 from experiments.sentence_t5.pretraining_text import kept_sentences, pretraining_tokens  # noqa: E402
-from use_st5.data.held_out import normalized  # noqa: E402
+from use_st5.data.text_hashes import normalized  # noqa: E402
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer  # noqa: E402
 
 
