@@ -91,4 +91,4 @@ def test_as_many_steps_are_planned_as_are_asked_for(asked: int, per_call: int) -
     from use_st5.training.arguments import make_arguments
 
     arguments = make_arguments(steps=asked)
-    assert (arguments.steps_of(9), arguments.steps_per_execution(asked)) == (asked, per_call)
+    assert (arguments.steps_of(9), arguments.execution_steps(asked)) == (asked, per_call)
