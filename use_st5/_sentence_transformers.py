@@ -53,6 +53,9 @@ class SentenceTransformersKeywords(TypedDict, total=False):
     chunk_size: int | None
 
 
+# Names of the prompts for queries and for documents; the first that a model has is used.
+QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")
+
 # For each keyword that changes nothing: the values accepted, and what to write for others.
 _WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
     "convert_to_numpy": ((True,), "For PyTorch write torch.from_numpy(encoder.encode(texts))."),
@@ -184,14 +187,14 @@ class SentenceTransformersNames(abc.ABC):
 
         `prompt` and `prompt_name` replace it.
         """
-        return self.encode(sentences, **self._prompted(options, ("query",)))
+        return self.encode(sentences, **self._prompted(options, QUERY))
 
     def encode_document(self, sentences: Any, **options: Any) -> Any:
         """`encode` with the model's prompt "document", which may be empty.
 
         `prompt` and `prompt_name` replace it.
         """
-        return self.encode(sentences, **self._prompted(options, ("document", "passage", "corpus")))
+        return self.encode(sentences, **self._prompted(options, DOCUMENT))
 
     def _prompted(self, options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
         """The options with the first of some prompts that the model has, unless they name one."""

@@ -21,6 +21,7 @@ class FakeEncoder:
 
     name = "fake"
     dimension = 8
+    default_prompt_name: str | None = None
 
     def __init__(self, identity: str = "0") -> None:
         self.identity = identity
@@ -28,6 +29,7 @@ class FakeEncoder:
         self.encoded: list[str] = []
         self.fails_after: int | None = None
         self.max_length: int | None = None
+        self.prompts = {"query": "", "document": ""}
 
     def truncated(self, sentences: list[str]) -> np.ndarray:
         """Indices; a token is a character."""
@@ -38,11 +40,12 @@ class FakeEncoder:
         self,
         sentences: Iterable[str],
         *,
+        prompt: str = "",
         batch_size: int = 512,
         show_progress: bool | None = None,
         on_truncation: str = "warn",
     ) -> np.ndarray:
-        sentences = list(sentences)
+        sentences = [prompt + sentence for sentence in sentences]
         assert on_truncation == "ignore" or not len(self.truncated(sentences))
         self.batch_sizes.append(batch_size)
         if self.fails_after is not None and len(self.encoded) >= self.fails_after:

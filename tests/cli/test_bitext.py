@@ -17,6 +17,7 @@ ANGLES = {"haus": 0, "house": 5, "hund": 90, "dog": 94, "rain": 200}
 
 class Directions:
     name, identity, max_length = "directions", "0", None
+    prompts, default_prompt_name = {"query": ""}, None
 
     def encode(self, texts: list[str], **options: object) -> np.ndarray:
         angles = np.radians([ANGLES[text] for text in texts])

@@ -315,6 +315,7 @@ import use_st5
 
 class Slow:
     name, dimension, identity = "slow", 4, "0"
+    prompts, default_prompt_name = {}, None
     def truncated(self, sentences):
         return []
     def encode(self, sentences, **options):
@@ -366,3 +367,67 @@ def test_a_signal_leaves_no_output_and_the_next_call_continues(
     assert f"after {done:,} of 40,000 rows" in again.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy")[:, 0], [len(t) for t in texts])
     assert names(tmp_path) == ["texts.txt", "v.npy"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "put"),
+    [
+        ((), "d: "),
+        (("--prompt-name", "query"), "q: "),
+        (("--prompt", "mine: "), "mine: "),
+        (("--prompt", ""), ""),
+    ],
+)
+def test_a_prompt_is_put_before_each_text(
+    arguments: tuple[str, ...], put: str, use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    fake.prompts, fake.default_prompt_name = {"query": "q: ", "usual": "d: "}, "usual"
+    result = use("embed", "-", "-o", "v.npy", *arguments, input="one\ntwo\n")
+    assert result.exit_code == 0, result.stderr
+    assert fake.encoded == [f"{put}one", f"{put}two"]
+    streamed = use("embed", "-", *arguments, input="one\n")
+    assert json.loads(streamed.stdout)["text"] == "one"
+    assert fake.encoded[2:] == [f"{put}one"]
+
+
+def test_texts_with_their_prompt_are_counted_as_cut(use: Callable, fake: Any) -> None:
+    fake.max_length = 5
+    result = use("embed", "-", "--prompt", "mine: ", input="one\n")
+    assert "1 of 1 texts is longer than 5 tokens" in result.stderr
+
+
+def test_work_with_another_prompt_is_not_continued(
+    use: Callable, fake: Any, tmp_path: Path, small_chunks: None
+) -> None:
+    write(tmp_path / "texts.txt", TEXTS)
+    fake.fails_after = 2
+    assert use("embed", "texts.txt", "-o", "v.npy", "--prompt", "a: ").exit_code == 130
+    fake.fails_after = None
+    fake.encoded.clear()
+    result = use("embed", "texts.txt", "-o", "v.npy", "--prompt", "b: ")
+    assert "another model, prompt or format: starting again" in result.stderr
+    assert fake.encoded == [f"b: {text}" for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "arguments", "message"),
+    [
+        (
+            {"query": "q: ", "document": ""},
+            ("--prompt-name", "passage"),
+            "--prompt-name: expected one of the prompts of fake, query ('q: '); received passage. "
+            "Give one of them, or write the prompt itself with --prompt.",
+        ),
+        ({"query": ""}, ("--prompt-name", "passage"), "prompts of fake, which has none; received"),
+        ({}, ("--prompt-name", "a", "--prompt", "b"), "received both. Give one of them."),
+        ({}, ("--prompt", "b", "--runner", "DirectRunner"), "expected no prompt with --runner"),
+    ],
+)
+def test_prompts_that_are_refused(
+    prompts: dict[str, str], arguments: tuple[str, ...], message: str, use: Callable, fake: Any
+) -> None:
+    fake.prompts = prompts
+    result = use("embed", "-", "-o", "v.npy", *arguments, input="one\n")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert message in result.stderr
+    assert fake.encoded == []

@@ -47,6 +47,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "parameters": 4000,
         "trainable_parameters": 4,
         "metadata": {"languages": ["en"]},
+        "prompts": {"query": "query: "},
     }
     folder = tmp_path_factory.mktemp("models") / "letters"
     write_folder(root, {"serving_default": serving}, folder, facts=facts, card=CARD)
@@ -58,6 +59,7 @@ def test_facts_as_json(use: Callable, letters: Path) -> None:
     assert result.exit_code == 0, result.stderr
     facts = json.loads(result.stdout)
     assert facts["name"] == "letters"
+    assert facts["prompts"] == {"query": "query: "}
     assert facts["summary"] == "Counts the bytes of a text and little else."
     assert facts["parameters"] == 4000
     assert facts["metadata"] == {"languages": ["en"]}

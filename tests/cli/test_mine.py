@@ -15,7 +15,8 @@ DIRECTIONS = {"age?": 0.0, "years": 0.1, "old": 0.4, "shop?": 1.6, "store, nine"
 
 
 class Directions:
-    max_length = None
+    max_length = default_prompt_name = None
+    prompts = {"query": ""}
 
     def encode(self, texts: list[str], **options: object) -> np.ndarray:
         angles = np.array([DIRECTIONS[text] for text in texts])

@@ -95,3 +95,31 @@ def test_another_model_than_the_index_names_is_refused(use: Callable, fake: Any)
     result = use("search", "texts.index", "beta", "-m", "fake")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "Give the model of the index" in result.stderr
+
+
+def test_queries_and_documents_have_their_own_prompts(use: Callable, fake: Any) -> None:
+    fake.prompts = {"query": "q: ", "passage": "p: ", "mine": "m: "}
+    fake.encoded.clear()
+    assert use("index", "texts.txt", "--to", "texts.index", "-m", "fake").exit_code == 0
+    assert {*fake.encoded} == {f"p: {text}" for text in TEXTS}
+    for where, documents in (("texts.index", []), ("texts.txt", [f"p: {each}" for each in TEXTS])):
+        fake.encoded.clear()
+        assert use("search", where, "beta", "-m", "fake").exit_code == 0
+        assert fake.encoded == [*documents, "q: beta"]
+        fake.encoded.clear()
+        assert use("search", where, "beta", "-m", "fake", "--prompt-name", "mine").exit_code == 0
+        assert fake.encoded == [*documents, "m: beta"]
+
+
+def test_an_index_of_another_prompt(use: Callable, fake: Any, tmp_path: Path) -> None:
+    fake.prompts = {"query": "q: ", "document": "d: "}
+    index = ("index", "texts.txt", "--to", "texts.index", "-m", "fake")
+    use("embed", "texts.txt", "-o", "mine.npy", "--prompt", "mine: ")
+    refused = use(*index, "--vectors", "mine.npy")
+    assert "in the same order and with the same prompt" in refused.stderr
+    assert use(*index, "--vectors", "mine.npy", "--prompt", "mine: ").exit_code == 0
+    np.testing.assert_allclose(
+        np.load(tmp_path / "texts.index" / "vectors.npy"),
+        np.load(tmp_path / "mine.npy"),
+        atol=1e-6,
+    )

@@ -106,3 +106,13 @@ def test_errors_are_one_line(
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_and_pairs_get_the_prompt(use: Callable, fake: Any, tmp_path: Path) -> None:
+    fake.prompts = {"query": "q: "}
+    assert use("similarity", "a", "b", "--prompt-name", "query").exit_code == 0
+    assert fake.encoded == ["q: a", "q: b"]
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    fake.encoded.clear()
+    assert use("similarity", "--pairs", "pairs.tsv", "--prompt", "p: ").exit_code == 0
+    assert fake.encoded == ["p: a", "p: b"]

@@ -157,6 +157,7 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
         "command = [sys.executable, '-c', '''\n"
         "import sys, numpy as np, use_st5\n"
         "class Fake:\n"
+        "    prompts, default_prompt_name = {}, None\n"
         "    def encode(self, texts, **options):\n"
         "        return np.ones((len(texts), 4), np.float32)\n"
         "    def truncated(self, texts):\n"
@@ -191,6 +192,7 @@ def another_error():
     raise ValueError("None values not supported")
 class Fake:
     name, dimension = "fake", 4
+    prompts, default_prompt_name = {}, None
     def encode(self, texts, **options):
         globals().get(case, lambda: None)()
         return numpy.ones((len(texts), 4), numpy.float32)

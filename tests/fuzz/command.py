@@ -15,7 +15,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ class SlowEncoder:
     """Vectors of lengths, a moment for each call; its weights are its name."""
 
     name, identity, dimension = "slow", "v1", 4
+    prompts: Mapping[str, str] = MappingProxyType({})
+    default_prompt_name = None
 
     def truncated(self, sentences: list[str]) -> list[int]:
         """None is longer than any limit."""

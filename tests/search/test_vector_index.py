@@ -203,3 +203,28 @@ print(len(index), rows[:, 0].tolist() == list(range(20)), "tensorflow" in sys.mo
     vectors[:64] = 9 * np.eye(64)
     VectorIndex.build(tmp_path / "index", vectors, encoder=Hashed(dimension=64))
     assert fresh_python("-c", code).split() == ["1000000", "True", "False"]
+
+
+class Prompted(Hashed):
+    """The same with a prompt for queries and one for documents."""
+
+    def encode_query(self, texts: list[str]) -> np.ndarray:
+        return self.encode([f"query: {text}" for text in texts])
+
+    def encode_document(self, texts: list[str]) -> np.ndarray:
+        return self.encode([f"passage: {text}" for text in texts])
+
+
+def test_queries_and_documents_get_their_prompts(tmp_path: Path) -> None:
+    encoder = Prompted()
+    documents = encoder.encode_document(TEXTS)
+    index = VectorIndex.build(tmp_path / "index", documents, encoder=encoder, texts=TEXTS)
+    found, rows = index.search(encoder, ["a"], k=3)
+    expected, places = index.search_vectors(encoder.encode(["query: a"]), k=3)
+    np.testing.assert_array_equal(rows, places)
+    np.testing.assert_array_equal(found, expected)
+    plain = encoder.encode(TEXTS)  # As before there were prompts.
+    assert len(VectorIndex.build(tmp_path / "index", plain, encoder=encoder, texts=TEXTS)) == 303
+    queries = encoder.encode_query(TEXTS)
+    with pytest.raises(ValueError, match="and with the same prompt"):
+        VectorIndex.build(tmp_path / "index", queries, encoder=encoder, texts=TEXTS)

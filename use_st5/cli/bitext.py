@@ -15,6 +15,8 @@ from use_st5.cli.models import (
     CountingEncoder,
     ModelChoice,
     ModelOption,
+    PromptNameOption,
+    PromptOption,
     load_encoder,
 )
 from use_st5.cli.output import check_table_name, manual, say, waiting, write_table
@@ -42,14 +44,17 @@ def bitext(
     to: Annotated[Path, typer.Option("--to", help="The file to write.")],
     model: ModelOption = DEFAULT_MODEL,
     backend: BackendChoice = BackendOption.TENSORFLOW,
+    prompt: PromptOption = None,
+    prompt_name: PromptNameOption = None,
     threshold: Annotated[float, typer.Option(help="The smallest margin.")] = 1.06,
     neighbours: Annotated[int, typer.Option(min=1, help="Nearest neighbours of the margin.")] = 4,
 ) -> None:
     """Finds translations among the lines of two texts."""
+    chosen = ModelChoice(model, backend, prompt, prompt_name)
     check_table_name(to, option="--to")
     with sole_file(to):
         texts, others = _sentences(first), _sentences(second)
-        encoder = CountingEncoder(load_encoder(ModelChoice(model, backend)))
+        encoder = CountingEncoder(load_encoder(chosen), chosen)
         if len(encoder.languages) == 1:
             say(
                 f"warning: {encoder.name} knows one language, {encoder.languages[0]}. Pairs with a "

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -38,6 +38,8 @@ from use_st5.cli.models import (
     BackendOption,
     ModelChoice,
     ModelOption,
+    PromptNameOption,
+    PromptOption,
     encode_counting,
     load_encoder,
     say_truncated,
@@ -76,6 +78,10 @@ HELP = manual(
     that --id names. Rows without a vector go to bad-*.jsonl, with the reason. embeddings.json is
     written last and has the counts. Options of the runner follow after --.
 
+    Some models have prompts for queries and documents (see use-st5 info). --prompt-name gives the
+    name of the prompt to put before each text. Without it, the model's default prompt is used, if
+    it has one.
+
     Some models read a limited number of tokens (see use-st5 info). The last line on standard error
     says how many texts were cut.""",
     "use-st5 embed sentences.txt -o vectors.npy",
@@ -104,6 +110,8 @@ def embed(
     ] = None,
     model: ModelOption = DEFAULT_MODEL,
     backend: BackendChoice = BackendOption.TENSORFLOW,
+    prompt: PromptOption = None,
+    prompt_name: PromptNameOption = None,
     form: Annotated[
         FormatOption | None,
         typer.Option("--format", help="Default: from the suffix of the output."),
@@ -122,11 +130,17 @@ def embed(
 ) -> None:
     """Turns the lines of a text into vectors."""
     corpus = Corpus(source, text_field, id_field, input_format, tuple(runner_options or ()))
+    chosen = ModelChoice(model, backend, prompt, prompt_name)
     if runner is not None:
+        if prompt is not None or prompt_name is not None:
+            raise typer.BadParameter(
+                "expected no prompt with --runner, which puts the model's default prompt before "
+                "each text, if it has one. Put the prompt into the texts.",
+                param_hint="--prompt",
+            )
         corpus.embed(runner, output, form, model, batch_size=batch_size, overwrite=overwrite)
         return
     corpus.refuse_without_runner()
-    chosen = ModelChoice(model, backend)
     options = {} if batch_size is None else {"batch_size": batch_size}
     if output is None or output == STDIN:
         _to_standard_output(source, chosen, form or FormatOption.JSONL, options)
@@ -197,13 +211,16 @@ def embedded(
     options: dict[str, Any],
     *,
     shown: Path,
+    usual: Sequence[str] = (),
 ) -> EmbeddingJob:
     """The whole work of embedding a seekable `stream`, still beside `output`.
 
-    What an earlier call left of it is continued. The messages call the result `shown`.
+    What an earlier call left of it is continued. The messages call the result `shown`. `usual`
+    names prompts, as for `ModelChoice.prompt_of`.
     """
     found = count_lines(stream, source=source)
     encoder = load_encoder(model)
+    options = {**options, "prompt": model.prompt_of(encoder, usual)}
     job = EmbeddingJob(
         output,
         JobDescription(
@@ -212,10 +229,11 @@ def embedded(
             encoder.identity,
             encoder.dimension,
             layout,
+            options["prompt"],
         ),
     )
     if not job.open():
-        say(f"{job.folder} is for other texts, another model or another format: starting again")
+        say(f"{job.folder} is for other texts, another model, prompt or format: starting again")
     if job.rows_done:
         say(f"continuing {shown} after {job.rows_done:,} of {found.lines:,} rows")
     started, before = time.monotonic(), job.rows_done
@@ -268,6 +286,7 @@ def _to_standard_output(
         )
     with open_input(source) as stream:
         encoder = load_encoder(model)
+        options = {**options, "prompt": model.prompt_of(encoder)}
         total = truncated = 0
         with progress_lines(lambda: f"rows: {total:,}"):
             for texts in _chunks(read_lines(stream, source=source), rows=_STREAMED_ROWS):
@@ -305,6 +324,7 @@ class JobDescription:
         model: what identifies the model's files.
         dimension: length of a vector.
         format: "npy" or "jsonl".
+        prompt: what is put before each text.
     """
 
     input_sha256: str
@@ -312,6 +332,7 @@ class JobDescription:
     model: str
     dimension: int
     format: Format
+    prompt: str = ""
 
 
 class _State(msgspec.Struct):

@@ -9,6 +9,7 @@ import typer
 
 from use_st5._files import sole_writer
 from use_st5._imports import require
+from use_st5._sentence_transformers import DOCUMENT
 from use_st5.cli.embed import embedded
 from use_st5.cli.files import check_new, open_seekable, read_lines, writes_remote
 from use_st5.cli.models import (
@@ -18,6 +19,8 @@ from use_st5.cli.models import (
     CountingEncoder,
     ModelChoice,
     ModelOption,
+    PromptNameOption,
+    PromptOption,
     load_encoder,
 )
 from use_st5.cli.output import manual, say, waiting
@@ -38,6 +41,9 @@ HELP = manual(
     --kind hnsw builds a graph of near texts (extra search). The search time hardly grows with the
     number of texts, but the index is in memory, takes longer to build, and may miss a near text.
 
+    If the model has a prompt for documents, it is put before each text. --prompt-name and --prompt
+    choose another one.
+
     --vectors takes the vectors that use-st5 embed wrote for the same texts with the same model.
     Some texts are embedded again to check this.""",
     "use-st5 index sentences.txt --to sentences.index",
@@ -53,6 +59,8 @@ def index(
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     model: ModelOption = DEFAULT_MODEL,
     backend: BackendChoice = BackendOption.TENSORFLOW,
+    prompt: PromptOption = None,
+    prompt_name: PromptNameOption = None,
     kind: Annotated[
         str, typer.Option("--kind", metavar="[exact|hnsw]", help="The kind of index.")
     ] = "exact",
@@ -75,7 +83,7 @@ def index(
         raise FileNotFoundError(
             f"{to.parent}: expected a folder to write to, found none. Make it first."
         )
-    chosen = _checked_kind(kind)
+    chosen, named = _checked_kind(kind), ModelChoice(model, backend, prompt, prompt_name)
     if chosen == "hnsw":
         require("faiss", "search")
     with sole_writer(to):
@@ -86,10 +94,9 @@ def index(
             if not texts:
                 raise ValueError(f"{source}: expected texts, one a line, received none")
             if vectors is not None:
-                _build(texts, vectors, to, ModelChoice(model, backend), chosen)
+                _build(texts, vectors, to, named, chosen)
                 return
             stream.seek(0)
-            named = ModelChoice(model, backend)
             _embed_and_build(stream, source, texts, to, named, chosen, batch_size)
 
 
@@ -124,7 +131,7 @@ def _embed_and_build(
     options = {} if batch_size is None else {"batch_size": batch_size}
     place = to.with_name(f"{to.name}.vectors.npy")
     with sole_writer(place):
-        job = embedded(stream, source, place, model, "npy", options, shown=to)
+        job = embedded(stream, source, place, model, "npy", options, shown=to, usual=DOCUMENT)
         _build(texts, job.whole_file(), to, model, kind)
         job.discard()
 
@@ -133,7 +140,7 @@ def _build(texts: list[str], vectors: Path, to: Path, model: ModelChoice, kind: 
     from use_st5.search import VectorIndex
 
     rows = _mapped(vectors)
-    encoder = CountingEncoder(load_encoder(model))
+    encoder = CountingEncoder(load_encoder(model), model)
     with waiting(f"building {to}"):
         built = VectorIndex.build(to, rows, encoder=encoder, texts=texts, kind=kind)
     say(f"{to}: {len(built):,} texts, vectors of {built.dimension} by {built.model} ({kind})")

@@ -80,6 +80,8 @@ def _facts(folder: Path) -> dict[str, Any]:
             "parameters": manifest.parameters,
             "trainable_parameters": manifest.trainable_parameters,
             "precision": manifest.precision,
+            "prompts": manifest.prompts,
+            "default_prompt_name": manifest.default_prompt_name,
             "bytes": manifest.size_bytes,
             "files": f"{len(manifest.files)}, as they were exported (sha256)",
             "versions": manifest.versions,

@@ -15,6 +15,8 @@ from use_st5.cli.models import (
     CountingEncoder,
     ModelChoice,
     ModelOption,
+    PromptNameOption,
+    PromptOption,
     load_encoder,
 )
 from use_st5.cli.output import check_table_name, manual, say, waiting, write_table
@@ -41,6 +43,8 @@ def mine(
     to: Annotated[Path, typer.Option("--to", help="The file to write.")],
     model: ModelOption = DEFAULT_MODEL,
     backend: BackendChoice = BackendOption.TENSORFLOW,
+    prompt: PromptOption = None,
+    prompt_name: PromptNameOption = None,
     negatives: Annotated[int, typer.Option(min=1, help="Negatives of a pair at most.")] = 1,
     rank_from: Annotated[int, typer.Option(min=1, help="The first rank to use, from 1.")] = 1,
     rank_to: Annotated[int, typer.Option(min=1, help="The last rank to use.")] = 50,
@@ -57,11 +61,12 @@ def mine(
     from use_st5.search.hard_negatives import mine_hard_negatives
     from use_st5.training.sources import open_source
 
+    chosen = ModelChoice(model, backend, prompt, prompt_name)
     check_table_name(to, option="--to")
     with sole_file(to):
         source = open_source(file, task="pairs", columns=named_words("--column", column))
         pairs = [(row["anchor"], row["positive"]) for row in source]
-        encoder = CountingEncoder(load_encoder(ModelChoice(model, backend)))
+        encoder = CountingEncoder(load_encoder(chosen), chosen)
         with waiting(f"mining {len(pairs):,} pairs"):
             found = mine_hard_negatives(
                 encoder.encode,

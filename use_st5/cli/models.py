@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +22,7 @@ import use_st5
 from use_st5._model_folder import model_folder
 from use_st5._model_names import model_name
 from use_st5._remote_files import as_written, remote_path
+from use_st5._sentence_transformers import DOCUMENT, QUERY
 from use_st5.cli.output import say, waiting
 
 if TYPE_CHECKING:
@@ -52,19 +53,66 @@ BackendChoice = Annotated[
     BackendOption,
     typer.Option("--backend", help="The engine; onnx runs without TensorFlow."),
 ]
+PromptOption = Annotated[
+    str | None,
+    typer.Option("--prompt", metavar="TEXT", help="A prompt to put before each text."),
+]
+PromptNameOption = Annotated[
+    str | None,
+    typer.Option("--prompt-name", metavar="NAME", help="The same, by the model's name for it."),
+]
 
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The values of `--model` and `--backend`.
+    """The values of `--model`, `--backend`, `--prompt` and `--prompt-name`.
 
     Attributes:
         name: The name of a bundled model, or a folder.
         backend: What runs it.
+        prompt: What is put before each text.
+        prompt_name: The same, as one of the model's prompts.
+
+    Raises:
+        typer.BadParameter: Both a prompt and its name are given.
     """
 
     name: str
     backend: BackendOption = BackendOption.TENSORFLOW
+    prompt: str | None = None
+    prompt_name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.prompt is not None and self.prompt_name is not None:
+            raise typer.BadParameter(
+                "expected --prompt or --prompt-name, received both. Give one of them.",
+                param_hint="--prompt-name",
+            )
+
+    def prompt_of(self, encoder: SentenceEncoder, usual: Sequence[str] = ()) -> str:
+        """What the model puts before each text.
+
+        Args:
+            encoder: The model, loaded.
+            usual: Names of prompts. Where no prompt is given, the first of them that the model has
+                is used, or else its default prompt.
+
+        Raises:
+            typer.BadParameter: The model has no prompt of the given name.
+        """
+        if self.prompt is not None:
+            return self.prompt
+        name, known = self.prompt_name, encoder.prompts
+        if name is None:
+            name = next((each for each in usual if each in known), encoder.default_prompt_name)
+        elif name not in known:
+            listed = ", ".join(f"{each} ({text!r})" for each, text in known.items() if text)
+            raise typer.BadParameter(
+                f"expected one of the prompts of {encoder.name}, {listed or 'which has none'}; "
+                f"received {name}. Give one of them, or write the prompt itself with --prompt.",
+                param_hint="--prompt-name",
+            )
+        return known.get(name or "", "")
 
 
 def start_tensorflow() -> None:
@@ -152,12 +200,15 @@ def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
     Raises:
         FileNotFoundError: there is no such model.
         ValueError: the folder holds something else, or the backend does not run it.
+        typer.BadParameter: the model has no prompt of the given name.
     """
     chosen = ModelChoice(model) if isinstance(model, str) else model
     if chosen.backend is BackendOption.TENSORFLOW:
         start_tensorflow()
     with waiting(f"loading {chosen.name}"):
-        return use_st5.load(chosen.name, backend=chosen.backend.value)
+        encoder = use_st5.load(chosen.name, backend=chosen.backend.value)
+    chosen.prompt_of(encoder)
+    return encoder
 
 
 def load_cross_encoder(model: str) -> CrossEncoder:
@@ -175,11 +226,11 @@ def load_cross_encoder(model: str) -> CrossEncoder:
 
 
 def encode_counting(
-    encoder: SentenceEncoder, texts: list[str], **options: Any
+    encoder: SentenceEncoder, texts: list[str], *, prompt: str, **options: Any
 ) -> tuple[np.ndarray, int]:
-    """The vectors of texts, and how many of the texts were cut."""
-    vectors = encoder.encode(texts, on_truncation="ignore", **options)
-    return vectors, len(encoder.truncated(texts))
+    """The vectors of texts with a prompt before each, and how many of the texts were cut."""
+    vectors = encoder.encode(texts, prompt=prompt, on_truncation="ignore", **options)
+    return vectors, len(encoder.truncated([prompt + text for text in texts] if prompt else texts))
 
 
 def say_truncated(
@@ -198,10 +249,12 @@ class CountingEncoder:
 
     Args:
         encoder: The model.
+        choice: States the prompt of all texts, if there is one; None: the model's own prompts.
     """
 
-    def __init__(self, encoder: SentenceEncoder) -> None:
+    def __init__(self, encoder: SentenceEncoder, choice: ModelChoice | None = None) -> None:
         self._encoder = encoder
+        self._choice = choice or ModelChoice(encoder.name)
         self._total = self._truncated = 0
 
     @property
@@ -223,6 +276,20 @@ class CountingEncoder:
 
     def encode(self, texts: list[str], **options: Any) -> np.ndarray:
         """Vectors of texts `[texts, dimension]`; `options` are those of the model's `encode`."""
+        return self._encode(texts, (), options)
+
+    def encode_query(self, texts: list[str], **options: Any) -> np.ndarray:
+        """The same with the model's prompt for queries, unless another is chosen."""
+        return self._encode(texts, QUERY, options)
+
+    def encode_document(self, texts: list[str], **options: Any) -> np.ndarray:
+        """The same with the model's prompt for documents, unless another is chosen."""
+        return self._encode(texts, DOCUMENT, options)
+
+    def _encode(
+        self, texts: list[str], usual: Sequence[str], options: dict[str, Any]
+    ) -> np.ndarray:
+        options = {"prompt": self._choice.prompt_of(self._encoder, usual), **options}
         vectors, truncated = encode_counting(self._encoder, texts, **options)
         self._total += len(texts)
         self._truncated += truncated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._bundled import bundled_names
+from use_st5._sentence_transformers import DOCUMENT
 from use_st5.cli.files import open_input, read_lines
 from use_st5.cli.models import (
     DEFAULT_MODEL,
@@ -17,6 +19,8 @@ from use_st5.cli.models import (
     BackendOption,
     CountingEncoder,
     ModelChoice,
+    PromptNameOption,
+    PromptOption,
     load_encoder,
 )
 from use_st5.cli.output import manual, print_table, waiting
@@ -32,6 +36,9 @@ HELP = manual(
 
     The search uses the model of the index. If it is not a bundled model, give its folder with
     --model. Another model is refused.
+
+    If the model has prompts for queries and documents, they are put before the texts. --prompt-name
+    and --prompt choose another one for the queries.
 
     The result has the score, the line of the text (from 1) and the text; with several queries also
     the query. In a pipe it is lines with tabs. --json prints one object. use-st5 rank sorts the
@@ -65,6 +72,8 @@ def search(
         typer.Option("--model", "-m", help="Default: the index's; use_dan_en for a text file."),
     ] = None,
     backend: BackendChoice = BackendOption.TENSORFLOW,
+    prompt: PromptOption = None,
+    prompt_name: PromptNameOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Finds the texts that are nearest to queries."""
@@ -76,7 +85,8 @@ def search(
     if not queries:
         raise ValueError(f"{file}: expected queries, one a line, received none")
     find = _in_index if Path(where).is_dir() else _in_file
-    name, count, found = find(where, queries, top_k, breadth, model, backend)
+    chosen = ModelChoice(model or "", backend, prompt, prompt_name)
+    name, count, found = find(where, queries, top_k, breadth, chosen)
     if as_json:
         rows = [
             {
@@ -106,18 +116,18 @@ def _in_index(
     queries: Sequence[str],
     top_k: int,
     breadth: int | None,
-    model: str | None,
-    backend: BackendOption,
+    model: ModelChoice,
 ) -> Found:
     from use_st5.search import VectorIndex
 
     index = VectorIndex(where)
-    if model is None and index.model not in bundled_names():
+    if not model.name and index.model not in bundled_names():
         raise ValueError(
             f"{where}: expected --model with the folder of {index.model}, the model of this index; "
             "it is not a bundled model"
         )
-    encoder = CountingEncoder(load_encoder(ModelChoice(model or index.model, backend)))
+    model = dataclasses.replace(model, name=model.name or index.model)
+    encoder = CountingEncoder(load_encoder(model), model)
     with waiting(f"searching {len(index):,} texts"):
         scores, rows = index.search(encoder, queries, k=top_k, breadth=breadth)
     encoder.say_truncated()
@@ -133,8 +143,7 @@ def _in_file(
     queries: Sequence[str],
     top_k: int,
     breadth: int | None,
-    model: str | None,
-    backend: BackendOption,
+    model: ModelChoice,
 ) -> Found:
     if breadth is not None:
         raise typer.BadParameter("expected an index; WHERE is a file.", param_hint="--breadth")
@@ -142,12 +151,16 @@ def _in_file(
         texts = list(read_lines(stream, source=where))
     if not texts:
         raise ValueError(f"{where}: expected texts, one a line, received none")
-    encoder = CountingEncoder(load_encoder(ModelChoice(model or DEFAULT_MODEL, backend)))
+    model = dataclasses.replace(model, name=model.name or DEFAULT_MODEL)
+    loaded = load_encoder(model)
+    encoder = CountingEncoder(loaded, model)
+    of_documents = ModelChoice(model.name).prompt_of(loaded, DOCUMENT)
     from use_st5._vectors import unit_rows
     from use_st5.search import exact_search
 
     with waiting(f"searching {len(texts):,} texts"):
-        corpus, asked = (unit_rows(encoder.encode(list(each))) for each in (texts, queries))
+        corpus = unit_rows(encoder.encode(texts, prompt=of_documents))
+        asked = unit_rows(encoder.encode_query(list(queries)))
         scores, rows = exact_search(asked, corpus, k=min(top_k, len(texts)))
     encoder.say_truncated()
     return encoder.name, len(texts), _hits(scores, rows, texts.__getitem__)

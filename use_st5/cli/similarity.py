@@ -20,6 +20,8 @@ from use_st5.cli.models import (
     BackendOption,
     ModelChoice,
     ModelOption,
+    PromptNameOption,
+    PromptOption,
     encode_counting,
     load_encoder,
     say_truncated,
@@ -80,19 +82,21 @@ def similarity(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     model: ModelOption = DEFAULT_MODEL,
     backend: BackendChoice = BackendOption.TENSORFLOW,
+    prompt: PromptOption = None,
+    prompt_name: PromptNameOption = None,
 ) -> None:
     """Compares texts."""
     given = [source for source in (texts or None, file, pairs) if source is not None]
     if len(given) != 1:
         raise typer.BadParameter("expected one of texts, --file and --pairs.")
+    chosen = ModelChoice(model, backend, prompt, prompt_name)
     if pairs is not None:
         if heatmap is not None:
             raise typer.BadParameter(
                 "expected texts or --file; --pairs has no matrix to draw.", param_hint="--heatmap"
             )
-        _pair_by_pair(_read_pairs(pairs), metric, ModelChoice(model, backend), as_json)
+        _pair_by_pair(_read_pairs(pairs), metric, chosen, as_json)
     else:
-        chosen = ModelChoice(model, backend)
         _all_against_all(_read_texts(texts or [], file), metric, chosen, heatmap, as_json)
 
 
@@ -132,7 +136,7 @@ def _pair_by_pair(
 
     texts = [text for pair in pairs for text in pair]
     with progress_lines(lambda: f"encoding {len(texts):,} texts"):
-        vectors, cut = encode_counting(encoder, texts)
+        vectors, cut = encode_counting(encoder, texts, prompt=model.prompt_of(encoder))
     scores = np.asarray(similarity_by_name(metric.value)(vectors[::2], vectors[1::2])).tolist()
     say_truncated(encoder, cut, len(texts))
     if as_json:
@@ -155,7 +159,7 @@ def _all_against_all(
         _check_heatmap(heatmap, len(texts))
     encoder = load_encoder(model)
     with progress_lines(lambda: f"encoding {len(texts):,} texts"):
-        vectors, cut = encode_counting(encoder, texts)
+        vectors, cut = encode_counting(encoder, texts, prompt=model.prompt_of(encoder))
     matrix = encoder.similarity(vectors, metric=metric.value)
     say_truncated(encoder, cut, len(texts))
     if as_json:

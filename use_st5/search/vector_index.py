@@ -89,12 +89,11 @@ class VectorIndex:
 
         Args:
             folder: The folder to write.
-            vectors: `[rows, dim]`, read in blocks, so it may be a memory map. They are scaled to
-                length 1.
+            vectors: `[rows, dim]`, best of `encode_document`; read in blocks, so it may be a memory
+                map. They are scaled to length 1.
             encoder: The model that computed the vectors.
             texts: The texts of the vectors. They are stored, and some are encoded again to check
-                that the
-                vectors belong to them. None: the origin of the vectors is not checked.
+                that the vectors belong to them. None: the origin of the vectors is not checked.
             kind: "exact" or "hnsw".
 
         Raises:
@@ -188,11 +187,14 @@ class VectorIndex:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Finds the rows nearest to texts; see `search_vectors`.
 
+        The texts get the model's prompt for queries, if it has one (`encode_query`).
+
         Raises:
             ValueError: The encoder is not the model of the index, or see `search_vectors`.
         """
         self.check_model(encoder)
-        return self.search_vectors(encoder.encode(list(texts)), k=k, breadth=breadth)
+        encode = getattr(encoder, "encode_query", encoder.encode)
+        return self.search_vectors(encode(list(texts)), k=k, breadth=breadth)
 
     def search_vectors(
         self, queries: np.ndarray, *, k: int = 10, breadth: int | None = None
@@ -240,16 +242,21 @@ def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -
     if len(texts) != rows:
         raise ValueError(f"texts: expected {rows:,}, one for each vector, received {len(texts):,}.")
     places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int)).tolist()
-    found = vectors[places]
-    own = np.asarray(encoder.encode([texts[place] for place in places]))
-    same = own.shape == found.shape
-    if same:
-        # A zero vector has no direction, and a cosine of 0 with every other.
-        zero = ~own.any(axis=1) & ~found.any(axis=1)
-        same = bool(np.all((cosine(own, found) >= _SAME) | zero))
-    if not same:
+    found, checked = vectors[places], [texts[place] for place in places]
+    # With the prompt for documents, as they should be, or without.
+    ways = (getattr(encoder, "encode_document", encoder.encode), encoder.encode)
+    if not any(_are_same(np.asarray(encode(checked)), found) for encode in ways):
         raise ValueError(
             f"vectors: expected the vectors of {encoder.name} for these texts, received others "
             f"(checked on {len(places)} texts). Give the model and the texts of these vectors, in "
-            "the same order."
+            "the same order and with the same prompt."
         )
+
+
+def _are_same(own: np.ndarray, found: np.ndarray) -> bool:
+    """Whether vectors have the same directions."""
+    if own.shape != found.shape:
+        return False
+    # A zero vector has no direction, and a cosine of 0 with every other.
+    zero = ~own.any(axis=1) & ~found.any(axis=1)
+    return bool(np.all((cosine(own, found) >= _SAME) | zero))
