@@ -42,7 +42,7 @@ class TrainableEncoder:
         metadata: Entries for `use_st5.json`, such as `languages` and `license`.
         stored: How the original SavedModel stores large matrices: "float32" or "int8".
         prompts: Texts that `SentenceEncoder.encode` puts before queries, documents and the like, by
-            name. `TrainableEncoder.encode` and training add no prompt.
+            name. `TrainableEncoder.encode` adds no prompt, and `train` only its own `prompts`.
         default_prompt_name: The name of the prompt for texts of which nothing is said.
 
     All are attributes; training changes the weights of `model`.

@@ -94,6 +94,22 @@ def test_a_task_is_of_all_files_or_of_one(
     assert options["task"] == task
 
 
+@pytest.mark.parametrize(
+    ("given", "prompts"),
+    [
+        (("query: ",), "query: "),
+        (("anchor=query: ", "positive=a = b: "), {"anchor": "query: ", "positive": "a = b: "}),
+    ],
+)
+def test_prompts_keep_their_blanks(
+    given: tuple[str, ...], prompts: object, use: Callable, asked: list
+) -> None:
+    words = [word for each in given for word in ("--prompts", each)]
+    assert use("train", "m", "--train", "a.tsv", "--to", "m", *words).exit_code == 0
+    ((_, options),) = asked
+    assert options["prompts"] == prompts
+
+
 def test_nothing_is_frozen_where_that_is_said(use: Callable, asked: list) -> None:
     given = ("train", "fresh:use_dan_en", "--train", "a.tsv", "--to", "m", "--freeze", "nothing")
     assert use(*given).exit_code == 0
@@ -120,6 +136,11 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
             "numbers with commas",
         ),
         (("m", "--train", "a", "--to", "m", "--score-range", "all"), 2, "numbers with commas"),
+        (
+            ("m", "--train", "a", "--to", "m", "--prompts", "q: ", "--prompts", "anchor=q: "),
+            2,
+            "--prompts: expected COLUMN=TEXT for each column, or one TEXT for all",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(

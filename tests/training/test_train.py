@@ -269,6 +269,38 @@ def test_the_card_has_the_command_with_tasks_and_names_of_columns(
     assert " --column input=title --column response=body " in card
 
 
+def test_training_validation_and_the_result_have_the_prompts(start: str, tmp_path: Path) -> None:
+    import use_st5
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.tasks import PAIRS
+    from use_st5.training.train import train
+    from use_st5.training.validation import ValidationSet
+
+    rows = [{"title": row["anchor"], "body": row["positive"]} for row in paired(30)]
+    path = write(tmp_path / "faq.csv", rows)
+    other = write(tmp_path / "dev.csv", paired()[40:50])
+    q, p = f"{WORDS[0]} {WORDS[1]}: ", f"{WORDS[2]}: "
+    prompts, names = {"title": q, "positive": p}, {"anchor": "title", "positive": "body"}
+    options: dict[str, Any] = {**FEW, "steps": 1, "columns": names, "prompts": prompts}
+    trained = train(start, path, tmp_path / "m", validation=other, **options)
+    prompted = [
+        row | {"anchor": q + row["anchor"], "positive": p + row["positive"]}
+        for row in paired()[40:50]
+    ]
+    expected = ValidationSet("dev", PAIRS, prompted).scores(TrainableEncoder.load(start).encode)
+    assert trained.before == pytest.approx(expected)
+    encoder = use_st5.load(trained.folder)
+    assert encoder.prompts == {"query": q, "document": p}
+    asked = encoder.encode_query(["the cat"])
+    np.testing.assert_allclose(asked, encoder.encode([q + "the cat"]), atol=1e-6)
+    card = (trained.folder / "README.md").read_text()
+    assert f"--prompts 'title={q}' --prompts 'positive={p}'" in card
+    with pytest.raises(ValueError, match="prompts: expected columns of the training files"):
+        train(start, path, tmp_path / "n", **{**options, "prompts": {"query": "q: "}})
+    with pytest.raises(TypeError, match="prompts: expected texts by column"):
+        train(start, path, tmp_path / "n", **{**options, "prompts": {"anchor": 1}})
+
+
 def test_the_steps_of_a_mixture_are_shown(start: str, tmp_path: Path) -> None:
     from use_st5.training.train import train
 

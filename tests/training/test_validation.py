@@ -129,3 +129,26 @@ def test_the_benchmarks_tables_read_records_with_the_older_name() -> None:
     start = {"nli/test/recall_at_1": 25.0, "nli/test/recall_at_10": 60.0}
     *_, row = accuracies_at_k({("use", "nli"): [older, newer]}, {"use": start})
     assert row == "| use | nli | 25.00 | 50.00 ± 0.00 | 60.00 | 75.00 ± 0.00 |"
+
+
+def test_texts_are_measured_with_their_prompts() -> None:
+    asked: list[str] = []
+
+    def noted(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        return encode([text[-1] for text in texts])
+
+    rows = [{"anchor": "a", "positive": "b"}, {"anchor": "d", "positive": "e"}]
+    for prompts, expected in (
+        ({"anchor": "q: ", "positive": "p: "}, ["q: a", "q: d", "p: b", "p: e"]),
+        ({"anchor": "q: "}, ["q: a", "q: d", "b", "e"]),
+    ):
+        asked.clear()
+        found = ValidationSet("pairs", PAIRS, rows, prompts=prompts)
+        assert found.scores(noted) == ValidationSet("pairs", PAIRS, rows).scores(encode)
+        assert asked == expected
+    asked.clear()
+    ValidationSet("t", TEXTS, [{"text": "a b"}, {"text": "d c"}], prompts={"text": "t: "}).scores(
+        noted
+    )
+    assert asked == ["t: a", "t: d", "t: b", "t: c"], "both halves have it"

@@ -79,6 +79,14 @@ Task = Annotated[
 Column = Annotated[
     list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
 ]
+PromptsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prompts",
+        metavar="COLUMN=TEXT",
+        help="Text before each text of a column, or TEXT alone before all texts.",
+    ),
+]
 Named = Annotated[
     str | None,
     typer.Option(
@@ -214,6 +222,7 @@ def train(
     test: Test = None,
     task: Task = None,
     column: Column = None,
+    prompts: PromptsOption = None,
     settings: Named = None,
     loss: Loss = None,
     epochs: Epochs = None,
@@ -319,11 +328,30 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
         options["matryoshka_dimensions"] = lengths
     if given["score_range"] is not None:
         options["score_range"] = _numbers("--score-range", given["score_range"], float)
+    if given["prompts"]:
+        options["prompts"] = _prompts(given["prompts"])
     if given["loss"]:
         options["loss"] = {
             n: _value(text) for n, text in named_words("--loss", given["loss"]).items()
         }
     return options
+
+
+def _prompts(given: Sequence[str]) -> str | dict[str, str]:
+    """One prompt for all texts, or prompts by column; blanks at their ends count."""
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    prompts = {}
+    for word in given:
+        column, equals, text = word.partition("=")
+        if not (column.strip() and equals):
+            raise typer.BadParameter(
+                "expected COLUMN=TEXT for each column, or one TEXT for all, received "
+                f"{' '.join(given)}.",
+                param_hint="--prompts",
+            )
+        prompts[column.strip()] = text
+    return prompts
 
 
 def _task(given: Sequence[str] | None) -> str | dict[str, str] | None:

@@ -34,6 +34,7 @@ _REMEDIES = {
     "freeze": "Give a tuple, such as ('embedding',).",
     "train_only": "Give 'embedding', or leave it out.",
     "matryoshka_dimensions": "Give a tuple of lengths, such as (64, 256).",
+    "prompts": "Give texts by column, such as {'anchor': 'query: '}, or one text for all columns.",
     "score_range": "Give the lowest and the highest score, such as (0, 5).",
 }
 # Names of other libraries and of older versions, and the arguments that replace them.

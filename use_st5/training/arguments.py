@@ -220,6 +220,8 @@ class FileArguments(TrainingArguments):
     Attributes:
         loss: The loss of all files, or arguments of the tasks' losses by name.
         matryoshka_dimensions: Lengths to which vectors can be cut and stay good.
+        prompts: What is put before the texts: one prompt for all, or prompts by column. The
+            exported model keeps them for queries and documents (docs/training.md).
         lora_rank: Rank of adapters that are trained instead of the weights; None: no adapters.
         head_init: How a classification head starts: "linear-probe", fitted to the vectors of the
             start, or "random", which makes the encoder forget more (docs/own_data_results.md).
@@ -240,6 +242,7 @@ class FileArguments(TrainingArguments):
 
     loss: Mapping[str, Any] | TaskLoss = dataclasses.field(default_factory=dict)
     matryoshka_dimensions: tuple[int, ...] = ()
+    prompts: str | Mapping[str, str] = dataclasses.field(default_factory=dict)
     lora_rank: int | None = None
     head_init: HeadInit = "linear-probe"
     dropout: float | None = None
@@ -256,6 +259,9 @@ class FileArguments(TrainingArguments):
         self._check_positive("words", "cycles")
         self._check_not_negative("keep", "bigrams")
         self._check_choice("head_init", HeadInit)
+        prompts = self.prompts
+        if not isinstance(prompts, str) and not all(isinstance(p, str) for p in prompts.values()):
+            raise TypeError(f"prompts: expected texts by column, received {dict(prompts)!r:.80}.")
         ends = self.score_range
         if ends is not None and not (len(ends) == 2 and -math.inf < ends[0] < ends[1] < math.inf):
             raise ValueError(

@@ -34,7 +34,7 @@ class DatasetStats:
     Attributes:
         source: What was read.
         rows: Number of examples.
-        lengths: Tokens of each text, int `[texts]`.
+        lengths: Tokens of each text with its prompt, int `[texts]`.
         classes: Label → number of rows.
         lowest: The lowest score.
         highest: The highest one.
@@ -101,6 +101,8 @@ class DatasetStats:
             repeated += f" ({self.otherwise:,} with another {kind.target} than before)"
         yield f"  {self.rows:,} rows{repeated}{bad}"
         yield from (f"    {offence}" for offence in report.offences)
+        if self.source.prompts:
+            yield self._prompts()
         if self.false_negatives:
             yield (
                 f"  {self.false_negatives:,} hard negatives are not used, because they are "
@@ -115,6 +117,12 @@ class DatasetStats:
             yield "  " + self.scores.line(self.lowest, self.highest)
         for row in self.first:
             yield "  e.g. " + " | ".join(_short(row[key]) for key in row)
+
+    def _prompts(self) -> str:
+        prompts, keys = self.source.prompts, self.source.kind.texts
+        without = [key for key in keys if key in self.source.columns and key not in prompts]
+        shown = ", ".join(f"{key} {prompt!r}" for key, prompt in prompts.items())
+        return f"  prompts: {shown}" + (f"; none before {', '.join(without)}" if without else "")
 
     def _lengths(self, limit: int, *, longer: bool) -> str:
         middle, most = np.median(self.lengths), self.lengths.max()
@@ -154,7 +162,7 @@ def dataset_stats(
         lowest, highest = pc.min_max(table[kind.score]).as_py().values()
     if lowest == highest:
         raise ValueError(f"{source.name}: expected different scores, all of them are {lowest:g}.")
-    texts = [table[key] for key in source.hashes]
+    texts = [_with_prompt(table[key], source.prompts.get(key, "")) for key in source.hashes]
     return DatasetStats(
         source=source,
         rows=table.num_rows,
@@ -181,6 +189,12 @@ def _token_counts(columns: Sequence[pa.ChunkedArray], tokenizer: Any) -> np.ndar
         for start in range(0, len(texts), _AT_ONCE)
     )
     return np.concatenate([*in_threads(lambda part: np.asarray(count(part.to_pylist())), parts)])
+
+
+def _with_prompt(texts: pa.ChunkedArray, prompt: str) -> pa.ChunkedArray:
+    """Texts with a prompt before each."""
+    first, between = (pa.scalar(each, texts.type) for each in (prompt, ""))
+    return pc.binary_join_element_wise(first, texts, between) if prompt else texts
 
 
 def _repeated(source: Source) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from use_st5.losses.vector_loss import VectorLoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
 from use_st5.training.array_data import ArrayData
+from use_st5.training.column_prompts import with_prompts
 from use_st5.training.dataset_stats import DatasetStats
 from use_st5.training.datasets import DECODED_TOKENS, in_buckets
 from use_st5.training.held_out import training_rows
@@ -107,9 +108,13 @@ def file_task(
             columns[feature.name] = PreparedColumn(feature.kind)
             numbers[feature.name] = (key, _number_of(found, key))
 
+    read = {column.key for column in columns.values() if column.kind == "ids"}
+    prompts = {key: text for key, text in found.source.prompts.items() if key in read}
+
     def rows() -> Iterator[Row]:
         for row in _usable(found, sets, encoder, scorer):
-            yield row | {name: number(row[key]) for name, (key, number) in numbers.items()}
+            values = {name: number(row[key]) for name, (key, number) in numbers.items()}
+            yield with_prompts(row, prompts) | values
 
     return FileTask(name, make_loss, rows, columns, weight, found)
 
@@ -138,20 +143,25 @@ def teacher_task(
     Raises:
         ValueError: No text has a vector in the file.
     """
+    # Another teacher has prompts of its own, if any.
+    same = teacher is encoder
     texts = (
-        row[key]
+        (prompted[key] if same else row[key], prompted[key])
         for found in stats
         for row in training_rows(found, sets)
+        for prompted in [with_prompts(row, found.source.prompts)]
         for key in found.source.kind.texts
         if key in row
     )
     distinct = [*dict.fromkeys(texts)]
     if isinstance(teacher, VectorFile):
-        distinct = texts_with_vectors(distinct, teacher)
+        known = {*texts_with_vectors([text for text, _ in distinct], teacher)}
+        distinct = [each for each in distinct if each[0] in known]
     width = _width(stats, encoder, arguments)
 
     def rows() -> Iterator[Row]:
-        for text, vector in zip(distinct, teacher.encode(distinct), strict=True):
+        vectors = teacher.encode([text for text, _ in distinct])
+        for (_, text), vector in zip(distinct, vectors, strict=True):
             yield {"sentence": text, "teacher": vector}
 
     weights = _OWN_WEIGHTS if teacher is encoder else _TEACHER_WEIGHTS

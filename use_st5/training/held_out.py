@@ -113,7 +113,8 @@ def validation_set(
         held = {pair_key(row, kind) for row in (*rows, *others)}
         training = found.source.table.filter(~np.isin(found.source.pair_keys, [*held]))
         examples = spread(training, found.rows - len(held), _FITTED)
-    return ValidationSet(name, kind, rows, examples, labels_of=found.source.name)
+    source = found.source
+    return ValidationSet(name, kind, rows, examples, labels_of=source.name, prompts=source.prompts)
 
 
 def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> ValidationSet:

@@ -14,6 +14,7 @@ from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.column_prompts import with_prompts
 from use_st5.training.dataset_stats import DatasetStats
 from use_st5.training.held_out import spread, training_table
 from use_st5.training.validation import ValidationSet
@@ -47,7 +48,10 @@ def probe_weights(
         encoder: The encoder to train.
         seed: Of the initial weights.
     """
-    rows = spread(training_table(found, sets), found.kept, PROBE_ROWS)
+    rows = [
+        with_prompts(row, found.source.prompts)
+        for row in spread(training_table(found, sets), found.kept, PROBE_ROWS)
+    ]
     numbers, kind = found.label_numbers, found.source.kind
     labels = np.array([numbers[row[kind.label or ""]] for row in rows])
     vectors = [encoder.encode([row[key] for row in rows]) for key in kind.texts]

@@ -39,7 +39,7 @@ _WITHOUT_MEANING = (
     "train_only",
     *("matryoshka_dimensions", "keep", "early_stopping_patience", "optimizer", "warmup_ratio"),
     *("schedule", "max_grad_norm", "evaluation_steps", "evaluate_epochs", "loss"),
-    "steps_per_execution",
+    *("steps_per_execution", "prompts"),
 )
 
 

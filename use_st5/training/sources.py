@@ -25,6 +25,7 @@ from use_st5.data.sentence_splitter import split_sentences
 from use_st5.data.tables import DataSet, Table, table_of
 from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
+from use_st5.training.column_prompts import Prompts, prompts_by_key
 from use_st5.training.tasks import NEIGHBOURS, TASKS, TEXTS, TaskSpec, task_of
 
 _TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
@@ -49,6 +50,7 @@ class Source:
         columns: Key of a row → name of the column.
         mixing_weight: Its weight in a mixture; None: the number of its examples.
         asked: Whether its task was said, and not read from its columns.
+        prompts: Key of a row → what training puts before its text. The table has no prompts.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Source:
     columns: Mapping[str, str]
     mixing_weight: float | None = None
     asked: bool = False
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @cached_property
     def path(self) -> Path:
@@ -180,6 +183,7 @@ def open_source(
     task: str | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
     tasks: Mapping[str, TaskSpec] = TASKS,
+    prompts: Prompts = "",
 ) -> Source:
     """Opens a file, and finds its task by its columns.
 
@@ -188,6 +192,7 @@ def open_source(
         task: The name of its task, or such names by file; None: as its columns say.
         columns: Key, such as "anchor" → the file's own name for that column.
         tasks: The tasks that there are, by name.
+        prompts: One prompt for all texts, or prompts by column.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -200,12 +205,15 @@ def open_source(
     if _is_text(path):
         running = _runs_on(TextReader(path))
         kind = task_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
-        return Source(name, kind, {"text": "text"}, weight, task is not None)
+        found = {"text": "text"}
+        put = prompts_by_key(prompts, kind, found)
+        return Source(name, kind, found, weight, task is not None, put)
     names = _column_names(name, path)
     renamed = _renamed(names, columns or {})
     kind = task_of([*renamed], name, task, tasks)
     found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
-    source = Source(name, kind, found, weight, task is not None)
+    put = prompts_by_key(prompts, kind, found)
+    source = Source(name, kind, found, weight, task is not None, put)
     if kind is NEIGHBOURS and task is None and not source.runs_on():
         return dataclasses.replace(source, kind=TEXTS)
     return source

@@ -24,6 +24,7 @@ from use_st5.training.argument_checks import check_arguments
 from use_st5.training.arguments import FileArguments, make_arguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
+from use_st5.training.column_prompts import Prompts, check_prompts, exported_prompts
 from use_st5.training.history import History
 from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card, plot_line
@@ -152,7 +153,8 @@ def train(
     check_arguments(locals())
     arguments = make_arguments(settings, **args)
     place = _place(strategy, batch_files, arguments)
-    sources = _open_sources(files, validation, test, task=task, columns=columns, tasks=tasks)
+    options: dict[str, Any] = {"columns": columns, "tasks": tasks, "prompts": arguments.prompts}
+    sources = _open_sources(files, validation, test, task=task, **options)
     return _train(model, sources, arguments, Path(to), place, callbacks, log, overwrite=overwrite)
 
 
@@ -278,14 +280,15 @@ def _train_in_steps(
 
 def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
     """The encoder to export, which computes in float32."""
+    prompts, default = exported_prompts([found.source for found in plan.stats])
     return TrainableEncoder(
         in_float32(plan.encoder.model),
         plan.encoder.tokenizer,
         name=Path(plan.start.removeprefix(FRESH)).name + "_tuned",
         max_length=plan.encoder.max_length,
         metadata=plan.metadata,
-        prompts=plan.encoder.prompts,
-        default_prompt_name=plan.encoder.default_prompt_name,
+        prompts={**plan.encoder.prompts, **prompts},
+        default_prompt_name=default or plan.encoder.default_prompt_name,
     )
 
 
@@ -378,6 +381,7 @@ def _open_sources(
     task: str | Mapping[str, str] | None,
     columns: Mapping[str, str] | None,
     tasks: Sequence[TaskSpec],
+    prompts: Prompts,
 ) -> tuple[list[Source], list[Source], list[Source]]:
     """The training, validation and test files, each with its task."""
     known = TASKS | {spec.name: spec for spec in tasks}
@@ -387,10 +391,15 @@ def _open_sources(
             f"task: expected names among the training files, {', '.join(names)}; received "
             f"{', '.join(sorted(unknown))}."
         )
-    options: dict[str, Any] = {"columns": columns, "tasks": known}
+    options: dict[str, Any] = {"columns": columns, "tasks": known, "prompts": prompts}
     sources = [open_source(each, task=task, **options) for each in _listed(files)]
     if not sources:
         raise ValueError("Expected at least one training file, received none.")
+    check_prompts(prompts, sources)
+    if not isinstance(prompts, str):
+        # The other files may have other names for the same columns.
+        by_key = {key: text for source in sources for key, text in source.prompts.items()}
+        options["prompts"] = by_key | dict(prompts)
     validating, testing = (
         [_evaluation_source(each, task, options) for each in _listed(given)]
         for given in (validation, test)

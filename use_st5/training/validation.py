@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from use_st5._vectors import cosine, unit_rows
+from use_st5.training.column_prompts import with_prompts
 
 if TYPE_CHECKING:
     from use_st5.training.tasks import TaskSpec
@@ -47,6 +48,7 @@ class ValidationSet:
         rows: What is measured on.
         examples: Rows of training that a classifier of labels is fitted to.
         labels_of: The training file that teaches the labels, if it is of any.
+        prompts: Key of a row → what is put before its text.
     """
 
     name: str
@@ -54,6 +56,7 @@ class ValidationSet:
     rows: Sequence[Row]
     examples: Sequence[Row] = ()
     labels_of: str | None = None
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def texts(self) -> list[str]:
         """The texts that a measurement encodes, each once."""
@@ -79,7 +82,17 @@ class ValidationSet:
 
     def scores(self, encode: Encode) -> Scores:
         """The measures by name, the main one first."""
-        return self.metric.scores(encode, self.rows, self.examples)
+        prompts = {self.prompts.get(key, "") for key in self.kind.texts}
+        if len(prompts) == 1 and (prompt := prompts.pop()):
+            # Before what the metric encodes, which may be a part of a text.
+            return self.metric.scores(
+                lambda texts: encode([prompt + text for text in texts]), self.rows, self.examples
+            )
+        rows, examples = (
+            [with_prompts(row, self.prompts) for row in each] if self.prompts else each
+            for each in (self.rows, self.examples)
+        )
+        return self.metric.scores(encode, rows, examples)
 
 
 def measure(sets: Sequence[ValidationSet]) -> tuple[Callable[[Encode], Scores], str]:

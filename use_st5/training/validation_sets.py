@@ -93,7 +93,7 @@ def _of_files(
         own = dataset_stats(source, tokenizer)
         rows = spread(source.table, own.rows, _MOST_ROWS)
         if source.kind.label is None:
-            sets.append(ValidationSet(name, source.kind, rows))
+            sets.append(ValidationSet(name, source.kind, rows, prompts=source.prompts))
             continue
         alike = [row for row in others if source.kind.label in row]
         sets.append(validation_set(_training_file(stats, own), rows, name, others=alike))

@@ -1,0 +1,95 @@
+"""Prompts by column: texts that training puts before the texts of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from use_st5.training.sources import Source
+    from use_st5.training.tasks import TaskSpec
+
+Prompts = str | Mapping[str, str]
+
+
+def prompts_by_key(given: Prompts, kind: TaskSpec, columns: Mapping[str, str]) -> dict[str, str]:
+    """The prompt of each text of a row, by its key.
+
+    Args:
+        given: One prompt for all texts, or prompts by key or by the file's own name of the column.
+        kind: The task of the file.
+        columns: Key → name of the column.
+    """
+    keys = [key for key in kind.texts if key in columns]
+    if isinstance(given, str):
+        found = dict.fromkeys(keys, given)
+    else:
+        found = {key: given.get(key, given.get(columns[key], "")) for key in keys}
+    return {key: prompt for key, prompt in found.items() if prompt}
+
+
+def check_prompts(given: Prompts, sources: Sequence[Source]) -> None:
+    """Refuses prompts of columns that no file has.
+
+    Raises:
+        ValueError: There are some.
+    """
+    known = dict.fromkeys(
+        name
+        for source in sources
+        for key in source.kind.texts
+        if key in source.columns
+        for name in (key, source.columns[key])
+    )
+    if not isinstance(given, str) and (unknown := [name for name in given if name not in known]):
+        raise ValueError(
+            f"prompts: expected columns of the training files that hold texts, {', '.join(known)}; "
+            f"received {', '.join(unknown)}."
+        )
+
+
+def with_prompts(row: Mapping[str, Any], prompts: Mapping[str, str]) -> dict[str, Any]:
+    """A row whose texts have their prompts in front.
+
+    Args:
+        row: Values by key.
+        prompts: Prompts by key; a row need not have all of these.
+    """
+    return {**row, **{key: text + row[key] for key, text in prompts.items() if key in row}}
+
+
+def exported_prompts(sources: Sequence[Source]) -> tuple[dict[str, str], str | None]:
+    """The prompts that the trained model keeps, by name, and the name of its default prompt.
+
+    If all texts have one prompt, it is that of queries and documents, and the default. Otherwise
+    the text that asks has the name "query", its answer "document", and another text its key.
+
+    Args:
+        sources: The training files. If two have different prompts of one name, the first counts.
+    """
+    texts = [
+        (source.kind, key, source.prompts.get(key, ""))
+        for source in sources
+        for key in source.kind.texts
+        if key in source.columns
+    ]
+    different = {prompt for _, _, prompt in texts}
+    if different == {""}:
+        return {}, None
+    if len(different) == 1:
+        return dict.fromkeys(("query", "document"), different.pop()), "query"
+    found: dict[str, str] = {}
+    for kind, key, prompt in texts:
+        found.setdefault(_exported_name(kind, key), prompt)
+    return {name: text for name, text in found.items() if text or name in _ROLES}, None
+
+
+_ROLES = ("query", "document")
+
+
+def _exported_name(kind: TaskSpec, key: str) -> str:
+    asking = kind.metric.query if kind.metric else None
+    needed = [each for each in kind.needed if each in kind.texts]
+    if asking is None or len(needed) < 2:
+        return key
+    return dict(zip(needed, _ROLES, strict=False)).get(key, key) if asking == needed[0] else key
