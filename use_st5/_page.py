@@ -27,7 +27,8 @@ thead th { vertical-align: bottom; }
 th:first-child { text-align: left; position: sticky; left: 0; background: var(--page); }
 tbody th { font-weight: normal; max-width: 22rem; }
 td { white-space: nowrap; }
-td.text { text-align: left; white-space: normal; min-width: 8rem; max-width: 30rem; }
+.text { text-align: left; }
+td.text { white-space: normal; max-width: 30rem; }
 th button { all: unset; cursor: pointer; font-weight: bold; }
 th button:focus-visible { outline: 2px solid var(--c0); outline-offset: 2px; }
 th button::after { content: "\\a0↕"; color: var(--muted); }
@@ -40,8 +41,9 @@ figcaption, .muted { color: var(--muted); font-size: .9rem; }
 summary { cursor: pointer; }
 code { overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
+  table { font-size: .9rem; }
   th, td { padding: .3rem .4rem; }
-  tbody th { min-width: 7.5rem; max-width: 9rem; overflow-wrap: anywhere; }
+  tbody th { min-width: 6.5rem; max-width: 9rem; overflow-wrap: anywhere; }
 }
 """
 # Numbers fall at first and names rise; what has no value stays last.
@@ -114,7 +116,10 @@ def table(
     texts = {
         place for place in range(len(heads)) if all(cells[place].value is None for _, cells in rows)
     }
-    shown = [f'<th scope="col">{escape(head)}</th>' for head in (corner, *heads)]
+    shown = [f'<th scope="col">{escape(corner)}</th>']
+    for place, head in enumerate(heads):
+        kind = ' class="text"' if place in texts else ""
+        shown.append(f'<th scope="col"{kind}>{escape(head)}</th>')
     lines = [
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(name)}"><table>',
         f"<thead><tr>{''.join(shown)}</tr></thead>\n<tbody>",

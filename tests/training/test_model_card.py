@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from use_st5._imports import install_line
 from use_st5.cli import train as command
 from use_st5.cli.main import app
 from use_st5.training.arguments import NAMED_SETTINGS, make_arguments
-from use_st5.training.history import History
-from use_st5.training.model_card import command_line, plot_line
+from use_st5.training.model_card import command_line
 from use_st5.training.sources import Source, open_source
 from use_st5.training.train import Trained
 
@@ -132,12 +129,3 @@ def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> N
     assert (found["validation"], found["test"]) == ([str(dev)], [str(dev)])
     assert found["task"] == {str(text): "neighbours"}
     assert found["columns"] == columns
-
-
-def test_a_plot_that_is_not_drawn_names_the_line_that_installs_matplotlib(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    line = plot_line(History(task_steps={}), tmp_path, "mrr")
-    assert line.startswith(f"no plot of the run was drawn; TensorBoard: {tmp_path}")
-    assert install_line("plots") in line

@@ -31,7 +31,7 @@ REQUEST: dict[str, Any] = {
 # Some of what runs write.
 OURS = (
     *("request.json", "scores.json", "history.json", "training.json", "run.png", "encoder.keras"),
-    "result.json",
+    *("result.json", "run.html"),
     *("classifier.keras", "classifier_2.json", "prepared/train/score.bin"),
     *("checkpoints/checkpoint-000000010/state.json", "cross_encoder/saved_model.pb"),
 )

@@ -36,8 +36,9 @@ HELP = manual(
     The model is evaluated before the first step and ten times during the training: on --validation
     FILE, or on rows that are held out. The best step is exported to --to, or the start itself if no
     step is better. It is evaluated once more on --test FILE; without --validation and --test, on
-    half of the rows that are held out. Checkpoints, TensorBoard's files and a plot go to the folder
-    TO.run. The same command continues an interrupted run.
+    half of the rows that are held out. The folder TO.run has a page of the run, run.html, with
+    scores and curves, the checkpoints and TensorBoard's files. The same command continues an
+    interrupted run.
 
     --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME for a TPU of
     another machine). The devices share each batch, and the result is the same. Workers in other

@@ -1,4 +1,4 @@
-"""The model card and the plot of a training."""
+"""The model card of a training."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from use_st5._files import atomic_path
-from use_st5._imports import require
-from use_st5._remote_files import as_written, open_local
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.history import History
@@ -20,8 +15,6 @@ from use_st5.training.validation import Scores, ValidationSet
 
 if TYPE_CHECKING:
     from use_st5.training.plan import TrainingPlan
-
-_PICTURE = "run.png"
 
 
 def card(
@@ -162,68 +155,3 @@ def _loss_value(value: Any) -> str:
     if not isinstance(value, tuple | list):
         return str(value)
     return ",".join(map(str, value)) + "," * (len(value) < 2)
-
-
-def plot_line(history: History, work: Path, monitor: str, unit: str = "step") -> str:
-    """Draws the run, as `draw_run`; the log line has the file, or the reason why there is none."""
-    logs = as_written(work / "checkpoints" / "logs")
-    try:
-        picture = draw_run(history, work, monitor, unit)
-    except ImportError as error:
-        return f"no plot of the run was drawn; TensorBoard: {logs}. {error}"
-    return f"plot of the run: {as_written(picture)}; TensorBoard: {logs}"
-
-
-def draw_run(history: History, work: Path, monitor: str, unit: str = "step") -> Path:
-    """Draws the losses and the monitored score over the steps.
-
-    Args:
-        history: The measurements.
-        unit: What its steps are.
-        work: The run's folder, whose TensorBoard files hold the losses of every process that was
-            part of the run.
-        monitor: The score to draw.
-
-    Returns:
-        The picture.
-
-    Raises:
-        ImportError: matplotlib is missing; the message says which line installs it.
-    """
-    require("matplotlib", "plots")
-    from matplotlib.figure import Figure
-
-    losses, path = logged_losses(work / "checkpoints" / "logs"), work / _PICTURE
-    figure = Figure(figsize=(9 if losses else 4.5, 3.5), layout="constrained")
-    *first, right = figure.subplots(1, 2 if losses else 1, squeeze=False)[0]
-    for left in first:
-        for name, values in losses.items():
-            steps = sorted(values)
-            left.plot(steps, [values[step] for step in steps], label=name)
-        left.set(xlabel="step", ylabel="loss", title="loss")
-        left.legend()
-    measured = [each["step"] for each in history.evaluations]
-    right.plot(measured, [100 * each[monitor] for each in history.evaluations], marker="o")
-    right.axvline(history.best_step or 0, color="grey", linestyle=":", label="exported")
-    right.set(xlabel=unit, ylabel=f"{monitor} x 100", title="validation")
-    right.legend()
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=120)
-    return path
-
-
-def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
-    """Task → step → loss, out of TensorBoard's files; of a step made twice the later value."""
-    import tensorflow as tf
-
-    found: dict[str, dict[int, float]] = {}
-    with open_local(folder) as local:
-        files = [str(file) for file in sorted(local.glob("events.*"))]
-        for record in tf.data.TFRecordDataset(files).as_numpy_iterator():
-            event = tf.compat.v1.Event.FromString(record)
-            for value in event.summary.value:
-                task, _, name = value.tag.rpartition("/")
-                if name == "loss":
-                    number = float(np.squeeze(tf.make_ndarray(value.tensor)))
-                    found.setdefault(task, {})[int(event.step)] = number
-    return found

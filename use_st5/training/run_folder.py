@@ -28,7 +28,7 @@ _REQUEST = "request.json"
 _FORMAT = 1
 # What a run writes into its folder, beside the request: what `overwrite` removes.
 _WRITTEN = re.compile(
-    r"checkpoints|prepared|cross_encoder|encoder\.keras|run\.png"
+    r"checkpoints|prepared|cross_encoder|encoder\.keras|run\.(html|png)"
     r"|(training|history|scores|result)\.json|classifier(_\d+)?\.(keras|json)"
 )
 # Settings of version 0.2 → their names now.

@@ -27,7 +27,7 @@ from use_st5.training.classifier import Classifier, write_classifiers
 from use_st5.training.column_prompts import Prompts, check_prompts, exported_prompts
 from use_st5.training.history import History
 from use_st5.training.linear_probe import has_heads, probe_weights
-from use_st5.training.model_card import card, plot_line
+from use_st5.training.model_card import card
 from use_st5.training.model_loading import FRESH, copied, open_model
 from use_st5.training.pair_cycles import train_in_cycles
 from use_st5.training.plan import TrainingPlan, make_plan
@@ -42,6 +42,7 @@ from use_st5.training.run_folder import (
     run_folder,
     write_result,
 )
+from use_st5.training.run_page import write_page
 from use_st5.training.sources import Source, open_source, split_weight
 from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
 from use_st5.training.trainer import Trainer, strategy_scope
@@ -69,7 +70,7 @@ class Trained:
 
     Attributes:
         folder: The exported encoder, a SavedModel of strings.
-        run: The folder with TensorBoard's files, the plot and the classifiers.
+        run: The folder with the page of the run, TensorBoard's files and the classifiers.
         before: The scores of the start on the validation rows, by name.
         after: Those of the exported encoder. The best step was chosen by these rows, so that they
             flatter it a little.
@@ -193,7 +194,7 @@ def _run(
     callbacks: Sequence[keras.callbacks.Callback],
     log: Callable[[str], None],
 ) -> Trained:
-    """Trains, exports, and writes card, plot, classifiers and result."""
+    """Trains, exports, and writes card, classifiers, page and result."""
     forget_result(work)
     for line in plan.lines():
         log(line)
@@ -211,14 +212,12 @@ def _run(
         test = {"before": test_before, "after": test_scores(plan.tests, encoder.encode)}
         encoder.card = card(plan, history, validation, test, target)
         encoder.export(target, precision=plan.arguments.precision or encoder.stored)
-    log(f"took {datetime.timedelta(seconds=round(time.monotonic() - began))}")
-    log(plot_line(history, work, plan.monitor, plan.unit))
+    seconds = time.monotonic() - began
+    log(f"took {datetime.timedelta(seconds=round(seconds))}")
     seed = plan.arguments.seed
     classifiers = write_classifiers(
         plan.stats, plan.sets, plan.tests, absolute(target), work, seed=seed
     )
-    for each in classifiers:
-        log(each.line())
     result = Result(
         model_hash=model_hash(target),
         monitor=plan.monitor,
@@ -228,8 +227,11 @@ def _run(
         test=test,
         classifiers=[each.path.name for each in classifiers],
     )
-    for line in plan.result_lines(result):
+    found = [*(each.line() for each in classifiers), *plan.result_lines(result)]
+    for line in found:
         log(line)
+    scores = {"validation": validation, "test": test}
+    log(write_page(plan, history, work, target, scores, found, seconds))
     write_result(work, result)
     return _as_trained(result, work, target, classifiers)
 

@@ -90,7 +90,7 @@ def difference(task: dict[str, Any], base: dict[str, Any]) -> Difference | None:
 
 
 def mean_difference(differences: Sequence[Difference]) -> Difference:
-    """The mean over tasks, whose sentences differ: the squares of their intervals' halves add."""
+    """The mean over tasks as if no two shared sentences: the squares of the half intervals add."""
     count = len(differences)
     value = sum(each.value for each in differences) / count
     low = math.hypot(*(each.value - each.low for each in differences)) / count

@@ -488,7 +488,8 @@ def _overview(records: Records, base: EvaluationRecord) -> Section:
 _INTERVALS = (
     "Bold: the interval leaves out 0. The intervals tell how much other sentences of the same kind "
     "would change a difference. They treat the models as if each had sentences of its own, and so "
-    "are too wide rather than too narrow. Another training is not in them."
+    "are too wide rather than too narrow. Those of means treat the sentences of the tasks as "
+    "different, though STS-B has some of STS12 to STS16. Another training is not in them."
 )
 
 
