@@ -4,12 +4,12 @@
 // Letters and marks of Unicode 14 and later, which TensorFlow does not lower. A capital sigma takes
 // them for the end of a word. Ranges of code points, hexadecimal.
 const NOT_LOWERED =
-  "295 888 890-891 897-89F 8C9-8D2 C3C ECE 180F 1AC1-1ADD 1AE0-1AEB 1C89-1C8A 1DFA 2C2F 2C5F " +
+  "888 890-891 897-89F 8C9-8D2 C3C ECE 180F 1AC1-1ADD 1AE0-1AEB 1C89-1C8A 1DFA 2C2F 2C5F " +
   "A7C0-A7C1 A7CB-A7DC A7F1-A7F4 FBC2 10570-1057A 1057C-1058A 1058C-10592 10594-10595 " +
   "10597-105A1 105A3-105B1 105B3-105B9 105BB-105BC 10780-10785 10787-107B0 107B2-107BA 10D4E " +
   "10D50-10D65 10D69-10D6D 10D6F-10D85 10EC5 10EFA-10EFF 10F82-10F85 11070 11073-11074 110C2 " +
   "11241 113BB-113C0 113CE 113D0 113D2 113E1-113E2 1171E 11B60 11B62-11B64 11B66 11DD9 " +
-  "11F00-11F01 11F36-11F3A 11F40 11F42 11F5A 13430-13440 13447-13455 1611E-16129 1612D-1612F " +
+  "11F00-11F01 11F36-11F3A 11F40 11F42 11F5A 13439-13440 13447-13455 1611E-16129 1612D-1612F " +
   "16D40-16D42 16D6B-16D6C 16EA0-16EB8 16EBB-16ED3 16FF2-16FF3 1AFF0-1AFF3 1AFF5-1AFFB " +
   "1AFFD-1AFFE 1CF00-1CF2D 1CF30-1CF46 1DF00-1DF09 1DF0B-1DF1E 1DF25-1DF2A 1E030-1E06D 1E08F " +
   "1E2AE 1E4EB-1E4EF 1E5EE-1E5EF 1E6E3 1E6E6 1E6EE-1E6EF 1E6F5 1E6FF";
@@ -58,7 +58,10 @@ const UNKNOWN_LETTERS = new RegExp(`([${characterClass(NOT_LOWERED)}])`, "u");
 
 /** Lower case by Unicode's tables of version 13. */
 function lower(text) {
+  // U+0295 was a lower-case letter before Unicode 17, which decides on a capital sigma beside it.
   return text
+    .replace(/\u03a3(?=\p{Case_Ignorable}*\u0295)/gu, "\u03c3")
+    .replace(/(\u0295\p{Case_Ignorable}*)\u03a3(?!\p{Case_Ignorable}*\p{Cased})/gu, "$1\u03c2")
     .split(UNKNOWN_LETTERS)
     .map((part, place) => (place % 2 ? part : part.toLowerCase()))
     .join("");
