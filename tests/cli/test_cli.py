@@ -100,7 +100,7 @@ def test_a_terminal_gets_a_drawn_table(
     print_table(["text"], [("[bold]kept[/bold]",)], title="Title")
     drawn = capsys.readouterr().out
     assert "[bold]kept[/bold]" in drawn
-    assert "┃" in drawn
+    assert "────" in drawn
     assert drawn.startswith("Title")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import runpy
 from collections.abc import Callable
 from importlib import metadata
@@ -227,3 +228,29 @@ def test_environment_variables_that_hurt_are_noted(
     output = use("doctor", "--no-run").stdout
     assert "note\tKERAS_BACKEND\tjax" in output
     assert "note\tPYTHONDONTWRITEBYTECODE" in output
+
+
+def test_a_terminal_of_80_characters_has_each_command_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remedy = 'pip install --editable "/home/someone/checkouts/use_st5[tfmodels]"'
+    findings = [
+        Finding(Status.OK, "Python", "3.13.1"),
+        Finding(
+            Status.ABSENT, "tf-models-official", "not installed (optional: " + "x " * 40, remedy
+        ),
+        Finding(Status.WRONG, "PYTHONDONTWRITEBYTECODE", "set", "unset " + "V" * 200),
+    ]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def printed(findings: list[Finding]) -> list[str]:
+        doctor_module._print(findings)
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+        assert all(len(line) <= 80 for line in lines)
+        return [line.rstrip() for line in lines]
+
+    lines = printed(findings)
+    assert f"      {remedy}" in lines
+    assert lines[0] == "ok    Python                   3.13.1"
+    assert printed([*doctor_module.check_packages(), *doctor_module._check_models()])

@@ -399,7 +399,7 @@ def test_a_terminal_gets_an_overview_and_cards_of_a_group(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     print_tasks("all", tmp_path / "data", as_json=False)
     overview = capsys.readouterr()
-    assert "┃ task" in re.sub(r"\x1b\[[0-9;]*m", "", overview.out)
+    assert re.search(r"^task +.*\n─+$", re.sub(r"\x1b\[[0-9;]*m", "", overview.out), re.MULTILINE)
     assert "example.org" not in overview.out
     assert "--list --tasks GROUP also shows" in overview.err
     print_tasks("toys", tmp_path / "data", as_json=False)

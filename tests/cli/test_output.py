@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from rich.cells import cell_len
 
-from use_st5.cli.output import print_cards
+from use_st5.cli.output import print_cards, print_table
 
 COLUMNS = ["task", "what it needs", "from"]
 ROWS = [("sts12", "[bold]a[/bold]", "here"), ("weat1", "", "there " * 30)]
@@ -29,3 +30,63 @@ def test_a_terminal_gets_cards_without_empty_cells(
     assert all(len(line) <= 60 for line in lines)
     assert all(line.startswith("        there") for line in lines[5:])
     assert sum(line.count("there") for line in lines[4:]) == 30
+
+
+def drawn_table(
+    columns: list[str],
+    rows: list[tuple[str, ...]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[str]:
+    """The lines of a table in a terminal of 80 characters."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(columns, rows)
+    drawn = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert all(cell_len(line) <= 80 for line in drawn.splitlines())
+    return [line.rstrip() for line in drawn.splitlines()]
+
+
+def test_numbers_are_never_folded_in_80_characters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ["test", "targets", "attributes", "effect size d", "95 % interval", "p"]
+    words = ("European American names / African American names", "Pleasant / Unpleasant")
+    rows = [("seat3b", *words, "−1.25", "−1.80 to −0.50", "0.00001")]
+    lines = drawn_table(columns, rows, capsys, monkeypatch)
+    assert any(line.endswith("−1.25  −1.80 to −0.50  0.00001") for line in lines)
+    matrix = ["", "text", *map(str, range(1, 11))]
+    texts = [(str(n), "A sentence. " * 5 + "日本語" * 9, *["0.12"] * 10) for n in range(1, 11)]
+    lines = drawn_table(matrix, texts, capsys, monkeypatch)
+    assert sum(line.endswith("  0.12" * 10) for line in lines) == 10
+
+
+def test_a_table_that_is_too_wide_becomes_cards(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ["text", *(f"number{n}" for n in range(12))]
+    lines = drawn_table(columns, [("a", *["0.123"] * 12)], capsys, monkeypatch)
+    assert lines[0] == "a"
+    assert lines[1:] == [f"  {name:8}  0.123" for name in columns[1:]]
+
+
+def test_a_narrow_table_is_as_wide_as_its_cells(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [("use_dan_en", "1,234"), ("x", "7")]
+    assert drawn_table(["model", "memory, MB"], rows, capsys, monkeypatch) == [
+        "model       memory, MB",
+        "──────────────────────",
+        "use_dan_en       1,234",
+        "x                    7",
+    ]
+
+
+def test_names_stay_whole_and_titles_are_folded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "probing_coordination_inversion_mlp"
+    rows = [(name, "a title of words " * 4, "senteval_sklearn", "unknown")]
+    lines = drawn_table(["task", "title", "group", "there"], rows, capsys, monkeypatch)
+    assert lines[2].startswith(f"{name}  a title of")
+    assert lines[2].endswith("  senteval_sklearn  unknown")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -60,6 +61,14 @@ class Status(StrEnum):
     ABSENT = "-"
     NOTE = "note"
     WRONG = "wrong"
+
+
+_STYLES = {
+    Status.OK: "green",
+    Status.ABSENT: "dim",
+    Status.NOTE: "yellow",
+    Status.WRONG: "bold red",
+}
 
 
 @dataclass(frozen=True)
@@ -207,8 +216,9 @@ _SENTENCES = ["How old are you?", "What is your age?", "The train to Basel is la
 HELP = manual(
     """Check this installation: package versions, bundled models, one embedding.
 
-    Each line is ok, note (works, with a remark), - (optional and not installed) or wrong. The last
-    column has the command that helps. The exit code is 1 if something is wrong.
+    Each line is ok, note (works, with a remark), - (optional and not installed) or wrong. The line
+    below it, in a pipe the last column, has the command that helps. The exit code is 1 if something
+    is wrong.
 
     The command reads the versions without importing the packages. Then it starts TensorFlow and
     embeds a sentence. --no-run leaves this out.""",
@@ -227,13 +237,36 @@ def doctor(
     wrong = any(finding.status is Status.WRONG for finding in findings)
     if run and not wrong:
         findings += _check_embedding()
-    print_table(
-        ["", "what", "found", "what to do"],
-        [(each.status.value, each.subject, each.found, each.remedy) for each in findings],
-    )
+    _print(findings)
     bad = [each.subject for each in findings if each.status is Status.WRONG]
     if bad:
-        raise ValueError(f"{len(bad)} wrong: {', '.join(bad)}; see the column 'what to do'")
+        raise ValueError(f"{len(bad)} wrong: {', '.join(bad)}; see the line below each")
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    """Prints the findings; in a terminal, the line that helps stands whole below its finding."""
+    if not sys.stdout.isatty():
+        print_table(
+            ["", "what", "found", "what to do"],
+            [(each.status.value, each.subject, each.found, each.remedy) for each in findings],
+        )
+        return
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    for each in findings:
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_column(width=4)
+        line.add_column(width=max(len(one.subject) for one in findings))
+        line.add_column(overflow="fold")
+        status = Text(each.status.value, style=_STYLES[each.status])
+        line.add_row(status, Text(each.subject), Text(each.found))
+        console.print(line)
+        if each.remedy:
+            console.print(Padding(Text(each.remedy, style="bold"), (0, 0, 0, 6)))
 
 
 def _check_environment() -> Iterator[Finding]:

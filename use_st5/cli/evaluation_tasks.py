@@ -79,15 +79,15 @@ def print_tasks(wanted: str | None, data: Path | None, *, as_json: bool) -> None
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
     overview = wanted == _ALL and sys.stdout.isatty()
-    columns = ["task", "title", "group", "needs", "there"]
+    columns = ["task", "title", "group", "there"]
     if not overview:
-        columns = [*columns[:3], "what it computes", *columns[3:], "from", "licence"]
+        columns = [*columns[:3], "what it computes", "needs", "there", "from", "licence"]
     draw = print_table if overview else print_cards
     draw(columns, [[row[column] for column in columns] for row in rows])
     if overview:
         say(
-            "--list --tasks GROUP also shows what each task computes, and the source and licence "
-            "of its data"
+            "--list --tasks GROUP also shows what each task computes and needs, and the source and "
+            "licence of its data"
         )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import inspect
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import typer
 
@@ -25,6 +27,8 @@ def say(message: str) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
     """Prints a table: drawn in a terminal, tab-separated (with a header line) in a pipe.
 
+    Where the terminal is too narrow for the columns, each row is a card, as of `print_cards`.
+
     Args:
         columns: the headings.
         rows: one text per heading; tabs and line breaks inside become spaces in a pipe.
@@ -34,16 +38,76 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
         for row in [columns, *rows]:
             typer.echo("\t".join(" ".join(cell.split()) for cell in row))
         return
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left")
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
+    console = Console()
+    widths = _widths(columns, rows, console.width)
+    if not widths:
+        if title:
+            console.print(Text(title, style="italic"))
+        print_cards(columns, rows)
+        return
+    table = Table(
+        title=Text(title) if title else None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    for column, width, cells in zip(columns, widths, _cells(columns, rows), strict=True):
+        right = all(map(_NUMBER.fullmatch, cells))
+        justify: Literal["left", "right"] = "right" if right else "left"
+        table.add_column(Text(column), overflow="fold", justify=justify, width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    console.print(table)
+
+
+# A number, with its unit.
+_NUMBER = re.compile(r"[-+−]?[\d.,]+( [kMG]?B)?|[-–]|")
+# A column of texts is not drawn narrower; a column of shorter ones need not be so wide.
+_TEXT_WIDTH = 14
+
+
+def _cells(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The cells of each column."""
+    return [[row[place] for row in rows] for place in range(len(columns))]
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> list[int]:
+    """The characters of each column, as many as it wants where there is space.
+
+    No number is folded, no name if there is space for all, and no text into less than
+    `_TEXT_WIDTH`; empty where `most` characters are too few for this.
+    """
+    from rich.cells import cell_len
+
+    widths, wanted, names = [], [], {}
+    for place, (column, cells) in enumerate(zip(columns, _cells(columns, rows), strict=True)):
+        longest = max(map(cell_len, cells), default=0)
+        numbers = all(map(_NUMBER.fullmatch, cells))
+        word = max(map(cell_len, column.split()), default=0)
+        widths.append(max(word, longest if numbers else min(longest, _TEXT_WIDTH), 1))
+        wanted.append(max(cell_len(column), longest, 1))
+        if not any(" " in cell for cell in cells):
+            names[place] = max(word, longest, 1) - widths[place]
+    spare = most - sum(widths) - 2 * (len(columns) - 1)
+    if spare < 0:
+        return []
+    if sum(names.values()) <= spare:
+        for place, more in names.items():
+            widths[place] += more
+        spare -= sum(names.values())
+    places = sorted(range(len(columns)), key=lambda place: wanted[place] - widths[place])
+    for left, place in zip(range(len(columns), 0, -1), places, strict=True):
+        more = min(wanted[place] - widths[place], spare // left)
+        widths[place] += more
+        spare -= more
+    return widths
 
 
 def check_table_name(path: Path, *, option: str) -> None:

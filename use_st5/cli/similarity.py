@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Sequence
 from enum import StrEnum
@@ -205,8 +206,9 @@ def _draw(texts: list[str], matrix: np.ndarray, path: Path, metric: Metric) -> N
 
 def _print_matrix(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:
     numbers = [str(number) for number in range(1, len(texts) + 1)]
+    digits = 2 if len(texts) > 8 and sys.stdout.isatty() else 3  # as 80 characters have room for
     rows = [
-        (number, text, *(f"{score:.3f}" for score in row))
+        (number, text, *(f"{score:.{digits}f}" for score in row))
         for number, text, row in zip(numbers, texts, matrix, strict=True)
     ]
     print_table(["", "text", *numbers], rows, title=f"{metric.value} similarity")
