@@ -124,6 +124,18 @@ def test_langchain_finds_documents(encoder: SentenceEncoder) -> None:
     assert store.similarity_search("A kitten naps.", k=1)[0].page_content == TEXTS[0]
 
 
+def test_langchain_gets_the_prompts_of_queries_and_documents(
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("langchain_core.embeddings", reason=REASON)
+    prompts = {"query": "question ", "document": "text "}
+    monkeypatch.setattr(SentenceEncoder, "prompts", prompts)
+    ours = langchain_embeddings(encoder)
+    documents = encoder.encode([f"text {text}" for text in TEXTS]).tolist()
+    assert ours.embed_documents(TEXTS) == documents
+    assert ours.embed_query(TEXTS[0]) == encoder.encode(f"question {TEXTS[0]}").tolist()
+
+
 @pytest.mark.parametrize(
     ("package", "make"),
     [

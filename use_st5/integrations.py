@@ -44,6 +44,8 @@ def keybert_backend(encoder: SentenceEncoder) -> Any:
 def langchain_embeddings(encoder: SentenceEncoder) -> Any:
     """The encoder for LangChain's vector stores, a `langchain_core.embeddings.Embeddings`.
 
+    Queries and documents get the model's prompts for them, if it has some.
+
     Raises:
         ImportError: langchain-core is not installed.
 
@@ -56,10 +58,10 @@ def langchain_embeddings(encoder: SentenceEncoder) -> Any:
         """Texts to lists of numbers."""
 
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return encoder.encode(texts).tolist()
+            return encoder.encode_document(texts).tolist()
 
         def embed_query(self, text: str) -> list[float]:
-            return encoder.encode(text).tolist()
+            return encoder.encode_query(text).tolist()
 
         def __reduce__(self) -> tuple[Callable[..., Any], tuple[SentenceEncoder]]:
             return langchain_embeddings, (encoder,)
