@@ -10,11 +10,22 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from use_st5.convert.sentence_transformers import _READ, _UNREAD, read_modules
+from use_st5.convert.sentence_transformers import (
+    _READ,
+    _UNREAD,
+    DenseModule,
+    NormModule,
+    SentenceModules,
+    read_modules,
+)
 
 WEIGHTS = {
     "linear.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
     "linear.bias": np.array([1, 2, 3], np.float32),
+}
+NORM = {
+    "norm.weight": np.array([2, 1, 1], np.float32),
+    "norm.bias": np.array([0, 0, 5], np.float32),
 }
 
 
@@ -31,18 +42,26 @@ def write(folder: Path, *kinds: str, pooling: Any = "cls", **dense: Any) -> None
     write_json(folder / "Pooling" / "config.json", settings)
     write_json(folder / "Dense" / "config.json", {"out_features": 3, **dense})
     save_file(WEIGHTS, folder / "Dense" / "model.safetensors")
+    write_json(folder / "LayerNorm" / "config.json", {"dimension": 3})
+    save_file(NORM, folder / "LayerNorm" / "model.safetensors")
+
+
+def only_dense(modules: SentenceModules) -> DenseModule:
+    (dense,) = modules.behind_pooling
+    assert isinstance(dense, DenseModule)
+    return dense
 
 
 def test_each_module(tmp_path: Path) -> None:
     write(tmp_path, "Transformer", "Pooling")
     modules = read_modules(tmp_path)
     assert modules.transformer == tmp_path / "Transformer"
-    assert (modules.pooling, modules.dense, modules.normalize) == ("cls", None, False)
+    assert (modules.pooling, modules.behind_pooling, modules.normalize) == ("cls", (), False)
     write(tmp_path, "Transformer", "Pooling", "Dense", "Normalize")
     modules = read_modules(tmp_path)
-    assert modules.dense is not None
-    assert (modules.dense.width, modules.dense.bias, modules.normalize) == (3, True, True)
-    assert modules.dense.activation == "Identity"
+    dense = only_dense(modules)
+    assert (dense.width, dense.bias, modules.normalize) == (3, True, True)
+    assert dense.activation == "Tanh", "what sentence-transformers takes if none is stated"
 
 
 @pytest.mark.parametrize(
@@ -63,8 +82,7 @@ def test_poolings_of_every_version(tmp_path: Path, settings: Any, pooling: str) 
 
 def test_a_dense_layer_with_a_bias(tmp_path: Path) -> None:
     write(tmp_path, "Transformer", "Pooling", "Dense", activation_function="torch.nn.Tanh")
-    dense = read_modules(tmp_path).dense
-    assert dense is not None
+    dense = only_dense(read_modules(tmp_path))
     assert dense.activation == "Tanh"
     dense.check(4)
     with pytest.raises(ValueError, match=r"linear.weight: expected \[3, 5\], found \[3, 4\]"):
@@ -77,17 +95,49 @@ def test_a_dense_layer_with_a_bias(tmp_path: Path) -> None:
     x = np.array([[1, 0, 0, 2]], np.float32)
     np.testing.assert_array_equal(layer(x), x @ WEIGHTS["linear.weight"].T + [1, 2, 3])
     write(tmp_path, "Transformer", "Pooling", "Dense", bias=False)
-    without = read_modules(tmp_path).dense
-    assert without is not None
+    without = only_dense(read_modules(tmp_path))
     with pytest.raises(ValueError, match=r"Unknown: linear.bias\."):
         without.check(4)
+
+
+def test_dense_layers_and_norms_in_any_number_and_order(tmp_path: Path) -> None:
+    write(tmp_path, "Transformer", "Pooling", "LayerNorm", "Dense", "Dense", "LayerNorm")
+    modules = read_modules(tmp_path)
+    kinds = [type(each) for each in modules.behind_pooling]
+    assert kinds == [NormModule, DenseModule, DenseModule, NormModule]
+    norm = modules.behind_pooling[0]
+    norm.check(3)
+    with pytest.raises(ValueError, match=r"norm.weight: expected \[4\], found \[3\]"):
+        norm.check(4)
+    layer = keras.layers.LayerNormalization(epsilon=1e-5)
+    layer.build((None, 3))
+    norm.assign(layer)
+    root = np.sqrt(1.5)  # of 1, 2, 3: the mean is 2, the variance 2/3
+    found = layer(np.array([[1, 2, 3]], np.float32))
+    np.testing.assert_allclose(found, [[-2 * root, 0, 5 + root]], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"use_residual": True},
+        {"module_input_name": "token_embeddings"},
+        {"module_output_name": "other"},
+    ],
+)
+def test_a_dense_layer_of_something_else_is_refused(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    write(tmp_path, "Transformer", "Pooling", "Dense", **settings)
+    with pytest.raises(ValueError, match=r"Dense.config.json: expected a Dense of the sentence"):
+        read_modules(tmp_path)
 
 
 def test_other_modules_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"modules.json: expected a file"):
         read_modules(tmp_path)
     backwards = ("Transformer", "Pooling", "Normalize", "Dense")
-    twice = ("Transformer", "Pooling", "Dense", "Dense")
+    twice = ("Transformer", "Pooling", "Pooling")
     for kinds in (("Pooling",), (), ("Transformer",), backwards, twice):
         write(tmp_path, *kinds)
         found = ", ".join(kinds) or "nothing"
@@ -99,7 +149,7 @@ def test_other_modules_are_refused(tmp_path: Path) -> None:
     ("kind", "message"),
     [
         ("StaticEmbedding", "StaticEmbedding is not read: it averages a table .* use a USE-DAN"),
-        ("LayerNorm", "module LayerNorm is not read: .* give a model without it"),
+        ("WeightedLayerPooling", "it mixes the outputs of several layers; give a model without"),
         ("Dropout", "module Dropout is not read: .* remove its entry from modules.json"),
         ("Router", "module Router is not read: .* give the folder of one"),
         ("Mine", "expected the modules Transformer, .*, found Mine. Its code is not run"),

@@ -64,13 +64,18 @@ def test_which_families_have_an_engine() -> None:
 @pytest.mark.parametrize("pooling", ["cls", "max", "mean"])
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
 def test_berts(toy_bert: Toy, tmp_path: Path, pooling: str, activation: str) -> None:
-    from use_st5.models.bert.model import ProjectionConfig, SentenceBert
+    from use_st5.models.bert.model import SentenceBert
+    from use_st5.models.bert.projection import NormConfig, ProjectionConfig
 
     config = dataclasses.replace(toy_bert.model.config, activation=activation, num_token_types=1)
     dense = {"cls": None, "max": ProjectionConfig(7, False, "relu")}.get(
         pooling, ProjectionConfig(7, True, "gelu")
     )
-    model = SentenceBert(config, pooling=pooling, dense=dense, normalize=pooling == "max")
+    after = (NormConfig(), ProjectionConfig(5, True, "sigmoid"), ProjectionConfig(6, False, "relu"))
+    after = after if pooling == "cls" else ()
+    model = SentenceBert(
+        config, pooling=pooling, dense=dense, after=after, normalize=pooling == "max"
+    )
     model.build()
     for variable in model.variables:
         if len(variable.shape) == 2:

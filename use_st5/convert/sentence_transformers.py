@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,9 @@ from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes
 
 MODULES = "modules.json"
-_KINDS = [
-    ["Transformer", "Pooling"],
-    ["Transformer", "Pooling", "Normalize"],
-    ["Transformer", "Pooling", "Dense"],
-    ["Transformer", "Pooling", "Dense", "Normalize"],
-]
-_READ = ("Transformer", "Pooling", "Dense", "Normalize")
+_READ = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize")
+# Each kind by its first letter.
+_ORDER = re.compile("TP[DL]*N?")
 _STUDENT = "for such speed use a USE-DAN, such as use_dan_en"
 # The other modules of sentence-transformers, and what to do about each.
 _UNREAD = {
@@ -30,7 +27,6 @@ _UNREAD = {
     "WordEmbeddings": f"it averages word vectors; {_STUDENT}",
     "WordWeights": f"it weights word vectors; {_STUDENT}",
     "BoW": f"it counts words; {_STUDENT}",
-    "LayerNorm": "no family here has a norm behind the pooling; give a model without it",
     "LSTM": "no family here has one; give a model without it",
     "CNN": "no family here has one; give a model without it",
     "Dropout": "it changes no vector; remove its entry from modules.json",
@@ -45,6 +41,8 @@ _UNREAD = {
 }
 _LONGEST = 2**31 - 1
 _KERNEL, _BIAS = "linear.weight", "linear.bias"
+_SCALE, _SHIFT = "norm.weight", "norm.bias"
+_VECTOR = "sentence_embedding"
 
 Kind = TypeVar("Kind")
 
@@ -97,6 +95,35 @@ class DenseModule:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NormModule:
+    """A layer norm behind the pooling.
+
+    Attributes:
+        where: Its `config.json`.
+        width: Of what it gets and gives.
+        source: Its tensors.
+    """
+
+    where: Path
+    width: int
+    source: WeightSource
+
+    def check(self, input_width: int) -> None:
+        """As `DenseModule.check`."""
+        check_shapes({name: (input_width,) for name in (_SCALE, _SHIFT)}, self.source)
+
+    def assign(
+        self,
+        layer: keras.layers.LayerNormalization,
+        *,
+        on_tensor: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        """As `DenseModule.assign`."""
+        mapping = {_SCALE: Target(layer.gamma), _SHIFT: Target(layer.beta)}
+        assign_weights(mapping, self.source, on_tensor=on_tensor)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SentenceModules:
     """The modules of `modules.json`.
 
@@ -106,7 +133,7 @@ class SentenceModules:
             "+"; None: a cross-encoder, which is
             a Transformer alone.
         pooling_file: Where that is said.
-        dense: The dense layer, where there is one.
+        behind_pooling: The dense layers and layer norms, the first one first.
         normalize: Whether vectors are scaled to length 1 at the end.
         max_length: Tokens that are read of a text, special ones included; None: not said.
         lower_case: Whether texts are made small letters, whatever the tokenizer does.
@@ -115,7 +142,7 @@ class SentenceModules:
     transformer: Path
     pooling: str | None
     pooling_file: Path
-    dense: DenseModule | None
+    behind_pooling: tuple[DenseModule | NormModule, ...]
     normalize: bool
     max_length: int | None
     lower_case: bool = False
@@ -129,7 +156,14 @@ class _Module(msgspec.Struct):
 class _Dense(msgspec.Struct):
     out_features: Positive
     bias: bool = True
-    activation_function: str = "Identity"
+    activation_function: str = "Tanh"
+    module_input_name: str = _VECTOR
+    module_output_name: str | None = None
+    use_residual: bool = False
+
+
+class _LayerNorm(msgspec.Struct):
+    dimension: Positive
 
 
 class _Transformer(msgspec.Struct):
@@ -145,8 +179,8 @@ class _Tokenizer(msgspec.Struct):
 def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     """Reads which modules a folder has and what they are set to.
 
-    Expected are a Transformer, the pooling, and where there are any a dense layer and the
-    normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`); or a Transformer that
+    Expected are a Transformer, the pooling, and where there are any dense layers, layer norms and
+    the normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`); or a Transformer that
     classifies sequences, alone: a cross-encoder.
 
     Args:
@@ -162,16 +196,20 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     if kinds == ["Transformer"] and (cross := _cross_encoder(path.parent / entries[0].path)):
         return cross
     _refuse_others(path, kinds)
-    homes = {kind: path.parent / entry.path for kind, entry in zip(kinds, entries, strict=True)}
-    pooling_file = homes["Pooling"] / "config.json"
+    homes = [path.parent / entry.path for entry in entries]
+    readers: dict[str, Callable[[Path], DenseModule | NormModule]]
+    readers = {"Dense": _dense, "LayerNorm": _layer_norm}
+    pooling_file = homes[1] / "config.json"
     return SentenceModules(
-        transformer=homes["Transformer"],
+        transformer=homes[0],
         pooling=_pooling(_read(pooling_file, dict[str, Any])),
         pooling_file=pooling_file,
-        dense=_dense(homes["Dense"]) if "Dense" in homes else None,
-        normalize="Normalize" in homes,
-        max_length=_max_length(homes["Transformer"]),
-        lower_case=any(each.do_lower_case for each in _settings(homes["Transformer"])),
+        behind_pooling=tuple(
+            readers[kind](home) for kind, home in zip(kinds, homes, strict=True) if kind in readers
+        ),
+        normalize="Normalize" in kinds,
+        max_length=_max_length(homes[0]),
+        lower_case=any(each.do_lower_case for each in _settings(homes[0])),
     )
 
 
@@ -189,10 +227,10 @@ def _refuse_others(path: Path, kinds: list[str]) -> None:
                 f"{path}: expected the modules {', '.join(_READ)}, found {kind}. Its code is not "
                 "run: give a model without it."
             )
-    if kinds not in _KINDS:
+    if not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
         raise ValueError(
-            f"{path}: expected Transformer, Pooling and perhaps one Dense and Normalize, in this "
-            f"order; found {', '.join(kinds) or 'nothing'}. Give a model of these modules."
+            f"{path}: expected Transformer, Pooling, and perhaps Dense or LayerNorm, and Normalize "
+            f"at the end; found {', '.join(kinds) or 'nothing'}. Give a model of these modules."
         )
 
 
@@ -205,7 +243,7 @@ def _cross_encoder(folder: Path) -> SentenceModules | None:
         transformer=folder,
         pooling=None,
         pooling_file=folder / "config.json",
-        dense=None,
+        behind_pooling=(),
         normalize=False,
         max_length=_max_length(folder),
         lower_case=any(each.do_lower_case for each in settings),
@@ -243,6 +281,14 @@ def _pooling(settings: dict[str, Any]) -> str:
 def _dense(folder: Path) -> DenseModule:
     path = folder / "config.json"
     settings = _read(path, _Dense)
+    names = {settings.module_input_name, settings.module_output_name or _VECTOR}
+    if settings.use_residual or names != {_VECTOR}:
+        raise ValueError(
+            f"{path}: expected a Dense of the sentence vector without use_residual, received "
+            f"module_input_name {settings.module_input_name!r}, module_output_name "
+            f"{settings.module_output_name!r} and use_residual {settings.use_residual}. Give a "
+            "model without it."
+        )
     return DenseModule(
         where=path,
         width=settings.out_features,
@@ -250,6 +296,12 @@ def _dense(folder: Path) -> DenseModule:
         activation=settings.activation_function.split(".")[-1],
         source=SafetensorsSource(folder),
     )
+
+
+def _layer_norm(folder: Path) -> NormModule:
+    path = folder / "config.json"
+    width = _read(path, _LayerNorm).dimension
+    return NormModule(where=path, width=width, source=SafetensorsSource(folder))
 
 
 def _read(path: Path, kind: type[Kind]) -> Kind:

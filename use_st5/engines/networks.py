@@ -177,7 +177,9 @@ def _bert(
         )
     vector = graph.pooled(x, _POOLINGS[config["pooling"]])
     if config["dense"]:
-        vector, dim = _projected(vector, dim, config["dense"], weights, graph)
+        vector, dim = _projected(vector, dim, config["dense"], "projection", weights, graph)
+    for number, each in enumerate(config.get("after", ())):
+        vector, dim = _further(vector, dim, each, f"further_{number}", weights, graph)
     return graph.unit(vector, _UNIT) if config["normalize"] else vector, dim
 
 
@@ -186,19 +188,30 @@ def _mpnet(config: Config, table: Table, weights: Weights, graph: GraphWriter) -
 
 
 def _projected(
-    vector: str, dim: int, dense: Config, weights: Weights, graph: GraphWriter
+    vector: str, dim: int, dense: Config, name: str, weights: Weights, graph: GraphWriter
 ) -> tuple[str, int]:
-    """The dense layer behind the pooling."""
+    """A dense layer behind the pooling."""
     units = dense["units"]
-    vector = graph.linear(vector, weights("projection/kernel", (dim, units)))
+    vector = graph.linear(vector, weights(f"{name}/kernel", (dim, units)))
     if dense["use_bias"]:
-        vector = graph.add(vector, weights("projection/bias", (units,)))
+        vector = graph.add(vector, weights(f"{name}/bias", (units,)))
     activation = dense["activation"]
     if activation == "gelu":
         vector = graph.fused("Gelu", vector)
     elif activation != "linear":
         vector = graph.op(activation.title(), vector)
     return vector, units
+
+
+def _further(
+    vector: str, dim: int, config: Config, name: str, weights: Weights, graph: GraphWriter
+) -> tuple[str, int]:
+    """A layer behind the first dense layer: another one, or a layer norm."""
+    if "epsilon" not in config:
+        return _projected(vector, dim, config, name, weights, graph)
+    norm = _norm(weights, name, dim, graph)
+    epsilon = config["epsilon"]
+    return str(graph.op("LayerNormalization", vector, *norm, axis=-1, epsilon=epsilon)), dim
 
 
 def _t5(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> tuple[str, int]:

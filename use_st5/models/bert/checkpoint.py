@@ -13,7 +13,7 @@ import numpy as np
 
 from use_st5._records import Count, Positive, check_record
 from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint
-from use_st5.convert.sentence_transformers import DenseModule
+from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
 from use_st5.convert.weights import (
     RenamedSource,
     Target,
@@ -27,10 +27,8 @@ from use_st5.models.bert.model import (
     POOLINGS,
     Activation,
     BertConfig,
-    DenseActivation,
     Pooler,
     Pooling,
-    ProjectionConfig,
     SentenceBert,
 )
 from use_st5.models.bert.names import (
@@ -47,6 +45,7 @@ from use_st5.models.bert.names import (
     weight_shapes,
     weight_variables,
 )
+from use_st5.models.bert.projection import DenseActivation, NormConfig, ProjectionConfig
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
@@ -186,11 +185,10 @@ def read_sentence_bert(
         names[path]: shape[::-1] if path in transposed else shape for path, shape in shapes.items()
     }
     check_shapes(expected, source)
-    dense = modules.dense if modules else None
     model = kind.model(
         dataclasses.replace(config, separator_id=separator),
         pooling=pooled,
-        dense=None if dense is None else projection_of(dense, config.hidden_dim),
+        **layers_of(modules, config.hidden_dim),
         normalize=modules is not None and modules.normalize,
         head=head,
         dtype=dtype,
@@ -200,8 +198,7 @@ def read_sentence_bert(
     variables = weight_variables(model)
     mapping = {names[path]: Target(each, path in transposed) for path, each in variables.items()}
     assign_weights(mapping, source, on_tensor=on_tensor)
-    if dense is not None:
-        dense.assign(model.projection, on_tensor=on_tensor)
+    assign_layers(modules, model, on_tensor=on_tensor)
     model.pooler = read_pooler(checkpoint, config.hidden_dim)
     return model
 
@@ -232,14 +229,37 @@ def pooling_of(checkpoint: Checkpoint, asked: str | None) -> Pooling:
     return cast("Pooling", pooling)  # `SentenceBert` refuses others
 
 
-def projection_of(dense: DenseModule, hidden_dim: int) -> ProjectionConfig:
-    """The dense layer of a folder of sentence-transformers, its tensors held against it."""
+def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any]:
+    """The arguments `dense` and `after` of a `SentenceBert`; the tensors are checked.
+
+    Raises:
+        ValueError: Tensors are missing or of other shapes, or an activation is not known.
+    """
+    configs: list[ProjectionConfig | NormConfig] = []
+    width = hidden_dim
+    for module in modules.behind_pooling if modules else ():
+        module.check(width)
+        width = module.width
+        configs.append(_projection_of(module) if isinstance(module, DenseModule) else NormConfig())
+    first = configs[0] if configs and isinstance(configs[0], ProjectionConfig) else None
+    return {"dense": first, "after": configs if first is None else configs[1:]}
+
+
+def assign_layers(
+    modules: SentenceModules | None, model: SentenceBert, *, on_tensor: Callable[[str], None]
+) -> None:
+    """Reads the tensors of the modules behind the pooling into the layers of `layers_of`."""
+    if modules is not None:
+        for module, layer in zip(modules.behind_pooling, model.behind_pooling, strict=True):
+            module.assign(layer, on_tensor=on_tensor)
+
+
+def _projection_of(dense: DenseModule) -> ProjectionConfig:
     if dense.activation not in _DENSE_ACTIVATIONS:
         raise ValueError(
             f"{dense.where}: expected one of the activations {[*_DENSE_ACTIVATIONS]}, found "
             f"{dense.activation!r}."
         )
-    dense.check(hidden_dim)
     return ProjectionConfig(dense.width, dense.bias, _DENSE_ACTIVATIONS[dense.activation])
 
 

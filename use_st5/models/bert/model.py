@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import keras
@@ -24,10 +24,16 @@ from use_st5.layers.pooling import (
     masked_weighted_mean,
 )
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
+from use_st5.models.bert.projection import (
+    NormConfig,
+    ProjectionConfig,
+    behind_pooling,
+    built_behind_pooling,
+    config_of,
+)
 
 Activation = Literal["gelu", "gelu_tanh"]
 Pooling = Literal["mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken"]
-DenseActivation = Literal["linear", "tanh", "relu", "gelu", "sigmoid"]
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
@@ -85,31 +91,6 @@ class BertConfig:
     def own_tables(self) -> dict[str, tuple[int, int]]:
         """Path → shape of the tables that a relative of BERT adds."""
         return {}
-
-
-@dataclasses.dataclass(frozen=True)
-class ProjectionConfig:
-    """A dense layer behind the pooling, as sentence-transformers' `Dense`.
-
-    Attributes:
-        units: Width of what it gives.
-        use_bias: Whether it adds one.
-        activation: Keras name.
-
-    Raises:
-        ValueError: The activation is unknown.
-    """
-
-    units: int
-    use_bias: bool = True
-    activation: DenseActivation = "tanh"
-
-    def __post_init__(self) -> None:
-        if self.activation not in get_args(DenseActivation):
-            raise ValueError(
-                f"Unknown activation: {self.activation!r}. Expected one of "
-                f"{get_args(DenseActivation)}."
-            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -320,6 +301,7 @@ class SentenceBert(keras.Model):
             "mean_sqrt_len", the sum divided by √length, "weightedmean", by the positions, and
             "lasttoken".
         dense: A dense layer behind the pooling, computed in float32; None for none.
+        after: Further layers behind this one, the first one first.
         normalize: Whether vectors are scaled to length 1.
         head: Whether there is the masked language model's head, for `word_logits`.
 
@@ -350,6 +332,7 @@ class SentenceBert(keras.Model):
         *,
         pooling: Pooling = "mean",
         dense: ProjectionConfig | None = None,
+        after: Sequence[ProjectionConfig | NormConfig] = (),
         normalize: bool = False,
         head: bool = False,
         **kwargs: Any,
@@ -360,6 +343,7 @@ class SentenceBert(keras.Model):
         self.config = config
         self.pooling = pooling
         self.dense = dense
+        self.after = tuple(after)
         self.normalize = normalize
         policy = self.dtype_policy
         self.embedding = _table(config.vocabulary_size, config, "embedding", policy)
@@ -367,15 +351,10 @@ class SentenceBert(keras.Model):
         self.type_embedding: Any = None
         self.blocks = self._make_network()
         self.dropout_layer = keras.layers.Dropout(config.dropout, dtype="float32")
-        self.projection: Any = None
-        if dense is not None:
-            self.projection = keras.layers.Dense(
-                dense.units,
-                use_bias=dense.use_bias,
-                activation=dense.activation,
-                dtype="float32",
-                name="projection",
-            )
+        self.projection = None if dense is None else behind_pooling(dense, "projection")
+        self.further = [
+            behind_pooling(each, f"further_{number}") for number, each in enumerate(self.after)
+        ]
         self.head = MaskedWordHead(config, dtype=policy, name="head") if head else None
         self.pooler: Pooler | None = None
 
@@ -434,7 +413,14 @@ class SentenceBert(keras.Model):
     @property
     def dimension(self) -> int:
         """Dimension of the sentence vector."""
-        return self.dense.units if self.dense else self.config.hidden_dim
+        given = (self.dense, *self.after)
+        widths = [each.units for each in given if isinstance(each, ProjectionConfig)]
+        return widths[-1] if widths else self.config.hidden_dim
+
+    @property
+    def behind_pooling(self) -> list[keras.layers.Layer]:
+        """The layers behind the pooling, the first one first."""
+        return [*([] if self.projection is None else [self.projection]), *self.further]
 
     def build(self, _input_shape: Any = None) -> None:
         for table in (self.embedding, self.position_embedding, self.type_embedding):
@@ -442,9 +428,9 @@ class SentenceBert(keras.Model):
                 table.build((None, None))
         for layer in (self.embedding_norm, *self.blocks):
             layer.build((None, None, self.config.hidden_dim))
-        for layer in (self.projection, self.head):
-            if layer is not None:
-                layer.build((None, self.config.hidden_dim))
+        built_behind_pooling(self.behind_pooling, self.config.hidden_dim)
+        if self.head is not None:
+            self.head.build((None, self.config.hidden_dim))
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
@@ -467,8 +453,8 @@ class SentenceBert(keras.Model):
         """
         outputs, tokens = self._outputs(embedded, ids, training, packed)
         vector = self._pool(outputs, tokens)
-        if self.projection is not None:
-            vector = self.projection(vector)
+        for layer in self.behind_pooling:
+            vector = layer(vector)
         return l2_normalize(vector) if self.normalize else vector
 
     def token_vectors(self, ids: Any, training: bool = False) -> Any:
@@ -571,6 +557,8 @@ class SentenceBert(keras.Model):
             "config": dataclasses.asdict(self.config),
             "pooling": self.pooling,
             "dense": dataclasses.asdict(self.dense) if self.dense else None,
+            # Only where there are some: versions before read no such field.
+            **({"after": [dataclasses.asdict(each) for each in self.after]} if self.after else {}),
             "normalize": self.normalize,
             "head": self.head is not None,
         }
@@ -581,6 +569,7 @@ class SentenceBert(keras.Model):
         return cls(
             cls.config_type(**config.pop("config")),
             dense=dense and ProjectionConfig(**dense),
+            after=[config_of(each) for each in config.pop("after", ())],
             **config,
         )
 

@@ -19,7 +19,7 @@ from use_st5.convert.weights import (
     check_shapes,
 )
 from use_st5.layers.random_normal import without_initial_values
-from use_st5.models.bert.checkpoint import pooling_of, projection_of
+from use_st5.models.bert.checkpoint import assign_layers, layers_of, pooling_of
 from use_st5.models.modernbert.model import ModernBertConfig, SentenceModernBert
 
 MODEL_TYPE = "modernbert"
@@ -97,19 +97,17 @@ def read_modernbert(
     rows = {_WORDS: (padding + 1, [padding, *range(1, padding), 0])} if padding else {}
     source = RenamedSource(checkpoint.source, names, first_rows=rows)
     check_shapes(_stored_shapes(config), source)
-    dense = modules.dense if modules else None
     model = SentenceModernBert(
         config,
         pooling=pooling_of(checkpoint, pooling),
-        dense=None if dense is None else projection_of(dense, config.hidden_dim),
+        **layers_of(modules, config.hidden_dim),
         normalize=modules is not None and modules.normalize,
         dtype=dtype,
     )
     with without_initial_values():
         model.build()
     assign_weights(_targets(model), _Unfused(source, config), on_tensor=on_tensor)
-    if dense is not None:
-        dense.assign(model.projection, on_tensor=on_tensor)
+    assign_layers(modules, model, on_tensor=on_tensor)
     return model
 
 

@@ -318,9 +318,14 @@ def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
 
 def _dense(modules: SentenceModules, hidden_dim: int) -> DenseModule | None:
     """The projection of a folder of sentence-transformers, where it has one."""
-    dense = modules.dense
-    if dense is None:
+    if not modules.behind_pooling:
         return None
+    dense, *others = modules.behind_pooling
+    if others or not isinstance(dense, DenseModule):
+        raise ValueError(
+            f"{dense.where}: expected one Dense at most behind the pooling of a T5, found "
+            f"{len(others) + 1} modules or a LayerNorm. Give a model without them."
+        )
     if dense.bias or dense.activation != "Identity":
         raise ValueError(
             f"{dense.where}: expected a dense layer without bias and activation, found bias "
