@@ -164,3 +164,22 @@ def test_probabilities_are_fitted_as_logits_are() -> None:
     np.testing.assert_allclose(
         keras.ops.softmax(logits(vectors)), probabilities(vectors), atol=1e-4
     )
+
+
+def test_the_texts_have_their_prompt(
+    toy_use_dan: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.dataset_stats import dataset_stats
+    from use_st5.training.linear_probe import probe_weights
+    from use_st5.training.sources import open_source
+
+    path = tmp_path / "topics.csv"
+    path.write_text("\n".join(["text,label", *map(",".join, ABOUT)]))
+    encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
+    found = dataset_stats(open_source(path, prompts={"text": "topic: "}), encoder.tokenizer)
+    asked: list[str] = []
+    encode = encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda texts: asked.extend(texts) or encode(texts))
+    probe_weights(label_loss(), found, [], encoder, seed=0)
+    assert asked == [f"topic: {text}" for text, _ in ABOUT]

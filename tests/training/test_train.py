@@ -301,6 +301,26 @@ def test_training_validation_and_the_result_have_the_prompts(start: str, tmp_pat
         train(start, path, tmp_path / "n", **{**options, "prompts": {"anchor": 1}})
 
 
+def test_one_prompt_for_all_texts_is_the_default_of_the_result(start: str, tmp_path: Path) -> None:
+    import use_st5
+    from use_st5.training.train import train
+
+    prompt = f"{WORDS[0]} {WORDS[1]}: "
+    path = write(tmp_path / "topics.csv", labelled())
+    trained = train(start, path, tmp_path / "m", prompts=prompt, **{**FEW, "steps": 1})
+    encoder = use_st5.load(trained.folder)
+    prompted = encoder.encode([prompt + SENTENCES[0]], prompt="")
+    for encode in (encoder.encode, encoder.encode_query, encoder.encode_document):
+        np.testing.assert_allclose(encode([SENTENCES[0]]), prompted, atol=1e-6)
+    (classifier,) = trained.classifiers
+    np.testing.assert_allclose(
+        classifier.probabilities([SENTENCES[0]]),
+        classifier.probabilities([prompt + SENTENCES[0]], prompt=""),
+        atol=1e-6,
+    )
+    assert f"--prompts '{prompt}'" in (trained.folder / "README.md").read_text()
+
+
 def test_the_steps_of_a_mixture_are_shown(start: str, tmp_path: Path) -> None:
     from use_st5.training.train import train
 
