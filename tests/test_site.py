@@ -84,6 +84,24 @@ def test_search_finds_the_docstrings(site: Path) -> None:
     assert any("ContrastiveLoss" in each["title"] for each in index["docs"])
 
 
+@pytest.mark.process
+def test_no_page_loads_anything_from_another_host(site: Path) -> None:
+    loads = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(https?://[^"]*)"')
+    for page in site.rglob("*.html"):
+        assert not loads.findall(page.read_text(encoding="utf-8")), page.name
+
+
+@pytest.mark.process
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: chromium)")
+def test_search_finds_pages_from_the_disk(site: Path) -> None:
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000"]
+    address = f"{(site / 'api' / 'losses.html').as_uri()}?q=minimal"
+    command = [str(CHROMIUM), *options, "--dump-dom", address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "matching document" in done.stdout
+    assert "evaluation.html" in done.stdout.partition("md-search-result__item")[2]
+
+
 @pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: chromium)")

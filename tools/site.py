@@ -164,3 +164,19 @@ def _outside_code(markdown: str, change: Callable[[str], str]) -> str:
         parts += [change(markdown[end : block.start()]), block[0]]
         end = block.end()
     return "".join([*parts, change(markdown[end:])])
+
+
+# The plugin `offline` takes it from another host, which a page from the disk cannot reach.
+_SHIM = "https://unpkg.com/iframe-worker/shim"
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Makes the search's worker a file of the site."""
+    from mkdocs.utils import get_relative_url
+
+    return output.replace(_SHIM, get_relative_url("assets/search_worker.js", page.url))
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    """The same for the page of an address that is not there, whose links are absolute."""
+    return output_content.replace(_SHIM, "/assets/search_worker.js")
