@@ -9,7 +9,6 @@ import typer
 
 from use_st5._files import sole_writer
 from use_st5._imports import require
-from use_st5._sentence_transformers import DOCUMENT
 from use_st5.cli.embed import embedded
 from use_st5.cli.files import check_new, open_seekable, read_lines, writes_remote
 from use_st5.cli.models import (
@@ -128,6 +127,8 @@ def _embed_and_build(
 
     A file `TO.vectors.npy` is never written: it may be the user's.
     """
+    from use_st5._sentence_transformers import DOCUMENT
+
     options = {} if batch_size is None else {"batch_size": batch_size}
     place = to.with_name(f"{to.name}.vectors.npy")
     with sole_writer(place):

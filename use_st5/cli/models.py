@@ -22,7 +22,6 @@ import use_st5
 from use_st5._model_folder import model_folder
 from use_st5._model_names import model_name
 from use_st5._remote_files import as_written, remote_path
-from use_st5._sentence_transformers import DOCUMENT, QUERY
 from use_st5.cli.output import say, waiting
 
 if TYPE_CHECKING:
@@ -280,10 +279,14 @@ class CountingEncoder:
 
     def encode_query(self, texts: list[str], **options: Any) -> np.ndarray:
         """The same with the model's prompt for queries, unless another is chosen."""
+        from use_st5._sentence_transformers import QUERY
+
         return self._encode(texts, QUERY, options)
 
     def encode_document(self, texts: list[str], **options: Any) -> np.ndarray:
         """The same with the model's prompt for documents, unless another is chosen."""
+        from use_st5._sentence_transformers import DOCUMENT
+
         return self._encode(texts, DOCUMENT, options)
 
     def _encode(

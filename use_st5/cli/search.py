@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._bundled import bundled_names
-from use_st5._sentence_transformers import DOCUMENT
 from use_st5.cli.files import open_input, read_lines
 from use_st5.cli.models import (
     DEFAULT_MODEL,
@@ -153,11 +152,12 @@ def _in_file(
         raise ValueError(f"{where}: expected texts, one a line, received none")
     model = dataclasses.replace(model, name=model.name or DEFAULT_MODEL)
     loaded = load_encoder(model)
-    encoder = CountingEncoder(loaded, model)
-    of_documents = ModelChoice(model.name).prompt_of(loaded, DOCUMENT)
+    from use_st5._sentence_transformers import DOCUMENT
     from use_st5._vectors import unit_rows
     from use_st5.search import exact_search
 
+    encoder = CountingEncoder(loaded, model)
+    of_documents = ModelChoice(model.name).prompt_of(loaded, DOCUMENT)
     with waiting(f"searching {len(texts):,} texts"):
         corpus = unit_rows(encoder.encode(texts, prompt=of_documents))
         asked = unit_rows(encoder.encode_query(list(queries)))
