@@ -174,7 +174,7 @@ class UseTransformerEn:
     tasks: Sequence[CorpusTask] = (*THREE_TASKS, TEACHER, RELATED, SCORED)
     args: TrainingArguments = TrainingArguments(
         optimizer=adam_with_cosine(2e-3, warmup_steps=200),
-        steps=6_800,
+        steps=4_500,
         steps_per_execution=STEPS_PER_CALL,
         evaluation_steps=250,
         # Measured on two cores with AVX512-BF16, batches of 512 x 16: mixed bfloat16 without XLA

@@ -84,8 +84,8 @@ def test_the_settings_of_the_shipped_model() -> None:
         "scored": (0.02, 128),
     }
     args = experiment.args
-    assert (args.steps, args.evaluation_steps, args.jit_compile) == (6_800, 250, False)
-    optimizer = args.make_optimizer(6_800)
+    assert (args.steps, args.evaluation_steps, args.jit_compile) == (4_500, 250, False)
+    optimizer = args.make_optimizer(4_500)
     assert type(optimizer) is keras.optimizers.Adam
     assert float(optimizer._learning_rate(200)) == pytest.approx(2e-3)
     for task in experiment.tasks[3:5]:
