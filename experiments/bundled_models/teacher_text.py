@@ -66,8 +66,8 @@ class TeacherText:
             to the first. Sources are those of `sentences_by_source`, "captions", "questions" and
             "opinions" are generated.
         spans: Spans of one to six words out of the first sentences of `span_sources`.
-        span_sources: See there.
-        span_limit: The most sentences of a source that spans are cut from.
+        span_sources: Some of the sources.
+        span_limit: The most sentences of each.
         related: (fewest words, most words) → how many sentences of that length get an alteration
             and a place in a group of related sentences.
         related_sources: Those that these sentences come from.
@@ -257,7 +257,7 @@ def teacher_sentences(
         name: list(itertools.islice(chosen(raw[name], sample), sample.limit))
         for name, sample in text.sources.items()
     }
-    material = [s for name in text.span_sources for s in raw[name][: text.span_limit]]
+    material = [s for name in text.span_sources for s in found[name][: text.span_limit]]
     spans = generate_spans(material, text.spans, seed=seed) if text.spans else ()
     return found | {"spans": list(chosen(list(dict.fromkeys(spans)), Sample(None, fewest=1)))}
 

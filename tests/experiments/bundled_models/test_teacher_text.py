@@ -60,6 +60,13 @@ def test_sts_sentences_are_held_out_however_they_are_written(corpora: Path) -> N
     assert "The cat eats." not in flat(teacher_sentences(corpora, TEXT, {"the cat eats"}))
 
 
+def test_spans_are_cut_from_the_sentences_that_are_kept(corpora: Path) -> None:
+    text = TeacherText(sources={"novels": Sample(3)}, spans=40, span_sources=("novels",))
+    sources = teacher_sentences(corpora, text, ())
+    assert sources["spans"]
+    assert all(any(span in novel for novel in sources["novels"]) for span in sources["spans"])
+
+
 def test_alterations_are_of_the_named_sources_and_lengths(corpora: Path) -> None:
     sources = teacher_sentences(corpora, TEXT, ())
     ((fewest, most, pairs),) = related_pairs(sources, TEXT, ())
