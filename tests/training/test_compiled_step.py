@@ -216,7 +216,7 @@ def test_the_step_of_every_loss_holds_nothing_that_a_tpu_refuses(name: str) -> N
 def test_every_family_and_every_loss_is_here() -> None:
     tried = {type(make()) for make, _ in LOSSES.values()}
     public = {getattr(losses, name) for name in losses.__all__ if name.endswith("Loss")}
-    assert public - {TaskLoss, VectorLoss} == tried
+    assert public - {TaskLoss, VectorLoss} == tried - {SpanCorruptionLoss}  # of an experiment
     # A cross-encoder is tried with the losses of pairs. The graph of a SavedModel of another origin
     # is not ours to compile.
     others = {"cross_encoder", "saved_model"}
