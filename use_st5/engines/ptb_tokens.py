@@ -29,13 +29,18 @@ _TRANSLATED = str.maketrans(_BEYOND_ASCII)
 # Characters since Unicode 14: TensorFlow's tables of lower case do not know them, and to a capital
 # sigma beside one of them a word ends there.
 _NEW = (
-    "888 890-891 898-89F 8C9-8D2 C3C CF3 ECE 1734 180F 1AC1-1ACE 1DFA 2C2F 2C5F A7C0-A7C1 "
+    "888 890-891 898-89F 8C9-8D2 C3C CF3 ECE 180F 1AC1-1ACE 1DFA 2C2F 2C5F A7C0-A7C1 "
     "A7D0-A7D1 A7D3 A7D5-A7D9 A7F2-A7F4 FBC2 10570-1057A 1057C-1058A 1058C-10592 10594-10595 "
     "10597-105A1 105A3-105B1 105B3-105B9 105BB-105BC 10780-10785 10787-107B0 107B2-107BA "
     "10EFD-10EFF 10F82-10F85 11070 11073-11074 110C2 11241 11F00-11F42 13439-13455 1AFF0-1AFF3 "
     "1AFF5-1AFFB 1AFFD-1AFFE 1CF00-1CF2D 1CF30-1CF46 1DF00-1DF09 1DF0B-1DF1E 1DF25-1DF2A "
     "1E030-1E06D 1E08F 1E2AE 1E4D0-1E4F9"
 )
+
+# To TensorFlow's tables the first two are marks that a capital sigma looks beyond, in later ones of
+# Unicode they are none; the other two still are.
+_WERE_MARKS, _MARKS = "\u1734\U0001171e", "\U000e01ee\U000e01ef"
+_AS_MARKS, _BACK = str.maketrans(_WERE_MARKS, _MARKS), str.maketrans(_MARKS, _WERE_MARKS)
 
 
 def _points(ranges: str) -> Iterator[int]:
@@ -140,6 +145,9 @@ def _tokens(text: str, *, first: bool, last: bool) -> list[str]:
 
 def _lower(text: str) -> str:
     """Unicode's lower case, by the tables that TensorFlow has."""
+    were, are = (any(mark in text for mark in marks) for marks in (_WERE_MARKS, _MARKS))
+    if were and not are:
+        return _lower(text.translate(_AS_MARKS)).translate(_BACK)
     if not _NOT_LOWERED.search(text):
         return text.lower()
     pieces, kept = _NOT_LOWERED.split(text), _NOT_LOWERED.findall(text)

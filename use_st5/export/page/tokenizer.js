@@ -8,7 +8,7 @@ const NOT_LOWERED =
   "A7C0-A7C1 A7CB-A7DC A7F1-A7F4 FBC2 10570-1057A 1057C-1058A 1058C-10592 10594-10595 " +
   "10597-105A1 105A3-105B1 105B3-105B9 105BB-105BC 10780-10785 10787-107B0 107B2-107BA 10D4E " +
   "10D50-10D65 10D69-10D6D 10D6F-10D85 10EC5 10EFA-10EFF 10F82-10F85 11070 11073-11074 110C2 " +
-  "11241 113BB-113C0 113CE 113D0 113D2 113E1-113E2 1171E 11B60 11B62-11B64 11B66 11DD9 " +
+  "11241 113BB-113C0 113CE 113D0 113D2 113E1-113E2 11B60 11B62-11B64 11B66 11DD9 " +
   "11F00-11F01 11F36-11F3A 11F40 11F42 11F5A 13439-13440 13447-13455 1611E-16129 1612D-1612F " +
   "16D40-16D42 16D6B-16D6C 16EA0-16EB8 16EBB-16ED3 16FF2-16FF3 1AFF0-1AFF3 1AFF5-1AFFB " +
   "1AFFD-1AFFE 1CF00-1CF2D 1CF30-1CF46 1DF00-1DF09 1DF0B-1DF1E 1DF25-1DF2A 1E030-1E06D 1E08F " +
@@ -56,8 +56,19 @@ const RULES = [
 
 const UNKNOWN_LETTERS = new RegExp(`([${characterClass(NOT_LOWERED)}])`, "u");
 
+// To TensorFlow's tables the first two are marks that a capital sigma looks beyond, in later ones of
+// Unicode they are none; the other two still are.
+const WERE_MARKS = ["\u1734", "\u{1171e}"];
+const MARKS = ["\u{e01ee}", "\u{e01ef}"];
+
+function exchanged(text, from, to) {
+  return from.reduce((changed, each, place) => changed.replaceAll(each, to[place]), text);
+}
+
 /** Lower case by Unicode's tables of version 13. */
 function lower(text) {
+  if (WERE_MARKS.some((was) => text.includes(was)) && !MARKS.some((mark) => text.includes(mark)))
+    return exchanged(lower(exchanged(text, WERE_MARKS, MARKS)), MARKS, WERE_MARKS);
   // U+0295 was a lower-case letter before Unicode 17, which decides on a capital sigma beside it.
   return text
     .replace(/\u03a3(?=\p{Case_Ignorable}*\u0295)/gu, "\u03c3")
