@@ -339,7 +339,8 @@ def plot(record: Mapping[str, Any], folder: Path) -> None:
         axes.set_xlabel("words")
         axes.set_ylabel(title)
         axes.set_ylim(bottom=0)
-        axes.legend()
+        if axes.lines:  # Memory that did not grow has no curve.
+            axes.legend()
         figure.savefig(folder / f"{quantity}_{record['setting']['device']}.png")
 
 
