@@ -107,7 +107,7 @@ def check_keras_transfer(content: Any) -> None:
     curves = {name: row(printed, name) for name in ("frozen", "trained", "words only")}
     # With few texts an encoder helps, and more texts are better.
     assert curves["frozen"][0] > curves["words only"][0]
-    assert all(curve[-1] > curve[0] + 0.1 for curve in curves.values())
+    assert all(curve[-1] > curve[0] + 0.2 for curve in curves.values())
     assert len(pictures(content)) == 1
 
 
