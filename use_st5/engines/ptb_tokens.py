@@ -145,6 +145,8 @@ def _tokens(text: str, *, first: bool, last: bool) -> list[str]:
 
 def _lower(text: str) -> str:
     """Unicode's lower case, by the tables that TensorFlow has."""
+    if text.isascii():
+        return text.lower()
     were, are = (any(mark in text for mark in marks) for marks in (_WERE_MARKS, _MARKS))
     if were and not are:
         return _lower(text.translate(_AS_MARKS)).translate(_BACK)
