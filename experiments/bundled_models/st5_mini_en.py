@@ -24,7 +24,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar
 
 from experiments.ablation import Ablation
 from experiments.bundled_models.student import (
@@ -33,13 +33,13 @@ from experiments.bundled_models.student import (
     start_near_average,
     word_table,
 )
-from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher, scored_pairs
-from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
+from experiments.bundled_models.taught_tasks import Related, Taught
+from experiments.bundled_models.teacher_text import TaughtText
 from experiments.bundled_models.training import (
     TEACHER_LOSS,
+    BundledTraining,
     Stage,
-    export_model,
-    train_model,
+    scored_task,
 )
 from experiments.command import main
 from experiments.corpora import MEDQUAD, TRIVIA, dialogue_pairs, inference_triplets
@@ -47,14 +47,9 @@ from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Examples,
-    prepare_tasks,
 )
-from experiments.run import Options, Run, Scores
-from experiments.stsb_dev import stsb_development
-from use_st5 import TrainableEncoder
-from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
-from use_st5.losses import ContrastiveLoss, ScoredPairLoss
+from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
 from use_st5.tokenizers import SentencePieceTokenizer
 from use_st5.training import TrainingArguments, adam_with_cosine
@@ -115,13 +110,7 @@ RELATED = CorpusTask(
     batch_size=512,
     part_weights={"related_19_words": 0.8, "related_30_words": 0.7},
 )
-SCORED = CorpusTask(
-    name="scored",
-    loss=partial(ScoredPairLoss, objective="cosent"),
-    data=Examples(scored_pairs, {"first": IDS, "second": IDS, "score": PreparedColumn("score")}),
-    weight=0.02,
-    batch_size=128,
-)
+SCORED = scored_task(IDS, batch_size=128)
 TEACHERS = (TEACHER, RELATED)
 
 
@@ -163,57 +152,31 @@ def initial_model(text: TaughtText, seed: int) -> SentenceT5:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class St5MiniEn:
+class St5MiniEn(BundledTraining):
     """The training of `st5_mini_en`.
 
     Attributes:
         stages: One after the other.
-        text: What the teachers are asked about.
-        expected: The scores that were measured.
     """
 
+    name = PRESET
+    max_length = MAX_LENGTH
+    trainer_options: ClassVar = {"restore_best": False}
     stages: Sequence[Stage] = (QUESTIONS, INFERENCE)
-    text: TeacherText = TEXT
-    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
-    def run(
-        self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
-    ) -> Scores:
-        """Prepares text and arrays, trains, exports, scores by STS-B dev.
+    def _stages(self) -> Sequence[Stage]:
+        return self.stages
 
-        Args:
-            data: As in `Run`, and so are the options.
-            output: As in `Run`.
-            teacher: Folder of the teachers' vectors; by default `teacher` in `output`.
-        """
-        run, teacher = Run(data, output, **options), teacher or output / "teacher"
-        run.check_local(prepared=run.prepared, teacher=teacher)
-        text, tokenizer = self.text.opened(run, teacher), SentencePieceTokenizer()
-        with run.begun():
-            score = stsb_development(run.data)
-            tasks = [task for stage in self.stages for task in stage.tasks]
-            if run.does("prepare"):
-                with progress_lines(lambda: f"preparing {PRESET}"):
-                    text.check(spelled_pieces(), sentences=need_teacher(tasks))
-                    prepare_tasks(run, tasks, tokenizer, text)
-            if run.does("train"):
-                self._train(run, tokenizer, text, score)
-            return _export(run, tokenizer, score) if run.does("export") else {}
+    def _tokenizer(self, _text: TaughtText) -> SentencePieceTokenizer:
+        return SentencePieceTokenizer()
 
-    def _train(
-        self, run: Run, tokenizer: SentencePieceTokenizer, text: TaughtText, score: Any
-    ) -> None:
-        def make() -> TrainableEncoder:
-            return TrainableEncoder(initial_model(text, run.seed), tokenizer, max_length=MAX_LENGTH)
+    def _words(self, _tokenizer: SentencePieceTokenizer) -> Sequence[str]:
+        return spelled_pieces()
 
-        train_model(run, make, self.stages, score, restore_best=False)
-
-
-def _export(run: Run, tokenizer: SentencePieceTokenizer, score: Any) -> Scores:
-    encoder = TrainableEncoder(
-        run.kept(), tokenizer, name=PRESET, max_length=MAX_LENGTH, metadata=run.facts()
-    )
-    return export_model(run, encoder, score)
+    def _initial_model(
+        self, _tokenizer: SentencePieceTokenizer, text: TaughtText, seed: int
+    ) -> SentenceT5:
+        return initial_model(text, seed)
 
 
 def _without(stage: Stage, left_out: Sequence[CorpusTask]) -> Stage:

@@ -1,19 +1,32 @@
-"""Training and export of a bundled model, which all of them share."""
+"""Preparation, training and export of a bundled model, which all of them share."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
 
 import keras
 
+from experiments.bundled_models.taught_tasks import need_teacher, scored_pairs
 from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM
-from experiments.corpus_tasks import CorpusTask, open_tasks, train_tasks
-from experiments.run import Run, Scores
+from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
+from experiments.corpus_tasks import (
+    CorpusTask,
+    Examples,
+    open_tasks,
+    prepare_tasks,
+    train_tasks,
+)
+from experiments.run import Options, Run, Scores
+from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
-from use_st5.losses import TeacherLoss
+from use_st5._progress import progress_lines
+from use_st5.data import PreparedColumn
+from use_st5.losses import ScoredPairLoss, TeacherLoss
 from use_st5.training import TrainingArguments
 
 # The teachers' vectors, and the hints from an inner layer of one of them.
@@ -78,8 +91,95 @@ def train_model(
     run.write_facts(**METADATA, tasks=[task.name for stage in stages for task in stage.tasks])
 
 
-def export_model(run: Run, encoder: TrainableEncoder, score: Any) -> Scores:
-    """Exports an encoder in int8, and writes its scores before the export."""
-    scores = score(encoder.encode)
-    encoder.export(run.output / "model", precision="int8")
-    return run.write_scores(scores)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BundledTraining(abc.ABC):
+    """The training of a bundled model, which learns from teachers.
+
+    Attributes:
+        text: What the teachers are asked about.
+        expected: The scores that were measured.
+    """
+
+    name: ClassVar[str]
+    max_length: ClassVar[int | None] = None
+    # Further options of `Trainer`.
+    trainer_options: ClassVar[Mapping[str, Any]] = {}
+    text: TeacherText = TEXT
+    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @abc.abstractmethod
+    def _stages(self) -> Sequence[Stage]:
+        """The trainings, one after the other."""
+
+    @abc.abstractmethod
+    def _tokenizer(self, text: TaughtText) -> Any:
+        """The encoder's tokenizer."""
+
+    @abc.abstractmethod
+    def _words(self, tokenizer: Any) -> Sequence[str]:
+        """The single words or pieces whose vectors the table begins with."""
+
+    @abc.abstractmethod
+    def _initial_model(self, tokenizer: Any, text: TaughtText, seed: int) -> keras.Model:
+        """The model before the training."""
+
+    def _finish(self, model: keras.Model, tokenizer: Any) -> None:  # noqa: B027
+        """Changes the trained model before its export; by default not at all."""
+
+    def run(
+        self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
+    ) -> Scores:
+        """Prepares text and arrays, trains, exports, scores by STS-B dev.
+
+        Args:
+            data: As in `Run`, and so are the options.
+            output: As in `Run`.
+            teacher: Folder of the teachers' vectors; by default `teacher` in `output`.
+        """
+        run, teacher = Run(data, output, **options), teacher or output / "teacher"
+        run.check_local(prepared=run.prepared, teacher=teacher)
+        text, stages = self.text.opened(run, teacher), self._stages()
+        with run.begun():
+            score = stsb_development(run.data)
+            with progress_lines(lambda: f"preparing {self.name}"):
+                tokenizer = self._tokenizer(text)
+                if run.does("prepare"):
+                    tasks = [task for stage in stages for task in stage.tasks]
+                    text.check(self._words(tokenizer), sentences=need_teacher(tasks))
+                    prepare_tasks(run, tasks, tokenizer, text)
+            if run.does("train"):
+
+                def make() -> TrainableEncoder:
+                    model = self._initial_model(tokenizer, text, run.seed)
+                    return TrainableEncoder(model, tokenizer, max_length=self.max_length)
+
+                train_model(run, make, stages, score, **self.trainer_options)
+            return self._export(run, tokenizer, score) if run.does("export") else {}
+
+    def _export(self, run: Run, tokenizer: Any, score: Any) -> Scores:
+        """Exports the encoder in int8, and writes its scores before the export."""
+        facts, model = run.facts(), run.kept()
+        self._finish(model, tokenizer)
+        encoder = TrainableEncoder(
+            model, tokenizer, name=self.name, max_length=self.max_length, metadata=facts
+        )
+        scores = score(encoder.encode)
+        encoder.export(run.output / "model", precision="int8")
+        return run.write_scores(scores)
+
+
+def scored_task(ids: PreparedColumn, *, batch_size: int) -> CorpusTask:
+    """CoSENT on the scored pairs of STS-B's training split.
+
+    Args:
+        ids: How a sentence becomes the encoder's ids.
+        batch_size: Pairs of a step.
+    """
+    columns = {"first": ids, "second": ids, "score": PreparedColumn("score")}
+    return CorpusTask(
+        name="scored",
+        loss=partial(ScoredPairLoss, objective="cosent"),
+        data=Examples(scored_pairs, columns),
+        weight=0.02,
+        batch_size=batch_size,
+    )

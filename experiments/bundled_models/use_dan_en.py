@@ -26,20 +26,18 @@ seeds; complete runs are not repeated.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, Unpack
 
 from experiments.ablation import Ablation
 from experiments.bundled_models.student import spelled, start_near_average, word_table
-from experiments.bundled_models.taught_tasks import Related, Taught, need_teacher, scored_pairs
-from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
+from experiments.bundled_models.taught_tasks import Related, Taught
+from experiments.bundled_models.teacher_text import TaughtText
 from experiments.bundled_models.training import (
     TEACHER_LOSS,
+    BundledTraining,
     Stage,
-    export_model,
-    train_model,
+    scored_task,
 )
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.command import main
@@ -48,17 +46,11 @@ from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Examples,
-    prepare_tasks,
 )
-from experiments.run import Options, Run, Scores
-from experiments.stsb_dev import stsb_development
-from use_st5 import TrainableEncoder
-from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
 from use_st5.losses import (
     ClassificationLoss,
     InputResponseLoss,
-    ScoredPairLoss,
     SkipThoughtLoss,
 )
 from use_st5.models import USEDAN
@@ -122,13 +114,7 @@ RELATED = CorpusTask(
     weight=0.28,
     batch_size=1024,
 )
-SCORED = CorpusTask(
-    name="scored",
-    loss=partial(ScoredPairLoss, objective="cosent"),
-    data=Examples(scored_pairs, {"first": IDS, "second": IDS, "score": PreparedColumn("score")}),
-    weight=0.02,
-    batch_size=256,
-)
+SCORED = scored_task(IDS, batch_size=256)
 # The size of the first rows of bi-grams and hash buckets, against those that are drawn.
 _OTHER_ROWS = 0.3
 # By hand, a factor at a time, on the development splits of STS-B and SICK, where they brought 1.2
@@ -163,18 +149,17 @@ def initial_model(tokenizer: NGramTokenizer, text: TaughtText, seed: int) -> USE
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class UseDanEn:
+class UseDanEn(BundledTraining):
     """The training of `use_dan_en`.
 
     Attributes:
         tasks: With none the model stays as it was drawn.
         args: How to train.
-        text: What the teachers are asked about, and the vocabulary is counted in.
-        vocabulary: Its size.
+        vocabulary: Its size; it is counted in the text, too.
         calibration: How groups of the trained weights are scaled; None: they are not.
-        expected: The scores that were measured.
     """
 
+    name = PRESET
     tasks: Sequence[CorpusTask] = TASKS
     args: TrainingArguments = TrainingArguments(
         optimizer=adam_with_cosine(5e-3, warmup_steps=200),
@@ -182,48 +167,24 @@ class UseDanEn:
         steps_per_execution=STEPS_PER_CALL,
         evaluation_steps=500,
     )
-    text: TeacherText = TEXT
     vocabulary: VocabularySettings = VOCABULARY
     calibration: Calibration | None = CALIBRATION
-    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
-    def run(
-        self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
-    ) -> Scores:
-        """Prepares text and arrays, trains, exports, scores by STS-B dev.
+    def _stages(self) -> Sequence[Stage]:
+        return [Stage(tasks=self.tasks, args=self.args)]
 
-        Args:
-            data: As in `Run`, and so are the options.
-            output: As in `Run`.
-            teacher: Folder of the teachers' vectors; by default `teacher` in `output`.
-        """
-        run, teacher = Run(data, output, **options), teacher or output / "teacher"
-        run.check_local(prepared=run.prepared, teacher=teacher)
-        text = self.text.opened(run, teacher)
-        with run.begun():
-            score = stsb_development(run.data)
-            with progress_lines(lambda: f"preparing {PRESET}"):
-                tokenizer = NGramTokenizer(text.vocabulary(self.vocabulary))
-                if run.does("prepare"):
-                    words = spelled(tokenizer.vocabulary.unigrams)
-                    text.check(words, sentences=need_teacher(self.tasks))
-                    prepare_tasks(run, self.tasks, tokenizer, text)
-            if run.does("train"):
-                self._train(run, tokenizer, text, score)
-            return self._export(run, tokenizer, score) if run.does("export") else {}
+    def _tokenizer(self, text: TaughtText) -> NGramTokenizer:
+        return NGramTokenizer(text.vocabulary(self.vocabulary))
 
-    def _train(self, run: Run, tokenizer: NGramTokenizer, text: TaughtText, score: Any) -> None:
-        def make() -> TrainableEncoder:
-            return TrainableEncoder(initial_model(tokenizer, text, run.seed), tokenizer)
+    def _words(self, tokenizer: NGramTokenizer) -> Sequence[str]:
+        return spelled(tokenizer.vocabulary.unigrams)
 
-        train_model(run, make, [Stage(tasks=self.tasks, args=self.args)], score)
+    def _initial_model(self, tokenizer: NGramTokenizer, text: TaughtText, seed: int) -> USEDAN:
+        return initial_model(tokenizer, text, seed)
 
-    def _export(self, run: Run, tokenizer: NGramTokenizer, score: Any) -> Scores:
-        model = run.kept()
+    def _finish(self, model: USEDAN, tokenizer: NGramTokenizer) -> None:
         if self.calibration is not None:
             calibrate(model, tokenizer.vocabulary, self.calibration)
-        encoder = TrainableEncoder(model, tokenizer, name=PRESET, metadata=run.facts())
-        return export_model(run, encoder, score)
 
 
 EXPERIMENT = UseDanEn(expected={"stsb_dev_pearson": 0.8382, "stsb_dev_spearman": 0.8381})
