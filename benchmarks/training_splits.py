@@ -3,10 +3,11 @@
     python benchmarks/training_splits.py --data DATA use_dan_en runs/use_transformer_en/model
     python benchmarks/training_splits.py --data DATA --mpnet FOLDER --minilm FOLDER
 
-To choose between trainings without a look at a test set. DATA holds SentEval's files. Printed is
-the accuracy of a ridge classifier on standardized vectors: on TREC, MRPC (|u − v| and u·v side by
-side) and 3,000 sentences of MR by cross-validation of the training part, five folds, on SST-2
-trained on 6,000 phrases and scored on the development part.
+To choose between trainings without a look at a test set. DATA holds SentEval's files and STS-B.
+Printed is the accuracy of a ridge classifier on standardized vectors: on TREC, MRPC (|u − v| and
+u·v side by side) and 3,000 sentences of MR by cross-validation of the training part, five folds, on
+SST-2 trained on 6,000 phrases and scored on the development part; and Spearman's correlation on the
+development split of STS-B.
 
 With `--mpnet` and `--minilm` the rows are those of the bundled models' teachers (extra `peers`):
 each, both side by side, and all-mpnet-base-v2 beside the layer that gives the hints.
@@ -31,6 +32,7 @@ from experiments.bundled_models.teacher import (
     TEACHER_DIM,
     both_teachers,
 )
+from experiments.stsb_dev import stsb_development
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.classification import (
     MR,
@@ -53,7 +55,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("models", nargs="*", help="names of bundled models or folders")
-    parser.add_argument("--data", type=Path, required=True, help="folder of SentEval's files")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data")
     parser.add_argument("--mpnet", type=Path, help="folder of all-mpnet-base-v2")
     parser.add_argument("--minilm", type=Path, help="folder of all-MiniLM-L6-v2")
     arguments = parser.parse_args()
@@ -67,7 +69,8 @@ def main() -> None:
     encoders: dict[str, Encode] = {name: use_st5.load(name).encode for name in arguments.models}
     if arguments.mpnet and arguments.minilm:
         encoders |= teachers(VectorCache(both_teachers(arguments.mpnet, arguments.minilm)))
-    print("TREC   SST-2  MRPC   MR")
+    print("TREC   SST-2  MRPC   MR     STS-B")
+    stsb = stsb_development(arguments.data)
     for name, encode in encoders.items():
         known, unknown = features(encode, phrases), features(encode, dev)
         sentiment = classifier().fit(known, labels(phrases)).score(unknown, labels(dev))
@@ -76,6 +79,7 @@ def main() -> None:
             sentiment,
             cross_val_score(classifier(), features(encode, mrpc), labels(mrpc), cv=5).mean(),
             cross_val_score(classifier(), features(encode, reviews), labels(reviews), cv=5).mean(),
+            stsb(encode)["stsb_dev_spearman"],
         )
         print(*(f"{100 * score:.2f}" for score in scores), name, sep="  ", flush=True)
 
