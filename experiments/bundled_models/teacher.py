@@ -19,8 +19,8 @@ By linear classifiers and the development split of STS-B (`python benchmarks/tra
 | both, side by side | 90.7 | 88.5 | 74.1 | 85.4 | 88.3 |
 | all-mpnet-base-v2 and the mean of its layer 5 | 92.5 | 89.2 | 76.7 | 87.5 | 69.5 |
 
-So both together teach the vectors. Layer 5 gives the hints: a classifier reads more with it, and the
-cosines of its means say little. In a first look layers 3 and 6 to 10 were alike.
+So both together teach the vectors. Layer 5 gives the hints: a classifier reads more with it, and
+the cosines of its means say little. In a first look layers 3 and 6 to 10 were alike.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ MPNET_DIM, MINILM_DIM = 768, 384
 TEACHER_DIM = MPNET_DIM + MINILM_DIM
 HINT_DIM = MPNET_DIM
 HINT_LAYER = 5
-# The length of all-MiniLM-L6-v2's vectors beside those of length 1 of all-mpnet-base-v2. By STS-B dev
-# 0.5 and 1 are alike.
+# The length of all-MiniLM-L6-v2's vectors beside those of length 1 of all-mpnet-base-v2. By STS-B
+# dev 0.5 and 1 are alike.
 _MINILM_SCALE = 0.7
 _LONGEST = 96  # tokens
 _TOKENS = 2_048  # of a batch
