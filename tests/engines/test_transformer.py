@@ -17,6 +17,8 @@ from tests.toy_encoders import Toy, ToyT5
 from use_st5.encoder import SentenceEncoder
 from use_st5.engines import transformer
 from use_st5.engines.networks import FAMILIES
+from use_st5.export import encoder_graph
+from use_st5.export.int8_weights import Int8Weights
 from use_st5.models import family
 from use_st5.trainable_encoder import TrainableEncoder
 
@@ -50,6 +52,18 @@ def check(folder: Path, texts: list[str], *, atol: float = 1e-5) -> None:
 def test_toys_of_both_precisions(toy: Toy) -> None:
     for folder in toy.folders.values():
         check(folder, [*TEXTS, *fuzzed_texts(300)])
+
+
+def test_int8_matrices_without_names(
+    toy_bert: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So use_st5 0.2 stored them."""
+    encoder = TrainableEncoder(toy_bert.model, toy_bert.tokenizer, max_length=toy_bert.max_length)
+    monkeypatch.setattr(
+        encoder_graph, "rounded_kernel", lambda kernel: Int8Weights.of_kernel(kernel.numpy())
+    )
+    encoder.export(tmp_path / "model", precision="int8")
+    check(tmp_path / "model", TEXTS)
 
 
 def test_the_bundled_model() -> None:

@@ -50,8 +50,8 @@ def named_weights(
     Args:
         bundle: The variables of its SavedModel.
         folder: Where they are from, for errors.
-        rounded: The matrices that an int8 model stores as codes and scales, which have no names
-            there, in the model's order.
+        rounded: The matrices that an int8 model of use_st5 0.2 stores as codes and scales, which
+            have no names there, in the model's order.
 
     Raises:
         ValueError: There is no table, or weights are NaN or infinite; the function raises it for a
@@ -68,13 +68,13 @@ def named_weights(
         embeddings = np.asarray(bundle.array(keys.get("embedding/embeddings", "table")))
         _check_finite(folder, "embedding", embeddings)
         table = Table(embeddings)
-    codes_of = dict(zip(rounded, _unnamed(bundle), strict=False))
+    unnamed = dict(zip(rounded, _unnamed(bundle), strict=False))
 
     def weight(name: str, shape: tuple[int, ...]) -> np.ndarray:
-        if name in codes_of and name not in keys:
-            number = codes_of[name]
-            codes = bundle.array(f"variables/{number}").astype(np.float32)
-            return checked(name, codes * bundle.array(f"variables/{number + 1}"), shape)
+        codes = keys.get(f"{name}_codes", unnamed.get(name))
+        if codes is not None:
+            scales = bundle.array(_next(codes))
+            return checked(name, bundle.array(codes).astype(np.float32) * scales, shape)
         if name not in keys:
             raise ValueError(
                 f"{folder}: expected a weight {name}, found none: use_st5.json and the variables "
@@ -90,10 +90,19 @@ def named_weights(
     return table, weight
 
 
-def _unnamed(bundle: Bundle) -> list[int]:
-    """The numbers of the variables that hold codes of matrices, ascending."""
+def _unnamed(bundle: Bundle) -> list[str]:
+    """The keys of the variables that hold codes of matrices without names, in their order."""
     keys = [key for key, path in bundle.names.items() if path == "kernel_codes"]
-    return sorted(int(key.rpartition("/")[2]) for key in keys)
+    return sorted(keys, key=_number)
+
+
+def _number(key: str) -> int:
+    return int(key.rpartition("/")[2])
+
+
+def _next(key: str) -> str:
+    """The key of the variable behind another."""
+    return f"variables/{_number(key) + 1}"
 
 
 def check_shape(folder: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:

@@ -88,7 +88,7 @@ def rounded_kernel(kernel: keras.Variable) -> Int8Weights:
         ValueError: It is not float32.
     """
     _check_float32(kernel)
-    return Int8Weights.of_kernel(kernel.numpy())
+    return Int8Weights.of_kernel(kernel.numpy(), kernel.path)
 
 
 def _check_float32(variable: keras.Variable) -> None:

@@ -50,13 +50,17 @@ class Int8Weights:
         return cls._rounded(table, axis=1, name="embedding")
 
     @classmethod
-    def of_kernel(cls, kernel: np.ndarray) -> Self:
+    def of_kernel(cls, kernel: np.ndarray, name: str = "kernel") -> Self:
         """Rounds float32 `[inputs, outputs]` to codes with a scale for each output.
+
+        Args:
+            kernel: The matrix.
+            name: Its path in the model, by which a reader of the SavedModel finds it.
 
         Raises:
             ValueError: The kernel holds NaN or infinity.
         """
-        return cls._rounded(kernel, axis=0, name="kernel")
+        return cls._rounded(kernel, axis=0, name=name)
 
     @classmethod
     def _rounded(cls, weights: np.ndarray, *, axis: int, name: str) -> Self:
