@@ -107,7 +107,7 @@ TEACHER = CorpusTask(
     loss=TEACHER_LOSS,
     data=Taught(lengths=SHORT | LENGTHS, ids="token_ids", hints=True),
     weight=0.46,
-    batch_size=512,
+    batch_size=384,
     part_weights={"teacher_3_words": 0.5, "teacher_6_words": 0.7, "teacher_9_words": 0.9},
 )
 RELATED = CorpusTask(
@@ -115,7 +115,7 @@ RELATED = CorpusTask(
     loss=TEACHER_LOSS,
     data=Related(lengths=LENGTHS, ids="token_ids", hints=True),
     weight=0.48,
-    batch_size=512,
+    batch_size=384,
     part_weights={"related_6_words": 0.7, "related_19_words": 0.8, "related_30_words": 0.7},
 )
 SCORED = scored_task(IDS, batch_size=128)
@@ -164,7 +164,7 @@ class UseTransformerEn(BundledTraining):
     tasks: Sequence[CorpusTask] = (*THREE_TASKS, TEACHER, RELATED, SCORED)
     args: TrainingArguments = TrainingArguments(
         optimizer=adam_with_cosine(2e-3, warmup_steps=200),
-        steps=4_500,
+        steps=3_500,
         steps_per_execution=STEPS_PER_CALL,
         evaluation_steps=250,
         # Measured on two cores with AVX512-BF16, batches of 512 x 16: mixed bfloat16 without XLA
