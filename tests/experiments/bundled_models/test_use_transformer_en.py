@@ -79,13 +79,13 @@ def test_the_settings_of_the_shipped_model() -> None:
         "skip_thought": (0.01, 64),
         "input_response": (0.02, 128),
         "inference": (0.03, 128),
-        "teacher": (0.46, 512),
-        "related": (0.48, 512),
+        "teacher": (0.46, 384),
+        "related": (0.48, 384),
         "scored": (0.02, 128),
     }
     args = experiment.args
-    assert (args.steps, args.evaluation_steps, args.jit_compile) == (4_500, 250, False)
-    optimizer = args.make_optimizer(4_500)
+    assert (args.steps, args.evaluation_steps, args.jit_compile) == (3_500, 250, False)
+    optimizer = args.make_optimizer(3_500)
     assert type(optimizer) is keras.optimizers.Adam
     assert float(optimizer._learning_rate(200)) == pytest.approx(2e-3)
     for task in experiment.tasks[3:5]:
