@@ -38,6 +38,8 @@ EXTRAS = {
     "litert": ["ai-edge-litert>=2.0"],
     # Models by name: hf://ORG/NAME, kaggle://…
     "hub-models": ["huggingface_hub>=1.0", "kagglehub>=1.0"],
+    # Text embedders of KerasHub (`TrainableEncoder.of_kerashub`).
+    "kerashub": ["keras-hub>=0.32"],
     "plots": ["matplotlib>=3.9"],
     # Classifiers and statistics.
     "evaluation": ["scikit-learn>=1.5"],

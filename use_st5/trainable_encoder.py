@@ -208,6 +208,22 @@ class TrainableEncoder:
         )
 
     @classmethod
+    def of_kerashub(cls, embedder: Any) -> Self:
+        """The encoder of a text embedder of KerasHub, which it trains, as it is.
+
+        Args:
+            embedder: A `keras_hub.models.TextEmbedder` with its preprocessor.
+
+        Raises:
+            ImportError: keras-hub is not installed.
+            TypeError: It is another object, or has no preprocessor.
+        """
+        from use_st5.models.kerashub.family import read_text_embedder
+
+        model, tokenizer, max_length = read_text_embedder(embedder)
+        return cls(model, tokenizer, max_length=max_length)
+
+    @classmethod
     def _of_saved_model(cls, folder: Path, dtype: Any, max_length: int | None) -> Self:
         # TensorFlow's part: training on JAX needs none of it.
         import tensorflow as tf

@@ -32,6 +32,7 @@ _MINOR_OF_TENSORFLOW = ("tf-keras", "tensorflow-text", "tf-models-official")
 USES = {
     "hub": "hub.load and hub.KerasLayer",
     "hub-models": "models by name, hf://ORG/NAME",
+    "kerashub": "Gemma, Qwen and others of KerasHub",
     "text": "T5 and Sentence-T5 models",
     "data": "TFDS data sets",
     "tfmodels": "Model Garden; brings TensorFlow 2.20",

@@ -29,6 +29,7 @@ _OWN = {
     "use_dan": "use_st5.models.use_dan.family",
     "use_transformer": "use_st5.models.use_transformer.family",
     "saved_model": "use_st5.models.saved_model.family",
+    "kerashub": "use_st5.models.kerashub.family",
 }
 
 
@@ -336,7 +337,10 @@ def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
     *others, last = (name for family in families().values() for name in family.reads)
     kind = checkpoint.kind
     found = f"this is {with_article(kind)}" if kind else f"found {checkpoint.summary()}"
-    raise ValueError(f"{checkpoint.where}: {found}; use_st5 reads {', '.join(others)} and {last}.")
+    raise ValueError(
+        f"{checkpoint.where}: {found}; use_st5 reads {', '.join(others)} and {last}. KerasHub has "
+        "others: TrainableEncoder.of_kerashub(keras_hub.models.TextEmbedder.from_preset(…))."
+    )
 
 
 def with_article(name: str) -> str:

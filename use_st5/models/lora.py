@@ -149,7 +149,8 @@ def _role(path: str) -> str:
 
 
 def _check_scale(layers: dict[str, LoRADense], rank: int, alpha: float) -> None:
-    most = min(min(layer.kernel.shape) for layer in layers.values())
+    shapes = [layer.kernel.shape for layer in layers.values()]
+    most = min(min(math.prod(rows), columns) for *rows, columns in shapes)
     if not 1 <= rank <= most or not (math.isfinite(alpha) and alpha > 0):
         raise ValueError(
             f"Expected a rank from 1 to {most}, the smallest width of the adapted layers, and a "
@@ -186,8 +187,8 @@ def _check_tensors(
 ) -> None:
     expected: dict[str, tuple[int, ...]] = {}
     for name, layer in layers.items():
-        rows, columns = layer.kernel.shape
-        expected |= {f"{name}.a": (rows, rank), f"{name}.b": (rank, columns)}
+        *rows, columns = layer.kernel.shape
+        expected |= {f"{name}.a": (*rows, rank), f"{name}.b": (rank, columns)}
     if found != expected:
         names = [n for n in {**expected, **found} if found.get(n) != expected.get(n)]
         raise ValueError(

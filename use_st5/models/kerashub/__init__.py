@@ -1,0 +1,1 @@
+"""Text embedders of KerasHub, whose networks and tokenizers are not written again here."""

@@ -1,0 +1,169 @@
+"""Sentences to the ids of KerasHub's tokenizers, inside the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import msgspec
+import tensorflow as tf
+
+from use_st5._imports import require
+from use_st5._records import read_record
+from use_st5.tokenizers.framed_tokenizer import written_assets
+from use_st5.tokenizers.long_texts import as_utf8
+
+_SETTINGS_ASSET = "kerashub_tokenizer.json"
+_REMEDY = "Export the model again."
+# Settings of every Keras layer, and those that the tokenizer's files hold.
+_NOT_KEPT = ("name", "trainable", "dtype", "vocabulary", "merges", "proto")
+
+
+class _Settings(msgspec.Struct, forbid_unknown_fields=True):
+    preprocessor: str
+    tokenizer: str
+    options: dict[str, Any]
+    tokenizer_options: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class KerasHubVocabulary:
+    """Identifies the ids of a tokenizer of KerasHub.
+
+    Attributes:
+        size: The largest id, plus 1.
+        sha256: Of the tokenizer's files and settings.
+    """
+
+    size: int
+    sha256: str
+
+
+class KerasHubTokenizer(tf.Module):
+    """Maps sentences to the ids that a preprocessor of KerasHub gives, each plus 1.
+
+    0 is padding; KerasHub has other ids for it.
+
+    Args:
+        preprocessor: A `keras_hub.models.TextEmbedderPreprocessor`.
+
+    Attributes:
+        padding: KerasHub's id of padding.
+
+    Raises:
+        ImportError: keras-hub is missing.
+    """
+
+    kind: ClassVar[str] = "kerashub"
+
+    def __init__(self, preprocessor: Any) -> None:
+        super().__init__()
+        self._preprocessor = preprocessor
+        tokenizer = preprocessor.tokenizer
+        self.padding: int = tokenizer.pad_token_id
+        self._default_length: int = preprocessor.sequence_length
+        contents = _files(preprocessor)
+        digest = hashlib.sha256(b"\0".join(contents.values())).hexdigest()
+        self.vocabulary = KerasHubVocabulary(tokenizer.vocabulary_size() + 1, digest)
+        self._assets = written_assets(self, contents)
+        # In a graph KerasHub's layers compute with TensorFlow, outside of one maybe not.
+        self._rows = tf.function(self._packed, autograph=False)
+        self._pieces = tf.function(lambda text: tokenizer(as_utf8(text)), autograph=False)
+        self._special = int(tf.math.count_nonzero(self._rows(tf.constant([""]), 8)))
+
+    @classmethod
+    def from_assets(cls, folder: Path) -> Self:
+        """The tokenizer of an exported model, by the files in its assets."""
+        settings = read_record(folder / _SETTINGS_ASSET, _Settings, remedy=_REMEDY)
+        tokenizer = kerashub_class(settings.tokenizer, "Tokenizer", folder).from_config(
+            settings.tokenizer_options
+        )
+        tokenizer.load_assets(str(folder))
+        kind = kerashub_class(settings.preprocessor, "TextEmbedderPreprocessor", folder)
+        return cls(kind(tokenizer, **settings.options))
+
+    def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
+        """The ids of each text in a row, padded with 0.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text at most; None: the preprocessor's `sequence_length`.
+
+        Returns:
+            int32 `[batch, length]`.
+        """
+        rows = self._rows(tf.convert_to_tensor(text, tf.string), max_tokens or self._default_length)
+        columns = tf.range(1, tf.shape(rows)[1] + 1)
+        return rows[:, : tf.maximum(1, tf.reduce_max(tf.where(rows > 0, columns, 0)))]
+
+    def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
+        """The ids of each text in rows of one length.
+
+        Args:
+            text: string `[batch]`.
+            max_tokens: Ids of a text that count, the rest is cut.
+
+        Returns:
+            int32 `[batch, max_tokens]`.
+        """
+        return self._rows(tf.convert_to_tensor(text, tf.string), max_tokens)
+
+    def token_counts(self, text: tf.Tensor) -> tf.Tensor:
+        """The number of ids of each uncut text.
+
+        Args:
+            text: string `[batch]`.
+
+        Returns:
+            int32 `[batch]`, at least 1.
+        """
+        pieces = self._pieces(tf.convert_to_tensor(text, tf.string))
+        return tf.maximum(tf.cast(pieces.row_lengths(), tf.int32) + self._special, 1)
+
+    def _packed(self, text: tf.Tensor, length: int) -> tf.Tensor:
+        """int32 `[batch, length]`."""
+        self._preprocessor.sequence_length = length
+        features = self._preprocessor(as_utf8(text))
+        ids, mask = (tf.cast(features[name], tf.int32) for name in ("token_ids", "padding_mask"))
+        return tf.ensure_shape((ids + 1) * mask, [None, length])
+
+
+def kerashub_class(name: str, base: str, where: Any) -> Any:
+    """A class of `keras_hub.models` by its name.
+
+    Args:
+        name: Its name.
+        base: The name of the class that it must derive from.
+        where: Which file names it, for errors.
+
+    Raises:
+        ImportError: keras-hub is missing.
+        ValueError: There is no such class.
+    """
+    models = require("keras_hub", "kerashub").models
+    found = getattr(models, name, None)
+    if not (isinstance(found, type) and issubclass(found, getattr(models, base))):
+        raise ValueError(
+            f"{where}: expected the name of a {base} of keras_hub.models, found {name!r}. Update "
+            "keras-hub or export the model again."
+        )
+    return found
+
+
+def _files(preprocessor: Any) -> dict[str, bytes]:
+    """The files that `from_assets` reads, by name."""
+    tokenizer = preprocessor.tokenizer
+    settings = _Settings(
+        type(preprocessor).__name__,
+        type(tokenizer).__name__,
+        {"sequence_length": preprocessor.sequence_length, "truncate": preprocessor.truncate},
+        {key: value for key, value in tokenizer.get_config().items() if key not in _NOT_KEPT},
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_assets(folder)
+        files = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    return {**files, _SETTINGS_ASSET: json.dumps(msgspec.to_builtins(settings)).encode()}
